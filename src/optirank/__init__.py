@@ -1,0 +1,40 @@
+"""optirank: classify expression profiles by ranks relative to a learned reference set of genes.
+
+Names are imported on first use, so that ``import optirank`` stays light.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "ReferenceRankTransformer": "optirank.ranks.transformer",
+    "OptirankClassifier": "optirank.estimators.optirank",
+    "RankLogisticRegression": "optirank.estimators.rank_logistic",
+    "AnovaRankLogisticRegression": "optirank.estimators.anova_rank",
+    "SingleCellNetClassifier": "optirank.estimators.singlecellnet",
+}
+
+__all__ = ["__version__", *_HOMES]
+
+if TYPE_CHECKING:
+    from optirank.estimators.anova_rank import AnovaRankLogisticRegression
+    from optirank.estimators.optirank import OptirankClassifier
+    from optirank.estimators.rank_logistic import RankLogisticRegression
+    from optirank.estimators.singlecellnet import SingleCellNetClassifier
+    from optirank.ranks.transformer import ReferenceRankTransformer
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'optirank' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

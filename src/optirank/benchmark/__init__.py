@@ -1,0 +1,1 @@
+"""The experiments: tasks, runs, statistics, tables, figures and reports."""

@@ -1,0 +1,1 @@
+"""The `optirank` command: one small module a command, no logic."""

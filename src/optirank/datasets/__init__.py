@@ -1,0 +1,1 @@
+"""The synthetic model, the registry of real data sets and the readers of files."""

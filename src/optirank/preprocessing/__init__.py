@@ -1,0 +1,1 @@
+"""From counts to expression values, and the choice of genes."""

@@ -1,0 +1,1 @@
+"""The optirank problem and the algorithms that solve it; knows no scikit-learn."""

@@ -1,0 +1,34 @@
+"""Shared fixtures: where the real data sets are, and hypothesis profiles."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "default", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("default")
+
+_SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real .h5ad sets: OPTIRANK_DATA, else ../shared/data, else skip."""
+    for folder in (os.environ.get("OPTIRANK_DATA"), _SHARED / "data"):
+        if folder and Path(folder).is_dir():
+            return Path(folder)
+    pytest.skip("no real data sets here: set OPTIRANK_DATA to a folder of .h5ad files")
+
+
+@pytest.fixture(scope="session")
+def anchors_folder() -> Path:
+    """The folder of problems with published results, else skip."""
+    folder = Path(os.environ.get("OPTIRANK_ANCHORS", _SHARED / "anchors"))
+    if not (folder / "published.csv").is_file():
+        pytest.skip("no anchor problems here: set OPTIRANK_ANCHORS to their folder")
+    return folder
