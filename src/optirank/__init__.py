@@ -18,7 +18,14 @@ _HOMES = {
     "SingleCellNetClassifier": "optirank.estimators.singlecellnet",
 }
 
-__all__ = ["__version__", *_HOMES]
+__all__ = [
+    "AnovaRankLogisticRegression",
+    "OptirankClassifier",
+    "RankLogisticRegression",
+    "ReferenceRankTransformer",
+    "SingleCellNetClassifier",
+    "__version__",
+]
 
 if TYPE_CHECKING:
     from optirank.estimators.anova_rank import AnovaRankLogisticRegression

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,19 +17,13 @@ def _set_writable_cache() -> None:
     """
     if "NUMBA_CACHE_DIR" in os.environ or os.access(Path(__file__).parent, os.W_OK):
         return
-    candidates = [
-        Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "optirank",
-        Path(tempfile.gettempdir())
-        / f"optirank-{os.getuid() if hasattr(os, 'getuid') else 'user'}",
-    ]
-    for folder in candidates:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(folder, os.W_OK):
-            numba.config.CACHE_DIR = str(folder)
-            return
+    folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "optirank"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return
+    if os.access(folder, os.W_OK):
+        numba.config.CACHE_DIR = str(folder)
 
 
 _set_writable_cache()

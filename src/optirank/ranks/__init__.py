@@ -1,1 +1,1 @@
-"""Ranks relative to a reference set: orders of samples, rank and co-rank matrices, the transformer."""
+"""Ranks relative to a reference set: orders of samples, rank matrices, the transformer."""
