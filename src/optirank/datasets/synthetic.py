@@ -1,0 +1,217 @@
+"""The paper's synthetic model: a group of genes that shifts together and spoils full ranks."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit, logit
+from scipy.stats import rankdata
+from sklearn.utils import Bunch, check_random_state
+
+_STEEPEST = 1e4  # largest spread of the log-odds: beyond it the labels are noiseless but for ties
+_TRIES = 50  # draws of the weights before giving up on label_accuracy
+
+
+def make_unstable_ranks(
+    n_samples: int = 1000,
+    n_genes: int = 50,
+    n_perturbed: int = 40,
+    *,
+    tau: float = 0.2,
+    sigma: float = 0.05,
+    label_accuracy: float = 0.98,
+    random_state: int | np.random.RandomState | None = None,
+) -> Bunch:
+    r"""Draw samples whose labels depend on ranks that a coordinated shift hides.
+
+    Gene :math:`j` has a typical level :math:`\mu_j \sim U[0, 1]` and sample :math:`i` shows
+
+    .. math:: X_{ij} = \mu_j + \sigma \varepsilon_{ij} + \Delta_i 1[j \in P], \quad
+              \Delta_i \sim N(0, \tau^2),
+
+    so the perturbed genes :math:`P` move together, by one shift a sample. The labels come from a
+    logistic model on the ranks within the stable genes :math:`S`, which the shift leaves alone:
+
+    .. math:: P(y_i = 1) = \operatorname{sigmoid}(w \cdot r_i / |S| + b), \quad
+              w_j = \pm(|N(0, 1)| + 1) \text{ on } S, \; 0 \text{ on } P.
+
+    One factor on :math:`w` and the intercept :math:`b` are solved for together, such that over the
+    samples drawn the mean probability is 1/2 and the expected accuracy of the most probable label
+    is `label_accuracy`. (Setting :math:`b` first and scaling both afterwards, as the paper words
+    it, does not keep the mean at 1/2: it ends anywhere between 0.41 and 0.62.) Where too many
+    samples share the order of the stable genes at the middle score, no model does both: one draw
+    of :math:`w` in ten with 10 stable genes. The weights are then drawn again. With very few
+    stable genes no draw may do; then the accuracy is kept, the share of positive labels is as
+    near to 1/2 as the ties allow, and a warning says how near.
+
+    With the same seed, the levels, the noise, the labels and the directions of the shifts are the
+    same whatever `tau` is: ``tau=0`` shows the same samples before the shift.
+
+    Parameters
+    ----------
+    n_samples, n_genes
+        Size of the table.
+    n_perturbed
+        Number of genes that shift together. At least two genes have to stay stable, as the rank
+        of one gene among itself says nothing.
+    tau
+        Standard deviation of the shift.
+    sigma
+        Standard deviation of the noise of one expression value.
+    label_accuracy
+        Expected accuracy of the most probable label, above 1/2 and below 1.
+    random_state
+        Seed, as in scikit-learn.
+
+    Returns
+    -------
+    Bunch
+        `X` (n_samples, n_genes); `y` (0 or 1); `reference`, the mask of the stable genes :math:`S`;
+        `perturbed`, its complement; `coef` and `intercept`, the model of the labels in the units of
+        :class:`optirank.OptirankClassifier`: average ranks (lowest 0) divided by :math:`|S|`.
+
+    Examples
+    --------
+    >>> from optirank.datasets import make_unstable_ranks
+    >>> data = make_unstable_ranks(random_state=0)
+    >>> data.X.shape, int(data.reference.sum())
+    ((1000, 50), 10)
+    """
+    _check_sizes(n_samples, n_genes, n_perturbed)
+    _check_real("tau", tau, low=0.0)
+    _check_real("sigma", sigma, low=0.0)
+    _check_real("label_accuracy", label_accuracy, low=0.5, high=1.0, open_ends=True)
+    rng = check_random_state(random_state)
+
+    # Everything is drawn in one fixed order and size, so that tau and n_perturbed change nothing
+    # but what they name.
+    levels = rng.uniform(size=n_genes)
+    order = rng.permutation(n_genes)
+    shift = tau * rng.normal(size=n_samples)
+    uniform = rng.uniform(size=n_samples)
+    X = levels + sigma * rng.normal(size=(n_samples, n_genes))
+
+    perturbed = np.zeros(n_genes, dtype=bool)
+    perturbed[order[:n_perturbed]] = True
+    reference = ~perturbed
+    X[:, perturbed] += shift[:, None]
+
+    ranks = (rankdata(X[:, reference], axis=1) - 1.0) / reference.sum()
+    weights, intercept = _weights_and_intercept(ranks, reference, label_accuracy, rng)
+    y = (uniform < expit(ranks @ weights[reference] + intercept)).astype(np.int64)
+    return Bunch(
+        X=X,
+        y=y,
+        reference=reference,
+        coef=weights,
+        intercept=intercept,
+        perturbed=perturbed,
+    )
+
+
+def _weights_and_intercept(
+    ranks: np.ndarray, reference: np.ndarray, label_accuracy: float, rng: np.random.RandomState
+) -> tuple[np.ndarray, float]:
+    """Draw weights on the reference genes until a model of the labels is as it should be."""
+    if np.ptp(ranks, axis=0).max() == 0.0:
+        raise ValueError(
+            f"all samples have the same order of the {ranks.shape[1]} stable genes, so their ranks "
+            "cannot carry a label; use more stable genes (a smaller n_perturbed) or a larger sigma"
+        )
+    draws = []
+    for _ in range(_TRIES):
+        signs = rng.choice([-1.0, 1.0], size=reference.size)
+        weights = signs * (np.abs(rng.normal(size=reference.size)) + 1.0)
+        weights[~reference] = 0.0
+        scores = ranks @ weights[reference]
+        model = _balanced_and_accurate(scores, label_accuracy)
+        if model is not None:
+            return model[0] * weights, model[1]
+        draws.append((*_middle_cut(scores), weights))
+    imbalance, cut, weights = min(draws, key=lambda draw: draw[0])
+    warnings.warn(
+        f"the ranks of {ranks.shape[1]} stable genes take too few values for half of the labels to "
+        f"be positive at label_accuracy={label_accuracy}: {100 * (0.5 + imbalance):.0f} % of the "
+        "most probable labels are the same",
+        stacklevel=3,
+    )
+    factor = _accurate_factor(ranks @ weights[reference] - cut, label_accuracy)
+    return factor * weights, -factor * cut
+
+
+def _middle_cut(scores: np.ndarray) -> tuple[float, float]:
+    """Return the gap between scores nearest to half of the samples, and how far from half it is."""
+    values, counts = np.unique(scores.round(9), return_counts=True)
+    imbalance = np.abs(np.cumsum(counts)[:-1] / scores.size - 0.5)
+    k = imbalance.argmin()
+    return float(imbalance[k]), float(values[k] + values[k + 1]) / 2.0
+
+
+def _accurate_factor(scores: np.ndarray, label_accuracy: float) -> float:
+    """Return the factor at which the most probable labels, cut at 0, have the accuracy asked for.
+
+    The accuracy is the mean of ``sigmoid(a * |scores|)``, which grows with `a` from 1/2 to 1.
+    """
+    distance = np.abs(scores)
+    steepest = 2.0 * logit(label_accuracy) / distance.min()
+    return brentq(lambda a: expit(a * distance).mean() - label_accuracy, 0.0, steepest)
+
+
+def _balanced_and_accurate(scores: np.ndarray, label_accuracy: float) -> tuple[float, float] | None:
+    """Return the factor and the intercept of a model with mean 1/2 and the accuracy asked for.
+
+    For any factor `a`, the mean of ``sigmoid(a * scores + b)`` grows with `b` and crosses 1/2 once,
+    at `b(a)`. The expected accuracy at ``(a, b(a))`` goes from 1/2 at ``a = 0`` to what the ties
+    among the scores allow: None where that is too little.
+    """
+
+    def intercept(log_factor: float) -> float:
+        z = np.exp(log_factor) * scores
+        return brentq(lambda b: expit(z + b).mean() - 0.5, -z.max(), -z.min(), xtol=1e-13)
+
+    def excess(log_factor: float) -> float:
+        p = expit(np.exp(log_factor) * scores + intercept(log_factor))
+        return np.maximum(p, 1.0 - p).mean() - label_accuracy
+
+    spread = np.ptp(scores)
+    if spread < 1e-9:
+        return None
+    flattest = np.log((label_accuracy - 0.5) / spread)  # too flat: |p - 1/2| <= log-odds / 4
+    steepest = np.log(_STEEPEST / spread)
+    if excess(steepest) < 0.0:
+        return None
+    log_factor = brentq(excess, flattest, steepest, xtol=1e-12)
+    return float(np.exp(log_factor)), float(intercept(log_factor))
+
+
+def _check_sizes(n_samples: object, n_genes: object, n_perturbed: object) -> None:
+    _check_count("n_samples", n_samples, 2)
+    _check_count("n_genes", n_genes, 2)
+    _check_count("n_perturbed", n_perturbed, 0)
+    if n_perturbed > n_genes - 2:
+        raise ValueError(
+            f"n_perturbed={n_perturbed} leaves {max(n_genes - n_perturbed, 0)} stable of "
+            f"n_genes={n_genes}: the labels need the ranks of at least 2 stable genes, so use "
+            f"n_perturbed of at most {n_genes - 2}"
+        )
+
+
+def _check_count(name: str, value: object, lowest: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name}={value!r} is not a whole number")
+    if value < lowest:
+        raise ValueError(f"{name}={value}: use at least {lowest}")
+
+
+def _check_real(
+    name: str, value: object, *, low: float, high: float = np.inf, open_ends: bool = False
+) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name}={value!r} is not a number")
+    inside = low < value < high if open_ends else low <= value < high
+    if not inside:
+        wanted = f"strictly between {low:g} and {high:g}" if open_ends else f"of at least {low:g}"
+        raise ValueError(f"{name}={value}: use a finite number {wanted}")
