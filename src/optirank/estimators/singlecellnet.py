@@ -1,0 +1,266 @@
+"""SingleCellNet: a random forest on the order of informative pairs of genes."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from optirank.preprocessing.singlecellnet import SingleCellNetGenes, top_each_way
+
+_BLOCK_VALUES = 1 << 22  # comparisons held at once while pairs are scored
+
+
+class SingleCellNetClassifier(ClassifierMixin, BaseEstimator):
+    """SingleCellNet (SCN): a random forest on the order of pairs of genes.
+
+    Genes are selected by their correlation with the label (:class:`SingleCellNetGenes`,
+    `n_top_genes` each way). Every ordered pair (a, b) of selected genes is a binary feature,
+    ``x_a > x_b``; the `n_top_pairs` features of highest correlation with the label are kept. With
+    more than two classes both choices are made for each class against the rest, among the class's
+    own genes, and the pairs of all classes are joined. A random forest with balanced class
+    weights learns from these features.
+
+    The forest also learns a class of `n_random` profiles without structure: the pair features of
+    random training samples, each profile's values shuffled over its pairs. This class never
+    shows: its probability is taken out and the probabilities of the real classes are divided by
+    their sum (where the forest gives the random class everything, the real classes share
+    equally).
+
+    Comparisons within a sample do not change under increasing maps of its values, so counts,
+    counts per million and their logarithms all serve. Only the selection of genes looks at the
+    values themselves: counts are down-sampled, scaled and logged for it, anything else is used as
+    it is.
+
+    Parameters
+    ----------
+    n_top_genes : int, default=100
+        Genes taken at each end of the correlations, for each class.
+    n_top_pairs : int, default=100
+        Pairs kept for each class; all of them where there are fewer.
+    n_trees : int, default=1000
+        Trees of the forest.
+    n_random : int, default=100
+        Shuffled profiles of the random class; 0 leaves it out.
+    min_fraction, min_expressed, min_mean, n_counts
+        The filter and the down-sampling, see :class:`SingleCellNetGenes`.
+    n_jobs : int or None, default=None
+        Threads the trees are grown and asked with.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the down-sampling, the shuffled profiles and the forest.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    pairs_ : ndarray of shape (n_pairs, 2)
+        Positions (a, b) of the genes compared, ``x_a > x_b``.
+    genes_ : ndarray of shape (d,)
+        Mask of the genes needed to predict: those of the pairs.
+    forest_ : RandomForestClassifier
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,), when X has names
+    """
+
+    _parameter_constraints: dict = {
+        "n_top_genes": [Interval(Integral, 1, None, closed="left")],
+        "n_top_pairs": [Interval(Integral, 1, None, closed="left")],
+        "n_trees": [Interval(Integral, 1, None, closed="left")],
+        "n_random": [Interval(Integral, 0, None, closed="left")],
+        "min_fraction": [Interval(Real, 0, 1, closed="both")],
+        "min_expressed": [Interval(Real, 0, 1, closed="both")],
+        "min_mean": [Real],
+        "n_counts": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [None, Integral],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_top_genes: int = 100,
+        n_top_pairs: int = 100,
+        *,
+        n_trees: int = 1000,
+        n_random: int = 100,
+        min_fraction: float = 0.05,
+        min_expressed: float = 0.001,
+        min_mean: float = 2.0,
+        n_counts: int = 1500,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_top_genes = n_top_genes
+        self.n_top_pairs = n_top_pairs
+        self.n_trees = n_trees
+        self.n_random = n_random
+        self.min_fraction = min_fraction
+        self.min_expressed = min_expressed
+        self.min_mean = min_mean
+        self.n_counts = n_counts
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike | sp.spmatrix, y: ArrayLike) -> SingleCellNetClassifier:
+        """Choose genes and pairs, and grow the forest.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+            Counts or expression values.
+        y : array-like of shape (n,)
+            The labels, of two classes or more.
+        """
+        X, y = validate_data(self, X, y, accept_sparse="csr")
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if self.classes_.size < 2:
+            raise ValueError(
+                f"y has one class only ({self.classes_[0]!r}): a classifier needs at least 2 "
+                "classes"
+            )
+        if X.shape[1] < 2:
+            raise ValueError("X has 1 feature(s), and a pair needs 2: give at least 2 genes")
+        random_state = check_random_state(self.random_state)
+        self.pairs_ = self._choose_pairs(X, codes, random_state)
+        self.genes_ = np.zeros(X.shape[1], dtype=bool)
+        self.genes_[self.pairs_] = True
+
+        features = self._pair_features(X)
+        random = _shuffled_profiles(features, self.n_random, random_state)
+        self.forest_ = RandomForestClassifier(
+            self.n_trees,
+            class_weight="balanced",
+            n_jobs=self.n_jobs,
+            random_state=random_state.randint(2**31 - 1),
+        )
+        # The codes of the classes are 0, 1, ...; the random class comes after them.
+        random_codes = np.full(random.shape[0], self.classes_.size)
+        self.forest_.fit(np.vstack([features, random]), np.concatenate([codes, random_codes]))
+        return self
+
+    def predict_proba(self, X: ArrayLike | sp.spmatrix) -> np.ndarray:
+        """Probabilities of the real classes, the random class taken out, shape (n, n_classes)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", reset=False)
+        votes = self.forest_.predict_proba(self._pair_features(X))[:, : self.classes_.size]
+        total = votes.sum(axis=1, keepdims=True)
+        return np.where(total > 0, votes, 1.0) / np.where(total > 0, total, self.classes_.size)
+
+    def predict(self, X: ArrayLike | sp.spmatrix) -> np.ndarray:
+        """The most probable class of each sample."""
+        most_probable = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[most_probable]
+
+    def _choose_pairs(
+        self, X: np.ndarray | sp.spmatrix, codes: np.ndarray, random_state: np.random.RandomState
+    ) -> np.ndarray:
+        selector = SingleCellNetGenes(
+            self.n_top_genes,
+            min_fraction=self.min_fraction,
+            min_expressed=self.min_expressed,
+            min_mean=self.min_mean,
+            n_counts=self.n_counts,
+            random_state=random_state,
+        ).fit(X, codes)
+        n_selected = selector.get_support().sum()
+        if n_selected < 2:
+            raise ValueError(
+                f"{n_selected} of the {X.shape[1]} genes varies and passes the filter, and a pair "
+                "needs 2: lower min_fraction or min_mean"
+            )
+        positives = [1] if self.classes_.size == 2 else range(self.classes_.size)
+        pairs = []
+        for positive, correlation in zip(positives, selector.correlations_, strict=True):
+            genes = top_each_way(correlation, self.n_top_genes)
+            chosen = top_pairs(_columns(X, genes), codes == positive, self.n_top_pairs)
+            pairs.append(genes[chosen])
+        pairs = np.unique(np.concatenate(pairs), axis=0)
+        if not pairs.size:
+            raise ValueError(
+                f"no pair of the {n_selected} selected genes changes its order between samples: "
+                "give more genes, or raise n_top_genes"
+            )
+        return pairs
+
+    def _pair_features(self, X: np.ndarray | sp.spmatrix) -> np.ndarray:
+        needed = np.flatnonzero(self.genes_)
+        values = _columns(X, needed)
+        first, second = np.searchsorted(needed, self.pairs_).T
+        return (values[:, first] > values[:, second]).astype(np.float32)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        # Only the order of genes within a sample is seen, which the clouds of points in two
+        # dimensions that scikit-learn's score checks draw do not differ in.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+def top_pairs(values: np.ndarray, positive: np.ndarray, n_top: int) -> np.ndarray:
+    """The ordered pairs (a, b) whose feature ``x_a > x_b`` correlates most with the label.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, g)
+    positive : boolean ndarray of shape (n,)
+    n_top : int
+
+    Returns
+    -------
+    ndarray of shape (at most n_top, 2)
+        Columns (a, b), the highest signed correlation first, ties in the order of (a, b). A pair
+        whose feature is constant is never taken.
+    """
+    correlation = pair_correlations(values, positive)
+    n_varying = np.count_nonzero(correlation > -np.inf)
+    best = np.argsort(-correlation, axis=None, kind="stable")[: min(n_top, n_varying)]
+    return np.stack(np.divmod(best, correlation.shape[1]), axis=1)
+
+
+def pair_correlations(values: np.ndarray, positive: np.ndarray) -> np.ndarray:
+    """Correlation of every feature ``x_a > x_b`` with a binary label, -inf for a constant one.
+
+    It follows from how often each feature is on among the positives and among all samples: with
+    fractions `p`, `q` of these and `f` of positives it is
+    ``f (p - q) / sqrt(f (1 - f) q (1 - q))``.
+    """
+    positive = np.asarray(positive, dtype=bool)
+    columns = np.ascontiguousarray(np.vstack([values[positive], values[~positive]]).T)
+    n_genes, n = columns.shape
+    n_positive = int(positive.sum())
+    on = np.empty((2, n_genes, n_genes))
+    rows = max(1, _BLOCK_VALUES // (n * n_genes))
+    for start in range(0, n_genes, rows):
+        greater = columns[start : start + rows, None, :] > columns[None, :, :]
+        on[0, start : start + rows] = np.count_nonzero(greater[..., :n_positive], axis=-1)
+        on[1, start : start + rows] = np.count_nonzero(greater[..., n_positive:], axis=-1)
+    among, overall = on[0] / n_positive, on.sum(axis=0) / n
+    fraction = n_positive / n
+    scale = np.sqrt(fraction * (1 - fraction) * overall * (1 - overall))
+    constant = scale == 0
+    correlation = fraction * (among - overall) / np.where(constant, 1.0, scale)
+    return np.where(constant, -np.inf, correlation)
+
+
+def _columns(X: np.ndarray | sp.spmatrix, genes: np.ndarray) -> np.ndarray:
+    """The columns `genes` of `X` as a dense array."""
+    chosen = X[:, genes]
+    return chosen.toarray() if sp.issparse(chosen) else chosen
+
+
+def _shuffled_profiles(
+    features: np.ndarray, n_random: int, random_state: np.random.RandomState
+) -> np.ndarray:
+    """Random training profiles, each with its values shuffled over the pairs."""
+    rng = np.random.default_rng(random_state.randint(2**31 - 1))
+    rows = rng.integers(features.shape[0], size=n_random)
+    return rng.permuted(features[rows], axis=1)

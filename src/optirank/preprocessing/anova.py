@@ -1,0 +1,170 @@
+"""Genes that are stable between datasets: a two-way analysis of variance of all genes at once."""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from scipy.sparse.csgraph import connected_components
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+
+from optirank.preprocessing._statistics import CellMoments, cell_moments, constant_genes
+
+
+def dataset_f_values(
+    X: ArrayLike | sp.spmatrix, label: ArrayLike, dataset: ArrayLike
+) -> np.ndarray:
+    r"""F value of the factor dataset, for every gene.
+
+    The model of each gene is ``label + dataset + label:dataset``. With
+    :math:`RSS` the residual sum of squares, :math:`D` datasets and :math:`C` occupied cells
+    (pairs of a label and a dataset with at least one sample),
+
+    .. math::
+        F = \frac{(RSS_{label} - RSS_{label + dataset}) / (D - 1)}{RSS_{full} / (n - C)},
+
+    the type-II sum of squares of dataset over the residual mean square of the full model. The
+    design may be unbalanced, and there may be more than two labels.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+        Expression values; sparse input stays sparse.
+    label, dataset : array-like of shape (n,)
+        The two factors. Only the values that occur count as levels.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+        The F values. A gene that does not vary at all, or not within the cells and not between
+        the datasets either, has no F: NaN. One that varies between the datasets but not within
+        the cells has F = inf.
+
+    Raises
+    ------
+    ValueError
+        If there is one dataset only, if no cell has two samples, or if label and dataset are
+        confounded (no two datasets share a label).
+
+    Notes
+    -----
+    Missing cells follow the ranks of the models compared: the residual degrees of freedom are
+    ``n - C`` with `C` the occupied cells, and ``D - 1`` becomes ``D - c`` where the datasets fall
+    into `c` groups that have no label in common, since datasets of different groups cannot be
+    told apart from their labels.
+    """
+    X, label, dataset = _check_input(X, label, dataset)
+    labels, i = np.unique(label, return_inverse=True)
+    datasets, j = np.unique(dataset, return_inverse=True)
+    occupied, cell = np.unique(i * datasets.size + j, return_inverse=True)
+    cell_label, cell_dataset = np.divmod(occupied, datasets.size)
+
+    design = sp.csr_array(
+        (np.ones(occupied.size), (cell_label, cell_dataset)), shape=(labels.size, datasets.size)
+    )
+    df_dataset = datasets.size - _n_groups(design)
+    df_residual = X.shape[0] - occupied.size
+    _check_degrees_of_freedom(datasets, df_dataset, df_residual)
+
+    moments = cell_moments(X, cell, occupied.size)
+    shape = (labels.size, datasets.size)
+    between = _dataset_sum_of_squares(moments, cell_label, cell_dataset, shape)
+    # Rounding leaves a residue of this order in a sum that is 0 in exact arithmetic.
+    scale = np.abs(moments.means).max(axis=0) * np.finfo(np.float64).eps
+    zero = 16 * X.shape[0] * scale**2
+    within = np.where(moments.within <= zero, 0.0, moments.within)
+    between = np.where((within == 0) & (between <= zero), 0.0, between)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        f_values = (between / df_dataset) / (within / df_residual)
+    f_values[constant_genes(X)] = np.nan
+    return f_values
+
+
+def select_stable_genes(
+    X: ArrayLike | sp.spmatrix, label: ArrayLike, dataset: ArrayLike, n_genes: int
+) -> np.ndarray:
+    """Positions of the `n_genes` genes that differ least between datasets, the most stable first.
+
+    They are the genes of smallest F (:func:`dataset_f_values`). Genes without an F (constant ones)
+    come last, lest dead genes be chosen; ties keep the order of the columns.
+    """
+    n_columns = X.shape[1] if hasattr(X, "shape") else np.shape(X)[1]
+    if not isinstance(n_genes, numbers.Integral) or not 1 <= n_genes <= n_columns:
+        raise ValueError(
+            f"n_genes={n_genes!r} genes cannot be chosen out of {n_columns}: "
+            f"use a whole number from 1 to {n_columns}"
+        )
+    return np.argsort(dataset_f_values(X, label, dataset), kind="stable")[:n_genes]
+
+
+def _check_input(
+    X: ArrayLike | sp.spmatrix, label: ArrayLike, dataset: ArrayLike
+) -> tuple[np.ndarray | sp.spmatrix, np.ndarray, np.ndarray]:
+    X = check_array(X, accept_sparse=("csr", "csc"), input_name="X")
+    factors = []
+    for name, factor in (("label", label), ("dataset", dataset)):
+        factor = column_or_1d(factor)
+        if factor.shape[0] != X.shape[0]:
+            raise ValueError(
+                f"{name} has {factor.shape[0]} values for {X.shape[0]} samples: "
+                "give one value a sample"
+            )
+        if factor.dtype.kind == "f" and np.isnan(factor).any():
+            raise ValueError(
+                f"{name} is missing (NaN) for {np.isnan(factor).sum()} samples: "
+                "drop these samples or name their level"
+            )
+        factors.append(factor)
+    check_consistent_length(X, *factors)
+    return X, *factors
+
+
+def _check_degrees_of_freedom(datasets: np.ndarray, df_dataset: int, df_residual: int) -> None:
+    if datasets.size == 1:
+        raise ValueError(
+            f"all samples come from one dataset ({datasets[0]!s}): "
+            "the F of dataset needs samples of at least two"
+        )
+    if df_dataset == 0:
+        raise ValueError(
+            f"label and dataset are confounded: no two of the {datasets.size} datasets share a "
+            "label, so their difference cannot be told from that of the labels; add samples of "
+            "a common label"
+        )
+    if df_residual == 0:
+        raise ValueError(
+            "every pair of label and dataset has one sample only, which leaves no residual: "
+            "at least one pair needs two samples"
+        )
+
+
+def _n_groups(design: sp.csr_array) -> int:
+    """Number of groups of datasets that are connected by common labels."""
+    return connected_components(sp.block_array([[None, design], [design.T, None]]))[0]
+
+
+def _dataset_sum_of_squares(
+    moments: CellMoments, cell_label: np.ndarray, cell_dataset: np.ndarray, shape: tuple[int, int]
+) -> np.ndarray:
+    """Type-II sum of squares of dataset: what it explains beyond label, by least squares.
+
+    With `N` the table of cell sizes, the datasets' totals after removing the label means are
+    ``r = sum_label N (m - m_label)`` and the sum is ``r' Q^+ r``, where
+    ``Q = diag(N' 1) - N' diag(N 1)^-1 N``. The differences are taken between means, never
+    between sums of squares.
+    """
+    n_labels, n_datasets = shape
+    cells = np.arange(cell_label.size)
+    N = np.zeros(shape)
+    N[cell_label, cell_dataset] = moments.sizes
+    label_size = N.sum(axis=1)
+    to_label = sp.csr_array((moments.sizes, (cell_label, cells)), shape=(n_labels, cells.size))
+    to_dataset = sp.csr_array(
+        (moments.sizes, (cell_dataset, cells)), shape=(n_datasets, cells.size)
+    )
+    label_means = (to_label @ moments.means) / label_size[:, None]
+    r = to_dataset @ (moments.means - label_means[cell_label])
+    Q = np.diag(N.sum(axis=0)) - N.T @ (N / label_size[:, None])
+    return np.maximum(np.einsum("kj,kj->j", r, np.linalg.pinv(Q, hermitian=True) @ r), 0.0)

@@ -1,0 +1,150 @@
+"""Gene filters and SingleCellNet's selection choose the genes they say they choose."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from optirank.preprocessing import Downsample, GeneFilter, LogCPM, SingleCellNetGenes
+from optirank.preprocessing._statistics import is_counts
+from optirank.preprocessing.singlecellnet import label_correlations, top_each_way
+
+
+@pytest.fixture
+def expression():
+    rng = np.random.default_rng(0)
+    X = np.log1p(rng.poisson(1 + rng.gamma(1, 5, size=50), size=(90, 50)) * 1.5)
+    return X, np.arange(90) % 3
+
+
+def test_the_filter_counts_the_samples_that_express_a_gene():
+    X = np.array([[0, 1, 0, -1], [0, 3, 5, 2], [0, 0, 0, 4.0], [0, 2, 0, -3]])
+    for kind in (np.asarray, sp.csr_array, sp.csc_array):
+        model = GeneFilter(2).fit(kind(X))
+        assert model.n_expressing_.tolist() == [0, 3, 1, 2]
+        assert model.mean_expressed_.tolist() == [0, 2, 5, 3]
+        assert model.get_support().tolist() == [False, True, False, True]
+        assert GeneFilter(0.75).fit(kind(X)).get_support(indices=True).tolist() == [1]
+        assert GeneFilter(min_mean=2.5).fit(kind(X)).get_support(indices=True).tolist() == [2, 3]
+
+
+def test_one_sample_is_an_int_and_all_samples_a_float():
+    X = np.array([[1.0, 1], [1, 0], [1, 0]])
+    assert GeneFilter(1).fit(X).get_support().sum() == 2
+    assert GeneFilter(1.0).fit(X).get_support().sum() == 1
+
+
+def test_a_filter_that_leaves_no_gene_says_what_to_change():
+    with pytest.raises(ValueError, match=r"none of the 3 genes.*min_samples=9.*lower min_samples"):
+        GeneFilter(9).fit(np.ones((4, 3)))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_correlations_agree_with_numpy(expression, kind):
+    X, y = expression
+    found = label_correlations(kind(X), y, 3)
+    for k in range(3):
+        expected = [np.corrcoef(x, y == k)[0, 1] for x in X.T]
+        np.testing.assert_allclose(found[k], expected, atol=1e-12)
+
+
+def test_top_each_way_takes_both_ends_and_leaves_out_what_is_unknown():
+    correlation = np.array([0.5, np.nan, -0.9, 0.1, 0.5, -0.2])
+    assert top_each_way(correlation, 1).tolist() == [0, 2]
+    assert top_each_way(correlation, 2).tolist() == [0, 2, 4, 5]
+    assert top_each_way(correlation, 10).tolist() == [0, 2, 3, 4, 5]
+
+
+def test_more_classes_give_the_union_of_their_own_choices(expression):
+    X, y = expression
+    chosen = SingleCellNetGenes(3).fit(X, y).get_support()
+    union = np.zeros(50, dtype=bool)
+    for k in range(3):
+        union |= SingleCellNetGenes(3).fit(X, y == k).get_support()
+    np.testing.assert_array_equal(chosen, union)
+
+
+def test_the_order_of_two_classes_does_not_matter(expression):
+    X, y = expression
+    first, second = (SingleCellNetGenes(4).fit(X, labels) for labels in (y == 0, y != 0))
+    np.testing.assert_array_equal(first.get_support(), second.get_support())
+
+
+def test_marker_genes_are_chosen_from_counts():
+    rng = np.random.default_rng(1)
+    y = np.arange(200) % 2
+    rate = np.full((200, 300), 8.0)
+    rate[y == 1, 10] = 40
+    rate[y == 0, 20] = 40
+    X = sp.csr_array(rng.poisson(rate * rng.uniform(0.7, 5, size=(200, 1))))
+    model = SingleCellNetGenes(1, random_state=0).fit(X, y)
+    assert model.get_support(indices=True).tolist() == [10, 20]
+    assert model.transform(X).shape == (200, 2)
+
+
+def test_counts_are_downsampled_scaled_and_logged_before_they_are_correlated():
+    rng = np.random.default_rng(2)
+    X, y = rng.poisson(30, size=(40, 100)), np.arange(40) % 2
+    model = SingleCellNetGenes(n_counts=500, random_state=7).fit(X, y)
+    logged = LogCPM(1e4).fit_transform(Downsample(500, random_state=7).fit_transform(X))
+    np.testing.assert_allclose(model.correlations_, label_correlations(logged, y, 2))
+
+
+@pytest.mark.parametrize("spoil", [lambda X: X - 1, lambda X: X + 0.5, np.log1p])
+def test_data_that_are_not_counts_are_used_as_they_are_and_the_log_says_so(spoil, caplog):
+    rng = np.random.default_rng(3)
+    X, y = spoil(rng.poisson(3, size=(40, 30)) + 0.0), np.arange(40) % 2
+    with caplog.at_level(logging.INFO, logger="optirank"):
+        model = SingleCellNetGenes(20).fit(X, y)
+    assert "not counts" in caplog.text
+    np.testing.assert_allclose(model.correlations_, label_correlations(X, y, 2))
+
+
+def test_counts_are_recognised():
+    assert is_counts(np.array([[0, 1], [2, 3]], dtype=np.uint8))
+    assert is_counts(sp.csr_array(np.array([[0, 1.0], [2, 3]])))
+    assert is_counts(sp.csr_array((2, 2)))
+    assert not is_counts(np.array([[0, 1.5]]))
+    assert not is_counts(np.array([[0, -1]]))
+
+
+def test_rare_genes_pass_only_when_strongly_expressed():
+    n = 100
+    X = np.tile(np.linspace(1, 2, n)[:, None], (1, 4)) + 0.1
+    X[:, 1:] = 0
+    X[:5, 1] = 1.5  # in 5 % of the samples, which is not more than 5 %
+    X[:6, 2] = 1.5  # in more than 5 %
+    X[:1, 3] = 2.5  # in one sample, above the mean asked for
+    model = SingleCellNetGenes().fit(X, np.arange(n) % 2)
+    assert model.get_support().tolist() == [True, False, True, True]
+    stricter = SingleCellNetGenes(min_expressed=0.02).fit(X, np.arange(n) % 2)
+    assert stricter.get_support().tolist() == [True, False, True, False]
+
+
+def test_fewer_genes_than_asked_for_are_all_taken_and_constant_ones_never(expression, caplog):
+    X, y = expression
+    X[:, 7] = 1.1
+    with caplog.at_level(logging.INFO, logger="optirank"):
+        model = SingleCellNetGenes(500).fit(X, y)
+    assert "49 genes pass the filter, fewer than 2 x n_top = 1000" in caplog.text
+    assert np.flatnonzero(~model.get_support()).tolist() == [7]
+
+
+def test_what_cannot_be_selected_is_refused_with_the_remedy(expression):
+    X, y = expression
+    with pytest.raises(ValueError, match="one class only"):
+        SingleCellNetGenes().fit(X, np.zeros(90))
+    with pytest.raises(ValueError, match=r"none of the 50 genes varies.*lower min_fraction"):
+        SingleCellNetGenes().fit(np.ones_like(X), y)
+    with pytest.raises(ValueError, match=r"'n_top'.*Got 0"):
+        SingleCellNetGenes(0).fit(X, y)
+
+
+def test_genes_of_pancreas_cells_include_the_hormones(data_folder):
+    anndata = pytest.importorskip("anndata")
+    baron = anndata.read_h5ad(data_folder / "baron_h1.h5ad")
+    model = SingleCellNetGenes(20, random_state=0).fit(baron.X, baron.obs["cell_type"])
+    assert {"INS", "GCG", "SST", "PPY"} <= set(baron.var_names[model.get_support()])
