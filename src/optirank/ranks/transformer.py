@@ -1,0 +1,124 @@
+"""Ranks relative to a given reference set, as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from optirank.ranks.definition import check_ties
+from optirank.ranks.relative import positions, relative_ranks
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import scipy.sparse as sp
+    from sklearn.utils import Tags
+
+    Matrix = ArrayLike | pd.DataFrame | sp.sparray | sp.spmatrix
+
+
+class ReferenceRankTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Replace each gene's value by its rank among the reference genes of the same sample.
+
+    The rank of gene j is ``sum_k (1[x_j > x_k] + t * 1[x_j = x_k]) - offset`` over the reference
+    genes k, with ``t = offset = 1/2, 0, 1`` for average, minimum and maximum ranks. A strictly
+    increasing map of a sample's values changes no rank.
+
+    Parameters
+    ----------
+    reference : None, mask, positions or gene names, default=None
+        The reference genes: all of them (None), a boolean mask with one entry per gene, distinct
+        positions, or names, which need a data frame at ``fit``.
+    ties : {"average", "min", "max"}, default="average"
+        The rank of tied values.
+    scale : bool, default=True
+        Divide the ranks by the size of the reference set.
+
+    Attributes
+    ----------
+    reference_ : boolean mask of the reference genes.
+    n_features_in_ : number of genes at ``fit``.
+    feature_names_in_ : gene names, where ``fit`` was given a data frame.
+
+    Examples
+    --------
+    >>> from optirank import ReferenceRankTransformer
+    >>> ranks = ReferenceRankTransformer(reference=[0, 2], scale=False)
+    >>> ranks.fit_transform([[1.0, 7.0, 5.0]])
+    array([[0. , 1.5, 1. ]])
+    """
+
+    def __init__(
+        self, reference: ArrayLike | None = None, *, ties: str = "average", scale: bool = True
+    ) -> None:
+        self.reference = reference
+        self.ties = ties
+        self.scale = scale
+
+    def fit(self, X: Matrix, y: Any = None) -> ReferenceRankTransformer:
+        """Check the options and find the reference genes among those of ``X``; ``y`` is ignored."""
+        check_ties(self.ties)
+        validate_data(self, X, accept_sparse=("csr", "csc"))
+        mask = np.zeros(self.n_features_in_, dtype=bool)
+        mask[self._reference_positions()] = True
+        if not mask.any():
+            raise ValueError("reference is empty: give at least one gene, or None for all genes")
+        self.reference_ = mask
+        return self
+
+    def transform(self, X: Matrix) -> NDArray[np.float64]:
+        """Return the ranks of all genes relative to the reference set, as a dense array."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
+        return relative_ranks(X, self.reference_, ties=self.ties, scale=self.scale)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = []  # float64 always
+        return tags
+
+    def _reference_positions(self) -> NDArray[np.intp] | slice:
+        if self.reference is None:
+            return slice(None)
+        reference = np.asarray(self.reference)
+        if reference.ndim == 1 and reference.size and all(isinstance(g, str) for g in reference):
+            reference = self._positions_of(reference.tolist())
+        return positions(reference, self.n_features_in_, "reference")
+
+    def _positions_of(self, names: list[str]) -> list[int]:
+        """Positions of the genes called ``names``."""
+        if not hasattr(self, "feature_names_in_"):
+            raise ValueError(
+                f"reference gives gene names ({_listed(names)}) but X has none: fit on a data "
+                "frame whose columns are the genes, or give positions or a mask"
+            )
+        columns = Counter(self.feature_names_in_)
+        if missing := [name for name in names if name not in columns]:
+            raise ValueError(
+                f"{len(missing)} of the {len(names)} reference genes are not among the "
+                f"{self.n_features_in_} genes of X: {_listed(missing)}; check that both use the "
+                "same kind of gene name, or leave these out"
+            )
+        if unclear := [name for name in names if columns[name] > 1]:
+            raise ValueError(
+                f"{len(unclear)} reference genes name several columns of X: {_listed(unclear)}; "
+                "make the column names unique, or give positions"
+            )
+        if twice := [name for name, count in Counter(names).items() if count > 1]:
+            raise ValueError(
+                f"reference names {len(twice)} genes more than once: {_listed(twice)}; "
+                "give each gene once"
+            )
+        where = {name: j for j, name in enumerate(self.feature_names_in_)}
+        return [where[name] for name in names]
+
+
+def _listed(names: list[str], most: int = 5) -> str:
+    """The first few names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(repr(name) for name in names[:most]) + more

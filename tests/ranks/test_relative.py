@@ -1,0 +1,226 @@
+"""Ranks of new samples with NumPy alone equal the definition, whatever holds the values."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from optirank.ranks.definition import TIES, ranks_by_definition
+from optirank.ranks.relative import relative_ranks
+
+EACH_TIES = pytest.mark.parametrize("ties", TIES)
+
+
+def strided(X):
+    wide = np.repeat(np.repeat(X, 2, axis=0), 3, axis=1)
+    return wide[::2, ::3]
+
+
+def explicit_zeros(X):
+    """A CSR matrix that stores every entry, zeros too, in a shuffled order."""
+    n, d = X.shape
+    columns = np.tile(np.arange(d)[::-1], n)
+    return sp.csr_array((X[:, ::-1].ravel(), columns, np.arange(n + 1) * d), shape=(n, d))
+
+
+def repeated_entries(X):
+    """A CSR matrix whose every entry is stored as two that add up to it."""
+    n, d = X.shape
+    columns = np.tile(np.repeat(np.arange(d), 2), n)
+    parts = np.stack([X - X.dtype.type(1), np.ones_like(X)], axis=2).ravel()
+    return sp.csr_array((parts, columns, np.arange(n + 1) * 2 * d), shape=(n, d))
+
+
+CONTAINERS = {
+    "C order": np.ascontiguousarray,
+    "Fortran order": np.asfortranarray,
+    "strided": strided,
+    "CSR": sp.csr_array,
+    "CSR matrix": sp.csr_matrix,
+    "CSC": sp.csc_array,
+    "COO": sp.coo_array,
+    "CSR with explicit zeros": explicit_zeros,
+    "CSC with explicit zeros": lambda X: explicit_zeros(X).tocsc(),
+}
+
+
+@st.composite
+def problems(draw, largest=2):
+    """Samples full of ties, zeros and negative values, and a reference set."""
+    shape = draw(st.tuples(st.integers(1, 4), st.integers(1, 9)))
+    X = draw(hnp.arrays(np.int64, shape, elements=st.integers(-largest, largest)))
+    reference = draw(hnp.arrays(bool, shape[1]).filter(np.any))
+    return X, reference
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@given(problem=problems(), dtype=st.sampled_from([np.int8, np.int64, np.float32, np.float64]))
+def test_ranks_are_those_of_the_definition(container, problem, dtype):
+    X, reference = problem
+    held = CONTAINERS[container](X.astype(dtype))
+    for ties in TIES:
+        ranks = relative_ranks(held, reference, ties=ties)
+        assert ranks.dtype == np.float64
+        expected = ranks_by_definition(X, reference, ties) / np.count_nonzero(reference)
+        np.testing.assert_array_equal(ranks, expected)
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@given(problem=problems(), data=st.data())
+def test_the_ranks_of_some_genes_are_columns_of_all_ranks(container, problem, data):
+    X, reference = problem
+    genes = data.draw(st.lists(st.integers(0, X.shape[1] - 1), max_size=12))
+    held = CONTAINERS[container](X)
+    for ties in TIES:
+        some = relative_ranks(held, reference, ties=ties, scale=False, genes=genes)
+        expected = ranks_by_definition(X, reference, ties)[:, np.array(genes, dtype=int)]
+        np.testing.assert_array_equal(some, expected)
+
+
+@EACH_TIES
+@given(problem=problems(largest=10**6))
+def test_ranks_do_not_change_under_a_monotone_map(ties, problem):
+    X, reference = problem
+    expected = relative_ranks(X, reference, ties=ties)
+    for mapped in (np.arctan(X), np.exp(X / 1e6), X.astype(float) ** 3, X.astype(np.float32)):
+        np.testing.assert_array_equal(relative_ranks(mapped, reference, ties=ties), expected)
+
+
+@EACH_TIES
+@given(problem=problems(), data=st.data())
+def test_ranks_follow_a_permutation_of_the_genes(ties, problem, data):
+    X, reference = problem
+    order = data.draw(st.permutations(range(X.shape[1])))
+    permuted = relative_ranks(X[:, order], reference[order], ties=ties)
+    np.testing.assert_array_equal(permuted, relative_ranks(X, reference, ties=ties)[:, order])
+
+
+@given(problem=problems())
+def test_positions_in_any_order_and_a_mask_are_the_same_reference(problem):
+    X, reference = problem
+    by_positions = relative_ranks(X, np.flatnonzero(reference)[::-1])
+    np.testing.assert_array_equal(by_positions, relative_ranks(X, reference))
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array, sp.csc_array])
+def test_large_integers_are_compared_exactly(container):
+    X = np.array([[2**62 + 1, 2**62, 0]])  # the same number as float64
+    ranks = relative_ranks(container(X), [True, True, False], scale=False)
+    np.testing.assert_array_equal(ranks, [[1, 0, -0.5]])
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint64, bool, np.float16, object])
+def test_any_real_dtype_is_ranked(dtype):
+    X = np.array([[1, 0, 1, 0]]).astype(dtype)
+    np.testing.assert_array_equal(relative_ranks(X, [0, 1], scale=False), [[1.0, 0.0, 1.0, 0.0]])
+
+
+def test_negative_zero_ties_with_zero():
+    X = np.array([[-0.0, 0.0, 1.0]])
+    expected = relative_ranks(np.array([[0.0, 0.0, 1.0]]), [0, 1])
+    np.testing.assert_array_equal(relative_ranks(X, [0, 1]), expected)
+    np.testing.assert_array_equal(relative_ranks(explicit_zeros(X), [0, 1]), expected)
+
+
+def test_entries_stored_twice_are_added_and_the_input_is_left_alone():
+    X = np.array([[0, 3, -1], [2, 0, 0]])
+    twice = repeated_entries(X)
+    before = twice.data.copy()
+    np.testing.assert_array_equal(relative_ranks(twice, [0, 1]), relative_ranks(X, [0, 1]))
+    np.testing.assert_array_equal(twice.data, before)
+
+
+@pytest.mark.parametrize("density", [0.05, 1.0])
+def test_dense_and_sparse_agree_on_many_genes(density):
+    rng = np.random.default_rng(0)
+    X = rng.integers(-3, 9, size=(30, 20_000)) * (rng.uniform(size=(30, 20_000)) < density)
+    reference = rng.uniform(size=20_000) < 0.2
+    dense = relative_ranks(X, reference, scale=False)
+    np.testing.assert_array_equal(dense, relative_ranks(sp.csr_array(X), reference, scale=False))
+    below = np.sort(X[7, reference]).searchsorted(X[7], "left")
+    up_to = np.sort(X[7, reference]).searchsorted(X[7], "right")
+    np.testing.assert_array_equal(dense[7], (below + up_to) / 2 - 0.5)
+
+
+def test_more_samples_than_a_block_are_all_ranked(monkeypatch):
+    monkeypatch.setattr("optirank.ranks.relative._BLOCK", 12)
+    X = np.random.default_rng(0).normal(size=(11, 5))
+    expected = ranks_by_definition(X, [1, 1, 0, 1, 0]) / 3
+    np.testing.assert_array_equal(relative_ranks(X, [0, 1, 3]), expected)
+
+
+def test_no_samples_give_no_ranks():
+    assert relative_ranks(np.empty((0, 3)), [0]).shape == (0, 3)
+    assert relative_ranks(sp.csr_array((0, 3)), [0], genes=[1]).shape == (0, 1)
+
+
+def test_only_the_genes_needed_are_read():
+    X = np.array([[1.0, 2.0, np.nan, 3.0]])
+    for container in (np.asarray, sp.csr_array, sp.csc_array):
+        ranks = relative_ranks(container(X), [0, 1], genes=[3], scale=False)
+        np.testing.assert_array_equal(ranks, [[1.5]])
+
+
+def test_a_panel_needs_no_copy_of_the_whole_matrix():
+    X = np.random.default_rng(0).normal(size=(1000, 2000))
+    tracemalloc.start()
+    relative_ranks(X, np.arange(20), genes=np.arange(10, 40))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < X.nbytes / 10
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [0, 2])
+def test_values_without_a_rank_are_refused(container, bad, place):
+    X = np.array([[1.0, 2.0, 3.0]])
+    X[0, place] = bad
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        relative_ranks(container(X), [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"reference": []}, "reference is empty"),
+        ({"reference": [False] * 3}, "reference is empty"),
+        ({"reference": [True] * 4}, "mask of 4 genes but X has 3"),
+        ({"reference": [0, 3]}, "1 positions out of range, such as 3: X has 3 genes"),
+        ({"reference": [-1]}, "such as -1"),
+        ({"reference": [2, 1, 2]}, "1 positions more than once, such as 2"),
+        ({"reference": [0.2, 0.8, 0.0]}, "dtype float64: give a boolean mask or integer"),
+        ({"reference": ["a"]}, "give a boolean mask or integer"),
+        ({"reference": [[True, False, True]]}, "2 dimensions"),
+        ({"reference": 2}, "0 dimensions"),
+        ({"reference": [0], "genes": [5]}, "genes has 1 positions out of range, such as 5"),
+        ({"reference": [0], "genes": [True]}, "genes is a mask of 1 genes but X has 3"),
+        ({"reference": [0], "ties": "first"}, "ties='first'"),
+    ],
+)
+def test_wrong_arguments_are_errors_that_say_what_to_do(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        relative_ranks(np.zeros((2, 3)), **arguments)
+
+
+def test_a_sample_that_is_not_a_row_of_a_matrix_is_refused():
+    with pytest.raises(ValueError, match="1 dimensions: give samples x genes"):
+        relative_ranks(np.zeros(3), [0])
+
+
+def test_ranking_a_dense_array_needs_numpy_alone():
+    code = (
+        "import sys, numpy as np; from optirank.ranks.relative import relative_ranks; "
+        "relative_ranks(np.eye(3), [0, 1]); "
+        "print([m for m in ('numba', 'scipy', 'sklearn', 'pandas') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
