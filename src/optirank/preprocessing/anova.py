@@ -5,10 +5,11 @@ from __future__ import annotations
 import numbers
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils import check_array, column_or_1d
 
 from optirank.preprocessing._statistics import CellMoments, cell_moments, constant_genes
 
@@ -53,7 +54,9 @@ def dataset_f_values(
     Missing cells follow the ranks of the models compared: the residual degrees of freedom are
     ``n - C`` with `C` the occupied cells, and ``D - 1`` becomes ``D - c`` where the datasets fall
     into `c` groups that have no label in common, since datasets of different groups cannot be
-    told apart from their labels.
+    told apart from their labels. (With an empty cell statsmodels' ``anova_lm(typ=2)`` warns of a
+    singular design and its sum of squares depends on how the levels are coded; without one it
+    equals this.)
     """
     X, label, dataset = _check_input(X, label, dataset)
     labels, i = np.unique(label, return_inverse=True)
@@ -111,13 +114,13 @@ def _check_input(
                 f"{name} has {factor.shape[0]} values for {X.shape[0]} samples: "
                 "give one value a sample"
             )
-        if factor.dtype.kind == "f" and np.isnan(factor).any():
+        n_missing = pd.isna(factor).sum()
+        if n_missing:
             raise ValueError(
-                f"{name} is missing (NaN) for {np.isnan(factor).sum()} samples: "
-                "drop these samples or name their level"
+                f"{name} is missing for {n_missing} samples: "
+                "drop these samples or give them a level of their own"
             )
         factors.append(factor)
-    check_consistent_length(X, *factors)
     return X, *factors
 
 
