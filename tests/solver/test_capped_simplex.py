@@ -152,8 +152,9 @@ def test_entries_far_apart_give_an_exact_vertex():
 
 @pytest.mark.parametrize("s", [1e-300, 1e-20, 1e-5])
 def test_a_tiny_sum_keeps_its_relative_accuracy(s):
-    z = project_capped_simplex(np.array([2.0, 2.0, 1.0]), s)
-    np.testing.assert_allclose(z, [s / 2, s / 2, 0], rtol=1e-14)
+    for others in ([], [1.0], [1.7, 0.1, -30.0]):
+        z = project_capped_simplex(np.array([2.0, 2.0, *others]), s)
+        np.testing.assert_allclose(z, [s / 2, s / 2, *np.zeros(len(others))], rtol=1e-14)
 
 
 def test_one_entry_gets_the_whole_sum():

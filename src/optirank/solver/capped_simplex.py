@@ -68,10 +68,10 @@ def _shift(y: NDArray[np.float64], s: float) -> float:
         if step > _NEWTON_STEPS or not low < shift < high:
             breaks = np.where(y < 0, y, y - 1)
             breaks = breaks[(breaks > low) & (breaks < high)]
-            if breaks.size == 0:  # linear from low to high
-                shift = (low + high) / 2
-                excess, n_free = _excess(y, s, shift)
-                shift += excess / max(n_free, 1)
+            if breaks.size == 0:  # linear from low to high, so the root is known
+                free = y[(y >= high) & (y - 1 <= low)]
+                n_ones = np.count_nonzero(y - 1 > low)
+                shift = float(np.add.reduce(free) + (n_ones - s)) / max(free.size, 1)
                 break
             shift = float(np.partition(breaks, breaks.size // 2)[breaks.size // 2])
     return min(max(shift, low), high)
