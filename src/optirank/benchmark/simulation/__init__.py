@@ -1,0 +1,1 @@
+"""The paper's synthetic experiment: settings, fits, storage, table, figures and report."""

@@ -1,0 +1,178 @@
+"""The figures of the experiment: scores at the default point and along the sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from optirank.benchmark.simulation.settings import CLASSIFIERS, SWEEPS, Point, Settings
+from optirank.benchmark.simulation.table import at_point
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, which differ for colour-blind readers too; markers differ besides.
+COLOURS = {"lr": "#009E73", "rank-lr": "#0072B2", "optirank": "#D55E00", "oracle": "#333333"}
+MARKERS = {"lr": "s", "rank-lr": "^", "optirank": "o", "oracle": None}
+PANELS = (
+    ("accuracy", "d"),
+    ("accuracy", "dp"),
+    ("accuracy", "tau"),
+    ("cosine", "d"),
+    ("cosine", "dp"),
+)
+_AXES = {
+    "d": "number of genes $d$ (samples: {ratio:g} $d$)",
+    "dp": "number of perturbed genes $d_P$",
+    "tau": r"size of the shift $\tau$",
+}
+_STYLE = {
+    "font.size": 11,
+    "axes.titlesize": 12,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": "#e6e6e6",
+    "legend.frameon": False,
+    "figure.facecolor": "white",
+    "svg.hashsalt": "optirank",
+}
+
+
+def missing_extra() -> str | None:
+    """Return the line that installs what figures and the report need, or None if it is there."""
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") and find_spec("jinja2"):
+        return None
+    return "pip install 'optirank[report]'"
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Fonts and lines of all figures."""
+    import matplotlib
+
+    with matplotlib.rc_context(_STYLE):
+        yield
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure that needs no screen."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def save(figure: Figure, folder: Path, name: str) -> None:
+    """Write a figure as PNG and as SVG."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with style():
+        figure.savefig(folder / f"{name}.png", dpi=150)
+        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+
+
+def draw_all(
+    settings: Settings, selected: pd.DataFrame, summary: pd.DataFrame, folder: Path
+) -> list[str]:
+    """Draw the default point and the panels of the sweeps that were run; return their names."""
+    names = ["default"]
+    with style():
+        figure = new_figure(7.2, 3.4)
+        draw_default(figure.subplots(), at_point(selected, settings.base), settings.grid.name)
+        save(figure, folder, "default")
+        for quantity, sweep in PANELS:
+            if sweep in settings.sweeps:
+                figure = new_figure(5.6, 4.2)
+                draw_panel(figure.subplots(), settings, summary, quantity, sweep)
+                names.append(f"{quantity}-{sweep}")
+                save(figure, folder, names[-1])
+    return names
+
+
+def draw_default(ax: Axes, selected: pd.DataFrame, grid: str) -> Axes:
+    """Draw each repeat's test score at the default point as a dot, and the mean as a line."""
+    rows = list(reversed(CLASSIFIERS))
+    for row, name in enumerate(rows):
+        keep = (selected["classifier"] == name) & (selected["grid"] == grid)
+        scores = 100 * selected.loc[keep, "test_balanced_accuracy"].to_numpy()
+        offsets = row + np.linspace(-0.16, 0.16, len(scores)) if len(scores) > 1 else [row]
+        ax.plot([scores.mean()] * 2, [row - 0.32, row + 0.32], color=COLOURS[name], lw=3)
+        ax.plot(scores, offsets, "o", color=COLOURS[name], alpha=0.6, ms=6, mec="white", mew=0.5)
+        ax.annotate(
+            f"{scores.mean():.1f}",
+            (scores.mean(), row + 0.32),
+            xytext=(0, 2),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            color=COLOURS[name],
+            fontsize=10,
+        )
+    ax.set_yticks(range(len(rows)), rows)
+    ax.set_ylim(-0.6, len(rows) - 0.3)
+    ax.set_xlim(right=101)
+    ax.grid(visible=False, axis="y")
+    ax.set_xlabel("test balanced accuracy (%); a dot a repeat, a line the mean")
+    return ax
+
+
+def draw_panel(
+    ax: Axes, settings: Settings, summary: pd.DataFrame, quantity: str, sweep: str
+) -> Axes:
+    """Draw accuracy or cosine along one sweep, with standard errors shaded."""
+    points = settings.sweep_points(sweep)
+    x = [getattr(point, SWEEPS[sweep].field) for point in points]
+    if quantity == "accuracy":
+        for name in CLASSIFIERS:
+            _draw_line(ax, x, _along(summary, settings, points, name), "balanced_accuracy", name)
+        ax.set_ylabel("test balanced accuracy (%)")
+    else:
+        _draw_line(ax, x, _along(summary, settings, points, "optirank"), "cosine", "optirank")
+        best = [best_cosine(point, settings.grid.n_reference) for point in points]
+        ax.plot(x, best, "--", color=COLOURS["oracle"], lw=1.3, label="best the grid allows")
+        ax.set_ylabel("cosine to the true reference set")
+        ax.set_ylim(0, 1.05)
+    ratio = settings.base.n_samples / settings.base.n_genes
+    ax.set_xlabel(_AXES[sweep].format(ratio=ratio))
+    ax.set_xticks(x)
+    ax.legend(loc="best")
+    return ax
+
+
+def best_cosine(point: Point, fractions: tuple[float, ...]) -> float:
+    """Return the largest cosine to the true set that a reference set of the grid can have."""
+    truth = point.n_stable
+    sizes = [max(1, int(fraction * point.n_genes + 1e-9)) for fraction in fractions]
+    return max(min(size, truth) / np.sqrt(size * truth) for size in sizes)
+
+
+def _along(
+    summary: pd.DataFrame, settings: Settings, points: list[Point], name: str
+) -> pd.DataFrame:
+    rows = summary[(summary["classifier"] == name) & (summary["grid"] == settings.grid.name)]
+    return pd.concat([at_point(rows, point) for point in points])
+
+
+def _draw_line(ax: Axes, x: list, rows: pd.DataFrame, column: str, name: str) -> None:
+    factor = 100.0 if column == "balanced_accuracy" else 1.0
+    mean = factor * rows[column].to_numpy()
+    error = factor * rows[f"{column}_se"].fillna(0.0).to_numpy()
+    dashed = name == "oracle"
+    ax.fill_between(x, mean - error, mean + error, color=COLOURS[name], alpha=0.18, lw=0)
+    ax.plot(
+        x,
+        mean,
+        linestyle="--" if dashed else "-",
+        marker=MARKERS[name],
+        color=COLOURS[name],
+        lw=1.3 if dashed else 1.8,
+        label="oracle (ceiling)" if dashed else name,
+    )
