@@ -1,0 +1,243 @@
+"""Compiled passes over the orders of samples.
+
+A sample is given by the tie group of each of its genes: ``groups[i, j]`` counts the distinct values
+below gene j's in sample i. With weights ``a`` on the genes, let ``h_k`` be the sum of ``a`` over
+group k and ``c_k`` the sum over the groups below it. Every quantity of the method is then
+
+    f_k = base + sign * (c_k + tie * h_k),
+
+read off at each gene's group: ranks with ``base = -offset, sign = 1, tie = t`` and co-ranks with
+``base = sum(a), sign = -1, tie = 1 - t``. All sums run in float64 whatever the output's type, so
+float32 results carry one rounding each, however many genes there are.
+
+The twin of these loops in plain NumPy is ``optirank.ranks.plain``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from optirank._compiled.jit import jit
+
+
+@jit
+def _sum_groups(row, n_groups, a, h):
+    """``h_k`` = sum of ``a`` over the genes of group k; three zeros follow the last group."""
+    d = row.shape[0]
+    h[n_groups : n_groups + 3] = 0.0
+    if n_groups == d:  # no ties: a permutation, nothing to add up
+        for j in range(d):
+            h[row[j]] = a[j]
+    else:
+        h[:n_groups] = 0.0
+        for j in range(d):
+            h[row[j]] += a[j]
+
+
+@jit
+def _values_of_groups(h, n_groups, base, sign, tie, f):
+    """``f_k = base + sign * (c_k + tie * h_k)``, four at a time to shorten the chain of sums."""
+    c = 0.0
+    for q in range((n_groups + 3) // 4):
+        k = 4 * q
+        h0 = h[k]
+        h1 = h[k + 1]
+        h2 = h[k + 2]
+        h3 = h[k + 3]
+        h01 = h0 + h1
+        h012 = h01 + h2
+        f[k] = base + sign * (c + tie * h0)
+        f[k + 1] = base + sign * (c + (h0 + tie * h1))
+        f[k + 2] = base + sign * (c + (h01 + tie * h2))
+        f[k + 3] = base + sign * (c + (h012 + tie * h3))
+        c += h012 + h3
+
+
+@jit
+def dense_values(groups, n_groups, a, base, sign, tie, out):
+    """Write ``f`` at each gene's group into ``out`` (n x d)."""
+    n, d = groups.shape
+    h = np.zeros(d + 4)
+    f = np.empty(d + 4, out.dtype)
+    for i in range(n):
+        row = groups[i]
+        _sum_groups(row, n_groups[i], a, h)
+        _values_of_groups(h, n_groups[i], base, sign, tie, f)
+        out_row = out[i]
+        for j in range(d):
+            out_row[j] = f[row[j]]
+
+
+@jit
+def dense_weighted_sum(groups, n_groups, a, base, sign, tie, sample_weights, out):
+    """Add ``sum_i sample_weights_i * f`` at each gene's group into ``out`` (d)."""
+    n, d = groups.shape
+    h = np.zeros(d + 4)
+    f = np.empty(d + 4)
+    for i in range(n):
+        row = groups[i]
+        _sum_groups(row, n_groups[i], a, h)
+        _values_of_groups(h, n_groups[i], base, sign, tie, f)
+        weight = sample_weights[i]
+        for j in range(d):
+            out[j] += weight * f[row[j]]
+
+
+@jit
+def dense_scores(groups, n_groups, gamma, w, tie, out):
+    """``out_i = sum_k W_k (c_k + tie * h_k)`` with ``h`` of gamma and ``W`` of w: w . C gamma."""
+    n, d = groups.shape
+    pairs = np.empty((d, 2))
+    pairs[:, 0] = gamma
+    pairs[:, 1] = w
+    h = np.zeros((d + 4, 2))
+    for i in range(n):
+        row = groups[i]
+        n_here = n_groups[i]
+        h[n_here : n_here + 3] = 0.0
+        if n_here == d:
+            for j in range(d):
+                k = row[j]
+                h[k, 0] = pairs[j, 0]
+                h[k, 1] = pairs[j, 1]
+        else:
+            h[:n_here] = 0.0
+            for j in range(d):
+                k = row[j]
+                h[k, 0] += pairs[j, 0]
+                h[k, 1] += pairs[j, 1]
+        c = 0.0
+        s0 = 0.0
+        s1 = 0.0
+        s2 = 0.0
+        s3 = 0.0
+        for q in range((n_here + 3) // 4):
+            k = 4 * q
+            h0 = h[k, 0]
+            h1 = h[k + 1, 0]
+            h2 = h[k + 2, 0]
+            h3 = h[k + 3, 0]
+            h01 = h0 + h1
+            h012 = h01 + h2
+            s0 += h[k, 1] * (c + tie * h0)
+            s1 += h[k + 1, 1] * (c + (h0 + tie * h1))
+            s2 += h[k + 2, 1] * (c + (h01 + tie * h2))
+            s3 += h[k + 3, 1] * (c + (h012 + tie * h3))
+            c += h012 + h3
+        out[i] = (s0 + s1) + (s2 + s3)
+
+
+@jit
+def _sum_sparse_groups(genes, groups, n_groups, zero_group, total, a, h):
+    """As ``_sum_groups`` over a sample's non-zeros; the zero genes share what is left of the sum."""
+    h[: n_groups + 3] = 0.0
+    seen = 0.0
+    for p in range(genes.shape[0]):
+        value = a[genes[p]]
+        h[groups[p]] += value
+        seen += value
+    if genes.shape[0] < a.shape[0]:
+        h[zero_group] = total - seen
+
+
+@jit
+def sparse_values(
+    indptr, genes, groups, n_groups, zero_group, a, total, base, sign, tie, constants, out
+):
+    """Write the value at the zero genes into ``constants`` (n), the non-zeros' excess into ``out``."""
+    size = n_groups.max() + 4
+    h = np.zeros(size)
+    f = np.empty(size)
+    for i in range(indptr.shape[0] - 1):
+        begin, end = indptr[i], indptr[i + 1]
+        _sum_sparse_groups(
+            genes[begin:end], groups[begin:end], n_groups[i], zero_group[i], total, a, h
+        )
+        _values_of_groups(h, n_groups[i], base, sign, tie, f)
+        constant = f[zero_group[i]]
+        constants[i] = constant
+        for p in range(begin, end):
+            out[p] = f[groups[p]] - constant
+
+
+@jit
+def sparse_weighted_sum(
+    indptr, genes, groups, n_groups, zero_group, a, total, base, sign, tie, sample_weights, out
+):
+    """Add the weighted excesses of the non-zeros into ``out`` (d); return the constants' sum."""
+    size = n_groups.max() + 4
+    h = np.zeros(size)
+    f = np.empty(size)
+    constant_sum = 0.0
+    for i in range(indptr.shape[0] - 1):
+        begin, end = indptr[i], indptr[i + 1]
+        _sum_sparse_groups(
+            genes[begin:end], groups[begin:end], n_groups[i], zero_group[i], total, a, h
+        )
+        _values_of_groups(h, n_groups[i], base, sign, tie, f)
+        constant = f[zero_group[i]]
+        weight = sample_weights[i]
+        constant_sum += weight * constant
+        for p in range(begin, end):
+            out[genes[p]] += weight * (f[groups[p]] - constant)
+    return constant_sum
+
+
+@jit
+def sparse_scores(
+    indptr, genes, groups, n_groups, zero_group, gamma, gamma_sum, w, w_sum, tie, out
+):
+    """``w . C gamma`` from the non-zeros: the zero genes enter as one group."""
+    size = n_groups.max() + 4
+    h = np.zeros(size)
+    f = np.empty(size)
+    for i in range(indptr.shape[0] - 1):
+        begin, end = indptr[i], indptr[i + 1]
+        _sum_sparse_groups(
+            genes[begin:end], groups[begin:end], n_groups[i], zero_group[i], gamma_sum, gamma, h
+        )
+        _values_of_groups(h, n_groups[i], 0.0, 1.0, tie, f)
+        constant = f[zero_group[i]]
+        score = constant * w_sum
+        for p in range(begin, end):
+            score += w[genes[p]] * (f[groups[p]] - constant)
+        out[i] = score
+
+
+@jit
+def group_sorted_rows(X, order, groups, n_groups):
+    """Number the distinct values of each row of X, given the order that sorts it."""
+    n, d = X.shape
+    for i in range(n):
+        k = 0
+        previous = X[i, order[i, 0]]
+        for p in range(d):
+            j = order[i, p]
+            value = X[i, j]
+            if value != previous:
+                k += 1
+                previous = value
+            groups[i, j] = k
+        n_groups[i] = k + 1
+
+
+@jit
+def group_sorted_nonzeros(indptr, values, order, groups, n_groups, zero_group):
+    """Number the distinct values of each sparse row's non-zeros, with a number left for zero."""
+    for i in range(indptr.shape[0] - 1):
+        begin, end = indptr[i], indptr[i + 1]
+        k = -1
+        zero = -1
+        for p in range(begin, end):
+            value = values[begin + order[p]]
+            if zero < 0 and value > 0:
+                k += 1
+                zero = k
+            if p == begin or value != values[begin + order[p - 1]]:
+                k += 1
+            groups[begin + order[p]] = k
+        if zero < 0:
+            k += 1
+            zero = k
+        zero_group[i] = zero
+        n_groups[i] = k + 1

@@ -1,0 +1,114 @@
+"""The optirank problem of one binary classification, and what a solution of it is.
+
+    minimise  sum_i v_i logloss(y_i, z_i) + l1 |w|_1 + l2 |w|_2^2
+    over      w in R^d, b in R, gamma in {0, 1}^d with sum gamma = s,
+    with      z_i = w . (C_i gamma - offset) / s + b.
+
+The relaxed problem lets gamma be fractional, in the capped simplex {0 <= gamma <= 1, sum = s}, and
+adds ``lambda_p * sum gamma (1 - gamma)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optirank.ranks.definition import check_ties
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optirank.ranks.orders import SampleOrders
+
+RIDGE_FLOOR = 1e-7
+"""Stands in for l2 when l1 = l2 = 0: separable data would have no minimiser."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One binary problem: data as orders, labels, weights, penalties, size of the reference."""
+
+    orders: SampleOrders
+    y: NDArray  # (n,) of 0.0 and 1.0
+    v: NDArray  # (n,) weights of the samples, summing to 1
+    n_reference: int
+    l1: float = 0.0
+    l2: float = 1e-3
+    ties: str = "average"
+
+    def __post_init__(self) -> None:
+        if self.l1 == 0 and self.l2 == 0:
+            object.__setattr__(self, "l2", RIDGE_FLOOR)
+
+    @property
+    def n_genes(self) -> int:
+        """Number of genes, d."""
+        return self.orders.n_genes
+
+    def scores(self, w: NDArray, b: float, gamma: NDArray) -> NDArray:
+        """``z``, without making a matrix."""
+        return self.orders.scores(w, gamma, self.ties) / self.n_reference + b
+
+    def gradient_w(self, gamma: NDArray, slopes: NDArray) -> NDArray:
+        """Gradient of the loss in w, from its slopes in the scores."""
+        return self.orders.gradient_w(gamma, slopes, self.ties) / self.n_reference
+
+    def gradient_gamma(self, w: NDArray, slopes: NDArray) -> NDArray:
+        """Gradient of the loss in gamma, from its slopes in the scores."""
+        return self.orders.gradient_gamma(w, slopes, self.ties) / self.n_reference
+
+    def loss(self, z: NDArray) -> float:
+        """``sum_i v_i logloss(y_i, z_i)``."""
+        return float(self.v @ (np.logaddexp(0.0, z) - self.y * z))
+
+    def slopes(self, z: NDArray) -> NDArray:
+        """``v_i (sigmoid(z_i) - y_i)``, the derivative of the loss in each score."""
+        return self.v * (sigmoid(z) - self.y)
+
+    def penalty(self, w: NDArray) -> float:
+        """``l1 |w|_1 + l2 |w|_2^2``."""
+        return float(self.l1 * np.abs(w).sum() + self.l2 * (w @ w))
+
+    def objective(self, w: NDArray, b: float, gamma: NDArray) -> float:
+        """Loss plus elastic net (without the push penalty)."""
+        return self.loss(self.scores(w, b, gamma)) + self.penalty(w)
+
+    @property
+    def offset(self) -> float:
+        """What ranks are lowered by, so that the first reference gene has rank 0."""
+        return check_ties(self.ties)[1]
+
+
+@dataclass
+class Solution:
+    """What a solver returns."""
+
+    w: NDArray
+    b: float
+    gamma: NDArray
+    objective: float  # loss plus elastic net
+    n_iter: int = 0
+    converged: bool = True
+    path: list[dict] = field(default_factory=list)  # what happened at each lambda_p or stage
+
+    @property
+    def integral(self) -> bool:
+        """Whether gamma is a set."""
+        return bool(np.isin(self.gamma, (0.0, 1.0)).all())
+
+
+def sample_weights(y: NDArray, weights: NDArray | None = None, balanced: bool = True) -> NDArray:
+    """``v_i = q_i / (2 sum of q over i's class)`` when balanced, else ``q_i / sum q``."""
+    q = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=float)
+    if not balanced:
+        return q / q.sum()
+    positive = y == 1
+    return q / (2.0 * np.where(positive, q[positive].sum(), q[~positive].sum()))
+
+
+def sigmoid(z: NDArray) -> NDArray:
+    """``1 / (1 + exp(-z))`` without overflow."""
+    e = np.exp(-np.abs(z))
+    return np.where(z >= 0, 1.0, e) / (1.0 + e)
