@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import pandas as pd
 
 from optirank.benchmark.simulation.settings import CLASSIFIERS, Point, Settings, Unit
 
-LABELS = {
-    "lr": "lr: expression itself",
-    "rank-lr": "rank-lr: ranks among all genes",
-    "optirank": "optirank: ranks among learned genes",
-    "oracle": "oracle: ranks among the true genes",
-}
 _POINT = list(asdict(Point()))
 
 
-@dataclass(frozen=True)
-class Published:
-    """What others report for the default point, as text with its error where there is one."""
-
-    paper: str
-    code: str
-    paper_cosine: str = ""
-    code_cosine: str = ""
-
-
+# What others report for the default point; the cosine is optirank's.
 PUBLISHED = {
-    "lr": Published("78 ± 2", "78.9"),
-    "rank-lr": Published("80 ± 3", "80.4"),
-    "optirank": Published("96 ± 0.4", "95.3", "0.95 ± 0.03", "0.85"),
+    "in the paper": {
+        "lr": "78 ± 2",
+        "rank-lr": "80 ± 3",
+        "optirank": "96 ± 0.4",
+        "cosine": "0.95 ± 0.03",
+    },
+    "published code": {
+        "lr": "78.9",
+        "rank-lr": "80.4",
+        "optirank": "95.3",
+        "cosine": "0.85",
+    },
 }
 
 
@@ -83,43 +77,31 @@ def at_point(frame: pd.DataFrame, point: Point) -> pd.DataFrame:
 def display_rows(summary: pd.DataFrame, settings: Settings) -> tuple[list[str], list[list[str]]]:
     """Return the header and the rows of the paper's table, as text for screen, page and Markdown.
 
-    The published figures stand beside it where the default point is the paper's.
+    Scores are test balanced accuracies in percent. The published ones stand below where the default
+    point is the paper's.
     """
     here = at_point(summary, settings.base)
-    published = settings.base == Point()
-    grids = [grid.name for grid in settings.grids()]
-    header = ["classifier"]
-    for grid in grids:
-        header += [f"accuracy % ({grid} grid)", f"cosine ({grid} grid)"]
-    if published:
-        header += ["in the paper (cosine)", "published code (cosine)"]
+    header = ["accuracy (%)", *CLASSIFIERS, "cosine"]
     rows = []
-    for name in CLASSIFIERS:
-        row = [LABELS[name]]
-        for grid in grids:
-            cell = here[(here["grid"] == grid) & (here["classifier"] == name)].iloc[0]
-            row.append(_with_error(cell, "balanced_accuracy", factor=100.0, digits=1))
-            row.append(_with_error(cell, "cosine", factor=1.0, digits=2))
-        if published:
-            row += _published_cells(name)
-        rows.append(row)
+    for grid in settings.grids():
+        cells = here[here["grid"] == grid.name].set_index("classifier")
+        scores = [
+            _with_error(cells.loc[name], "balanced_accuracy", factor=100.0, digits=1)
+            for name in CLASSIFIERS
+        ]
+        overlap = _with_error(cells.loc["optirank"], "cosine", factor=1.0, digits=2)
+        source = "here" if grid == settings.grid else f"here, {grid.name} grid"
+        rows.append([source, *scores, overlap])
+    if settings.base == Point():
+        for source, numbers in PUBLISHED.items():
+            rows.append([source, *(numbers.get(name, "–") for name in (*CLASSIFIERS, "cosine"))])
     return header, rows
 
 
 def _with_error(cell: pd.Series, column: str, *, factor: float, digits: int) -> str:
     mean, error = cell[column], cell[f"{column}_se"]
-    if pd.isna(mean):
-        return "–"
     text = f"{factor * mean:.{digits}f}"
     return text if pd.isna(error) else f"{text} ± {factor * error:.{digits}f}"
-
-
-def _published_cells(name: str) -> list[str]:
-    numbers = PUBLISHED.get(name)
-    if numbers is None:
-        return ["–", "–"]
-    pairs = ((numbers.paper, numbers.paper_cosine), (numbers.code, numbers.code_cosine))
-    return [f"{score} ({cosine})" if cosine else score for score, cosine in pairs]
 
 
 def markdown(header: list[str], rows: list[list[str]]) -> str:

@@ -1,0 +1,57 @@
+"""The `optirank` command itself: its options, its commands and its exit codes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from optirank import __version__
+from optirank.cli import demo, simulate
+from optirank.cli.errors import DebugOption
+
+_HELP = """Classify expression profiles by ranks relative to a learned reference set of genes.
+
+Exit codes: 0 all went well; 1 an unexpected failure; 2 a wrong option or input; 130 interrupted.
+
+Examples:
+
+  optirank demo                   see in a minute what it does
+
+  optirank simulate --repeats 4   the paper's synthetic experiment
+
+  optirank simulate --help        the options of a command
+"""
+
+app = typer.Typer(
+    help=_HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.demo)
+app.command("simulate")(simulate.simulate)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"optirank {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Say the version."),
+    ] = False,
+    debug: DebugOption = False,
+) -> None:
+    """Take the options that stand before the command."""
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="optirank")

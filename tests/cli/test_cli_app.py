@@ -1,0 +1,119 @@
+"""The `optirank` command: quick help, the version, exit codes and errors in one line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+import typer
+
+from optirank import __version__
+from optirank.cli import errors
+
+
+def optirank(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-c", "from optirank.cli import main; main()", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_help_names_the_commands_and_the_exit_codes():
+    done = optirank("--help")
+    assert done.returncode == 0
+    for word in ("demo", "simulate", "Exit codes", "130"):
+        assert word in done.stdout
+
+
+@pytest.mark.parametrize("command", ["demo", "simulate"])
+def test_every_command_has_examples_in_its_help(command):
+    done = optirank(command, "--help")
+    assert done.returncode == 0
+    examples = done.stdout.partition("Examples:")[2].partition("Options:")[0]
+    assert f"optirank {command}" in examples
+
+
+def test_version():
+    assert optirank("--version").stdout.strip() == f"optirank {__version__}"
+
+
+@pytest.mark.timing
+def test_help_takes_under_half_a_second():
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        optirank("--help")
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 0.5
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; from optirank.cli.app import app\n"
+        "try: app(['simulate', '--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'sklearn', 'numba', 'matplotlib', 'pandas'} & set(sys.modules)\n"
+        "sys.exit(f'imported: {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["simulate", "--repeats", "0"], "--repeats"),
+        (["simulate", "--no-such-option"], "--no-such-option"),
+        (["no-such-command"], "no-such-command"),
+        (["simulate", "--grid", "coarse"], "--grid"),
+        (["simulate", "--sweeps", "d,foo"], "no sweep is called 'foo'"),
+        (["simulate", "--genes", "30"], "40 perturbed of 30 genes"),
+        (["simulate", "--samples", "20"], "20 samples: use at least 50"),
+        (["simulate", "--sigma", "0"], "sigma=0"),
+    ],
+)
+def test_bad_options_end_with_code_2_and_say_what_was_wrong(arguments, message):
+    done = optirank(*arguments)
+    assert done.returncode == errors.BAD_INPUT
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_output_that_is_a_file_is_bad_input(tmp_path):
+    target = tmp_path / "file"
+    target.write_text("here already")
+    done = optirank("simulate", "--out", str(target))
+    assert done.returncode == errors.BAD_INPUT
+    assert "is a file" in done.stderr
+    assert target.read_text() == "here already"
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    target = tmp_path / "file"
+    target.write_text("")
+    for arguments in (
+        ["simulate", "--debug", "--out", str(target)],
+        ["--debug", "simulate", "--out", str(target)],
+    ):
+        done = optirank(*arguments)
+        assert done.returncode != 0
+        assert "Traceback" in done.stderr
+
+
+def test_an_unexpected_failure_is_one_line_and_code_1(capsys):
+    with pytest.raises(typer.Exit) as stop, errors.clean_exit():
+        raise RuntimeError("something\nbroke")
+    assert stop.value.exit_code == errors.UNEXPECTED
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_an_interrupt_is_code_130(capsys):
+    with pytest.raises(typer.Exit) as stop, errors.clean_exit():
+        raise KeyboardInterrupt
+    assert stop.value.exit_code == errors.INTERRUPTED
+    assert capsys.readouterr().err == "optirank: interrupted\n"
