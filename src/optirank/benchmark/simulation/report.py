@@ -18,12 +18,12 @@ from optirank.benchmark.simulation.storage import write_text
 _CAPTIONS = {
     "picture": (
         "What happened, in the first repeat. Top: one sample, before and after a group of genes "
-        "shifts. The informative genes did not change, yet their ranks among all genes did; their "
-        "ranks among the learned genes did not. Middle: the same genes in every test sample. "
+        "shifts. The informative genes did not change, yet their ranks among all genes did; among "
+        "the learned genes they are to stay put. Middle: the same genes in every test sample. "
         "Bottom: the scores of the two classifiers, whose sign is the predicted label."
     ),
     "default": "Test balanced accuracy at the default point.",
-    "accuracy-d": "Accuracy against the number of genes, with 40 perturbed ones throughout.",
+    "accuracy-d": "Accuracy against the number of genes; that of perturbed ones stays.",
     "accuracy-dp": "Accuracy against the number of perturbed genes.",
     "accuracy-tau": "Accuracy against the size of the shift.",
     "cosine-d": "Overlap of the learned with the true reference set, against the number of genes.",
