@@ -14,7 +14,7 @@ import pytest
 
 from browser import open_page
 from optirank.benchmark.simulation.settings import CLASSIFIERS, EXTENDED_GRID, FOLDS
-from optirank.cli.errors import BAD_INPUT, INTERRUPTED
+from optirank.cli.errors import BAD_INPUT, INTERRUPTED, UNEXPECTED
 
 SMALL = ("--genes", "14", "--perturbed", "4", "--samples", "100", "--sweeps", "none")
 
@@ -138,6 +138,45 @@ def test_ctrl_c_keeps_finished_units_and_leaves_no_process(tmp_path):
     again = optirank(*arguments, "--repeats", "1")
     assert again.returncode == 0, again.stderr
     assert unit_times(folder).items() >= kept.items()
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+@pytest.mark.parametrize("victim", ["worker", "parent"])
+def test_a_process_killed_from_outside_takes_the_others_with_it(tmp_path, victim):
+    folder = tmp_path / "out"
+    process = subprocess.Popen(
+        command("simulate", *SMALL, "--jobs", "2", "--out", str(folder), "--repeats", "500"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while not unit_times(folder) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        target = process.pid if victim == "parent" else _workers(process.pid)[0]
+        os.kill(target, signal.SIGKILL)
+        _, stderr = process.communicate(timeout=30)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert _members(process.pid) == []
+    assert unit_times(folder)
+    if victim == "worker":
+        assert process.returncode == UNEXPECTED
+        assert "worker process was ended from outside" in stderr
+        assert "Traceback" not in stderr
+
+
+def _workers(parent: int) -> list[int]:
+    """Return the process ids of the workers of a run."""
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    return [
+        int(child)
+        for child in children
+        if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()
+    ]
 
 
 def _members(session: int) -> list[str]:

@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -115,6 +116,11 @@ def _executor(jobs: int) -> Iterator[Executor]:
     )
     try:
         yield executor
+    except BrokenProcessPool as error:
+        raise RuntimeError(
+            "a worker process was ended from outside, perhaps for want of memory; finished units "
+            "are kept: run the same again, with fewer jobs"
+        ) from error
     finally:
         ours.close()  # the workers see the end of the pipe and leave, even amid a task
         executor.shutdown(wait=True, cancel_futures=True)
@@ -123,9 +129,7 @@ def _executor(jobs: int) -> Iterator[Executor]:
 
 def _submit(executor: Executor, task: tuple) -> Future:
     """Submit with Ctrl-C held back: workers started meanwhile inherit that, and leave it to us."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        return executor.submit(*task)
-    if isinstance(executor, _Inline):
+    if isinstance(executor, _Inline) or not hasattr(signal, "pthread_sigmask"):  # Windows
         return executor.submit(*task)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
