@@ -129,7 +129,7 @@ def dense_scores(groups, n_groups, gamma, w, tie, out):
 
 @jit
 def _sum_sparse_groups(genes, groups, n_groups, zero_group, total, a, h):
-    """As ``_sum_groups`` over a sample's non-zeros; the zero genes share what is left of the sum."""
+    """As ``_sum_groups`` over a sample's non-zeros; the zero genes hold what is left of the sum."""
     h[: n_groups + 3] = 0.0
     seen = 0.0
     for p in range(genes.shape[0]):
@@ -144,9 +144,9 @@ def _sum_sparse_groups(genes, groups, n_groups, zero_group, total, a, h):
 def sparse_values(
     indptr, genes, groups, n_groups, zero_group, a, total, base, sign, tie, constants, out
 ):
-    """Write the value at the zero genes into ``constants`` (n), the non-zeros' excess into ``out``."""
-    size = n_groups.max() + 4
-    h = np.zeros(size)
+    """Write the zero genes' value into ``constants`` (n), the non-zeros' excess into ``out``."""
+    size = a.shape[0] + 5
+    h = np.empty(size)
     f = np.empty(size)
     for i in range(indptr.shape[0] - 1):
         begin, end = indptr[i], indptr[i + 1]
@@ -165,8 +165,8 @@ def sparse_weighted_sum(
     indptr, genes, groups, n_groups, zero_group, a, total, base, sign, tie, sample_weights, out
 ):
     """Add the weighted excesses of the non-zeros into ``out`` (d); return the constants' sum."""
-    size = n_groups.max() + 4
-    h = np.zeros(size)
+    size = a.shape[0] + 5
+    h = np.empty(size)
     f = np.empty(size)
     constant_sum = 0.0
     for i in range(indptr.shape[0] - 1):
@@ -188,8 +188,8 @@ def sparse_scores(
     indptr, genes, groups, n_groups, zero_group, gamma, gamma_sum, w, w_sum, tie, out
 ):
     """``w . C gamma`` from the non-zeros: the zero genes enter as one group."""
-    size = n_groups.max() + 4
-    h = np.zeros(size)
+    size = w.shape[0] + 5
+    h = np.empty(size)
     f = np.empty(size)
     for i in range(indptr.shape[0] - 1):
         begin, end = indptr[i], indptr[i + 1]
@@ -205,39 +205,24 @@ def sparse_scores(
 
 
 @jit
-def group_sorted_rows(X, order, groups, n_groups):
-    """Number the distinct values of each row of X, given the order that sorts it."""
-    n, d = X.shape
-    for i in range(n):
-        k = 0
-        previous = X[i, order[i, 0]]
-        for p in range(d):
-            j = order[i, p]
-            value = X[i, j]
-            if value != previous:
-                k += 1
-                previous = value
-            groups[i, j] = k
-        n_groups[i] = k + 1
+def sparse_dot(indptr, genes, excess, constants, a, total, out):
+    """``out = (constants 1^T + E) a``, with ``total`` the sum of ``a``."""
+    for i in range(indptr.shape[0] - 1):
+        even = 0.0
+        odd = 0.0
+        begin, end = indptr[i], indptr[i + 1]
+        for p in range(begin, end - 1, 2):
+            even += excess[p] * a[genes[p]]
+            odd += excess[p + 1] * a[genes[p + 1]]
+        if (end - begin) % 2:
+            even += excess[end - 1] * a[genes[end - 1]]
+        out[i] = even + odd + constants[i] * total
 
 
 @jit
-def group_sorted_nonzeros(indptr, values, order, groups, n_groups, zero_group):
-    """Number the distinct values of each sparse row's non-zeros, with a number left for zero."""
+def sparse_transpose_dot(indptr, genes, excess, a, out):
+    """Add ``E^T a`` into ``out`` (d)."""
     for i in range(indptr.shape[0] - 1):
-        begin, end = indptr[i], indptr[i + 1]
-        k = -1
-        zero = -1
-        for p in range(begin, end):
-            value = values[begin + order[p]]
-            if zero < 0 and value > 0:
-                k += 1
-                zero = k
-            if p == begin or value != values[begin + order[p - 1]]:
-                k += 1
-            groups[begin + order[p]] = k
-        if zero < 0:
-            k += 1
-            zero = k
-        zero_group[i] = zero
-        n_groups[i] = k + 1
+        weight = a[i]
+        for p in range(indptr[i], indptr[i + 1]):
+            out[genes[p]] += weight * excess[p]

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
+
+from optirank._compiled import rank_loops
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,22 +52,25 @@ class SparseRanks:
         """Samples, genes."""
         return len(self.constants), self.n_genes
 
-    def excess_matrix(self) -> sparse.csr_array:
-        """E as a scipy matrix."""
-        return sparse.csr_array(
-            (self.excess, self.genes.astype(np.int32), self.indptr), shape=self.shape
-        )
-
     def toarray(self) -> NDArray:
         """The matrix as a dense array (n x d: for small ones)."""
-        out = np.repeat(self.constants[:, None], self.n_genes, axis=1).astype(self.excess.dtype)
-        out += self.excess_matrix().toarray()
-        return out
+        out = np.repeat(self.constants[:, None], self.n_genes, axis=1)
+        samples = np.repeat(np.arange(len(self.constants)), np.diff(self.indptr))
+        out[samples, self.genes] += self.excess
+        return out.astype(self.excess.dtype, copy=False)
 
     def dot(self, a: NDArray) -> NDArray:
-        """``M a``."""
-        return self.excess_matrix() @ a + self.constants * a.sum(dtype=np.float64)
+        """``M a``, summed in float64."""
+        a = np.ascontiguousarray(a, dtype=np.float64)
+        out = np.empty(len(self.constants))
+        rank_loops.sparse_dot(
+            self.indptr, self.genes, self.excess, self.constants, a, float(a.sum()), out
+        )
+        return out
 
     def transpose_dot(self, a: NDArray) -> NDArray:
-        """``M^T a``."""
-        return self.excess_matrix().T @ a + self.constants @ a
+        """``M^T a``, summed in float64."""
+        a = np.ascontiguousarray(a, dtype=np.float64)
+        out = np.full(self.n_genes, self.constants @ a)
+        rank_loops.sparse_transpose_dot(self.indptr, self.genes, self.excess, a, out)
+        return out

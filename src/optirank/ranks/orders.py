@@ -4,26 +4,28 @@ An order keeps, for each sample, the tie group of each gene: the number of disti
 its own. It is all that ranks see of the data, takes two bytes an entry (four beyond 65535
 genes), and lets ranks and co-ranks be read off without a branch for ties. For sparse data only the
 non-zeros are kept; the zeros of a sample are one group, between its negative and positive values.
+
+Ranks may be stored as float32. Their sums run in float64 all the same and are rounded once, when
+they are written, so each stored value is within half a unit in the last place of the float64 one,
+however many genes there are; a running sum in float32 would collect one such error a gene.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
-from optirank._compiled import rank_loops
+from optirank._compiled import rank_loops, sort_loops
 from optirank.ranks.definition import check_ties
 from optirank.ranks.matrices import DenseRanks, SparseRanks
+from optirank.ranks.sorting import check_finite, in_blocks, number_values, sortable
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
-
-_BLOCK_ENTRIES = 1 << 20  # what one thread sorts at a time: its argsort takes 8 bytes an entry
 
 
 class SampleOrders(ABC):
@@ -31,6 +33,8 @@ class SampleOrders(ABC):
 
     n_samples: int
     n_genes: int
+    nbytes: int
+    """Memory held, in bytes."""
 
     @abstractmethod
     def _values(self, a: NDArray, base: float, sign: float, tie: float, dtype: DTypeLike): ...
@@ -47,21 +51,16 @@ class SampleOrders(ABC):
     def take(self, samples: NDArray) -> SampleOrders:
         """The orders of some of the samples (positions or a mask)."""
 
-    @property
-    @abstractmethod
-    def nbytes(self) -> int:
-        """Memory held, in bytes."""
-
     def ranks(self, gamma: ArrayLike, ties: str = "average", dtype: DTypeLike = np.float32):
         """``R(gamma)``: row i is ``C_i gamma - offset``, so that scores are linear in w."""
         tie, offset = check_ties(ties)
-        return self._values(self._gene_vector(gamma), -offset, 1.0, tie, dtype)
+        return self._values(self._gene_vector(gamma), -offset, 1.0, tie, _float_type(dtype))
 
     def coranks(self, w: ArrayLike, ties: str = "average", dtype: DTypeLike = np.float32):
         """``V(w)``: row i is ``C_i^T w``, so that scores are linear in gamma."""
         tie, _ = check_ties(ties)
         w = self._gene_vector(w)
-        return self._values(w, float(w.sum()), -1.0, 1.0 - tie, dtype)
+        return self._values(w, float(w.sum()), -1.0, 1.0 - tie, _float_type(dtype))
 
     def scores(self, w: ArrayLike, gamma: ArrayLike, ties: str = "average") -> NDArray:
         """``w . (C_i gamma - offset)`` for each sample, with no matrix made."""
@@ -97,18 +96,23 @@ class DenseOrders(SampleOrders):
 
     @property
     def n_samples(self) -> int:
+        """Number of samples, n."""
         return self.groups.shape[0]
 
     @property
     def n_genes(self) -> int:
+        """Number of genes, d."""
         return self.groups.shape[1]
 
     @property
     def nbytes(self) -> int:
+        """Memory held, in bytes."""
         return self.groups.nbytes + self.n_groups.nbytes
 
     def take(self, samples: NDArray) -> DenseOrders:
-        return DenseOrders(self.groups[samples], self.n_groups[samples])
+        """The orders of some of the samples (positions or a mask)."""
+        groups = np.ascontiguousarray(self.groups[samples])
+        return DenseOrders(groups, np.ascontiguousarray(self.n_groups[samples]))
 
     def _values(self, a, base, sign, tie, dtype) -> DenseRanks:
         out = np.empty(self.groups.shape, dtype)
@@ -141,14 +145,17 @@ class SparseOrders(SampleOrders):
 
     @property
     def n_samples(self) -> int:
+        """Number of samples, n."""
         return self.n_groups.shape[0]
 
     @property
     def nbytes(self) -> int:
+        """Memory held, in bytes."""
         arrays = (self.indptr, self.genes, self.groups, self.n_groups, self.zero_group)
         return sum(array.nbytes for array in arrays)
 
     def take(self, samples: NDArray) -> SparseOrders:
+        """The orders of some of the samples (positions or a mask)."""
         samples = np.arange(self.n_samples)[samples]
         counts = np.diff(self.indptr)[samples]
         indptr = np.concatenate([[0], np.cumsum(counts)])
@@ -189,112 +196,83 @@ class SparseOrders(SampleOrders):
         return self.indptr, self.genes, self.groups, self.n_groups, self.zero_group
 
 
-def order_samples(X, n_jobs: int = 1) -> SampleOrders:
+def order_samples(X, n_jobs: int | None = 1) -> SampleOrders:
     """Order the genes of each sample (row) of X, dense or sparse.
 
     Parameters
     ----------
     X : array-like or scipy sparse matrix of shape (n_samples, n_genes)
-        Any number type and memory layout; sparse input stays sparse. Finite values only.
-    n_jobs : int
-        Threads that sort.
+        Booleans, integers or floats in any memory layout. Values are compared as they are, so large
+        integers lose nothing; they must be finite. Sparse input stays sparse.
+    n_jobs : int or None
+        Threads that sort; -1 is all cores.
     """
     if sparse.issparse(X):
         return _order_sparse(X, n_jobs)
     X = np.asarray(X)
-    if X.ndim != 2 or 0 in X.shape:
-        raise ValueError(f"X has shape {X.shape}: samples x genes are needed, at least one of each")
-    if X.dtype.kind not in "biuf":
-        raise ValueError(f"X has dtype {X.dtype}: numbers are needed")
-    if X.dtype.kind == "b" or X.dtype == np.float16:
-        X = X.astype(np.float32)
-    _check_finite(X)
+    _check_shape(X)
+    sortable(X[:0])  # refuses a wrong type before any work
     n, d = X.shape
     groups = np.empty((n, d), _index_type(d))
     n_groups = np.empty(n, np.int32)
 
     def order_block(block: slice) -> None:
-        part = np.ascontiguousarray(X[block])
-        rank_loops.group_sorted_rows(part, _argsort(part), groups[block], n_groups[block])
+        values = sortable(X[block]).ravel()
+        check_finite(values)
+        indptr = np.arange(0, values.size + 1, d)
+        number_values(values, indptr, groups[block].reshape(-1), n_groups[block])
 
-    _in_threads(order_block, _blocks(n, d), n_jobs)
+    in_blocks(order_block, n, d, n_jobs)
     return DenseOrders(groups, n_groups)
 
 
-def _order_sparse(X, n_jobs: int) -> SparseOrders:
+def _order_sparse(X, n_jobs: int | None) -> SparseOrders:
+    _check_shape(X)
     X = sparse.csr_array(X)  # shares the data of a CSR input
-    if X.dtype.kind not in "biuf":
-        raise ValueError(f"X has dtype {X.dtype}: numbers are needed")
-    if 0 in X.shape:
-        raise ValueError(f"X has shape {X.shape}: samples x genes are needed, at least one of each")
     if not X.has_canonical_format or (X.data == 0).any():
         X = X.copy()
         X.sum_duplicates()
         X.eliminate_zeros()
-    values = X.data.astype(np.float32) if X.dtype.kind == "b" else X.data
-    _check_finite(values)
+    values = sortable(X.data)
+    check_finite(values)
     n, d = X.shape
     indptr = X.indptr.astype(np.int64)
-    groups = np.empty(len(values), _index_type(d + 1))
-    order = np.empty(len(values), np.int32)
+    groups = np.empty(values.size, _index_type(d))
     n_groups = np.empty(n, np.int32)
     zero_group = np.empty(n, np.int32)
 
     def order_block(block: slice) -> None:
-        for i in range(block.start, block.stop):
-            begin, end = indptr[i], indptr[i + 1]
-            order[begin:end] = _argsort(values[begin:end])
-        rank_loops.group_sorted_nonzeros(
-            indptr[block.start : block.stop + 1],
-            values,
-            order,
-            groups,
-            n_groups[block],
-            zero_group[block],
-        )
+        begin, end = indptr[block.start], indptr[block.stop]
+        here = indptr[block.start : block.stop + 1] - begin
+        entries = values[begin:end], here, groups[begin:end], n_groups[block]
+        number_values(*entries)
+        sort_loops.leave_room_for_zero(*entries, zero_group[block])
 
-    mean_size = max(1, len(values) // n)
-    _in_threads(order_block, _blocks(n, mean_size), n_jobs)
-    genes = X.indices.astype(_index_type(d))
-    return SparseOrders(indptr, genes, groups, n_groups, zero_group, d)
+    in_blocks(order_block, n, values.size // n, n_jobs)
+    return SparseOrders(indptr, X.indices.astype(_index_type(d)), groups, n_groups, zero_group, d)
 
 
-def _argsort(values: NDArray) -> NDArray:
-    """NumPy's vectorised argsort, or its radix sort for 16-bit integers; order of ties is free."""
-    small = values.dtype.kind in "iu" and values.dtype.itemsize <= 2
-    return np.argsort(values, axis=-1, kind="stable" if small else None)
+def _check_shape(X) -> None:
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(f"X has shape {X.shape}: samples x genes are needed, at least one of each")
 
 
-def _index_type(n_values: int) -> type:
-    return np.uint16 if n_values <= 65535 else np.uint32
-
-
-def _blocks(n: int, row_size: int) -> list[slice]:
-    rows = max(1, _BLOCK_ENTRIES // row_size)
-    return [slice(begin, min(n, begin + rows)) for begin in range(0, n, rows)]
-
-
-def _in_threads(work, blocks: list[slice], n_jobs: int) -> None:
-    if n_jobs == 1 or len(blocks) == 1:
-        for block in blocks:
-            work(block)
-        return
-    with ThreadPoolExecutor(n_jobs) as pool:
-        list(pool.map(work, blocks))
-
-
-def _check_finite(values: NDArray) -> None:
-    if values.dtype.kind == "f" and not np.isfinite(values.sum(dtype=np.float64)):
-        bad = int(np.size(values) - np.isfinite(values).sum())
-        if bad:
-            raise ValueError(
-                f"X has {bad} values that are NaN or infinite: ranks need finite values; "
-                "drop or impute them first"
-            )
+def _index_type(n_genes: int) -> type:
+    """16 bits for as long as they can number d groups and one more for the zeros."""
+    return np.uint16 if n_genes <= 65535 else np.uint32
 
 
 def _vector(a: ArrayLike, size: int, of: str) -> NDArray:
-    a = np.ascontiguousarray(a, dtype=np.float64)
+    a = np.asarray(a)
+    if a.dtype.kind not in "biuf":
+        raise ValueError(f"expected one number a {of}, got dtype {a.dtype}")
     if a.shape != (size,):
         raise ValueError(f"expected one value a {of}, shape ({size},), got shape {a.shape}")
-    return a
+    return np.ascontiguousarray(a, dtype=np.float64)
+
+
+def _float_type(dtype: DTypeLike) -> np.dtype:
+    dtype = np.dtype(dtype)
+    if dtype not in (np.float32, np.float64):
+        raise ValueError(f"dtype={dtype} cannot hold ranks here: use float32 or float64")
+    return dtype
