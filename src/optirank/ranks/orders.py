@@ -37,7 +37,9 @@ class SampleOrders(ABC):
     """Memory held, in bytes."""
 
     @abstractmethod
-    def _values(self, a: NDArray, base: float, sign: float, tie: float, dtype: DTypeLike): ...
+    def _values(
+        self, a: NDArray, base: float, sign: float, tie: float, dtype: DTypeLike, reuse
+    ): ...
 
     @abstractmethod
     def _weighted_sum(
@@ -51,16 +53,36 @@ class SampleOrders(ABC):
     def take(self, samples: NDArray) -> SampleOrders:
         """The orders of some of the samples (positions or a mask)."""
 
-    def ranks(self, gamma: ArrayLike, ties: str = "average", dtype: DTypeLike = np.float32):
-        """``R(gamma)``: row i is ``C_i gamma - offset``, so that scores are linear in w."""
-        tie, offset = check_ties(ties)
-        return self._values(self._gene_vector(gamma), -offset, 1.0, tie, _float_type(dtype))
+    def ranks(
+        self,
+        gamma: ArrayLike,
+        ties: str = "average",
+        dtype: DTypeLike = np.float32,
+        reuse: DenseRanks | SparseRanks | None = None,
+    ) -> DenseRanks | SparseRanks:
+        """``R(gamma)``: row i is ``C_i gamma - offset``, so that scores are linear in w.
 
-    def coranks(self, w: ArrayLike, ties: str = "average", dtype: DTypeLike = np.float32):
-        """``V(w)``: row i is ``C_i^T w``, so that scores are linear in gamma."""
+        ``reuse`` is a matrix made by these orders before, whose memory is written over.
+        """
+        tie, offset = check_ties(ties)
+        dtype = _float_type(dtype)
+        return self._values(self._gene_vector(gamma), -offset, 1.0, tie, dtype, reuse)
+
+    def coranks(
+        self,
+        w: ArrayLike,
+        ties: str = "average",
+        dtype: DTypeLike = np.float32,
+        reuse: DenseRanks | SparseRanks | None = None,
+    ) -> DenseRanks | SparseRanks:
+        """``V(w)``: row i is ``C_i^T w``, so that scores are linear in gamma.
+
+        ``reuse`` is a matrix made by these orders before, whose memory is written over.
+        """
         tie, _ = check_ties(ties)
         w = self._gene_vector(w)
-        return self._values(w, float(w.sum()), -1.0, 1.0 - tie, _float_type(dtype))
+        dtype = _float_type(dtype)
+        return self._values(w, float(w.sum()), -1.0, 1.0 - tie, dtype, reuse)
 
     def scores(self, w: ArrayLike, gamma: ArrayLike, ties: str = "average") -> NDArray:
         """``w . (C_i gamma - offset)`` for each sample, with no matrix made."""
@@ -114,8 +136,8 @@ class DenseOrders(SampleOrders):
         groups = np.ascontiguousarray(self.groups[samples])
         return DenseOrders(groups, np.ascontiguousarray(self.n_groups[samples]))
 
-    def _values(self, a, base, sign, tie, dtype) -> DenseRanks:
-        out = np.empty(self.groups.shape, dtype)
+    def _values(self, a, base, sign, tie, dtype, reuse) -> DenseRanks:
+        out = np.empty(self.groups.shape, dtype) if reuse is None else reuse.values
         rank_loops.dense_values(self.groups, self.n_groups, a, base, sign, tie, out)
         return DenseRanks(out)
 
@@ -169,13 +191,28 @@ class SparseOrders(SampleOrders):
             self.n_genes,
         )
 
-    def _values(self, a, base, sign, tie, dtype) -> SparseRanks:
+    def _values(self, a, base, sign, tie, dtype, reuse) -> SparseRanks:
         constants = np.empty(self.n_samples)
-        out = np.empty(len(self.genes), dtype)
+        out = np.empty(len(self.genes), dtype) if reuse is None else reuse.excess
         rank_loops.sparse_values(
             *self._arrays(), a, float(a.sum()), base, sign, tie, constants, out
         )
         return SparseRanks(constants, out, self.genes, self.indptr, self.n_genes)
+
+    @property
+    def density(self) -> float:
+        """Fraction of the entries that are not zero."""
+        return len(self.genes) / (self.n_samples * self.n_genes)
+
+    def to_dense(self) -> DenseOrders:
+        """The same orders with every gene's group written out."""
+        zero_group = self.zero_group.astype(_index_type(self.n_genes))[:, None]
+        groups = np.repeat(zero_group, self.n_genes, axis=1)
+        counts = np.diff(self.indptr)
+        groups[np.repeat(np.arange(self.n_samples), counts), self.genes] = self.groups
+        without_zeros = counts == self.n_genes  # their zeros' group is empty: number it away
+        groups -= without_zeros[:, None] & (groups > zero_group)
+        return DenseOrders(groups, self.n_groups - without_zeros)
 
     def _weighted_sum(self, a, base, sign, tie, sample_weights) -> NDArray:
         out = np.zeros(self.n_genes)
