@@ -15,7 +15,6 @@ It is slow, and kept as the reference; ``alternating`` solves the same problem f
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,7 +71,7 @@ def solve_bpcd(
         each lambda_p: ``lambda_p``, ``iterations``, ``objective`` (loss plus elastic net),
         ``rho`` (the push penalty of gamma) and ``n_fractional``.
     """
-    descent = _Descent(problem)
+    descent = Descent(problem)
     path: list[dict] = []
     lambda_p, scale, converged = 0.0, None, True
     while True:
@@ -80,12 +79,10 @@ def solve_bpcd(
         if scale is None:
             scale = trace[min(SCALE_ITERATION, len(trace)) - 1]
         converged &= solved
-        path.append(descent.summary(lambda_p, len(trace)))
+        path.append(descent.summary(len(trace)))
         if callback is not None:
             callback(path[-1])
-        if not integral or descent.is_integral:
-            break
-        if not descent.w.any():  # the scores do not depend on gamma: no push will ever move it
+        if not integral or descent.is_integral or descent.is_tied:
             break
         if len(path) > MAX_RELAXATIONS:
             converged = False
@@ -116,20 +113,13 @@ def push(gamma: NDArray) -> float:
     return float(gamma @ (1.0 - gamma))
 
 
-@dataclass
-class _Step:
-    """What a block's step starts from, and how far its inverse step size has got."""
-
-    L: float | None = None
-
-    def start(self, curvature: float, squared_norm: float) -> None:
-        """Set L to the curvature along the gradient, unless known or the gradient is zero."""
-        if self.L is None and squared_norm > 0:
-            self.L = max(L_MIN, curvature / squared_norm)
+def fractional(gamma: NDArray) -> NDArray:
+    """How far each entry is from ``round(gamma) = 1[gamma > 1/2]``."""
+    return np.abs(gamma - (gamma > 0.5))
 
 
-class _Descent:
-    """The point (w, b, gamma) with its scores and objective, and the steps that move it."""
+class Descent:
+    """A point (w, b, gamma) with its scores z and their loss, and the steps that move it."""
 
     def __init__(self, problem: Problem) -> None:
         d, s = problem.n_genes, problem.n_reference
@@ -140,20 +130,31 @@ class _Descent:
         self.z = np.zeros(problem.orders.n_samples)
         self.loss = problem.loss(self.z)
         self.lambda_p = 0.0
+        self.L: dict[str, float] = {}  # each block's inverse step size, once it has one
 
     @property
     def is_integral(self) -> bool:
-        rounded = self.gamma > 0.5
-        return bool(np.abs(self.gamma - rounded).sum() < INTEGRAL_TOL)
+        """Whether gamma is a set, up to roundoff."""
+        return bool(fractional(self.gamma).sum() < INTEGRAL_TOL)
 
-    def summary(self, lambda_p: float, iterations: int) -> dict:
+    @property
+    def is_tied(self) -> bool:
+        """Whether the entries of gamma left fractional are all equal.
+
+        They are then the same in every sample's eyes (copies of one gene, or any genes when w is
+        zero): no push can part them, and which of them are taken makes no difference.
+        """
+        left = self.gamma[fractional(self.gamma) > INTEGRAL_TOL]
+        return left.size > 1 and bool(np.ptp(left) < INTEGRAL_TOL)
+
+    def summary(self, iterations: int) -> dict:
         """The path's entry for a solve that has just ended."""
         return {
-            "lambda_p": lambda_p,
+            "lambda_p": self.lambda_p,
             "iterations": iterations,
             "objective": self.loss + self.problem.penalty(self.w),
             "rho": push(self.gamma),
-            "n_fractional": int((np.abs(self.gamma - (self.gamma > 0.5)) > INTEGRAL_TOL).sum()),
+            "n_fractional": int((fractional(self.gamma) > INTEGRAL_TOL).sum()),
         }
 
     def objective(self, loss: float, w: NDArray, gamma: NDArray) -> float:
@@ -161,22 +162,22 @@ class _Descent:
         return loss + self.problem.penalty(w) + self.lambda_p * push(gamma)
 
     def solve(
-        self, lambda_p: float, tol: float, max_iter: int, scale: float | None
+        self, lambda_p: float, tol: float, max_iter: int, scale: float | None = None
     ) -> tuple[list[float], bool]:
         """Iterate to convergence; the objective after each iteration, and whether it converged.
 
-        Without a scale, the objective after the fourth iteration is the scale, and the first
-        three are not judged by their decrease.
+        Without a scale for the tolerance, the objective after the fourth iteration becomes it, and
+        the iterations before are not judged by their decrease.
         """
         self.lambda_p = lambda_p
-        steps = _Step(), _Step(), _Step()
+        self.L = {}
         before = self.objective(self.loss, self.w, self.gamma)
         trace: list[float] = []
         for iteration in range(1, max_iter + 1):
             w, b, gamma = self.w, self.b, self.gamma
-            self._step_w(steps[0])
-            self._step_b(steps[1])
-            self._step_gamma(steps[2])
+            self._step_w()
+            self._step_b()
+            self._step_gamma()
             trace.append(self.objective(self.loss, self.w, self.gamma))
             if scale is None and iteration == SCALE_ITERATION:
                 scale = trace[-1]
@@ -188,82 +189,98 @@ class _Descent:
             before = trace[-1]
         return trace, False
 
-    def _step_w(self, step: _Step) -> None:
+    def _step_w(self) -> None:
+        """A proximal gradient step; the scores are linear in w by the ranks R."""
         problem, s = self.problem, self.problem.n_reference
         R = problem.orders.ranks(self.gamma, problem.ties, np.float64)
         gradient = R.transpose_dot(problem.slopes(self.z)) / s
-        if step.L is None:
-            step.start(self._curvature(R.dot(gradient) / s), _squared(gradient))
-        self._descend(
-            step,
+        if "w" not in self.L:
+            self._start("w", R.dot(gradient) / s, gradient)
+        self.w = self._descend(
             "w",
+            self.w,
             gradient,
-            gradient,
-            lambda x, L: prox_elastic_net(x, 1.0 / L, problem.l1, problem.l2),
-            lambda w: R.dot(w) / s + self.b,
+            prox=lambda x, step: prox_elastic_net(x, step, problem.l1, problem.l2),
+            scores=lambda w: R.dot(w) / s + self.b,
+            objective=lambda w, loss: self.objective(loss, w, self.gamma),
         )
 
-    def _step_b(self, step: _Step) -> None:
+    def _step_b(self) -> None:
+        """A gradient step."""
         gradient = float(self.problem.slopes(self.z).sum())
-        if step.L is None:
-            step.start(self._curvature(gradient), gradient**2)
-        self._descend(
-            step,
+        if "b" not in self.L:
+            self._start("b", gradient, gradient)
+        self.b = self._descend(
             "b",
+            self.b,
             gradient,
-            gradient,
-            lambda x, _: x,
-            lambda b: self.z + (b - self.b),
+            prox=lambda x, _: x,
+            scores=lambda b: self.z + (b - self.b),
+            objective=lambda _, loss: self.objective(loss, self.w, self.gamma),
         )
 
-    def _step_gamma(self, step: _Step) -> None:
+    def _step_gamma(self) -> None:
+        """A projected gradient step, then a new tangent of the push penalty (u in the paper).
+
+        The scores are linear in gamma by the co-ranks V. What the sum constraint lets through of
+        the gradient is the gradient minus its mean.
+        """
         problem, s = self.problem, self.problem.n_reference
         V = problem.orders.coranks(self.w, problem.ties, np.float64)
-        loss_gradient = V.transpose_dot(problem.slopes(self.z)) / s
-        gradient = loss_gradient - self.lambda_p * (2.0 * self.gamma - 1.0)
-        if step.L is None:
-            feasible = gradient - gradient.mean()
-            step.start(self._curvature(V.dot(feasible) / s), _squared(feasible))
+        gradient = V.transpose_dot(problem.slopes(self.z)) / s
+        tangent = -self.lambda_p * (2.0 * self.gamma - 1.0)
+        if "gamma" not in self.L:
+            feasible = gradient + tangent
+            feasible -= feasible.mean()
+            self._start("gamma", V.dot(feasible) / s, feasible)
         constant = self.b - problem.offset * self.w.sum() / s
-        self._descend(
-            step,
+        self.gamma = self._descend(
             "gamma",
+            self.gamma,
             gradient,
-            loss_gradient,
-            lambda x, _: project_capped_simplex(x, s),
-            lambda gamma: V.dot(gamma) / s + constant,
+            prox=lambda x, _: project_capped_simplex(x, s),
+            scores=lambda gamma: V.dot(gamma) / s + constant,
+            objective=lambda gamma, loss: self.objective(loss, self.w, gamma),
+            tangent=tangent,
         )
 
-    def _curvature(self, z: NDArray | float) -> float:
-        """The second derivative of the loss along a change ``z`` of the scores."""
-        p = sigmoid(self.z)
-        return float(np.sum(self.problem.v * p * (1.0 - p) * z**2))
+    def _start(self, block: str, z: NDArray | float, direction: NDArray | float) -> None:
+        """L from the curvature of the loss along a direction that changes the scores by z.
 
-    def _descend(self, step, name, gradient, loss_gradient, prox, scores) -> None:
-        """Move one block by the longest proximal step tried that its quadratic bound allows.
-
-        The bound is ``loss(old) + <gradient, change> + L/2 |change|^2``; the tangent of the push
-        penalty is linear and would add the same to both sides. Near convergence both sides agree
-        to the last digits, so the bound is widened by the roundoff of the loss, while a step
-        that would raise the objective is never taken: when no trial passes, the block stays.
+        ``L = (direction^T Hessian direction) / |direction|^2``. A zero direction says nothing: the
+        block then waits for its first non-zero gradient.
         """
-        if step.L is None:  # a zero gradient since the solve began
-            return
-        old = getattr(self, name)
-        before = self.objective(self.loss, self.w, self.gamma)
+        squared = _squared(direction)
+        if squared > 0:
+            p = sigmoid(self.z)
+            curvature = float(np.sum(self.problem.v * p * (1.0 - p) * z**2))
+            self.L[block] = max(L_MIN, curvature / squared)
+
+    def _descend(
+        self, block: str, old, gradient, *, prox: Callable, scores: Callable, objective, tangent=0.0
+    ):
+        """Where the longest proximal step tried that meets its quadratic bound leads to.
+
+        The bound is ``loss(new) <= loss(old) + <gradient, change> + L/2 |change|^2``, with the
+        loss alone: the tangent of the push penalty would add the same to both sides. Near
+        convergence the sides differ by less than the roundoff of the loss, so that is allowed for;
+        but a step that would raise the objective is never taken. When no trial passes, the
+        block stays where it is.
+        """
+        if block not in self.L:
+            return old
+        before = objective(old, self.loss)
         for k in range(-1, MAX_TRIALS - 1):
-            L = max(L_MIN, step.L * ETA**k)
-            new = prox(old - gradient / L, L)
+            L = max(L_MIN, self.L[block] * ETA**k)
+            new = prox(old - (gradient + tangent) / L, 1.0 / L)
             change = new - old
             z = scores(new)
             loss = self.problem.loss(z)
-            bound = self.loss + np.dot(loss_gradient, change) + 0.5 * L * _squared(change)
-            if loss <= bound + SLACK * self.loss:
-                setattr(self, name, new)
-                if self.objective(loss, self.w, self.gamma) <= before:
-                    self.z, self.loss, step.L = z, loss, L
-                    return
-                setattr(self, name, old)
+            bound = self.loss + np.dot(gradient, change) + 0.5 * L * _squared(change)
+            if loss <= bound + SLACK * self.loss and objective(new, loss) <= before:
+                self.z, self.loss, self.L[block] = z, loss, L
+                return new
+        return old
 
 
 def _squared(x: NDArray | float) -> float:

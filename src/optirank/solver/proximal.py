@@ -17,7 +17,7 @@ def soft_threshold(x: ArrayLike, threshold: float) -> NDArray:
 
 
 def prox_elastic_net(x: ArrayLike, step: float, l1: float, l2: float) -> NDArray:
-    """The proximal map of ``l1 |w|_1 + l2 |w|_2^2`` (no 1/2): shrink by the one, scale by the other.
+    """The proximal map of ``l1 |w|_1 + l2 |w|_2^2`` (no 1/2).
 
     ``soft_threshold(x, step l1) / (1 + 2 step l2)``
     """
