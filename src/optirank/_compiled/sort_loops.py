@@ -67,6 +67,7 @@ def number_whole_keys(keys, place_bits, indptr, groups, n_groups):
     places = (_ONE << shift) - _ONE
     for i in range(indptr.shape[0] - 1):
         begin, end = indptr[i], indptr[i + 1]
+        groups_here = groups[begin:end]
         k = -1
         previous = np.uint64(0)
         for p in range(begin, end):
@@ -74,45 +75,53 @@ def number_whole_keys(keys, place_bits, indptr, groups, n_groups):
             value = key >> shift
             k += p == begin or value != previous
             previous = value
-            groups[begin + np.int64(key & places)] = k
+            groups_here[key & places] = k
         n_groups[i] = k + 1
 
 
 @jit
 def number_short_keys(values, keys, place_bits, indptr, groups, n_groups):
     """As ``number_whole_keys``, where keys lost bits; -1 in ``n_groups`` where it gave up."""
-    places = (_ONE << np.uint64(place_bits)) - _ONE
     for i in range(indptr.shape[0] - 1):
         begin, end = indptr[i], indptr[i + 1]
-        if _insert(values[begin:end], keys[begin:end], places):
-            k = -1
-            previous = values[0]
-            for p in range(begin, end):
-                place = begin + np.int64(np.uint64(keys[p]) & places)
-                value = values[place]
-                k += p == begin or value != previous
-                previous = value
-                groups[place] = k
-            n_groups[i] = k + 1
-        else:
-            n_groups[i] = -1
+        here = values[begin:end], keys[begin:end], place_bits, groups[begin:end]
+        n_groups[i] = _number(*here)
+        if n_groups[i] < 0 and _insert(values[begin:end], keys[begin:end], place_bits):
+            n_groups[i] = _number(*here)
 
 
 @jit
-def _insert(values, keys, places):
+def _number(values, keys, place_bits, groups):
+    """Number one sample's values; -1 if the keys do not sort them. Only equal keys are in doubt."""
+    shift = np.uint64(place_bits)
+    places = (_ONE << shift) - _ONE
+    k = -1
+    previous = np.uint64(0)
+    for p in range(len(keys)):
+        key = np.uint64(keys[p])
+        if p == 0 or (key >> shift) != (previous >> shift):
+            k += 1
+        else:
+            value = values[key & places]
+            before = values[previous & places]
+            if value < before:
+                return -1
+            k += value != before
+        previous = key
+        groups[key & places] = k
+    return k + 1
+
+
+@jit
+def _insert(values, keys, place_bits):
     """Sort keys that are nearly sorted by their values; False when they are not."""
+    places = (_ONE << np.uint64(place_bits)) - _ONE
     moves = _MOST_MOVES * len(keys)
-    if len(keys) == 0:
-        return True
-    highest = values[np.int64(np.uint64(keys[0]) & places)]
     for p in range(1, len(keys)):
         key = np.uint64(keys[p])
-        value = values[np.int64(key & places)]
-        if value >= highest:
-            highest = value
-            continue
+        value = values[key & places]
         q = p
-        while q > 0 and values[np.int64(np.uint64(keys[q - 1]) & places)] > value:
+        while q > 0 and values[np.uint64(keys[q - 1]) & places] > value:
             keys[q] = keys[q - 1]
             q -= 1
         keys[q] = key
