@@ -40,9 +40,7 @@ def curvature_bound(z_new, b_new, z, b, curvatures, v):
         t = abs(z_new[i] + b_new - z[i] - b)
         quadratic = v[i] * t * t * 0.125
         if t < 3.0:
-            rise = curvatures[i] * (
-                np.exp(t) - 1.0 - t if t > 1e-3 else t * t * (0.5 + t / 6.0)
-            )
+            rise = curvatures[i] * (np.exp(t) - 1.0 - t if t > 1e-3 else t * t * (0.5 + t / 6.0))
             bound += min(rise, quadratic)
         else:
             bound += quadratic
@@ -137,7 +135,38 @@ def capped_simplex_step(x, gradient, L, s, out):
 
 
 @jit
-def extrapolate(x_new, x, momentum, out):
-    """``out = x_new + momentum (x_new - x)``."""
-    for j in range(x.shape[0]):
-        out[j] = x_new[j] + momentum * (x_new[j] - x[j])
+def exchange_in_ranks(groups, group_in, group_out, tie, scale, ranks, out):
+    """``out`` = ``ranks`` after one reference gene came in and another went out.
+
+    ``group_in`` and ``group_out`` are the two genes' groups in each sample; ``scale`` is 1/s.
+    """
+    n, d = groups.shape
+    one = np.float32(scale)
+    part = np.float32(scale * tie)
+    zero = np.float32(0.0)
+    for i in range(n):
+        come = group_in[i]
+        gone = group_out[i]
+        for j in range(d):
+            g = groups[i, j]
+            gain = (one if g > come else zero) + (part if g == come else zero)
+            loss = (one if g > gone else zero) + (part if g == gone else zero)
+            out[i, j] = ranks[i, j] + gain - loss
+
+
+@jit
+def slopes_of_comparisons(groups, slopes, candidates, tie, out):
+    """``out[q, j] = sum_i slopes_i C_i[j, k_q]``: how the gradient of w_j turns when k_q comes in.
+
+    ``candidates[i, q]`` is the group of gene k_q in sample i.
+    """
+    n, d = groups.shape
+    zero = np.float32(0.0)
+    for i in range(n):
+        full = np.float32(slopes[i])
+        part = np.float32(slopes[i] * tie)
+        for q in range(candidates.shape[1]):
+            group = candidates[i, q]
+            for j in range(d):
+                g = groups[i, j]
+                out[q, j] += (full if g > group else zero) + (part if g == group else zero)
