@@ -37,28 +37,25 @@ def weights(d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return np.clip(rng.normal(0.5, 0.5, size=d), 0, 1), rng.normal(size=d)
 
 
-def dense_groups(orders) -> np.ndarray:
-    """Tie groups without gaps: the numbers of distinct values below."""
-    groups = orders.groups if isinstance(orders, DenseOrders) else sparse_groups(orders)
-    return np.array([np.unique(row, return_inverse=True)[1] for row in groups])
-
-
-def sparse_groups(orders: SparseOrders) -> np.ndarray:
+def groups_with_zeros(orders: SparseOrders) -> np.ndarray:
+    """Tie groups of all genes, without the number left out where a sample has no zeros."""
     groups = np.repeat(orders.zero_group[:, None], orders.n_genes, axis=1)
     for i, (begin, end) in enumerate(zip(orders.indptr[:-1], orders.indptr[1:], strict=True)):
         groups[i, orders.genes[begin:end]] = orders.groups[begin:end]
-    return groups
+    return groups_by_definition(groups)
 
 
 def groups_by_definition(X: np.ndarray) -> np.ndarray:
     return np.array([np.unique(row, return_inverse=True)[1] for row in X])
 
 
-def assert_orders(orders, X: np.ndarray) -> None:
-    np.testing.assert_array_equal(dense_groups(orders), groups_by_definition(X))
-    if isinstance(orders, DenseOrders):
-        np.testing.assert_array_equal(orders.n_groups, [len(np.unique(row)) for row in X])
-        np.testing.assert_array_equal(orders.groups, groups_by_definition(X))
+def assert_orders(orders: DenseOrders | SparseOrders, X: np.ndarray) -> None:
+    expected = groups_by_definition(X)
+    if isinstance(orders, SparseOrders):
+        np.testing.assert_array_equal(groups_with_zeros(orders), expected)
+        orders = orders.to_dense()
+    np.testing.assert_array_equal(orders.groups, expected)
+    np.testing.assert_array_equal(orders.n_groups, expected.max(axis=1) + 1)
 
 
 # Against the definition
@@ -334,6 +331,19 @@ def test_taking_samples_is_ordering_those_samples(way):
         taken.gradient_w(gamma, np.ones(taken.n_samples))
     plain = plain_orders(orders)
     np.testing.assert_allclose(plain.take(mask).scores(w, gamma), orders.scores(w, gamma)[mask])
+
+
+@EACH_WAY
+def test_a_matrix_made_before_can_be_written_over(way):
+    X = np.random.default_rng(0).poisson(0.7, size=(8, 40))
+    orders = order_samples(way(X))
+    gamma, w = weights(40, 0)
+    made = orders.ranks(gamma)
+    reused = orders.coranks(w, reuse=made)
+    assert np.shares_memory(
+        *(m.values if isinstance(orders, DenseOrders) else m.excess for m in (made, reused))
+    )
+    np.testing.assert_array_equal(reused.toarray(), orders.coranks(w).toarray())
 
 
 @EACH_WAY

@@ -80,10 +80,12 @@ class PlainOrders(SampleOrders):
 
 def plain_orders(orders: DenseOrders | SparseOrders) -> PlainOrders:
     """The same orders, for plain NumPy (dense, whatever they were)."""
-    groups = _dense_groups(orders)
+    if isinstance(orders, SparseOrders):
+        orders = orders.to_dense()
+    groups = orders.groups
     order = np.argsort(groups, axis=1, kind="stable")
     n, d = groups.shape
-    if (orders.n_groups == d).all() and isinstance(orders, DenseOrders):
+    if (orders.n_groups == d).all():
         return PlainOrders(order, _places(order), None, None)
     in_order = np.take_along_axis(groups, order, axis=1)
     begins = np.ones((n, d), bool)
@@ -95,15 +97,6 @@ def plain_orders(orders: DenseOrders | SparseOrders) -> PlainOrders:
     backwards = np.where(ends, positions + 1, d)[:, ::-1]
     end = np.minimum.accumulate(backwards, axis=1)[:, ::-1]
     return PlainOrders(order, _places(order), first, end)
-
-
-def _dense_groups(orders: DenseOrders | SparseOrders) -> NDArray:
-    if isinstance(orders, DenseOrders):
-        return orders.groups
-    groups = np.repeat(orders.zero_group[:, None], orders.n_genes, axis=1)
-    samples = np.repeat(np.arange(orders.n_samples), np.diff(orders.indptr))
-    groups[samples, orders.genes] = orders.groups
-    return groups
 
 
 def _places(order: NDArray) -> NDArray:
