@@ -12,23 +12,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank.solver.alternation import Alternation, State, to_set
-from optirank.solver.convex import fit_weights
 from optirank.solver.exchange import exchange_batches, exchange_pairs
-from optirank.solver.problem import Solution
+from optirank.solver.fixed import solution_at, solve_at
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from optirank.solver.problem import Problem
+    from optirank.solver.problem import Problem, Solution
 
 SIDES = ("rising", "falling")
 
-_SCREEN_ROUNDS = 8  # rounds of each start before they are compared
-_RELAXED_ROUNDS = 20  # more rounds on the relaxed problem before the push
-_RELAXED_TOL = 2e-3  # a round that lowers the objective by less of it ends them
+_SCREEN = (20, 5e-3)  # rounds at most, and the relative decrease that ends them, then compare
+_RELAX = (20, 2e-3)  # the same, before the push
+_FAR = 0.02  # a start this much above the other after screening is left
+_CLOSE = 0.005  # starts that differ by less after relaxing are both carried to a set
 _PUSH_ROUNDS = 60  # at most: what is fractional then is rounded
 _PUSH_STEP = 1e-4  # times path_step, of the objective at w = 0: the rise a push adds
-_CLOSE = 0.02  # starts whose relaxed objectives differ by less are both carried to a set
+_CHEAP = 1e7  # n d^2 below which both starts are carried to the end, and more pairs are tried
 
 
 def solve_alternating(
@@ -67,38 +65,33 @@ def solve_alternating(
         Gets a dict for each stage.
     """
     run = _Run(problem, callback)
-    if problem.n_reference == problem.n_genes:
-        run.note("full", State(np.zeros(problem.n_genes), 0.0, np.ones(problem.n_genes)))
-        return run.finish(
-            State(np.zeros(problem.n_genes), 0.0, np.ones(problem.n_genes)), tol, max_iter, True
-        )
+    if problem.n_reference == problem.n_genes:  # nothing to choose: full ranks
+        return solve_at(problem, np.ones(problem.n_genes), tol=tol, max_iter=max_iter)
     starts = dict(zip(SIDES, run.alternation.tilted_starts(), strict=True))
     if side != "best":
         starts = {side: starts[side]}
     if not integral:
         return run.relaxed(starts, tol, max_iter)
 
-    screened = {}
-    for name, start in starts.items():
-        state, _ = run.alternation.rounds(start, _SCREEN_ROUNDS, _RELAXED_TOL)
-        screened[name] = run.note("screened", state, side=name)
-    best = min(state.objective for state in screened.values())
-    sets = []
-    for name, state in screened.items():
-        if state.objective > best * (1.0 + _CLOSE):
-            continue
-        state, _ = run.alternation.rounds(state, _RELAXED_ROUNDS, _RELAXED_TOL)
-        run.note("relaxed", state, side=name)
-        state = run.push(state, path_step, name)
+    cheap = len(problem.y) * problem.n_genes**2 <= _CHEAP
+    states = {name: run.relax(start, *_SCREEN, name) for name, start in starts.items()}
+    states = _near_best(states, np.inf if cheap else _FAR)
+    states = {name: run.relax(state, *_RELAX, name) for name, state in states.items()}
+    states = _near_best(states, np.inf if cheap else _CLOSE)
+    for name in states:
+        states[name] = run.push(states[name], path_step, name)
         if polish:
-            state = exchange_batches(run.alternation, state, 6)
-        sets.append(run.note("set", state, side=name))
-    state = min(sets, key=lambda s: s.objective)
-    if polish:
-        state = exchange_batches(run.alternation, state, 6)
-        state = exchange_pairs(run.alternation, state, n_models=8, n_candidates=30, n_failures=10)
-        run.note("exchanged", state)
+            states[name] = run.exchange(states[name], cheap, pairs=cheap)
+    state = min(states.values(), key=lambda s: s.objective)
+    if polish and not cheap:
+        state = run.exchange(state, cheap, pairs=True)
     return run.finish(state, tol, max_iter, refit)
+
+
+def _near_best(states: dict[str, State], margin: float) -> dict[str, State]:
+    """The states whose objective is within a relative margin of the best."""
+    best = min(state.objective for state in states.values())
+    return {k: state for k, state in states.items() if state.objective <= best * (1.0 + margin)}
 
 
 class _Run:
@@ -109,7 +102,6 @@ class _Run:
         self.alternation = Alternation(problem)
         self._callback = callback
         self._path: list[dict] = []
-        self._n_iter = 0
 
     def note(self, stage: str, state: State, **more) -> State:
         """Write down where a stage ended."""
@@ -118,6 +110,25 @@ class _Run:
         if self._callback is not None:
             self._callback(entry)
         return state
+
+    def relax(self, state: State, n_rounds: int, tol: float, side: str) -> State:
+        """Rounds on the relaxed problem."""
+        state, _ = self.alternation.rounds(state, n_rounds, tol)
+        return self.note("relaxed", state, side=side, lambda_p=0.0)
+
+    def exchange(self, state: State, cheap: bool, pairs: bool) -> State:
+        """Exchange genes, in batches and then, if asked for, pair by pair."""
+        state = exchange_batches(self.alternation, state, 6)
+        if pairs:
+            candidates, failures = (60, 25) if cheap else (30, 10)
+            state = exchange_pairs(
+                self.alternation,
+                state,
+                n_models=8,
+                n_candidates=candidates,
+                n_failures=failures,
+            )
+        return self.note("exchanged", state)
 
     def push(self, state: State, path_step: float, side: str) -> State:
         """Raise lambda_p a little each round until gamma is a set, or round what is left."""
@@ -140,33 +151,32 @@ class _Run:
             state, converged = self.alternation.rounds(start, max(1, max_iter // 6), tol)
             results.append((self.note("relaxed", state, side=name, lambda_p=0.0), converged))
         state, converged = min(results, key=lambda r: r[0].objective)
-        return self._solution(state.w, state.gamma, state.b, state.n_iter, converged)
+        return self._end(
+            solution_at(
+                self.problem, state.w, state.gamma, n_iter=state.n_iter, converged=converged
+            )
+        )
 
     def finish(self, state: State, tol: float, max_iter: int, refit: bool) -> Solution:
-        """(w, b) to convergence at the final set, and the solution in the problem's own units."""
-        if not refit:
-            return self._solution(state.w, state.gamma, state.b, state.n_iter, True)
-        problem, alternation = self.problem, self.alternation
-        found = fit_weights(
-            alternation.matrices.ranks(state.gamma),
-            alternation.loss,
-            problem.l1,
-            problem.l2,
-            w=state.w,
-            b=state.b,
-            L=state.L_w,
-            tol=tol,
-            max_iter=max_iter,
-        )
-        n_iter = state.n_iter + found.n_iter
-        return self._solution(found.w, state.gamma, found.b, n_iter, found.converged)
+        """(w, b) to convergence at the final set, in the problem's own units."""
+        problem, gamma = self.problem, state.gamma
+        if refit:
+            solution = solve_at(
+                problem,
+                gamma,
+                w=state.w,
+                b=state.b,
+                L=state.L_w,
+                tol=tol,
+                max_iter=max_iter,
+                matrices=self.alternation.matrices,
+            )
+            solution.n_iter += state.n_iter
+        else:
+            solution = solution_at(problem, state.w, gamma, n_iter=state.n_iter, converged=True)
+        return self._end(solution)
 
-    def _solution(
-        self, w: NDArray, gamma: NDArray, b: float, n_iter: int, converged: bool
-    ) -> Solution:
-        """The intercept and the objective come from float64 scores of the uncentred ranks."""
-        z = self.problem.scores(w, 0.0, gamma)
-        b = self.alternation.loss.best_intercept(z, b)
-        objective = self.problem.loss(z + b) + self.problem.penalty(w)
-        self._path.append({"stage": "end", "objective": objective})
-        return Solution(w, b, gamma, objective, n_iter, converged, self._path)
+    def _end(self, solution: Solution) -> Solution:
+        self._path.append({"stage": "end", "objective": solution.objective})
+        solution.path = self._path
+        return solution

@@ -39,6 +39,8 @@ def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> St
         if gradient is None:
             gradient = _gradient_gamma(alternation, state)
         inside, outside = _candidates(state.gamma, gradient, batch)
+        size = min(len(inside), len(outside))
+        inside, outside = inside[:size], outside[:size]
         better = gradient[outside] < gradient[inside]
         if not better.any():
             break
@@ -148,8 +150,7 @@ def _exchange_by_one_model(
         return None
     full_w = np.zeros(d)
     full_w[columns] = w
-    new = replace(state, w=full_w, b=b, gamma=gamma, objective=objective)
-    return alternation.steps_on_w(new, 1)
+    return replace(state, w=full_w, b=b, gamma=gamma, objective=objective)
 
 
 def _second_order_model(
@@ -211,7 +212,6 @@ def _candidates(gamma: NDArray, gradient: NDArray, number: int) -> tuple[NDArray
     """The genes inside that most want out, and those outside that most want in."""
     inside = np.flatnonzero(gamma > 0.5)
     outside = np.flatnonzero(gamma <= 0.5)
-    number = min(number, len(inside), len(outside)) or 1
     inside = inside[np.argsort(-gradient[inside], kind="stable")[:number]]
     outside = outside[np.argsort(gradient[outside], kind="stable")[:number]]
     return inside, outside

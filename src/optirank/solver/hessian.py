@@ -39,7 +39,8 @@ class RidgeHessian:
                 scaled = self.scaled(slice(begin, begin + _ROWS))
                 system += scaled.T @ scaled
         diagonal = np.einsum("ii->i", system)
-        diagonal += self._ridge + 1e-9 * diagonal.max()  # the second term: what float32 loses
+        lost = 1e-9 if values.dtype == np.float32 else 1e-14  # by sums in this precision
+        diagonal += self._ridge + lost * diagonal.max()
         self._factor = linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
 
     def scaled(self, rows: slice) -> NDArray:
@@ -74,11 +75,12 @@ def newton_steps(
     n_steps: int,
     *,
     target: float = np.inf,
+    tol: float = 1e-9,
 ) -> tuple[NDArray, float, float, float]:
     """Damped Newton steps on (w, b), each coefficient kept on its side of zero when l1 > 0.
 
-    Stops early when the last decrease leaves no hope of going below ``target``. Returns w, b, the
-    objective and the last decrease of it; ``loss`` holds the slopes there.
+    Stops when a step lowers the objective by less than ``tol`` of it, or so little that there is no
+    hope of going below ``target``. Returns w, b, the objective and the last decrease of it.
     """
     sign = np.sign(w)
     dtype = values.dtype
@@ -106,6 +108,6 @@ def newton_steps(
             break
         decrease = objective - new_objective
         w, b, objective = new, new_b, new_objective
-        if decrease < 1e-9 * objective or objective - 1.5 * decrease > target:
+        if decrease <= tol * objective or objective - 1.5 * decrease > target:
             break
     return w, b, objective, decrease

@@ -58,10 +58,10 @@ class CappedSimplex:
 class LogisticLoss:
     """``sum_i v_i logloss(y_i, z_i)`` with the buffers its derivatives are written to."""
 
-    def __init__(self, y: NDArray, v: NDArray) -> None:
+    def __init__(self, y: NDArray, v: NDArray, dtype: type = np.float32) -> None:
         self.y = y
         self.v = v
-        self.slopes = np.empty(len(y), np.float32)
+        self.slopes = np.empty(len(y), dtype)  # in the precision of the matrix they meet
         self.curvatures = np.empty(len(y))
 
     def evaluate(self, z: NDArray, b: float) -> float:
@@ -102,6 +102,7 @@ def accelerated_steps(
     ``linear`` is added to the gradient of the block (the tangent of the push penalty).
     """
     z = matrix.dot(x)
+    b = loss.best_intercept(z, b)
     ahead, b_ahead, z_ahead = x, b, z  # the extrapolated point the gradient is taken at
     momentum_t = 1.0
     residual = np.inf

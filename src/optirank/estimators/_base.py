@@ -1,0 +1,294 @@
+"""What every linear classifier on relative ranks shares: checking, one-vs-rest, prediction."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from abc import abstractmethod
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from threadpoolctl import ThreadpoolController
+
+from optirank.ranks.relative import relative_ranks
+from optirank.ranks.weighted import weighted_ranks
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from optirank.ranks.orders import SampleOrders
+    from optirank.solver.problem import Problem, Solution
+
+logger = logging.getLogger("optirank")
+
+DENSE_ABOVE = 0.15  # sparse data with more non-zeros than this are handled as dense ones
+
+
+class RankLinearClassifier(ClassifierMixin, BaseEstimator):
+    """Logistic regression on ranks relative to a reference set, one problem a class.
+
+    A subclass says how one binary problem is made and solved; with more than two classes there is
+    one problem a class, against the rest, over the same orders of the samples.
+    """
+
+    @abstractmethod
+    def _solve(self, problem: Problem, positive: object, callback) -> list[Solution]:
+        """Solve the problem of one class; several solutions are averaged at prediction."""
+
+    @abstractmethod
+    def _n_reference(self, n_genes: int) -> int:
+        """Size of the reference set."""
+
+    def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None):
+        """Check the data, order the samples, solve one problem a class, keep the solutions."""
+        from optirank.solver.problem import Problem  # numba loads with the first fit
+
+        X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"))
+        weights = self._sample_weights(X, y, sample_weight)
+        n_reference = self._n_reference(X.shape[1])
+        classes, codes = self._classes(y)
+        with one_blas_thread():
+            orders = order_for_fitting(X, self.n_jobs)
+            positives = [1] if len(classes) == 2 else list(range(len(classes)))
+            problems = [
+                Problem(
+                    orders,
+                    (codes == k).astype(float),
+                    self._problem_weights(codes == k, weights, classes[codes]),
+                    n_reference,
+                    float(self.l1),
+                    float(self.l2),
+                    self.ties,
+                )
+                for k in positives
+            ]
+            found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                delayed(self._solve)(problem, classes[k], self._progress(classes[k]))
+                for k, problem in zip(positives, problems, strict=True)
+            )
+        self.classes_ = classes
+        self._keep(found)
+        return self
+
+    def _keep(self, found: list[list[Solution]]) -> None:
+        """Fitted attributes, a row for each solution of each problem."""
+        solutions = [solution for one in found for solution in one]
+        self.coef_ = np.array([solution.w for solution in solutions])
+        self.intercept_ = np.array([solution.b for solution in solutions])
+        self.reference_weights_ = np.array([solution.gamma for solution in solutions])
+        self.reference_ = self.reference_weights_ > 0
+        self.objective_ = np.array([solution.objective for solution in solutions])
+        self.n_iter_ = np.array([solution.n_iter for solution in solutions])
+        self.path_ = [solution.path for solution in solutions]
+        self.genes_ = (self.reference_ | (self.coef_ != 0)).any(axis=0)
+        late = sum(not solution.converged for solution in solutions)
+        if late:
+            warnings.warn(
+                f"{late} of {len(solutions)} fits stopped at max_iter={self.max_iter} before they "
+                f"reached tol={self.tol:g}: raise max_iter, or l2, or tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def decision_function(self, X: ArrayLike) -> NDArray:
+        """Scores: one a sample for two classes, one a sample and class for more.
+
+        Only the genes in ``genes_`` are looked at.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
+        scores = linear_scores(X, self.coef_, self.intercept_, self.reference_weights_, self.ties)
+        n_problems = 1 if len(self.classes_) == 2 else len(self.classes_)
+        scores = scores.reshape(len(scores), n_problems, -1).mean(axis=2)
+        return scores[:, 0] if n_problems == 1 else scores
+
+    def predict_proba(self, X: ArrayLike) -> NDArray:
+        """Logistic probabilities; with more than two classes each row is divided by its sum."""
+        probabilities = _sigmoid(self.decision_function(X))
+        if probabilities.ndim == 1:
+            return np.column_stack([1.0 - probabilities, probabilities])
+        total = probabilities.sum(axis=1, keepdims=True)
+        equal = np.full_like(probabilities, 1.0 / probabilities.shape[1])
+        return np.divide(probabilities, total, out=equal, where=total > 0)
+
+    def predict_log_proba(self, X: ArrayLike) -> NDArray:
+        """Logarithms of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """The class of the highest score."""
+        scores = self.decision_function(X)
+        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[chosen]
+
+    def _classes(self, y: NDArray) -> tuple[NDArray, NDArray]:
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"y has one class only ({classes[0]!r}): a classifier needs samples of at least 2 "
+                "classes"
+            )
+        return classes, codes
+
+    def _sample_weights(self, X, y: NDArray, sample_weight: ArrayLike | None) -> NDArray:
+        weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        present = np.unique(y)
+        empty = [label for label in present if weights[y == label].sum() == 0]
+        if empty:
+            raise ValueError(
+                f"the sample weights of class {empty[0]!r} are all zero: give some of its samples "
+                "a positive weight, or leave the class out"
+            )
+        if isinstance(self.class_weight, dict):
+            unknown = set(self.class_weight) - set(present.tolist())
+            if unknown:
+                raise ValueError(
+                    f"class_weight names {sorted(map(repr, unknown))[0]}, which is not a class of "
+                    f"y: the classes are {present.tolist()}"
+                )
+            weights = weights * np.array([self.class_weight.get(label, 1.0) for label in y])
+        return weights
+
+    def _problem_weights(self, positive: NDArray, weights: NDArray, y: NDArray) -> NDArray:
+        from optirank.solver.problem import sample_weights
+
+        return sample_weights(positive, weights, balanced=self.class_weight == "balanced")
+
+    def _progress(self, positive: object):
+        if not self.verbose:
+            return None
+        show_log()
+
+        def tell(entry: dict) -> None:
+            rest = ", ".join(
+                f"{key} {value:.6g}" if isinstance(value, float) else f"{key} {value}"
+                for key, value in entry.items()
+                if key != "stage"
+            )
+            logger.info("%s: %s: %s", positive, entry.get("stage", "lambda_p"), rest)
+
+        return tell
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        # Ranks within a sample see the order of its features alone: two-dimensional blobs, on
+        # which scikit-learn's checks ask for a high score, differ by position and not by order.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+def check_options(estimator: BaseEstimator, choices: dict[str, tuple]) -> None:
+    """Refuse penalties, tolerances and options that make no sense, naming value and remedy."""
+    for name in ("l1", "l2"):
+        value = getattr(estimator, name)
+        if not _is_number(value) or not 0 <= value < np.inf:
+            raise ValueError(f"{name}={value!r} is no penalty: use a finite number of at least 0")
+    if not _is_number(estimator.tol) or not 0 < estimator.tol < 1:
+        raise ValueError(f"tol={estimator.tol!r}: use a number between 0 and 1, such as 1e-5")
+    for name in ("max_iter", "path_step"):
+        value = getattr(estimator, name, 1)
+        if not _is_number(value) or value < 1:
+            raise ValueError(f"{name}={value!r}: use a number of at least 1")
+    for name, allowed in choices.items():
+        value = getattr(estimator, name)
+        if value not in allowed:
+            raise ValueError(
+                f"{name}={value!r} is not known: use one of {', '.join(map(repr, allowed))}"
+            )
+    weight = estimator.class_weight
+    if weight is not None and weight != "balanced" and not isinstance(weight, dict):
+        raise ValueError(
+            f"class_weight={weight!r}: use 'balanced', None or a dict of a weight a class"
+        )
+
+
+def resolve_n_reference(n_reference: float, n_genes: int) -> int:
+    """A count of genes from a fraction (a float) or a count (an int)."""
+    if isinstance(n_reference, bool) or not _is_number(n_reference):
+        raise ValueError(f"n_reference={n_reference!r}: use a fraction in (0, 1] or a count")
+    if isinstance(n_reference, int | np.integer):
+        if n_reference < 1:
+            raise ValueError(
+                f"n_reference={n_reference} leaves no reference gene: use a fraction in (0, 1] or "
+                "a count of at least 1"
+            )
+        if n_reference > n_genes:
+            raise ValueError(
+                f"n_reference={n_reference} reference genes are more than the {n_genes} genes of "
+                "X: use fewer, or a fraction such as 0.2"
+            )
+        return int(n_reference)
+    if not 0 < n_reference <= 1:
+        raise ValueError(
+            f"n_reference={n_reference} is no fraction: use one in (0, 1], or an int for a count"
+        )
+    return max(1, int(np.floor(n_reference * n_genes + 1e-9)))
+
+
+def order_for_fitting(X, n_jobs: int | None) -> SampleOrders:
+    """Orders of the samples, dense where the data are sparse in name only."""
+    from optirank.ranks.orders import SparseOrders, order_samples
+
+    orders = order_samples(X, n_jobs or 1)
+    if isinstance(orders, SparseOrders) and orders.density > DENSE_ABOVE:
+        return orders.to_dense()
+    return orders
+
+
+def linear_scores(
+    X, coef: NDArray, intercept: NDArray, reference_weights: NDArray, ties: str
+) -> NDArray:
+    """Scores of new samples, a column a model, with NumPy alone and only the genes needed."""
+    needed = np.flatnonzero(((reference_weights > 0) | (coef != 0)).any(axis=0))
+    X = X[:, needed]
+    scores = np.empty((X.shape[0], len(coef)))
+    for k, (w, gamma) in enumerate(zip(coef[:, needed], reference_weights[:, needed], strict=True)):
+        genes = np.flatnonzero(w)
+        size = gamma.sum()
+        if not len(genes):
+            scores[:, k] = intercept[k]
+        elif np.isin(gamma, (0.0, 1.0)).all():
+            ranks = relative_ranks(X, gamma > 0, ties=ties, genes=genes)
+            scores[:, k] = ranks @ w[genes] + intercept[k]
+        else:
+            ranks = weighted_ranks(X, gamma, genes, ties)
+            scores[:, k] = ranks @ w[genes] / size + intercept[k]
+    return scores
+
+
+def one_blas_thread():
+    """A context in which BLAS uses one thread: fits run in parallel over classes instead."""
+    return _thread_controller().limit(limits=1, user_api="blas")
+
+
+@cache
+def _thread_controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def show_log() -> None:
+    """Send the log of optirank to the screen, unless the user has set up logging."""
+    if not logger.handlers and not logging.getLogger().handlers:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("[optirank] %(message)s"))
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating)
+
+
+def _sigmoid(z: NDArray) -> NDArray:
+    e = np.exp(-np.abs(z))
+    return np.where(z >= 0, 1.0, e) / (1.0 + e)

@@ -1,0 +1,183 @@
+"""OptirankClassifier: the reference set and the classifier, learned together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optirank.estimators._base import (
+    RankLinearClassifier,
+    check_options,
+    resolve_n_reference,
+)
+from optirank.ranks.definition import TIES
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from optirank.solver.problem import Problem, Solution
+
+
+class OptirankClassifier(RankLinearClassifier):
+    """Logistic regression on ranks relative to a learned set of reference genes.
+
+    Each sample's genes are ranked by comparing them with the reference genes of the same sample
+    only. The reference set and the weights of the genes are learned together, by minimising
+
+    ``sum_i v_i logloss(y_i, z_i) + l1 |w|_1 + l2 |w|_2^2``, with ``z = w . r / s + b``,
+
+    r being the ranks relative to the s reference genes. A strictly increasing transformation of a
+    sample's values changes nothing, and only the genes in ``genes_`` have to be measured.
+
+    With more than two classes one problem a class is solved, against the rest.
+
+    Parameters
+    ----------
+    n_reference : float or int, default=0.2
+        Size s of the reference set: a float in (0, 1] is a fraction of the genes, an int a count.
+        1.0 is all genes (logistic regression on full ranks), 1 is one gene.
+    l1, l2 : float, default=0.0 and 1e-3
+        Penalties, in units of ranks divided by s. With both 0 a floor of l2 = 1e-7 stands in,
+        since separable data have no minimiser.
+    algorithm : {"alternating", "bpcd"}, default="alternating"
+        The fast algorithm, or the paper's, step for step.
+    ties : {"average", "min", "max"}, default="average"
+        The rank of tied values.
+    tol : float, default=1e-5
+        Tolerance: of the last refit of the weights, of the relaxed problem when
+        ``integral=False``, and of each solve of "bpcd".
+    max_iter : int, default=10000
+        Steps at most; a warning says when they were not enough.
+    path_step : float, default=100
+        How fast the penalty that pushes gamma to a set grows; smaller is slower and more careful.
+    integral : bool, default=True
+        Whether to end with a set; otherwise the reference weights stay fractional.
+    polish : bool, default=True
+        Whether to exchange genes after the push ("alternating" only).
+    refit : bool, default=True
+        Whether to optimise the weights to convergence at the final reference set.
+    side : {"best", "rising", "falling", "both"}, default="best"
+        The problem has two minima: the reference among the genes that rise with the class, or
+        among those that fall. "best" takes the one of lower objective, "both" is a model of the two
+        with the mean of their scores. "alternating" only.
+    class_weight : "balanced", None or dict, default="balanced"
+        Balanced: both classes of each problem weigh the same.
+    n_jobs : int or None, default=None
+        Threads: for sorting, and over the classes.
+    random_state : int or None, default=None
+        Nothing is random; accepted so that pipelines can set it on every step.
+    verbose : int, default=0
+        Log each stage.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (n_problems, d)
+        Weights w. Two classes make one problem, more make one each; with ``side="both"`` each
+        problem has two rows, rising and falling, here and below.
+    intercept_ : ndarray of shape (n_problems,)
+    reference_ : boolean ndarray of shape (n_problems, d)
+        The reference genes.
+    reference_weights_ : ndarray of shape (n_problems, d)
+        gamma: 0 and 1, or fractional with ``integral=False``.
+    objective_ : ndarray of shape (n_problems,)
+    n_iter_ : ndarray of shape (n_problems,)
+        Steps taken.
+    path_ : list of list of dict
+        What happened on the way, for each row.
+    genes_ : boolean ndarray of shape (d,)
+        The genes needed to predict.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,), where ``fit`` was given a data frame.
+
+    Examples
+    --------
+    >>> from optirank import OptirankClassifier
+    >>> from optirank.datasets import make_unstable_ranks
+    >>> data = make_unstable_ranks(random_state=0)
+    >>> model = OptirankClassifier(n_reference=10, l2=1e-6).fit(data.X, data.y)
+    >>> int(model.reference_.sum())
+    10
+    """
+
+    def __init__(
+        self,
+        n_reference: float = 0.2,
+        l1: float = 0.0,
+        l2: float = 1e-3,
+        *,
+        algorithm: str = "alternating",
+        ties: str = "average",
+        tol: float = 1e-5,
+        max_iter: int = 10_000,
+        path_step: float = 100,
+        integral: bool = True,
+        polish: bool = True,
+        refit: bool = True,
+        side: str = "best",
+        class_weight: str | dict | None = "balanced",
+        n_jobs: int | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_reference = n_reference
+        self.l1 = l1
+        self.l2 = l2
+        self.algorithm = algorithm
+        self.ties = ties
+        self.tol = tol
+        self.max_iter = max_iter
+        self.path_step = path_step
+        self.integral = integral
+        self.polish = polish
+        self.refit = refit
+        self.side = side
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> OptirankClassifier:
+        """Learn the reference set and the weights.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, d)
+            Expression values on any scale; finite.
+        y : array-like of shape (n_samples,)
+            Labels of two classes or more.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the samples, within their class when classes are balanced.
+        """
+        choices = {
+            "algorithm": ("alternating", "bpcd"),
+            "ties": tuple(TIES),
+            "side": ("best", "rising", "falling", "both"),
+        }
+        check_options(self, choices)
+        if self.algorithm == "bpcd" and self.side != "best":
+            raise ValueError(
+                f"side={self.side!r} with algorithm='bpcd': the paper's algorithm has one start, "
+                "use side='best' or algorithm='alternating'"
+            )
+        return self._fit(X, y, sample_weight)
+
+    def _n_reference(self, n_genes: int) -> int:
+        return resolve_n_reference(self.n_reference, n_genes)
+
+    def _solve(self, problem: Problem, positive: object, callback) -> list[Solution]:
+        from optirank.solver.solve import solve
+
+        return solve(
+            problem,
+            algorithm=self.algorithm,
+            side=self.side,
+            tol=self.tol,
+            max_iter=int(self.max_iter),
+            path_step=self.path_step,
+            integral=self.integral,
+            polish=self.polish,
+            refit=self.refit,
+            callback=callback,
+        )

@@ -1,0 +1,61 @@
+"""One entry to both algorithms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from optirank.solver.alternating import SIDES, solve_alternating
+from optirank.solver.bpcd import solve_bpcd
+from optirank.solver.fixed import solve_at
+
+if TYPE_CHECKING:
+    from optirank.solver.problem import Problem, Solution
+
+ALGORITHMS = ("alternating", "bpcd")
+
+
+def solve(
+    problem: Problem,
+    *,
+    algorithm: str = "alternating",
+    side: str = "best",
+    tol: float = 1e-5,
+    max_iter: int = 10_000,
+    path_step: float = 100.0,
+    integral: bool = True,
+    polish: bool = True,
+    refit: bool = True,
+    callback: Callable[[dict], None] | None = None,
+) -> list[Solution]:
+    """Solve a problem; two solutions, rising and falling, for ``side="both"``, else one."""
+    if algorithm == "bpcd":
+        solution = solve_bpcd(
+            problem,
+            tol=tol,
+            max_iter=max_iter,
+            path_step=path_step,
+            integral=integral,
+            callback=callback,
+        )
+        if refit and integral:
+            path, n_iter, converged = solution.path, solution.n_iter, solution.converged
+            solution = solve_at(problem, solution.gamma, w=solution.w, tol=tol, max_iter=max_iter)
+            solution.path = path
+            solution.n_iter += n_iter
+            solution.converged &= converged
+        return [solution]
+    return [
+        solve_alternating(
+            problem,
+            side=one,
+            tol=tol,
+            max_iter=max_iter,
+            path_step=path_step,
+            integral=integral,
+            polish=polish,
+            refit=refit,
+            callback=callback,
+        )
+        for one in (SIDES if side == "both" else (side,))
+    ]
