@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
-from abc import abstractmethod
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -34,26 +34,40 @@ DENSE_ABOVE = 0.15  # sparse data with more non-zeros than this are handled as d
 class RankLinearClassifier(ClassifierMixin, BaseEstimator):
     """Logistic regression on ranks relative to a reference set, one problem a class.
 
-    A subclass says how one binary problem is made and solved; with more than two classes there is
-    one problem a class, against the rest, over the same orders of the samples.
+    A subclass says how one binary problem is solved; with more than two classes there is one
+    problem a class, against the rest, over the same orders of the samples.
     """
 
-    @abstractmethod
-    def _solve(self, problem: Problem, positive: object, callback) -> list[Solution]:
-        """Solve the problem of one class; several solutions are averaged at prediction."""
-
-    @abstractmethod
-    def _n_reference(self, n_genes: int) -> int:
-        """Size of the reference set."""
-
-    def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None):
-        """Check the data, order the samples, solve one problem a class, keep the solutions."""
-        from optirank.solver.problem import Problem  # numba loads with the first fit
-
+    def _checked(self, X: ArrayLike, y: ArrayLike):
+        """X and y as arrays, with the classes of y."""
         X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"))
+        check_classification_targets(y)
+        classes = np.unique(y)
+        if len(classes) < 2:
+            raise ValueError(
+                f"y has one class only ({classes[0]!r}): a classifier needs samples of at least 2 "
+                "classes"
+            )
+        return X, y, classes
+
+    def _fit_checked(
+        self,
+        X,
+        y: NDArray,
+        sample_weight: ArrayLike | None,
+        n_reference: int,
+        solve: Callable[[Problem, object, Callable | None], list[Solution]],
+    ) -> Self:
+        """Order the samples, solve the problem of each class, keep the solutions.
+
+        ``solve`` gets a problem, its positive class and a callback for progress; several solutions
+        of one problem are averaged at prediction.
+        """
+        from optirank.solver.problem import Problem, sample_weights  # numba loads with a fit
+
         weights = self._sample_weights(X, y, sample_weight)
-        n_reference = self._n_reference(X.shape[1])
-        classes, codes = self._classes(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        balanced = self.class_weight == "balanced"
         with one_blas_thread():
             orders = order_for_fitting(X, self.n_jobs)
             positives = [1] if len(classes) == 2 else list(range(len(classes)))
@@ -61,7 +75,7 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
                 Problem(
                     orders,
                     (codes == k).astype(float),
-                    self._problem_weights(codes == k, weights, classes[codes]),
+                    sample_weights(codes == k, weights, balanced),
                     n_reference,
                     float(self.l1),
                     float(self.l2),
@@ -70,7 +84,7 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
                 for k in positives
             ]
             found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(self._solve)(problem, classes[k], self._progress(classes[k]))
+                delayed(solve)(problem, classes[k], self._progress(classes[k]))
                 for k, problem in zip(positives, problems, strict=True)
             )
         self.classes_ = classes
@@ -129,16 +143,6 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[chosen]
 
-    def _classes(self, y: NDArray) -> tuple[NDArray, NDArray]:
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                f"y has one class only ({classes[0]!r}): a classifier needs samples of at least 2 "
-                "classes"
-            )
-        return classes, codes
-
     def _sample_weights(self, X, y: NDArray, sample_weight: ArrayLike | None) -> NDArray:
         weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         present = np.unique(y)
@@ -157,11 +161,6 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
                 )
             weights = weights * np.array([self.class_weight.get(label, 1.0) for label in y])
         return weights
-
-    def _problem_weights(self, positive: NDArray, weights: NDArray, y: NDArray) -> NDArray:
-        from optirank.solver.problem import sample_weights
-
-        return sample_weights(positive, weights, balanced=self.class_weight == "balanced")
 
     def _progress(self, positive: object):
         if not self.verbose:

@@ -161,10 +161,9 @@ class OptirankClassifier(RankLinearClassifier):
                 f"side={self.side!r} with algorithm='bpcd': the paper's algorithm has one start, "
                 "use side='best' or algorithm='alternating'"
             )
-        return self._fit(X, y, sample_weight)
-
-    def _n_reference(self, n_genes: int) -> int:
-        return resolve_n_reference(self.n_reference, n_genes)
+        X, y, _ = self._checked(X, y)
+        n_reference = resolve_n_reference(self.n_reference, X.shape[1])
+        return self._fit_checked(X, y, sample_weight, n_reference, self._solve)
 
     def _solve(self, problem: Problem, positive: object, callback) -> list[Solution]:
         from optirank.solver.solve import solve

@@ -64,7 +64,8 @@ class ReferenceRankTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstim
         check_ties(self.ties)
         validate_data(self, X, accept_sparse=("csr", "csc"))
         mask = np.zeros(self.n_features_in_, dtype=bool)
-        mask[self._reference_positions()] = True
+        names = getattr(self, "feature_names_in_", None)
+        mask[reference_positions(self.reference, self.n_features_in_, names)] = True
         if not mask.any():
             raise ValueError("reference is empty: give at least one gene, or None for all genes")
         self.reference_ = mask
@@ -82,40 +83,48 @@ class ReferenceRankTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstim
         tags.transformer_tags.preserves_dtype = []  # float64 always
         return tags
 
-    def _reference_positions(self) -> NDArray[np.intp] | slice:
-        if self.reference is None:
-            return slice(None)
-        reference = np.asarray(self.reference)
-        if reference.ndim == 1 and reference.size and all(isinstance(g, str) for g in reference):
-            reference = self._positions_of(reference.tolist())
-        return positions(reference, self.n_features_in_, "reference")
 
-    def _positions_of(self, names: list[str]) -> list[int]:
-        """Positions of the genes called ``names``."""
-        if not hasattr(self, "feature_names_in_"):
-            raise ValueError(
-                f"reference gives gene names ({_listed(names)}) but X has none: fit on a data "
-                "frame whose columns are the genes, or give positions or a mask"
-            )
-        columns = Counter(self.feature_names_in_)
-        if missing := [name for name in names if name not in columns]:
-            raise ValueError(
-                f"{len(missing)} of the {len(names)} reference genes are not among the "
-                f"{self.n_features_in_} genes of X: {_listed(missing)}; check that both use the "
-                "same kind of gene name, or leave these out"
-            )
-        if unclear := [name for name in names if columns[name] > 1]:
-            raise ValueError(
-                f"{len(unclear)} reference genes name several columns of X: {_listed(unclear)}; "
-                "make the column names unique, or give positions"
-            )
-        if twice := [name for name, count in Counter(names).items() if count > 1]:
-            raise ValueError(
-                f"reference names {len(twice)} genes more than once: {_listed(twice)}; "
-                "give each gene once"
-            )
-        where = {name: j for j, name in enumerate(self.feature_names_in_)}
-        return [where[name] for name in names]
+def reference_positions(
+    reference: ArrayLike | None, n_genes: int, names: NDArray | None
+) -> NDArray[np.intp]:
+    """Positions of a reference set given as None (all genes), a mask, positions or gene names.
+
+    ``names`` are the genes' names where the data have them.
+    """
+    if reference is None:
+        return np.arange(n_genes)
+    given = np.asarray(reference)
+    if given.ndim == 1 and given.size and all(isinstance(gene, str) for gene in given):
+        given = _positions_of(given.tolist(), names)
+    return positions(given, n_genes, "reference")
+
+
+def _positions_of(wanted: list[str], names: NDArray | None) -> list[int]:
+    """Positions of the genes called ``wanted``."""
+    if names is None:
+        raise ValueError(
+            f"reference gives gene names ({_listed(wanted)}) but X has none: fit on a data "
+            "frame whose columns are the genes, or give positions or a mask"
+        )
+    columns = Counter(names)
+    if missing := [name for name in wanted if name not in columns]:
+        raise ValueError(
+            f"{len(missing)} of the {len(wanted)} reference genes are not among the "
+            f"{len(names)} genes of X: {_listed(missing)}; check that both use the "
+            "same kind of gene name, or leave these out"
+        )
+    if unclear := [name for name in wanted if columns[name] > 1]:
+        raise ValueError(
+            f"{len(unclear)} reference genes name several columns of X: {_listed(unclear)}; "
+            "make the column names unique, or give positions"
+        )
+    if twice := [name for name, count in Counter(wanted).items() if count > 1]:
+        raise ValueError(
+            f"reference names {len(twice)} genes more than once: {_listed(twice)}; "
+            "give each gene once"
+        )
+    where = {name: j for j, name in enumerate(names)}
+    return [where[name] for name in wanted]
 
 
 def _listed(names: list[str], most: int = 5) -> str:
