@@ -26,6 +26,7 @@ _FAR = 0.02  # a start this much above the other after screening is left
 _CLOSE = 0.005  # starts that differ by less after relaxing are both carried to a set
 _PUSH_ROUNDS = 60  # at most: what is fractional then is rounded
 _PUSH_STEP = 1e-4  # times path_step, of the objective at w = 0: the rise a push adds
+_RELAXED_RIDGE = 1e-5  # least l2 until gamma is a set: below, steps are too slow to be of use
 _CHEAP = 1e7  # n d^2 below which both starts are carried to the end, and more pairs are tried
 
 
@@ -100,6 +101,8 @@ class _Run:
     def __init__(self, problem: Problem, callback: Callable[[dict], None] | None) -> None:
         self.problem = problem
         self.alternation = Alternation(problem)
+        ridge = max(problem.l2, _RELAXED_RIDGE)
+        self.on_the_way = Alternation(replace(problem, l2=ridge), self.alternation.matrices)
         self._callback = callback
         self._path: list[dict] = []
 
@@ -113,7 +116,7 @@ class _Run:
 
     def relax(self, state: State, n_rounds: int, tol: float, side: str) -> State:
         """Rounds on the relaxed problem."""
-        state, _ = self.alternation.rounds(state, n_rounds, tol)
+        state, _ = self.on_the_way.rounds(state, n_rounds, tol)
         return self.note("relaxed", state, side=side, lambda_p=0.0)
 
     def exchange(self, state: State, cheap: bool, pairs: bool) -> State:
@@ -139,7 +142,7 @@ class _Run:
             if rho < 1e-3:
                 break
             lambda_p += rise / rho
-            state = self.alternation.round(state, lambda_p)
+            state = self.on_the_way.round(state, lambda_p)
         gamma = to_set(state.gamma, self.problem.n_reference)
         state = self.alternation.steps_on_w(replace(state, gamma=gamma), 30)
         return self.note("rounded", state, side=side, lambda_p=lambda_p, rho=rho)

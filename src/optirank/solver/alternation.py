@@ -41,9 +41,9 @@ class State:
 class Alternation:
     """Takes rounds on one problem, with its matrices and buffers."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, matrices: ProblemMatrices | None = None) -> None:
         self.problem = problem
-        self.matrices = ProblemMatrices(problem)
+        self.matrices = ProblemMatrices(problem) if matrices is None else matrices
         self.loss = LogisticLoss(problem.y, problem.v)
         self._prox_w = ElasticNet(problem.l1, problem.l2)
         self._prox_gamma = CappedSimplex(problem.n_reference)

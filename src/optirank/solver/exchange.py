@@ -84,6 +84,9 @@ def _exchange_by_one_model(
     s, d = problem.n_reference, problem.n_genes
     state = alternation.steps_on_w(state, _BATCH_STEPS)
     ranks = alternation.matrices.ranks(state.gamma).values
+    if d <= _NEWTON_SIZE and problem.l1 == 0:
+        w, b, objective, _ = newton_steps(ranks, loss, state.w, state.b, 0.0, problem.l2, 10)
+        state = replace(state, w=w, b=b, objective=objective)
     if problem.l1 > 0:
         near = np.abs(loss.slopes @ ranks) > _NEAR_ACTIVE * problem.l1
         columns = np.flatnonzero((state.w != 0) | near)
