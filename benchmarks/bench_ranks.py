@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 from timing import columns, heading, interleaved, line, peak_memory
 
 from optirank.ranks.orders import order_samples
@@ -24,18 +25,31 @@ def passes() -> None:
     gamma, w, slopes = rng.uniform(size=d), rng.normal(size=d), rng.normal(size=n)
 
     ranks_64, ranks_32 = orders.ranks(gamma, dtype=np.float64), orders.ranks(gamma)
-    for what, work, target in (
-        ("R(gamma), float64", lambda o: o.ranks(gamma, dtype=np.float64, reuse=ranks_64), 5),
-        ("R(gamma), float32", lambda o: o.ranks(gamma, reuse=ranks_32), 5),
-        ("R(gamma), float32, in new memory", lambda o: o.ranks(gamma), 5),
-        ("V(w), float32", lambda o: o.coranks(w, reuse=ranks_32), None),
-        ("scores alone", lambda o: o.scores(w, gamma), 10),
-        ("gradient in w alone", lambda o: o.gradient_w(gamma, slopes), None),
-        ("gradient in gamma alone", lambda o: o.gradient_gamma(w, slopes), None),
+
+    def write_ranks(o):
+        return o.ranks(gamma, dtype=np.float64, reuse=ranks_64)
+
+    def scores(o):
+        return o.scores(w, gamma)
+
+    def pair(work) -> dict:
+        return {"ours": lambda: work(orders), "plain": lambda: work(plain)}
+
+    for what, works, target in (
+        ("R(gamma), float64", pair(write_ranks), 5),
+        ("R(gamma), float32", pair(lambda o: o.ranks(gamma, reuse=ranks_32)), 5),
+        ("R(gamma), float32, in new memory", pair(lambda o: o.ranks(gamma)), None),
+        ("V(w), float32", pair(lambda o: o.coranks(w, reuse=ranks_32)), None),
+        (
+            "scores alone (NumPy: R(gamma), then R w)",
+            {"ours": lambda: scores(orders), "plain": lambda: write_ranks(plain).dot(w)},
+            10,
+        ),
+        ("scores alone (NumPy: in sorted order, no R either)", pair(scores), None),
+        ("gradient in w alone", pair(lambda o: o.gradient_w(gamma, slopes)), None),
+        ("gradient in gamma alone", pair(lambda o: o.gradient_gamma(w, slopes)), None),
     ):
-        taken = interleaved(
-            {"ours": lambda work=work: work(orders), "plain": lambda work=work: work(plain)}
-        )
+        taken = interleaved(works)
         ours, theirs = (taken[who] / (n * d) * 1e9 for who in ("ours", "plain"))
         ratio_line(what, ours, theirs, "ns an entry", target)
 
@@ -205,11 +219,12 @@ def main() -> None:
     print(
         "Two times on a line: ours | the other way, then how many times faster or smaller ours is."
     )
-    passes()
-    sorting()
-    sparse_against_dense()
-    accuracy()
-    other_parts()
+    with threadpool_limits(1):  # NumPy's own products too
+        passes()
+        sorting()
+        sparse_against_dense()
+        accuracy()
+        other_parts()
 
 
 if __name__ == "__main__":
