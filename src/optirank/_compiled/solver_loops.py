@@ -49,31 +49,38 @@ def curvature_bound(z_new, b_new, z, b, curvatures, v):
 
 @jit
 def optimal_intercept(z, b, y, v):
-    """The b that minimises ``sum_i v_i logloss(y_i, z_i + b)``: Newton steps within a bracket."""
+    """The b that minimises ``sum_i v_i logloss(y_i, z_i + b)``.
+
+    Newton steps, trusted up to 2; a longer one goes twice as far each time until the minimum is
+    passed, and then to the middle of what it is known to lie in.
+    """
     low = -np.inf
     high = np.inf
+    reach = 2.0
     for _ in range(100):
         slope = 0.0
         curvature = 0.0
         for i in range(z.shape[0]):
-            score = z[i] + b
-            e = np.exp(-abs(score))
-            p = 1.0 / (1.0 + e) if score > 0 else e / (1.0 + e)
+            e = np.exp(-abs(z[i] + b))
+            p = 1.0 / (1.0 + e) if z[i] + b > 0 else e / (1.0 + e)
             slope += v[i] * (p - y[i])
             curvature += v[i] * e / (1.0 + e) ** 2
-        if slope > 0:
+        step = slope / max(curvature, 1e-12)
+        if abs(slope) < 1e-12 or abs(step) < 1e-10:
+            b -= min(max(step, -2.0), 2.0)
+            break
+        if slope > 0.0:
             high = b
         else:
             low = b
-        step = -slope / max(curvature, 1e-300)
-        following = b + step
-        if not low < following < high or abs(step) > 10.0:
-            if low > -np.inf and high < np.inf:
-                following = 0.5 * (low + high)
-            else:
-                following = b - 10.0 if slope > 0 else b + 10.0
-        if abs(slope) < 1e-13 or abs(following - b) <= 1e-12 * (1.0 + abs(b)):
-            break
+        following = b - step
+        if abs(step) > 2.0 and high - low == np.inf:
+            following = b - reach if slope > 0.0 else b + reach
+            reach *= 2.0
+        elif abs(step) > 2.0 or not low < following < high:
+            following = 0.5 * (low + high)
+            if following == low or following == high:
+                break
         b = following
     return b
 
