@@ -40,7 +40,8 @@ def losses(z, y):
 def test_loss_slopes_and_curvatures_are_those_of_numpy(seed, spread, dtype):
     z, b, y, v = scored_samples(seed, spread, dtype)
     slopes, curvatures = np.empty(len(z), dtype), np.empty(len(z))
-    loss = solver_loops.logistic_terms(z, b, y, v, slopes, curvatures)
+    solver_loops.logistic_slopes(z, b, y, v, slopes, curvatures)
+    loss = solver_loops.logistic_loss(z, b, y, v)
     scores = z.astype(np.float64) + b
     p, q = sigmoid(scores), sigmoid(-scores)
     assert loss == pytest.approx(v @ losses(scores, y), rel=1e-12)
@@ -55,7 +56,8 @@ def test_the_bound_is_above_the_rise_of_the_loss_over_its_tangent(seed, spread, 
     z_new = (z + move * rng.normal(size=len(z))).astype(dtype)
     b_new = b + move * float(rng.normal())
     slopes, curvatures = np.empty(len(z)), np.empty(len(z))
-    loss = solver_loops.logistic_terms(z, b, y, v, slopes, curvatures)
+    solver_loops.logistic_slopes(z, b, y, v, slopes, curvatures)
+    loss = solver_loops.logistic_loss(z, b, y, v)
     bound = solver_loops.curvature_bound(z_new, b_new, z, b, curvatures, v)
     moved = (z_new.astype(np.float64) + b_new) - (z.astype(np.float64) + b)
     rise = v @ losses(z_new.astype(np.float64) + b_new, y) - loss - slopes @ moved
@@ -67,14 +69,14 @@ def test_the_bound_is_above_the_rise_of_the_loss_over_its_tangent(seed, spread, 
 def test_without_a_move_the_bound_is_roundoff(seed, spread, dtype):
     z, b, y, v = scored_samples(seed, spread, dtype)
     curvatures = np.empty(len(z))
-    solver_loops.logistic_terms(z, b, y, v, np.empty(len(z)), curvatures)
+    solver_loops.logistic_slopes(z, b, y, v, np.empty(len(z)), curvatures)
     assert solver_loops.curvature_bound(z, b, z, b, curvatures, v) <= 1e-29 * spread**2
 
 
 def test_the_bound_of_a_small_move_is_tight():
     z, b, y, v = scored_samples(0, 1.0, np.float64)
     curvatures = np.empty(len(z))
-    solver_loops.logistic_terms(z, b, y, v, np.empty(len(z)), curvatures)
+    solver_loops.logistic_slopes(z, b, y, v, np.empty(len(z)), curvatures)
     for t in (1e-2, 1e-4, 1e-8):
         bound = solver_loops.curvature_bound(z + t, b, z, b, curvatures, v)
         moved = (z + t + b) - (z + b)
