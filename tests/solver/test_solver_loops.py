@@ -46,7 +46,7 @@ def test_loss_slopes_and_curvatures_are_those_of_numpy(seed, spread, dtype):
     p, q = sigmoid(scores), sigmoid(-scores)
     assert loss == pytest.approx(v @ losses(scores, y), rel=1e-12)
     np.testing.assert_allclose(slopes, v * (p - y), rtol=1e-6, atol=1e-15)
-    np.testing.assert_allclose(curvatures, v * p * q, rtol=1e-10)
+    np.testing.assert_allclose(curvatures, v * p * q, rtol=1e-10, atol=1e-15)
 
 
 @given(SEEDS, SPREADS, SPREADS, DTYPES)

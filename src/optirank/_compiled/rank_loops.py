@@ -88,20 +88,22 @@ def dense_scores(groups, n_groups, gamma, w, tie, out):
     """``out_i = sum_k W_k (c_k + tie * h_k)`` with ``h`` of gamma and ``W`` of w: w . C gamma."""
     n, d = groups.shape
     pairs = np.empty((d, 2))
-    pairs[:, 0] = gamma
-    pairs[:, 1] = w
+    for j in range(d):
+        pairs[j, 0] = gamma[j]
+        pairs[j, 1] = w[j]
     h = np.zeros((d + 4, 2))
     for i in range(n):
         row = groups[i]
         n_here = n_groups[i]
-        h[n_here : n_here + 3] = 0.0
         if n_here == d:
             for j in range(d):
                 k = row[j]
                 h[k, 0] = pairs[j, 0]
                 h[k, 1] = pairs[j, 1]
         else:
-            h[:n_here] = 0.0
+            for k in range(n_here + 3):
+                h[k, 0] = 0.0
+                h[k, 1] = 0.0
             for j in range(d):
                 k = row[j]
                 h[k, 0] += pairs[j, 0]

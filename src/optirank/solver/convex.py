@@ -55,7 +55,7 @@ def fit_weights(
     w = np.zeros(matrix.n_columns) if w is None else w
     L = curvature_scale(matrix, loss.v) if L is None else L
     proximal = ElasticNet(l1, l2)
-    loss.evaluate(np.zeros(len(loss.y)), loss.best_intercept(np.zeros(len(loss.y)), 0.0))
+    loss.differentiate(np.zeros(len(loss.y)), loss.best_intercept(np.zeros(len(loss.y)), 0.0))
     scale = float(np.abs(matrix.transpose_dot(loss.slopes)).max())
     tol_residual = max(tol * scale, _SMALLEST_RESIDUAL)
 

@@ -207,7 +207,7 @@ def _second_order_model(
 def _gradient_gamma(alternation: Alternation, state: State) -> NDArray:
     coranks = alternation.matrices.coranks(state.w)
     z = coranks.dot(state.gamma)
-    alternation.loss.evaluate(z, alternation.loss.best_intercept(z, state.b))
+    alternation.loss.differentiate(z, alternation.loss.best_intercept(z, state.b))
     return coranks.transpose_dot(alternation.loss.slopes)
 
 

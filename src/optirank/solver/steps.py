@@ -64,9 +64,14 @@ class LogisticLoss:
         self.slopes = np.empty(len(y), dtype)  # in the precision of the matrix they meet
         self.curvatures = np.empty(len(y))
 
+    def differentiate(self, z: NDArray, b: float) -> None:
+        """Write ``slopes`` and ``curvatures`` at scores z + b."""
+        solver_loops.logistic_slopes(z, b, self.y, self.v, self.slopes, self.curvatures)
+
     def evaluate(self, z: NDArray, b: float) -> float:
         """The loss at scores z + b; leaves ``slopes`` and ``curvatures`` there."""
-        return solver_loops.logistic_terms(z, b, self.y, self.v, self.slopes, self.curvatures)
+        self.differentiate(z, b)
+        return solver_loops.logistic_loss(z, b, self.y, self.v)
 
     def best_intercept(self, z: NDArray, b: float) -> float:
         """The b that minimises the loss at scores z + b."""
@@ -109,7 +114,7 @@ def accelerated_steps(
     taken = 0
     while taken < n_steps:
         taken += 1
-        loss.evaluate(z_ahead, b_ahead)
+        loss.differentiate(z_ahead, b_ahead)
         gradient = matrix.transpose_dot(loss.slopes)
         if linear is not None:
             gradient += linear
