@@ -374,6 +374,26 @@ def test_orders_can_be_sent_to_another_process(way):
     assert_orders(orders, X)
 
 
+@EACH_WAY
+def test_orders_in_memory_that_cannot_be_written_serve_as_well(way):
+    orders = order_samples(way(np.random.default_rng(0).poisson(1.0, size=(4, 10))))
+    gamma, w = weights(10, 0)
+    before = (
+        orders.scores(w, gamma),
+        orders.ranks(gamma).dot(w),
+        orders.gradient_w(gamma, np.ones(4)),
+    )
+    for array in vars(orders).values():
+        if isinstance(array, np.ndarray):
+            array.setflags(write=False)
+    after = (
+        orders.scores(w, gamma),
+        orders.ranks(gamma).dot(w),
+        orders.gradient_w(gamma, np.ones(4)),
+    )
+    np.testing.assert_equal(after, before)
+
+
 def test_memory_of_orders_follows_the_nonzeros():
     X = sparse.random_array((50, 4000), density=0.05, rng=np.random.default_rng(0), format="csr")
     dense, by_nonzeros = order_samples(X.toarray()), order_samples(X)
@@ -387,7 +407,8 @@ def test_memory_of_orders_follows_the_nonzeros():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, -np.nan])
 @EACH_WAY
-def test_values_without_a_rank_are_counted_in_the_error(bad, way):
+def test_values_without_a_rank_are_counted_in_the_error(bad, way, monkeypatch):
+    monkeypatch.setattr(sorting, "_BLOCK_ENTRIES", 4)
     X = np.ones((3, 4))
     X[1, 2] = X[2, 0] = bad
     for dtype in (np.float32, np.float64):

@@ -97,17 +97,17 @@ def dense_scores(groups, n_groups, gamma, w, tie, out):
         n_here = n_groups[i]
         if n_here == d:
             for j in range(d):
-                k = row[j]
-                h[k, 0] = pairs[j, 0]
-                h[k, 1] = pairs[j, 1]
+                group = row[j]
+                h[group, 0] = pairs[j, 0]
+                h[group, 1] = pairs[j, 1]
         else:
-            for k in range(n_here + 3):
-                h[k, 0] = 0.0
-                h[k, 1] = 0.0
+            for q in range(n_here + 3):
+                h[q, 0] = 0.0
+                h[q, 1] = 0.0
             for j in range(d):
-                k = row[j]
-                h[k, 0] += pairs[j, 0]
-                h[k, 1] += pairs[j, 1]
+                group = row[j]
+                h[group, 0] += pairs[j, 0]
+                h[group, 1] += pairs[j, 1]
         c = 0.0
         s0 = 0.0
         s1 = 0.0

@@ -233,7 +233,9 @@ class SparseOrders(SampleOrders):
         return self.indptr, self.genes, self.groups, self.n_groups, self.zero_group
 
 
-def order_samples(X, n_jobs: int | None = 1) -> SampleOrders:
+def order_samples(
+    X: ArrayLike | sparse.sparray | sparse.spmatrix, n_jobs: int | None = 1
+) -> SampleOrders:
     """Order the genes of each sample (row) of X, dense or sparse.
 
     Parameters
@@ -255,7 +257,7 @@ def order_samples(X, n_jobs: int | None = 1) -> SampleOrders:
 
     def order_block(block: slice) -> None:
         values = sortable(X[block]).ravel()
-        check_finite(values)
+        check_finite(values, X)
         indptr = np.arange(0, values.size + 1, d)
         number_values(values, indptr, groups[block].reshape(-1), n_groups[block])
 
@@ -271,7 +273,7 @@ def _order_sparse(X, n_jobs: int | None) -> SparseOrders:
         X.sum_duplicates()
         X.eliminate_zeros()
     values = sortable(X.data)
-    check_finite(values)
+    check_finite(values, values)
     n, d = X.shape
     indptr = X.indptr.astype(np.int64)
     groups = np.empty(values.size, _index_type(d))

@@ -54,10 +54,10 @@ def sortable(values: NDArray) -> NDArray:
     return values.astype(dtype.newbyteorder("="), copy=False)
 
 
-def check_finite(values: NDArray) -> None:
-    """Refuse NaN and infinite values."""
+def check_finite(values: NDArray, X: NDArray) -> None:
+    """Refuse NaN and infinite values; the error counts all that X has."""
     if values.dtype.kind == "f" and not np.isfinite(values).all():
-        bad = np.count_nonzero(~np.isfinite(values))
+        bad = np.count_nonzero(~np.isfinite(X))
         raise ValueError(
             f"X has {bad} values that are NaN or infinite: ranks need finite values; "
             "drop or impute them first"
