@@ -199,7 +199,7 @@ def _members(session: int) -> list[str]:
 @pytest.mark.slow
 def test_the_demo_shows_table_picture_and_report(tmp_path):
     folder = tmp_path / "demo"
-    done = optirank("demo", "--repeats", "1", "--out", str(folder))
+    done = optirank("demo", "--out", str(folder))
     assert done.returncode == 0, done.stderr
     assert "in the paper" in done.stdout
     assert (folder / "figures" / "picture.png").is_file()

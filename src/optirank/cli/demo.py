@@ -14,7 +14,7 @@ def demo(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder of the results; a rerun resumes there.")
     ] = Path("optirank-demo"),
-    repeats: Annotated[int, typer.Option(min=1, help="Data sets drawn.")] = 2,
+    repeats: Annotated[int, typer.Option(min=1, help="Data sets drawn.")] = 1,
     jobs: Annotated[
         int | None,
         typer.Option("--jobs", "-j", min=1, help="Processes; all processors where not given."),
@@ -32,7 +32,7 @@ def demo(
 
       optirank demo
 
-      optirank demo --repeats 1 --out /tmp/demo
+      optirank demo --repeats 4 --out longer
     """
     with clean_exit():
         from optirank.benchmark.simulation.settings import Settings
