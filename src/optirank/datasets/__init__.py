@@ -1,5 +1,42 @@
 """The synthetic model, the registry of real data sets and the readers of files."""
 
-from optirank.datasets.synthetic import make_unstable_ranks
+from __future__ import annotations
 
-__all__ = ["make_unstable_ranks"]
+import importlib
+from typing import TYPE_CHECKING
+
+_HOMES = {
+    "DataError": "errors",
+    "ExpressionData": "data",
+    "iter_blocks": "reading",
+    "make_unstable_ranks": "synthetic",
+    "open_expression": "reading",
+    "read_expression": "reading",
+}
+
+__all__ = [
+    "DataError",
+    "ExpressionData",
+    "iter_blocks",
+    "make_unstable_ranks",
+    "open_expression",
+    "read_expression",
+]
+
+if TYPE_CHECKING:
+    from optirank.datasets.data import ExpressionData
+    from optirank.datasets.errors import DataError
+    from optirank.datasets.reading import iter_blocks, open_expression, read_expression
+    from optirank.datasets.synthetic import make_unstable_ranks
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        value = getattr(importlib.import_module(f"optirank.datasets.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'optirank.datasets' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

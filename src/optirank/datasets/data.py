@@ -1,0 +1,155 @@
+"""`ExpressionData`: a matrix of samples by genes with its names and annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optirank.datasets.errors import DataError, some
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from scipy.sparse import csr_matrix
+
+MERGES = ("first", "sum", "drop")
+
+
+@dataclass(frozen=True, eq=False)
+class ExpressionData:
+    """Expression profiles.
+
+    Attributes
+    ----------
+    X : CSR matrix or array, samples by genes
+    gene_names, sample_names : arrays of str
+    obs : DataFrame
+        Annotations of the samples, one row each, in the order of ``X``.
+    source : str
+        Where the data come from; error messages name it.
+    """
+
+    X: csr_matrix | np.ndarray
+    gene_names: np.ndarray
+    sample_names: np.ndarray
+    obs: pd.DataFrame
+    source: str = "these data"
+
+    def __post_init__(self) -> None:
+        expected = (len(self.sample_names), len(self.gene_names))
+        if self.X.shape != expected:
+            raise DataError(
+                f"{self.source}: the matrix is {self.X.shape[0]} x {self.X.shape[1]}, but there "
+                f"are {expected[0]} sample names and {expected[1]} gene names"
+            )
+        if len(self.obs) != expected[0]:
+            raise DataError(
+                f"{self.source}: {len(self.obs)} rows of annotations for {expected[0]} samples"
+            )
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return len(self.sample_names)
+
+    @property
+    def n_genes(self) -> int:
+        """Number of genes."""
+        return len(self.gene_names)
+
+    @property
+    def duplicated_genes(self) -> list[str]:
+        """Gene names that occur more than once, in the order of their first occurrence."""
+        return duplicates(self.gene_names)
+
+    def labels(self, column: str) -> pd.Series:
+        """Return a column of ``obs`` as text, missing values as NaN."""
+        import pandas as pd
+
+        check_column(self.obs, column, self.source)
+        values = self.obs[column].astype(object)
+        text = [np.nan if pd.isna(value) else str(value) for value in values]
+        return pd.Series(text, index=self.obs.index, name=column, dtype=object)
+
+    def select_genes(self, genes: Sequence[str] | np.ndarray) -> ExpressionData:
+        """Keep these genes, by name or by position, in the order given."""
+        positions = gene_positions(self.gene_names, genes, self.source)
+        return replace(self, X=self.X[:, positions], gene_names=self.gene_names[positions])
+
+    def select_samples(self, samples: np.ndarray) -> ExpressionData:
+        """Keep these samples: a boolean mask or positions."""
+        samples = np.asarray(samples)
+        return replace(
+            self,
+            X=self.X[samples],
+            sample_names=self.sample_names[samples],
+            obs=self.obs.iloc[np.flatnonzero(samples) if samples.dtype == bool else samples],
+        )
+
+    def merge_duplicates(self, how: str) -> ExpressionData:
+        """Make gene names unique: keep the ``first`` of each, ``sum`` them, or ``drop`` them."""
+        from scipy.sparse import csr_matrix
+
+        if how not in MERGES:
+            raise ValueError(f"how={how!r}: use one of {', '.join(MERGES)}")
+        names, first, group, counts = np.unique(
+            self.gene_names.astype(str), return_index=True, return_inverse=True, return_counts=True
+        )
+        order = np.argsort(first)
+        if how == "drop":
+            order = order[counts[order] == 1]
+        if how != "sum":
+            return replace(self, X=self.X[:, first[order]], gene_names=names[order].astype(object))
+        place = np.empty(len(names), dtype=np.intp)
+        place[order] = np.arange(len(names))
+        ones = np.ones(self.n_genes, dtype=self.X.dtype)
+        summing = csr_matrix(
+            (ones, (np.arange(self.n_genes), place[group])), shape=(self.n_genes, len(names))
+        )
+        return replace(self, X=self.X @ summing, gene_names=names[order].astype(object))
+
+
+def duplicates(names: Iterable[str]) -> list[str]:
+    """Return the names that occur more than once, each once, in order of first occurrence."""
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return [name for name, count in counts.items() if count > 1]
+
+
+def check_column(obs: pd.DataFrame, column: str, source: str) -> None:
+    """Raise a DataError that lists the columns there are where ``column`` is not one of them."""
+    if column not in obs.columns:
+        raise DataError(
+            f"{source} has no column {column!r} for its samples: there are {some(obs.columns, 20)}"
+        )
+
+
+def gene_positions(names: np.ndarray, genes: Sequence | np.ndarray, source: str) -> np.ndarray:
+    """Turn gene names, or positions, into positions in ``names``."""
+    wanted = np.asarray(genes)
+    if len(np.unique(wanted)) < len(wanted):
+        raise DataError(f"{source}: asked for the same gene twice: {some(duplicates(genes))}")
+    if wanted.dtype.kind in "iu":
+        if wanted.size and (wanted.min() < 0 or wanted.max() >= len(names)):
+            raise DataError(f"{source}: gene positions must be 0 to {len(names) - 1}")
+        return wanted.astype(np.intp)
+    where: dict[str, int] = {}
+    twice = set()
+    for position, name in enumerate(names):
+        if where.setdefault(name, position) != position:
+            twice.add(name)
+    missing = [gene for gene in genes if gene not in where]
+    if missing:
+        raise DataError(
+            f"{source} lacks {len(missing)} of the {len(wanted)} genes asked for: {some(missing)}"
+        )
+    double = [gene for gene in genes if gene in twice]
+    if double:
+        raise DataError(
+            f"{source} has several genes called {some(double)}: ask for them by position, or make "
+            "the names unique first (merge_duplicates, or another gene_column)"
+        )
+    return np.array([where[gene] for gene in genes], dtype=np.intp)

@@ -1,0 +1,219 @@
+"""Read expression data from any supported file: all of it, some genes, some rows, or in blocks."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optirank.datasets import anndata_files, tables, tenx
+from optirank.datasets.data import ExpressionData, check_column, duplicates, gene_positions
+from optirank.datasets.errors import DataError, some
+from optirank.datasets.stored import StoredMatrix
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+logger = logging.getLogger("optirank.datasets")
+
+FORMATS = ("h5ad", "zarr", "10x_h5", "10x_mtx", "table")
+_TABLES = (".csv", ".tsv", ".txt", ".tab")
+
+
+@dataclass(frozen=True)
+class OpenExpression:
+    """An opened file: names and annotations in memory, the matrix where it is stored.
+
+    Formats that can be read in parts (h5ad, zarr, 10x h5) are; others are in memory already.
+    """
+
+    matrix: StoredMatrix
+    gene_names: np.ndarray
+    obs: pd.DataFrame
+    path: Path
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return self.matrix.shape[0]
+
+    @property
+    def sample_names(self) -> np.ndarray:
+        """Names of the samples."""
+        return self.obs.index.to_numpy(dtype=object)
+
+    def read(
+        self,
+        genes: Sequence[str] | np.ndarray | None = None,
+        rows: tuple[int, int] | None = None,
+    ) -> ExpressionData:
+        """Read these genes (names or positions, in this order; None: all) of these rows."""
+        start, stop = (0, self.n_samples) if rows is None else rows
+        if not 0 <= start <= stop <= self.n_samples:
+            raise DataError(f"{self.path}: rows={rows} of {self.n_samples} samples")
+        return next(self._blocks(genes, start, stop, max(stop - start, 1)))
+
+    def blocks(
+        self, genes: Sequence[str] | np.ndarray | None = None, block_size: int = 1024
+    ) -> Iterator[ExpressionData]:
+        """Read all samples in blocks of rows; memory follows the size of a block."""
+        if block_size < 1:
+            raise ValueError(f"block_size={block_size}: use at least 1")
+        if self.n_samples:
+            yield from self._blocks(genes, 0, self.n_samples, block_size)
+
+    def _blocks(self, genes, start: int, stop: int, size: int) -> Iterator[ExpressionData]:
+        columns = None if genes is None else gene_positions(self.gene_names, genes, str(self.path))
+        names = self.gene_names if columns is None else self.gene_names[columns]
+        with anndata_files.readable(self.path):
+            reader = self.matrix.reader(columns)
+        for first in range(start, max(stop, start + 1), size):
+            last = min(first + size, stop)
+            with anndata_files.readable(self.path):
+                block = reader.rows(first, last)
+            obs = self.obs.iloc[first:last]
+            samples = obs.index.to_numpy(dtype=object)
+            yield ExpressionData(block, names, samples, obs, str(self.path))
+
+
+def guess_format(path: Path) -> str:
+    """Return the format a file's name or a folder's content says."""
+    if path.is_dir():
+        if tenx.find_part(path, "matrix.mtx"):
+            return "10x_mtx"
+        if path.suffix == ".zarr" or any((path / key).exists() for key in (".zgroup", "zarr.json")):
+            return "zarr"
+        raise DataError(f"{path} is a folder without matrix.mtx (10x) and not a zarr: name a file")
+    suffixes = path.suffixes[-2:]
+    if path.suffix == ".h5ad":
+        return "h5ad"
+    if path.suffix == ".h5":
+        return "10x_h5"
+    if any(suffix in _TABLES for suffix in suffixes):
+        return "table"
+    raise DataError(
+        f"{path}: its name does not tell its format (.h5ad, .zarr, .h5, .csv, .tsv, a 10x folder): "
+        f"give format=, one of {some(FORMATS)}"
+    )
+
+
+@contextlib.contextmanager
+def open_expression(
+    path: str | Path,
+    *,
+    format: str | None = None,
+    label: str | None = None,
+    layer: str | None = None,
+    gene_column: str | None = None,
+    genes_in: str | None = None,
+    annotations: Sequence[str] = (),
+    samples: str | Path | None = None,
+    sep: str | None = None,
+) -> Iterator[OpenExpression]:
+    """Open expression data; see `read_expression` for the options."""
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
+    kind = format or guess_format(path)
+    if kind not in FORMATS:
+        raise DataError(f"format={format!r}: use one of {some(FORMATS)}")
+    for option, value, kinds in (
+        ("layer", layer, ("h5ad", "zarr")),
+        ("genes_in", genes_in, ("table",)),
+        ("annotations", annotations, ("table",)),
+        ("sep", sep, ("table",)),
+    ):
+        if value and kind not in kinds:
+            raise DataError(f"{path}: {option}={value!r} is for {some(kinds)}, this is {kind}")
+    with contextlib.ExitStack() as stack:
+        if kind == "h5ad":
+            parts = stack.enter_context(anndata_files.open_h5ad(path, layer, gene_column))
+        elif kind == "zarr":
+            parts = stack.enter_context(anndata_files.open_zarr(path, layer, gene_column))
+        elif kind == "10x_h5":
+            parts = stack.enter_context(tenx.open_tenx_h5(path, gene_column))
+        elif kind == "10x_mtx":
+            parts = tenx.read_tenx_folder(path, gene_column)
+        else:
+            beside = list(annotations)
+            if label and genes_in == "columns" and not samples and label not in beside:
+                beside.append(label)
+            parts = tables.read_table(
+                path, genes_in=genes_in, annotations=beside, gene_column=gene_column, sep=sep
+            )
+        matrix, names, obs = parts
+        if samples is not None:
+            obs = _join(obs, Path(samples), path)
+        if label is not None:
+            check_column(obs, label, str(path))
+        twice = duplicates(names)
+        if twice:
+            logger.warning("%s: %d gene names occur twice: %s", path, len(twice), some(twice))
+        yield OpenExpression(matrix, names, obs, path)
+
+
+def read_expression(
+    path: str | Path,
+    *,
+    genes: Sequence[str] | np.ndarray | None = None,
+    rows: tuple[int, int] | None = None,
+    **options,
+) -> ExpressionData:
+    """Read expression profiles from a file.
+
+    Parameters
+    ----------
+    path : a .h5ad or .h5 (10x) file, a .zarr or 10x folder, or a .csv/.tsv/.txt table (also .gz)
+    genes : names or positions of genes, to read only these, in this order
+    rows : (start, stop), to read only these samples
+    format : "h5ad", "zarr", "10x_h5", "10x_mtx" or "table", where the name does not tell
+    label : a column of the annotations that must be there
+    layer : a layer of an AnnData file instead of ``X``
+    gene_column : a column of ``var`` instead of its index; "id" instead of the name for 10x
+    genes_in : "rows" or "columns"; required for tables
+    annotations : columns of a table that hold no expression
+    samples : a table about the samples (names first), joined to the annotations
+    sep : the separator of a table, where its name does not tell
+
+    Returns
+    -------
+    ExpressionData
+    """
+    with open_expression(path, **options) as opened:
+        return opened.read(genes, rows)
+
+
+def iter_blocks(
+    path: str | Path,
+    genes: Sequence[str] | np.ndarray | None = None,
+    block_size: int = 1024,
+    **options,
+) -> Iterator[ExpressionData]:
+    """Read a file in blocks of samples; options as for `read_expression`.
+
+    Memory follows ``block_size`` for h5ad, zarr (dense or CSR) and 10x h5. A matrix stored by genes
+    (CSC) is read for the genes asked for and held in memory; tables and 10x folders are read whole.
+    """
+    with open_expression(path, **options) as opened:
+        yield from opened.blocks(genes, block_size)
+
+
+def _join(obs: pd.DataFrame, samples: Path, path: Path) -> pd.DataFrame:
+    if not samples.exists():
+        raise FileNotFoundError(f"{samples} does not exist")
+    table = tables.read_annotations(samples)
+    found = obs.index.isin(table.index)
+    if not found.any():
+        raise DataError(
+            f"{samples} names no sample of {path}: it has {some(table.index, 3)}, the data have "
+            f"{some(obs.index, 3)}"
+        )
+    if not found.all():
+        logger.warning("%s says nothing of %d samples of %s", samples, (~found).sum(), path)
+    both = [column for column in table.columns if column in obs.columns]
+    return obs.drop(columns=both).join(table)

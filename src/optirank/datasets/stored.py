@@ -1,0 +1,153 @@
+"""Matrices that stay on disk: rows of them, restricted to some columns, in flat memory."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+logger = logging.getLogger("optirank.datasets")
+
+
+class RowReader(Protocol):
+    """Gives rows ``start`` to ``stop`` of a matrix, restricted to the columns chosen before."""
+
+    def rows(self, start: int, stop: int) -> csr_matrix | np.ndarray:
+        """Return these rows."""
+
+
+class StoredMatrix(Protocol):
+    """A matrix of samples by genes, on disk or in memory."""
+
+    shape: tuple[int, int]
+
+    def reader(self, columns: np.ndarray | None) -> RowReader:
+        """Choose columns (None: all) and return what reads rows of them."""
+
+
+@dataclass(frozen=True)
+class Dense:
+    """An array, or an HDF5 or zarr array: rows are read whole, then restricted."""
+
+    values: Any
+    shape: tuple[int, int]
+    columns: np.ndarray | None = None
+
+    def reader(self, columns: np.ndarray | None) -> Dense:
+        """Choose columns."""
+        return Dense(self.values, self.shape, columns)
+
+    def rows(self, start: int, stop: int) -> np.ndarray:
+        """Return these rows."""
+        block = np.asarray(self.values[start:stop])
+        return block if self.columns is None else np.ascontiguousarray(block[:, self.columns])
+
+
+class CompressedRows:
+    """A CSR matrix in three stored arrays: only the entries of the rows asked for are read."""
+
+    def __init__(
+        self,
+        data: Any,
+        indices: Any,
+        indptr: Any,
+        shape: tuple[int, int],
+        columns: np.ndarray | None = None,
+    ) -> None:
+        self.data, self.indices, self.columns = data, indices, columns
+        self.indptr = np.asarray(indptr[:], dtype=np.int64)
+        self.stored_shape = shape
+        self.shape = shape if columns is None else (shape[0], len(columns))
+        self._place: np.ndarray | None = None
+        if columns is not None:  # gives each stored column its new place, or -1
+            self._place = np.full(shape[1], -1, dtype=np.int32)
+            self._place[columns] = np.arange(len(columns), dtype=np.int32)
+
+    def reader(self, columns: np.ndarray | None) -> CompressedRows:
+        """Choose columns."""
+        if columns is None:
+            return self
+        if self.columns is not None:
+            columns = self.columns[columns]
+        return CompressedRows(self.data, self.indices, self.indptr, self.stored_shape, columns)
+
+    def rows(self, start: int, stop: int) -> csr_matrix:
+        """Return these rows, with sorted columns."""
+        from scipy.sparse import csr_matrix
+
+        pointers = self.indptr[start : stop + 1]
+        first, last = int(pointers[0]), int(pointers[-1])
+        data = np.asarray(self.data[first:last])
+        indices = np.asarray(self.indices[first:last])
+        pointers = pointers - first
+        if self._place is not None:
+            indices = self._place[indices]
+            kept = indices >= 0
+            pointers = np.concatenate(([0], np.cumsum(kept)))[pointers]
+            data, indices = data[kept], indices[kept]
+        block = csr_matrix((data, indices, pointers), shape=(len(pointers) - 1, self.shape[1]))
+        block.sum_duplicates()
+        return block
+
+
+@dataclass(frozen=True)
+class CompressedColumns:
+    """A CSC matrix in three stored arrays: the columns chosen are read once and kept as rows.
+
+    Memory follows the number of entries in the columns chosen: little for the genes of a panel,
+    the whole matrix when all columns are asked for, which the log then says.
+    """
+
+    data: Any
+    indices: Any
+    indptr: Any
+    shape: tuple[int, int]
+    source: str = "the file"
+
+    def reader(self, columns: np.ndarray | None) -> RowReader:
+        """Read the columns and hold them by rows."""
+        from scipy.sparse import csc_matrix
+
+        pointers = np.asarray(self.indptr[:], dtype=np.int64)
+        if columns is None:
+            logger.warning(
+                "%s stores its matrix by genes (CSC): it is read whole; write it as CSR to stream",
+                self.source,
+            )
+            data, indices = np.asarray(self.data[:]), np.asarray(self.indices[:])
+        else:
+            spans = [(int(pointers[c]), int(pointers[c + 1])) for c in columns]
+            data = _join([self.data[a:b] for a, b in spans], self.data.dtype)
+            indices = _join([self.indices[a:b] for a, b in spans], self.indices.dtype)
+            pointers = np.concatenate(([0], np.cumsum([b - a for a, b in spans]))).astype(np.int64)
+        matrix = csc_matrix((data, indices, pointers), shape=(self.shape[0], len(pointers) - 1))
+        return InMemory(matrix.tocsr())
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """A CSR matrix or array that is in memory already."""
+
+    values: csr_matrix | np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and genes."""
+        return self.values.shape
+
+    def reader(self, columns: np.ndarray | None) -> InMemory:
+        """Choose columns."""
+        return self if columns is None else InMemory(self.values[:, columns])
+
+    def rows(self, start: int, stop: int) -> csr_matrix | np.ndarray:
+        """Return these rows."""
+        return self.values[start:stop]
+
+
+def _join(parts: list, dtype: np.dtype) -> np.ndarray:
+    return np.concatenate([np.asarray(part) for part in parts] or [np.empty(0, dtype)])

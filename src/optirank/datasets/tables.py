@@ -1,0 +1,149 @@
+"""CSV and TSV tables, plain or gzipped, with genes in rows or in columns as the caller says."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optirank.datasets.anndata_files import Parts, readable
+from optirank.datasets.errors import DataError, some
+from optirank.datasets.stored import InMemory
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def separator(path: Path, sep: str | None) -> str:
+    """Return the separator of a table: the one given, else that of the file's name."""
+    if sep is not None:
+        return sep
+    return "," if ".csv" in path.suffixes[-2:] else "\t"
+
+
+def read_table(
+    path: Path,
+    *,
+    genes_in: str | None,
+    annotations: Sequence[str] = (),
+    gene_column: str | None = None,
+    sep: str | None = None,
+) -> Parts:
+    """Read a table of numbers whose first column and first line hold the names.
+
+    With ``genes_in="columns"`` a line is a sample and ``annotations`` are the columns that describe
+    samples. With ``genes_in="rows"`` a line is a gene and ``annotations`` are columns that
+    describe genes; they are left out, save ``gene_column``, which then names the genes.
+    """
+    import pandas as pd
+
+    sep = separator(path, sep)
+    header, frame = _read(path, sep)
+    if genes_in not in ("rows", "columns"):
+        raise DataError(
+            f"{path} is a table of {len(frame)} lines and {len(header) - 1} columns: say whether "
+            "its genes are in 'rows' or in 'columns' (genes_in), it is not guessed"
+        )
+    described = [*annotations, *([gene_column] if gene_column else [])]
+    absent = [name for name in described if name not in header[1:]]
+    if absent:
+        raise DataError(f"{path} has no column {some(absent)}: there are {some(header[1:], 20)}")
+    if gene_column and genes_in == "columns":
+        raise DataError(f"{path}: gene_column={gene_column!r} is for tables with genes in rows")
+    beside = [k for k, name in enumerate(header) if k and name in described]
+    inside = [k for k in range(1, len(header)) if k not in set(beside)]
+    if not inside or frame.empty:
+        raise DataError(
+            f"{path} holds no numbers: it has {len(frame)} lines, {len(inside)} columns"
+        )
+    values = _numbers(frame, inside, header, path)
+    lines = frame[0].to_numpy(dtype=object)
+    columns = np.array([header[k] for k in inside], dtype=object)
+    if genes_in == "rows":
+        names = frame[header.index(gene_column, 1)].to_numpy(dtype=object) if gene_column else lines
+        obs = pd.DataFrame(index=pd.Index(columns, dtype=str))
+        return InMemory(np.ascontiguousarray(values.T)), names, obs
+    obs = pd.DataFrame({header[k]: frame[k].to_numpy() for k in beside}, index=pd.Index(lines))
+    return InMemory(values), columns, obs
+
+
+def read_annotations(path: Path, sep: str | None = None) -> pd.DataFrame:
+    """Read a table of text about samples: names in the first column, a header line."""
+    import pandas as pd
+
+    header, frame = _read(path, separator(path, sep), text=True)
+    if frame[0].duplicated().any():
+        twice = frame[0][frame[0].duplicated()]
+        raise DataError(f"{path} names these samples more than once: {some(twice)}")
+    frame = frame.set_index(0)
+    frame.columns = pd.Index(header[1:])
+    frame.index.name = None
+    return frame.replace("", np.nan)
+
+
+def _read(path: Path, sep: str, *, text: bool = False) -> tuple[list[str], pd.DataFrame]:
+    """Read a table: its header, and the lines below with columns numbered from 0."""
+    import pandas as pd
+
+    with readable(path):
+        opener = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, delimiter=sep)
+            header, first = next(reader, []), next(reader, [])
+    if len(header) == 1 and not text:
+        other = {",": "\t", "\t": ","}.get(sep, ",")
+        hint = (
+            f", but looks separated by {other!r}: give sep={other!r}" if other in header[0] else ""
+        )
+        raise DataError(f"{path} has a single column when split by {sep!r}{hint}")
+    if not first:
+        raise DataError(f"{path} is empty: it should have a header line and a line for each entry")
+    if len(first) == len(header) + 1:  # R writes no name above the names of rows
+        header = ["", *header]
+    with readable(path), warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        frame = pd.read_csv(
+            path,
+            sep=sep,
+            header=0,
+            names=list(range(len(header))),
+            index_col=False,
+            dtype=str if text else {0: str},
+            keep_default_na=False,
+            float_precision="round_trip",
+            low_memory=False,
+            encoding="utf-8-sig",
+        )
+    return header, frame
+
+
+def _numbers(frame: pd.DataFrame, columns: list[int], header: list[str], path: Path) -> np.ndarray:
+    import pandas as pd
+
+    block = frame[columns]
+    for k, dtype in block.dtypes.items():
+        if dtype.kind in "iuf":
+            continue
+        parsed = pd.to_numeric(frame[k].astype(str), errors="coerce")
+        wrong = parsed.isna().to_numpy()
+        row = int(np.flatnonzero(wrong)[0]) if wrong.any() else 0
+        remedy = "correct it"
+        if wrong.all():
+            remedy = "if that column describes the lines, name it as one of the annotations"
+        raise DataError(
+            f"{path}: line {frame[0].iloc[row]!r} (number {row + 1} below the header), column "
+            f"{header[k]!r} holds {frame[k].iloc[row]!r}, which is not a number: {remedy}"
+        )
+    values = block.to_numpy()
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        row, column = np.argwhere(~np.isfinite(values))[0]
+        raise DataError(
+            f"{path}: line {frame[0].iloc[row]!r} (number {row + 1} below the header) has no "
+            f"finite number in column {header[columns[column]]!r}: it may be too short; correct it"
+        )
+    return values

@@ -1,0 +1,128 @@
+"""10x Genomics output: the folder with matrix.mtx, and the .h5 file."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from optirank.datasets.anndata_files import Parts, readable
+from optirank.datasets.errors import DataError, need, some
+from optirank.datasets.stored import CompressedRows, InMemory
+
+logger = logging.getLogger("optirank.datasets")
+
+GENE_COLUMNS = ("name", "id")
+_EXPRESSION = "Gene Expression"
+
+
+def find_part(folder: Path, *stems: str) -> Path | None:
+    """Return the first file of the folder named as one of ``stems``, plain or gzipped."""
+    for stem in stems:
+        for name in (stem, f"{stem}.gz"):
+            if (folder / name).is_file():
+                return folder / name
+    return None
+
+
+def read_tenx_folder(folder: Path, gene_column: str | None) -> Parts:
+    """Read matrix.mtx, features.tsv (or genes.tsv) and barcodes.tsv, plain or gzipped."""
+    import pandas as pd
+    from scipy.io import mmread
+    from scipy.sparse import csr_matrix
+
+    matrix_file = find_part(folder, "matrix.mtx")
+    features_file = find_part(folder, "features.tsv", "genes.tsv")
+    barcodes_file = find_part(folder, "barcodes.tsv")
+    wanted = {"matrix.mtx": matrix_file, "features.tsv": features_file}
+    wanted["barcodes.tsv"] = barcodes_file
+    missing = [name for name, found in wanted.items() if found is None]
+    if missing:
+        raise DataError(f"{folder} is no 10x folder: it has no {some(missing)} (plain or .gz)")
+    with readable(matrix_file):
+        matrix = csr_matrix(mmread(matrix_file).T)
+    features = [line.split("\t") for line in _lines(features_file)]
+    barcodes = [line.split("\t")[0] for line in _lines(barcodes_file)]
+    if matrix.shape != (len(barcodes), len(features)):
+        raise DataError(
+            f"{matrix_file} holds {matrix.shape[1]} genes x {matrix.shape[0]} cells, but "
+            f"{features_file.name} names {len(features)} genes and {barcodes_file.name} "
+            f"{len(barcodes)} cells"
+        )
+    table = {
+        "id": [fields[0] for fields in features],
+        "name": [fields[min(1, len(fields) - 1)] for fields in features],
+    }
+    kinds = [fields[2] if len(fields) > 2 else _EXPRESSION for fields in features]
+    kept, names = _expressed(table, np.array(kinds), gene_column, folder)
+    if kept is not None:
+        matrix = matrix[:, kept]
+    return InMemory(matrix), names, pd.DataFrame(index=pd.Index(barcodes, dtype=str))
+
+
+@contextlib.contextmanager
+def open_tenx_h5(path: Path, gene_column: str | None) -> Iterator[Parts]:
+    """Open a 10x .h5 file (version 2 or 3); its matrix stays on disk and is read by cells."""
+    h5py = need("h5py", "anndata", f"reading {path}")
+    if not h5py.is_hdf5(path):
+        raise DataError(f"{path} is not an HDF5 file: give its format, or fetch it again")
+    with readable(path):
+        file = h5py.File(path, "r")
+    with file:
+        with readable(path):
+            parts = _h5_parts(file, path, gene_column)
+        yield parts
+
+
+def _h5_parts(file: Any, path: Path, gene_column: str | None) -> Parts:
+    import pandas as pd
+
+    groups = [key for key in file if hasattr(file[key], "keys") and "indptr" in file[key]]
+    if "X" in file or not groups:
+        hint = ": it looks like AnnData, use format='h5ad'" if "X" in file else ""
+        raise DataError(f"{path} is no 10x file, it has no group with a matrix{hint}")
+    if len(groups) > 1:
+        raise DataError(f"{path} holds several genomes, {some(groups)}: split it first")
+    group = file[groups[0]]
+    if "features" in group:
+        features = group["features"]
+        table = {"id": _text(features["id"]), "name": _text(features["name"])}
+        kinds = np.array(_text(features["feature_type"])) if "feature_type" in features else None
+    else:
+        table, kinds = {"id": _text(group["genes"]), "name": _text(group["gene_names"])}, None
+    kept, names = _expressed(table, kinds, gene_column, path)
+    barcodes = _text(group["barcodes"])
+    shape = (len(barcodes), len(table["id"]))
+    matrix = CompressedRows(group["data"], group["indices"], group["indptr"], shape, kept)
+    return matrix, names, pd.DataFrame(index=pd.Index(barcodes, dtype=str))
+
+
+def _expressed(
+    table: dict[str, list[str]], kinds: np.ndarray | None, gene_column: str | None, path: Path
+) -> tuple[np.ndarray | None, np.ndarray]:
+    """Return the positions of genes (None: all are) and their names."""
+    column = gene_column or "name"
+    if column not in table:
+        raise DataError(f"{path} has no gene column {column!r}: use one of {some(GENE_COLUMNS)}")
+    names = np.array(table[column], dtype=object)
+    if kinds is None or (kinds == _EXPRESSION).all():
+        return None, names
+    kept = np.flatnonzero(kinds == _EXPRESSION)
+    logger.info("%s: %d features that are no genes are left out", path, len(kinds) - len(kept))
+    return kept, names[kept]
+
+
+def _lines(path: Path) -> list[str]:
+    with readable(path):
+        opener = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rt", encoding="utf-8") as file:
+            return [line.rstrip("\r\n") for line in file if line.strip()]
+
+
+def _text(array: Any) -> list[str]:
+    return [value.decode() if isinstance(value, bytes) else str(value) for value in array[:]]
