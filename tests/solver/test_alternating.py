@@ -373,20 +373,11 @@ def unstable(seed):
     return solve_alternating(problem), solve_at(problem, data.reference.astype(float)), data
 
 
-def assert_true_reference_sets_are_found(seeds, at_least):
-    found = [unstable(seed) for seed in seeds]
+def test_the_synthetic_models_reference_set_is_found_on_most_seeds():
+    found = [unstable(seed) for seed in range(10)]
     as_low = [ours.objective <= true.objective + 1e-4 for ours, true, _ in found]
-    assert sum(as_low) >= at_least
+    assert sum(as_low) >= 8
     assert np.mean([ours.gamma @ data.reference / 10 for ours, _, data in found]) >= 0.90
-
-
-def test_the_synthetic_models_reference_set_is_found():
-    assert_true_reference_sets_are_found(range(3), 3)
-
-
-@pytest.mark.slow
-def test_the_synthetic_models_reference_set_is_found_over_ten_seeds():
-    assert_true_reference_sets_are_found(range(10), 8)
 
 
 @pytest.fixture(scope="module")
