@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "ReferenceRankTransformer": "optirank.ranks.transformer",
     "OptirankClassifier": "optirank.estimators.optirank",
+    "OptirankClassifierCV": "optirank.estimators.optirank_cv",
     "RankLogisticRegression": "optirank.estimators.rank_logistic",
     "AnovaRankLogisticRegression": "optirank.estimators.anova_rank",
     "SingleCellNetClassifier": "optirank.estimators.singlecellnet",
@@ -21,6 +22,7 @@ _HOMES = {
 __all__ = [
     "AnovaRankLogisticRegression",
     "OptirankClassifier",
+    "OptirankClassifierCV",
     "RankLogisticRegression",
     "ReferenceRankTransformer",
     "SingleCellNetClassifier",
@@ -30,6 +32,7 @@ __all__ = [
 if TYPE_CHECKING:
     from optirank.estimators.anova_rank import AnovaRankLogisticRegression
     from optirank.estimators.optirank import OptirankClassifier
+    from optirank.estimators.optirank_cv import OptirankClassifierCV
     from optirank.estimators.rank_logistic import RankLogisticRegression
     from optirank.estimators.singlecellnet import SingleCellNetClassifier
     from optirank.ranks.transformer import ReferenceRankTransformer

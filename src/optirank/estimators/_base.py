@@ -92,8 +92,9 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _keep(self, found: list[list[Solution]]) -> None:
-        """Fitted attributes, a row for each solution of each problem."""
-        solutions = [solution for one in found for solution in one]
+        """Fitted attributes, a row for each solution of each problem, as many for each."""
+        most = max(map(len, found))
+        solutions = [one[k % len(one)] for one in found for k in range(most)]
         self.coef_ = np.array([solution.w for solution in solutions])
         self.intercept_ = np.array([solution.b for solution in solutions])
         self.reference_weights_ = np.array([solution.gamma for solution in solutions])
@@ -125,12 +126,7 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: ArrayLike) -> NDArray:
         """Logistic probabilities; with more than two classes each row is divided by its sum."""
-        probabilities = _sigmoid(self.decision_function(X))
-        if probabilities.ndim == 1:
-            return np.column_stack([1.0 - probabilities, probabilities])
-        total = probabilities.sum(axis=1, keepdims=True)
-        equal = np.full_like(probabilities, 1.0 / probabilities.shape[1])
-        return np.divide(probabilities, total, out=equal, where=total > 0)
+        return probabilities(self.decision_function(X))
 
     def predict_log_proba(self, X: ArrayLike) -> NDArray:
         """Logarithms of :meth:`predict_proba`."""
@@ -188,10 +184,13 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
 
 def check_options(estimator: BaseEstimator, choices: dict[str, tuple]) -> None:
     """Refuse penalties, tolerances and options that make no sense, naming value and remedy."""
-    for name in ("l1", "l2"):
-        value = getattr(estimator, name)
-        if not _is_number(value) or not 0 <= value < np.inf:
-            raise ValueError(f"{name}={value!r} is no penalty: use a finite number of at least 0")
+    for name in ("l1", "l2", "l1s", "l2s"):
+        given = getattr(estimator, name, ())
+        for value in given if name.endswith("s") else [getattr(estimator, name, 0)]:
+            if not _is_number(value) or not 0 <= value < np.inf:
+                raise ValueError(
+                    f"{name}={given!r}: {value!r} is no penalty, use finite numbers of at least 0"
+                )
     if not _is_number(estimator.tol) or not 0 < estimator.tol < 1:
         raise ValueError(f"tol={estimator.tol!r}: use a number between 0 and 1, such as 1e-5")
     for name in ("max_iter", "path_step"):
@@ -286,6 +285,16 @@ def show_log() -> None:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.integer | np.floating)
+
+
+def probabilities(scores: NDArray) -> NDArray:
+    """Logistic probabilities of decision scores, a column a class."""
+    each = _sigmoid(scores)
+    if each.ndim == 1:
+        return np.column_stack([1.0 - each, each])
+    total = each.sum(axis=1, keepdims=True)
+    equal = np.full_like(each, 1.0 / each.shape[1])
+    return np.divide(each, total, out=equal, where=total > 0)
 
 
 def _sigmoid(z: NDArray) -> NDArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from optirank.estimators._base import (
@@ -161,22 +162,46 @@ class OptirankClassifier(RankLinearClassifier):
                 f"side={self.side!r} with algorithm='bpcd': the paper's algorithm has one start, "
                 "use side='best' or algorithm='alternating'"
             )
+        X, y, classes = self._checked(X, y)
+        settings = {label: {} for label in classes.tolist()}
+        return self._fit_checked(X, y, sample_weight, *self._solver(X.shape[1], settings))
+
+    def fit_with_settings(
+        self, X, y, sample_weight: ArrayLike | None, settings: dict[object, dict]
+    ) -> OptirankClassifier:
+        """As ``fit``, with parameters of its own for the problem of each class.
+
+        ``settings`` maps a class to values of ``n_reference``, ``l1``, ``l2`` and ``side`` that
+        stand in for this estimator's.
+        """
         X, y, _ = self._checked(X, y)
-        n_reference = resolve_n_reference(self.n_reference, X.shape[1])
-        return self._fit_checked(X, y, sample_weight, n_reference, self._solve)
+        return self._fit_checked(X, y, sample_weight, *self._solver(X.shape[1], settings))
 
-    def _solve(self, problem: Problem, positive: object, callback) -> list[Solution]:
-        from optirank.solver.solve import solve
+    def _solver(self, n_genes: int, settings: dict[object, dict]):
+        """The size of the reference set, and how the problem of a class is solved."""
+        n_reference = resolve_n_reference(self.n_reference, n_genes)
 
-        return solve(
-            problem,
-            algorithm=self.algorithm,
-            side=self.side,
-            tol=self.tol,
-            max_iter=int(self.max_iter),
-            path_step=self.path_step,
-            integral=self.integral,
-            polish=self.polish,
-            refit=self.refit,
-            callback=callback,
-        )
+        def solve_one(problem: Problem, positive: object, callback) -> list[Solution]:
+            from optirank.solver.solve import solve
+
+            own = settings[positive]
+            problem = replace(
+                problem,
+                n_reference=resolve_n_reference(own.get("n_reference", n_reference), n_genes),
+                l1=float(own.get("l1", self.l1)),
+                l2=float(own.get("l2", self.l2)),
+            )
+            return solve(
+                problem,
+                algorithm=self.algorithm,
+                side=own.get("side", self.side),
+                tol=self.tol,
+                max_iter=int(self.max_iter),
+                path_step=self.path_step,
+                integral=self.integral,
+                polish=self.polish,
+                refit=self.refit,
+                callback=callback,
+            )
+
+        return n_reference, solve_one

@@ -16,6 +16,7 @@ from optirank.solver.exchange import exchange_batches, exchange_pairs
 from optirank.solver.fixed import solution_at, solve_at
 
 if TYPE_CHECKING:
+    from optirank.solver.matrices import ProblemMatrices
     from optirank.solver.problem import Problem, Solution
 
 SIDES = ("rising", "falling")
@@ -65,7 +66,7 @@ def solve_alternating(
     callback : callable
         Gets a dict for each stage.
     """
-    run = _Run(problem, callback)
+    run = Run(problem, callback)
     if problem.n_reference == problem.n_genes:  # nothing to choose: full ranks
         return solve_at(problem, np.ones(problem.n_genes), tol=tol, max_iter=max_iter)
     starts = dict(zip(SIDES, run.alternation.tilted_starts(), strict=True))
@@ -74,7 +75,7 @@ def solve_alternating(
     if not integral:
         return run.relaxed(starts, tol, max_iter)
 
-    cheap = len(problem.y) * problem.n_genes**2 <= _CHEAP
+    cheap = run.cheap
     states = {name: run.relax(start, *_SCREEN, name) for name, start in starts.items()}
     states = _near_best(states, np.inf if cheap else _FAR)
     states = {name: run.relax(state, *_RELAX, name) for name, state in states.items()}
@@ -82,10 +83,10 @@ def solve_alternating(
     for name in states:
         states[name] = run.push(states[name], path_step, name)
         if polish:
-            states[name] = run.exchange(states[name], cheap, pairs=cheap)
+            states[name] = run.exchange(states[name], n_models=8 if cheap else 0)
     state = min(states.values(), key=lambda s: s.objective)
     if polish and not cheap:
-        state = run.exchange(state, cheap, pairs=True)
+        state = run.exchange(state)
     return run.finish(state, tol, max_iter, refit)
 
 
@@ -95,16 +96,30 @@ def _near_best(states: dict[str, State], margin: float) -> dict[str, State]:
     return {k: state for k, state in states.items() if state.objective <= best * (1.0 + margin)}
 
 
-class _Run:
+class Run:
     """One solve: the alternation, and what happened so far."""
 
-    def __init__(self, problem: Problem, callback: Callable[[dict], None] | None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        callback: Callable[[dict], None] | None = None,
+        matrices: ProblemMatrices | None = None,
+    ) -> None:
         self.problem = problem
-        self.alternation = Alternation(problem)
+        self.alternation = Alternation(problem, matrices)
         ridge = max(problem.l2, _RELAXED_RIDGE)
         self.on_the_way = Alternation(replace(problem, l2=ridge), self.alternation.matrices)
         self._callback = callback
         self._path: list[dict] = []
+
+    @property
+    def cheap(self) -> bool:
+        """Whether Newton steps cost next to nothing."""
+        return len(self.problem.y) * self.problem.n_genes**2 <= _CHEAP
+
+    def start(self, side: str) -> State:
+        """Where the way to one of the two minima starts."""
+        return self.alternation.tilted_starts()[SIDES.index(side)]
 
     def note(self, stage: str, state: State, **more) -> State:
         """Write down where a stage ended."""
@@ -119,18 +134,17 @@ class _Run:
         state, _ = self.on_the_way.rounds(state, n_rounds, tol)
         return self.note("relaxed", state, side=side, lambda_p=0.0)
 
-    def exchange(self, state: State, cheap: bool, pairs: bool) -> State:
-        """Exchange genes, in batches and then, if asked for, pair by pair."""
-        state = exchange_batches(self.alternation, state, 6)
-        if pairs:
-            candidates, failures = (60, 25) if cheap else (30, 10)
-            state = exchange_pairs(
-                self.alternation,
-                state,
-                n_models=8,
-                n_candidates=candidates,
-                n_failures=failures,
-            )
+    def exchange(self, state: State, n_batches: int = 6, n_models: int = 8) -> State:
+        """Exchange genes, in batches and then pair by pair."""
+        state = exchange_batches(self.alternation, state, n_batches)
+        n_candidates, n_failures = (60, 25) if self.cheap else (30, 10)
+        state = exchange_pairs(
+            self.alternation,
+            state,
+            n_models=n_models,
+            n_candidates=n_candidates,
+            n_failures=n_failures,
+        )
         return self.note("exchanged", state)
 
     def push(self, state: State, path_step: float, side: str) -> State:

@@ -98,3 +98,11 @@ class ProblemMatrices:
         scaled = w / problem.n_reference
         self._coranks = problem.orders.coranks(scaled, problem.ties, reuse=self._coranks)
         return centre(self._coranks, problem.v)
+
+
+def centred_values(X, v: NDArray) -> CentredDense:
+    """The values themselves, dense and float32, with each column's weighted mean subtracted."""
+    values = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+    values = np.array(values, dtype=np.float64, order="C")
+    values -= v @ values
+    return CentredDense(values.astype(np.float32))

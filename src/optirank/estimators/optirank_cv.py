@@ -1,0 +1,367 @@
+"""OptirankClassifierCV: tuned inside, the whole grid at the price of a few fits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import check_scoring
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from optirank.estimators._base import (
+    RankLinearClassifier,
+    check_options,
+    order_for_fitting,
+    probabilities,
+    resolve_n_reference,
+)
+from optirank.estimators._families import OptirankFamily, Samples
+from optirank.estimators._folds import make_folds
+from optirank.estimators._search import score_table, search
+from optirank.estimators._selection import RULES, select, standard_error
+from optirank.estimators.optirank import OptirankClassifier
+from optirank.ranks.definition import TIES
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from optirank.estimators._families import Model
+    from optirank.estimators._search import Search
+    from optirank.solver.problem import Solution
+
+SIDES = ("best", "rising", "falling", "both")
+
+
+class OptirankClassifierCV(RankLinearClassifier):
+    """OptirankClassifier with its settings chosen by cross-validation.
+
+    The whole grid of `n_references` x `l1s` x `l2s` x `sides` is fitted in every fold. Samples
+    are sorted once, folds and classes share the orders, and neighbouring settings start from each
+    other's solutions, which makes the grid several times cheaper than its fits done one by one.
+
+    Parameters
+    ----------
+    n_references : sequence of float or int
+        Sizes of the reference set, see :class:`OptirankClassifier`.
+    l1s, l2s : sequence of float
+        Penalties.
+    sides : sequence of {"best", "rising", "falling", "both"}, default=("best",)
+        Which of the two minima; both are fitted anyway for "best".
+    cv : int, splitter or list of splits, default=5
+        An int makes stratified folds (a class smaller than that is in some folds only), or with
+        ``groups`` folds that leave whole groups out.
+    scoring : str or callable, default="balanced_accuracy"
+        Any scikit-learn scorer.
+    selection : {"one_se", "best"}, default="one_se"
+        The fewest genes within one standard error of the best score, or the best score.
+    per_class : bool, default=False
+        With more than two classes, whether each class has settings of its own, chosen by its score
+        against the rest; otherwise one setting is chosen by the score of the whole classifier.
+    refit : True or "folds", default=True
+        Fit the chosen setting on all samples, or keep the models of the folds
+        (``fold_estimators_``) and predict with the mean of their scores.
+    warm_start : bool, default=True
+        Whether neighbouring settings start from each other; without, each is fitted as
+        OptirankClassifier fits it.
+    ties, tol, max_iter, path_step, class_weight
+        As in :class:`OptirankClassifier`.
+    n_jobs : int or None, default=None
+        Folds, classes and sizes in parallel: threads, or whatever joblib backend is active (with
+        dask a cluster).
+    random_state : int or None, default=None
+        Nothing is random; accepted so that pipelines can set it on every step.
+    verbose : int, default=0
+        Show a progress bar with the time left.
+
+    Attributes
+    ----------
+    best_estimator_ : OptirankClassifier
+        Fitted on all samples (``refit=True``).
+    fold_estimators_ : list of OptirankClassifier
+        Of the chosen setting, a fold each (``refit="folds"``).
+    best_params_ : dict
+        The chosen setting, or one for each class with ``per_class=True``.
+    best_index_ : int, or dict of class to int
+    best_score_ : float
+        Mean validation score of the chosen setting (mean over classes with ``per_class=True``).
+    cv_results_ : dict of arrays
+        As scikit-learn's, and numbers of genes; with ``per_class=True`` a dict of class to these.
+    folds_ : list of (train, validation) positions
+    classes_, coef_, intercept_, reference_, reference_weights_, genes_, objective_, n_features_in_
+        As in :class:`OptirankClassifier`, of the final model (rows of all folds one after the other
+        with ``refit="folds"``).
+
+    Examples
+    --------
+    >>> from optirank import OptirankClassifierCV
+    >>> from optirank.datasets import make_unstable_ranks
+    >>> data = make_unstable_ranks(300, random_state=0)
+    >>> model = OptirankClassifierCV((0.2, 1.0), (0,), (1e-5, 1e-3)).fit(data.X, data.y)
+    >>> sorted(model.best_params_)
+    ['l1', 'l2', 'n_reference', 'side']
+    """
+
+    def __init__(
+        self,
+        n_references: tuple = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 1.0),
+        l1s: tuple = (0, 1e-4, 1e-3),
+        l2s: tuple = (1e-4, 1e-3, 1e-2),
+        sides: tuple = ("best",),
+        *,
+        cv: object = 5,
+        scoring: object = "balanced_accuracy",
+        selection: str = "one_se",
+        per_class: bool = False,
+        refit: bool | str = True,
+        warm_start: bool = True,
+        ties: str = "average",
+        tol: float = 1e-5,
+        max_iter: int = 10_000,
+        path_step: float = 100,
+        class_weight: str | dict | None = "balanced",
+        n_jobs: int | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_references = n_references
+        self.l1s = l1s
+        self.l2s = l2s
+        self.sides = sides
+        self.cv = cv
+        self.scoring = scoring
+        self.selection = selection
+        self.per_class = per_class
+        self.refit = refit
+        self.warm_start = warm_start
+        self.ties = ties
+        self.tol = tol
+        self.max_iter = max_iter
+        self.path_step = path_step
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> OptirankClassifierCV:
+        """Fit the grid in every fold, choose a setting, fit it on all samples.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n_samples, d)
+            Expression values on any scale; finite.
+        y : array-like of shape (n_samples,)
+            Labels of two classes or more.
+        groups : array-like of shape (n_samples,), optional
+            Donor, batch or data set of each sample: no group is in both parts of a fold.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the samples in the fits (scores are not weighted).
+        """
+        family = self._family()
+        X, y, classes = self._checked(X, y)
+        for size in family.n_references:
+            resolve_n_reference(size, X.shape[1])
+        weights = self._sample_weights(X, y, sample_weight)
+        scorer = check_scoring(self, self.scoring)
+        self.folds_ = make_folds(y, self.cv, groups)
+        orders = order_for_fitting(X, self.n_jobs)
+        codes = np.searchsorted(classes, y)
+        found = search(
+            family,
+            Samples(orders=orders),
+            codes,
+            classes,
+            weights,
+            self.folds_,
+            balanced=self.class_weight == "balanced",
+            n_jobs=self.n_jobs,
+            progress=bool(self.verbose),
+        )
+        self.classes_ = classes
+        chosen = self._choose(found, y, scorer)
+        if self.refit == "folds":
+            self._keep_folds(found, chosen)
+        else:
+            self._refit(X, y, sample_weight, chosen)
+        return self
+
+    def _family(self) -> OptirankFamily:
+        """The grid, checked."""
+        for name in ("n_references", "l1s", "l2s", "sides"):
+            values = getattr(self, name)
+            if isinstance(values, str) or not hasattr(values, "__len__") or not len(values):
+                raise ValueError(f"{name}={values!r}: give a sequence of at least one value")
+        check_options(self, {"ties": tuple(TIES), "selection": RULES, "refit": (True, "folds")})
+        for side in self.sides:
+            if side not in SIDES:
+                raise ValueError(f"sides has {side!r}: use some of {', '.join(map(repr, SIDES))}")
+        return OptirankFamily(
+            tuple(self.l1s),
+            tuple(self.l2s),
+            tol=self.tol,
+            max_iter=int(self.max_iter),
+            ties=self.ties,
+            warm_start=self.warm_start,
+            n_references=tuple(self.n_references),
+            sides=tuple(self.sides),
+            path_step=self.path_step,
+        )
+
+    def _choose(self, found: Search, y: NDArray, scorer) -> dict[int, int]:
+        """Fill ``cv_results_`` and the like; the chosen setting of each problem."""
+        settings = found.family.settings()
+        names = found.family.names
+        per_class = self.per_class and len(found.classes) > 2
+        results, chosen, scores = {}, {}, []
+        for positive in found.positives if per_class else [None]:
+            table = score_table(found, y, scorer, positive)
+            group = found.positives if positive is None else [positive]
+            n_genes = np.array(
+                [
+                    [found.genes(setting, k, group).sum() for k in range(len(found.folds))]
+                    for setting in settings
+                ]
+            )
+            index = select(table, n_genes, self.selection)
+            chosen.update(dict.fromkeys(group, index))
+            scores.append(table[index].mean())
+            results[positive] = _results(found, settings, names, table, n_genes)
+        self.best_score_ = float(np.mean(scores))
+        labels = {k: found.classes[k].item() for k in found.positives}
+        params = {k: dict(zip(names, settings[i], strict=True)) for k, i in chosen.items()}
+        if per_class:
+            self.cv_results_ = {labels[k]: results[k] for k in found.positives}
+            self.best_index_ = {labels[k]: chosen[k] for k in found.positives}
+            self.best_params_ = {labels[k]: params[k] for k in found.positives}
+        else:
+            self.cv_results_ = results[None]
+            self.best_index_ = chosen[found.positives[0]]
+            self.best_params_ = params[found.positives[0]]
+        self._chosen_params = params
+        return chosen
+
+    def _refit(self, X, y: NDArray, sample_weight, chosen: dict[int, int]) -> None:
+        """Fit the chosen settings on all samples."""
+        model = OptirankClassifier(
+            ties=self.ties,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            path_step=self.path_step,
+            class_weight=self.class_weight,
+            n_jobs=self.n_jobs,
+        )
+        model.set_params(**next(iter(self._chosen_params.values())))
+        by_label = {self.classes_[k].item(): params for k, params in self._chosen_params.items()}
+        model.fit_with_settings(X, y, sample_weight, by_label)
+        if hasattr(self, "feature_names_in_"):
+            model.feature_names_in_ = self.feature_names_in_
+        self.best_estimator_ = model
+        self._adopt([model])
+
+    def _keep_folds(self, found: Search, chosen: dict[int, int]) -> None:
+        """Estimators of the chosen setting, a fold each."""
+        settings = found.family.settings()
+        self.fold_estimators_ = []
+        for k in range(len(found.folds)):
+            model = OptirankClassifier(ties=self.ties, class_weight=self.class_weight)
+            model.set_params(**next(iter(self._chosen_params.values())))
+            rows = [found.models_of(settings[chosen[p]], k, p) for p in found.positives]
+            model.classes_ = self.classes_
+            model.n_features_in_ = found.n_genes
+            model._keep([_solutions(models, found.n_genes) for models in rows])
+            if hasattr(self, "feature_names_in_"):
+                model.feature_names_in_ = self.feature_names_in_
+            self.fold_estimators_.append(model)
+        self._adopt(self.fold_estimators_)
+
+    def _adopt(self, models: list[OptirankClassifier]) -> None:
+        names = ("coef_", "intercept_", "reference_", "reference_weights_", "objective_")
+        for name in names:
+            setattr(self, name, np.concatenate([getattr(model, name) for model in models]))
+        self.genes_ = np.any([model.genes_ for model in models], axis=0)
+
+    def decision_function(self, X: ArrayLike) -> NDArray:
+        """Scores of the final model, or the mean of the folds' scores."""
+        check_is_fitted(self)
+        models = self.fold_estimators_ if self.refit == "folds" else [self.best_estimator_]
+        scores = np.array([model.decision_function(X) for model in models])
+        with np.errstate(invalid="ignore"):
+            return scores.mean(axis=0)
+
+    def predict_proba(self, X: ArrayLike) -> NDArray:
+        """Logistic probabilities; with more than two classes each row is divided by its sum."""
+        return probabilities(self.decision_function(X))
+
+    @available_if(lambda self: hasattr(self, "cv_results_"))
+    def one_se_path(self, label: object = None) -> pd.DataFrame:
+        """Score against number of genes: the best setting at each number, with the chosen one.
+
+        Columns ``n_genes``, ``score``, ``standard_error``, ``selected``, ``best`` and the setting's
+        parameters, by number of genes; only settings that no sparser one beats, the best and the
+        selected. ``label`` names the class with ``per_class=True``.
+        """
+        results, index = self.cv_results_, self.best_index_
+        if isinstance(index, dict):
+            if label not in index:
+                raise ValueError(f"label={label!r}: name one of {list(index)}")
+            results, index = results[label], index[label]
+        folds = [key for key in results if key.startswith("split") and key.endswith("_test_score")]
+        scores = np.column_stack([results[key] for key in folds])
+        table = pd.DataFrame(results["params"])
+        table.insert(0, "n_genes", results["mean_n_genes"])
+        table.insert(1, "score", scores.mean(axis=1))
+        table.insert(2, "standard_error", standard_error(scores))
+        table.insert(3, "selected", np.arange(len(table)) == index)
+        best = select(scores, results["mean_n_genes"][:, None], "best")
+        table.insert(4, "best", np.arange(len(table)) == best)
+        table = table.sort_values(["n_genes", "score"], ascending=[True, False], kind="stable")
+        rising = table["score"] > table["score"].cummax().shift(fill_value=-np.inf)
+        return table[rising | table["selected"] | table["best"]].reset_index(drop=True)
+
+
+def _solutions(models: list[Model] | None, n_genes: int) -> list[Solution]:
+    """A fold's models as solutions; a class that the fold lacked is never predicted."""
+    from optirank.solver.problem import Solution
+
+    if models is None:
+        return [Solution(np.zeros(n_genes), -np.inf, np.zeros(n_genes), np.nan)]
+    return [
+        Solution(model.w, model.b, model.gamma, model.objective, 0, model.converged)
+        for model in models
+    ]
+
+
+def _results(found: Search, settings: list, names: tuple, table: NDArray, n_genes: NDArray) -> dict:
+    """``cv_results_`` in scikit-learn's shape, with numbers of genes."""
+    times = np.array(
+        [[found.fit_seconds(setting, k) for k in range(len(found.folds))] for setting in settings]
+    )
+    score_times = np.tile(found.score_seconds / max(1, len(settings)), (len(settings), 1))
+    results: dict = {
+        "mean_fit_time": times.mean(axis=1),
+        "std_fit_time": times.std(axis=1),
+        "mean_score_time": score_times.mean(axis=1),
+        "std_score_time": score_times.std(axis=1),
+    }
+    for position, name in enumerate(names):
+        values = [setting[position] for setting in settings]
+        results[f"param_{name}"] = np.ma.masked_array(values, mask=False, dtype=object)
+    results["params"] = [dict(zip(names, setting, strict=True)) for setting in settings]
+    for k in range(table.shape[1]):
+        results[f"split{k}_test_score"] = table[:, k]
+        results[f"split{k}_n_genes"] = n_genes[:, k]
+    results["mean_test_score"] = table.mean(axis=1)
+    results["std_test_score"] = table.std(axis=1)
+    order = np.unique(-results["mean_test_score"])
+    counts = np.array([(results["mean_test_score"] > -value).sum() for value in order])
+    ranks = dict(zip(order, counts + 1, strict=True))
+    results["rank_test_score"] = np.array([ranks[-m] for m in results["mean_test_score"]], np.int32)
+    results["mean_n_genes"] = n_genes.mean(axis=1)
+    return results

@@ -1,0 +1,139 @@
+"""Many settings of the penalties on one problem, neighbours starting from each other.
+
+Settings are walked from strong to weak l2 at l1 = 0, and from there, at each l2, to stronger l1:
+the reference set changes little from one to the next, so exchanges from the neighbour's set take
+the place of a whole solve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from optirank.solver.alternating import SIDES, Run
+from optirank.solver.convex import fit_weights
+from optirank.solver.fixed import solution_at
+
+if TYPE_CHECKING:
+    from optirank.solver.alternation import State
+    from optirank.solver.convex import Weights
+    from optirank.solver.matrices import CentredMatrix
+    from optirank.solver.problem import Problem, Solution
+    from optirank.solver.steps import LogisticLoss
+
+_FEW = 20  # up to this size a set's neighbours are judged pair by pair at every setting
+
+Penalties = tuple[float, float]  # l1, l2
+
+
+def walk(penalties: Iterable[Penalties]) -> list[tuple[Penalties, Penalties | None]]:
+    """Each setting with the one it starts from (None: from nothing), in an order that works.
+
+    Within each l2 (strongest first) l1 grows; the smallest l1 of an l2 starts from that of the l2
+    before.
+    """
+    rows: dict[float, list[float]] = {}
+    for l1, l2 in penalties:
+        rows.setdefault(l2, []).append(l1)
+    order: list[tuple[Penalties, Penalties | None]] = []
+    before: Penalties | None = None
+    for l2 in sorted(rows, reverse=True):
+        l1s = sorted(set(rows[l2]))
+        order.append(((l1s[0], l2), before))
+        before = (l1s[0], l2)
+        order += [((after, l2), (l1, l2)) for l1, after in pairwise(l1s)]
+    return order
+
+
+def solve_grid(
+    problem: Problem,
+    penalties: Iterable[Penalties],
+    *,
+    side: str,
+    tol: float = 1e-5,
+    max_iter: int = 10_000,
+    path_step: float = 100.0,
+) -> dict[Penalties, Solution]:
+    """Solutions of a problem at many penalties, from one of the two starts.
+
+    ``problem``'s own penalties are not used.
+    """
+    if side not in SIDES:
+        raise ValueError(f"side={side!r}: a walk over a grid goes along one of {SIDES}")
+    found: dict[Penalties, Solution] = {}
+    states: dict[Penalties, State] = {}
+    relaxed: dict[Penalties, State] = {}
+    run: Run | None = None
+    for setting, before in walk(penalties):
+        here = replace(problem, l1=setting[0], l2=setting[1])
+        run = Run(here, matrices=None if run is None else run.alternation.matrices)
+        if before is None or before[1] != setting[1]:
+            start = run.start(side) if before is None else relaxed[before]
+            relaxed[setting] = run.relax(start, 20, 3e-3, side)
+            state = run.push(relaxed[setting], path_step, side)
+            state = run.exchange(state, n_batches=6, n_models=1)
+        else:
+            state = run.alternation.steps_on_w(states[before], 30)
+            few = problem.n_reference <= _FEW
+            state = run.exchange(state, n_batches=6, n_models=1 if few else 0)
+        states[setting] = state
+        found[setting] = run.finish(state, tol, max_iter, refit=True)
+    return found
+
+
+def solve_grid_at(
+    problem: Problem,
+    gamma,
+    penalties: Iterable[Penalties],
+    *,
+    tol: float = 1e-5,
+    max_iter: int = 10_000,
+) -> dict[Penalties, Solution]:
+    """Solutions at many penalties for fixed reference weights (convex)."""
+    from optirank.solver.matrices import ProblemMatrices
+    from optirank.solver.steps import LogisticLoss
+
+    matrix = ProblemMatrices(problem).ranks(gamma)
+    loss = LogisticLoss(problem.y, problem.v)
+    weights = fit_weights_grid(matrix, loss, penalties, tol=tol, max_iter=max_iter)
+    return {
+        setting: solution_at(
+            replace(problem, l1=setting[0], l2=setting[1]),
+            one.w,
+            gamma,
+            n_iter=one.n_iter,
+            converged=one.converged,
+        )
+        for setting, one in weights.items()
+    }
+
+
+def fit_weights_grid(
+    matrix: CentredMatrix,
+    loss: LogisticLoss,
+    penalties: Iterable[Penalties],
+    *,
+    tol: float = 1e-5,
+    max_iter: int = 10_000,
+) -> dict[Penalties, Weights]:
+    """Elastic-net logistic regression at many penalties on one matrix."""
+    from optirank.solver.problem import RIDGE_FLOOR
+
+    found: dict[Penalties, Weights] = {}
+    for setting, before in walk(penalties):
+        l1, l2 = setting
+        start = found.get(before) if before is not None else None
+        found[setting] = fit_weights(
+            matrix,
+            loss,
+            l1,
+            RIDGE_FLOOR if l1 == l2 == 0 else l2,
+            w=None if start is None else start.w,
+            b=0.0 if start is None else start.b,
+            L=None if start is None else start.L,
+            tol=tol,
+            max_iter=max_iter,
+        )
+    return found
