@@ -45,8 +45,8 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
         classes = np.unique(y)
         if len(classes) < 2:
             raise ValueError(
-                f"y has one class only ({classes[0]!r}): a classifier needs samples of at least 2 "
-                "classes"
+                f"y has one class only ({classes.tolist()[0]!r}): a classifier needs samples of "
+                "at least 2 classes"
             )
         return X, y, classes
 
@@ -109,7 +109,7 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
                 f"{late} of {len(solutions)} fits stopped at max_iter={self.max_iter} before they "
                 f"reached tol={self.tol:g}: raise max_iter, or l2, or tol",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,  # the line that calls fit
             )
 
     def decision_function(self, X: ArrayLike) -> NDArray:
@@ -142,7 +142,7 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
     def _sample_weights(self, X, y: NDArray, sample_weight: ArrayLike | None) -> NDArray:
         weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         present = np.unique(y)
-        empty = [label for label in present if weights[y == label].sum() == 0]
+        empty = [label for label in present.tolist() if weights[y == label].sum() == 0]
         if empty:
             raise ValueError(
                 f"the sample weights of class {empty[0]!r} are all zero: give some of its samples "
@@ -155,6 +155,11 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
                     f"class_weight names {sorted(map(repr, unknown))[0]}, which is not a class of "
                     f"y: the classes are {present.tolist()}"
                 )
+            for label, weight in self.class_weight.items():
+                if not _is_number(weight) or not 0 < weight < np.inf:
+                    raise ValueError(
+                        f"class_weight[{label!r}]={weight!r}: use a positive, finite number"
+                    )
             weights = weights * np.array([self.class_weight.get(label, 1.0) for label in y])
         return weights
 
@@ -195,8 +200,8 @@ def check_options(estimator: BaseEstimator, choices: dict[str, tuple]) -> None:
         raise ValueError(f"tol={estimator.tol!r}: use a number between 0 and 1, such as 1e-5")
     for name in ("max_iter", "path_step"):
         value = getattr(estimator, name, 1)
-        if not _is_number(value) or value < 1:
-            raise ValueError(f"{name}={value!r}: use a number of at least 1")
+        if not _is_number(value) or not 1 <= value < np.inf:
+            raise ValueError(f"{name}={value!r}: use a finite number of at least 1")
     for name, allowed in choices.items():
         value = getattr(estimator, name)
         if value not in allowed:
