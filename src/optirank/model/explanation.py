@@ -1,0 +1,107 @@
+"""Why a sample got its label: what each gene contributes to each class's score."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optirank.model.missing import MAX_MISSING, BoundModel, bind
+from optirank.model.panel import gene_roles
+from optirank.ranks.weighted import weighted_ranks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+
+INTERCEPT = "(intercept)"
+
+
+def explain(
+    model: Any,
+    sample: Any,
+    genes: Iterable[str] | None = None,
+    *,
+    max_missing: float = MAX_MISSING,
+) -> pd.DataFrame:
+    """What each gene with a weight contributes to each class's score of one sample.
+
+    Parameters
+    ----------
+    model : a fitted linear classifier on ranks.
+    sample : one sample: a series or a data frame of one row (its genes are found by name), or a
+        row of values.
+    genes : the names of the values, where they are not in ``sample``; None when they are the
+        columns of the training data.
+    max_missing : the share of a class's genes that may be missing.
+
+    Returns
+    -------
+    A table with the columns ``class``, ``gene``, ``role``, ``missing``, ``value`` (NaN where
+    missing), ``relative_rank`` r / s, ``weight`` and ``contribution``, the largest of a class
+    first. The contributions of a class, the intercept's line among them, sum to its score; for two
+    classes there is one score, of the second class. A model of two sides has two lines a gene, of
+    half the weight each, since its score is the mean of the two.
+    """
+    import pandas as pd
+
+    if genes is None:
+        genes = getattr(sample, "columns", getattr(sample, "index", None))
+    bound = bind(model, genes, max_missing)
+    x = _row(sample, bound)
+    tables = [_row_table(bound, row, x) for row in range(bound.parts.n_rows)]
+    table = pd.concat(tables, ignore_index=True)
+    order = {label: k for k, label in enumerate(bound.parts.problem_classes.tolist())}
+    table["_class"] = table["class"].map(order)
+    table["_size"] = -table["contribution"].abs().where(table["gene"] != INTERCEPT, np.inf)
+    table = table.sort_values(["_class", "_size"], kind="stable")
+    return table.drop(columns=["_class", "_size"]).reset_index(drop=True)
+
+
+def _row_table(bound: BoundModel, row: int, x: np.ndarray) -> pd.DataFrame:
+    import pandas as pd
+
+    parts, here = bound.parts, bound.match.present
+    used = np.flatnonzero(parts.coef[row])
+    place = np.cumsum(here) - 1  # of a gene that is there, among those that are
+    found = used[here[used]]
+    ranks = bound.imputed[row].copy()
+    values = np.full(len(here), np.nan)
+    values[found] = x[place[found]]
+    ranks[found] = (
+        weighted_ranks(x[None, :], bound.gamma[:, row], place[found], parts.ties)[0]
+        / bound.sizes[row]
+    )
+    share = 1.0 / parts.rows_per_problem
+    weights = parts.coef[row, used]
+    roles = gene_roles(parts.reference_weights[row] > 0, parts.coef[row] != 0)
+    return pd.DataFrame(
+        {
+            "class": parts.problem_classes[row // parts.rows_per_problem],
+            "gene": np.append(parts.genes[used], INTERCEPT),
+            "role": np.append(roles[used], "intercept"),
+            "missing": np.append(~here[used], False),
+            "value": np.append(values[used], np.nan),
+            "relative_rank": np.append(ranks[used], np.nan),
+            "weight": np.append(weights, np.nan) * share,
+            "contribution": np.append(weights * ranks[used], parts.intercept[row]) * share,
+        }
+    )
+
+
+def _row(sample: Any, bound: BoundModel) -> np.ndarray:
+    """The values of the bound columns of one sample."""
+    if hasattr(sample, "toarray"):
+        sample = sample.toarray()
+    x = np.asarray(sample)
+    if x.ndim == 2 and len(x) == 1:
+        x = x[0]
+    if x.shape != (bound.n_columns,):
+        raise ValueError(
+            f"the sample has shape {x.shape}: one sample of {bound.n_columns} values is needed"
+        )
+    x = x[bound.columns]
+    if not np.isfinite(x.astype(float)).all():
+        raise ValueError("the sample has NaN or infinite values, which have no rank")
+    return x

@@ -1,0 +1,152 @@
+"""The model file: a zip of ``model.json`` and ``arrays.npz``, from which nothing can run.
+
+``model.json`` holds the schema version, the version of optirank that wrote it, the class, its
+parameters, the labels, the names of the training data's genes and what is remembered of the
+training; ``arrays.npz`` the weights, for the genes of the panel alone. A file of an older schema
+keeps opening: each version has its reader, and old readers stay.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import IO, Any
+
+import optirank
+from optirank.model.archive import Archive, Arrays, ModelFileError, write_arrays, write_zip
+from optirank.model.forms import FORMS, MAX_ENTRIES, form_of
+
+SCHEMA = 1
+_FORMAT = "optirank-model"
+_JSON_BYTES = 1 << 24
+_ARRAYS_BYTES = 4 * 8 * MAX_ENTRIES
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to a file that :func:`load` gives back.
+
+    The file is written under another name and renamed, so a reader never sees half of it.
+
+    Parameters
+    ----------
+    model : OptirankClassifier, RankLogisticRegression or AnovaRankLogisticRegression, fitted
+    path : the file; one that is there is replaced.
+
+    Raises
+    ------
+    TypeError
+        For a model that has no form in a file, such as SingleCellNetClassifier.
+    """
+    from sklearn.utils.validation import check_is_fitted
+
+    form = form_of(model)
+    check_is_fitted(model)
+    document, arrays = form.describe(model)
+    document = {
+        "format": _FORMAT,
+        "schema": SCHEMA,
+        "optirank": optirank.__version__,
+        "class": form.name,
+    } | document
+    text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode("ascii")
+    if len(text) > _JSON_BYTES:
+        raise ValueError(
+            f"the model's names and history take {len(text)} bytes, more than the {_JSON_BYTES} of "
+            "a model file: set model.path_ = [] to leave the history out"
+        )
+    content = write_zip({"model.json": text, "arrays.npz": write_arrays(arrays)})
+    try:
+        _read(io.BytesIO(content))  # what could not be opened is not written
+    except ValueError as error:
+        raise ValueError(f"this model cannot be saved: {error}") from error
+    _replace(Path(path), content)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The model in a file written by :func:`save`; no code of the file's can run.
+
+    Returns
+    -------
+    The fitted estimator, of the class that was saved. Its predictions equal those of the saved
+    one bit for bit.
+
+    Raises
+    ------
+    ModelFileError
+        A ValueError that names the file and what is wrong with it.
+    """
+    with open(path, "rb") as file:
+        try:
+            return _read(file)
+        except (ValueError, OverflowError, RecursionError, TypeError) as error:
+            raise ModelFileError(
+                f"cannot open the model file {os.fspath(path)}: {error}"
+            ) from error
+
+
+def _read(file: IO[bytes]) -> Any:
+    archive = Archive(file, "the file")
+    archive.check_names({"model.json", "arrays.npz"})
+    document = _parse(archive.read("model.json", _JSON_BYTES))
+    schema = document.get("schema")
+    if document.get("format") != _FORMAT or type(schema) is not int or schema < 1:
+        raise ModelFileError("model.json does not say that it is an optirank model")
+    if schema not in _READERS:
+        raise ModelFileError(
+            f"it has schema version {schema}, written by optirank {document.get('optirank')!r}; "
+            f"this is optirank {optirank.__version__}, which reads versions up to {SCHEMA}: update "
+            "optirank to open it"
+        )
+    return _READERS[schema](document, archive)
+
+
+def _read_1(document: dict, archive: Archive) -> Any:
+    form = FORMS.get(document["class"]) if isinstance(document.get("class"), str) else None
+    if form is None:
+        raise ModelFileError(
+            f"it holds a model of class {document.get('class')!r}, which is not known: known are "
+            f"{', '.join(sorted(FORMS))}"
+        )
+    arrays = Arrays(archive.read("arrays.npz", _ARRAYS_BYTES))
+    model = form.rebuild(form.load_class(), document, arrays)
+    arrays.check_all_taken()
+    return model
+
+
+_READERS = {1: _read_1}
+
+
+def _parse(text: bytes) -> dict:
+    def refuse(constant: str) -> None:
+        raise ModelFileError(f"model.json has the number {constant}")
+
+    try:
+        document = json.loads(text.decode("utf-8"), parse_constant=refuse)
+    except RecursionError as error:
+        raise ModelFileError("model.json is nested too deeply") from error
+    except ModelFileError:
+        raise
+    except ValueError as error:
+        raise ModelFileError(f"model.json is not JSON ({error})") from error
+    if not isinstance(document, dict):
+        raise ModelFileError("model.json is not an object")
+    return document
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write under a temporary name beside the file, then rename."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise

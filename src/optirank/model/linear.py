@@ -1,0 +1,99 @@
+"""The arrays that prediction needs of a fitted classifier, with the genes of its panel alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class LinearParts:
+    """A linear classifier on relative ranks over the p genes of its panel.
+
+    There is a row for each solution of each problem: one problem for two classes, one a class for
+    more; the rows of a problem follow each other and their scores are averaged.
+    """
+
+    classes: NDArray
+    coef: NDArray  # (rows, p)
+    reference_weights: NDArray  # (rows, p)
+    intercept: NDArray  # (rows,)
+    mean_ranks: NDArray | None  # (rows, p): mean relative ranks in training, where remembered
+    ties: str
+    positions: NDArray  # (p,): the columns of the panel's genes in the training data
+    n_features: int
+    names: NDArray | None  # (n_features,): all genes of the training data
+
+    @property
+    def n_problems(self) -> int:
+        """Number of binary problems."""
+        return 1 if len(self.classes) == 2 else len(self.classes)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of solutions."""
+        return len(self.coef)
+
+    @property
+    def rows_per_problem(self) -> int:
+        """Solutions whose scores are averaged."""
+        return self.n_rows // self.n_problems
+
+    @property
+    def problem_classes(self) -> NDArray:
+        """The positive class of each problem."""
+        return self.classes[1:] if self.n_problems == 1 else self.classes
+
+    @cached_property
+    def genes(self) -> NDArray:
+        """Names of the panel's genes; ``x17`` for column 17 of nameless training data."""
+        if self.names is None:
+            return np.array([f"x{position}" for position in self.positions], dtype=object)
+        return self.names[self.positions]
+
+    def average(self, rows: NDArray) -> NDArray:
+        """Mean over the rows of each problem, along the last axis."""
+        return rows.reshape(*rows.shape[:-1], self.n_problems, -1).mean(axis=-1)
+
+
+def linear_model(model: Any) -> Any:
+    """The linear classifier that predicts: the model itself, or the best one of a search."""
+    found = getattr(model, "best_estimator_", model)
+    if not hasattr(found, "coef_") or not hasattr(found, "reference_weights_"):
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(found)
+        raise TypeError(
+            f"a {type(found).__name__} has no weights on relative ranks: this works for "
+            "OptirankClassifier, RankLogisticRegression and AnovaRankLogisticRegression"
+        )
+    return found
+
+
+def linear_parts(model: Any) -> LinearParts:
+    """The parts of a fitted model that prediction needs."""
+    if isinstance(model, LinearParts):
+        return model
+    model = linear_model(model)
+    coef = np.asarray(model.coef_)
+    gamma = np.asarray(model.reference_weights_)
+    panel = np.flatnonzero(((gamma > 0) | (coef != 0)).any(axis=0))
+    means = getattr(model, "mean_ranks_", None)
+    names = getattr(model, "feature_names_in_", None)
+    return LinearParts(
+        classes=np.asarray(model.classes_),
+        coef=coef[:, panel],
+        reference_weights=gamma[:, panel],
+        intercept=np.asarray(model.intercept_),
+        mean_ranks=None if means is None else np.asarray(means)[:, panel],
+        ties=model.ties,
+        positions=panel,
+        n_features=coef.shape[1],
+        names=None if names is None else np.asarray(names, dtype=object),
+    )

@@ -1,0 +1,180 @@
+"""A model bound to the columns of new data: what happens when some of its genes are not there.
+
+The rule. Ranks are taken relative to the reference genes that are there, and divided by their
+number (their sum of weights), so they stay relative ranks, on the scale of 0 to 1, estimated from
+fewer comparisons. A gene with a weight that is not there cannot be ranked; its relative rank is put
+at its mean in the training data where the model remembers it (``mean_ranks_``, see
+:func:`optirank.model.training.remember_training`), else at one half: each of its comparisons is
+as likely won as lost. A contribution of zero would instead claim that the gene is below every
+reference gene, and shift all scores by what it contributed; the training mean leaves the mean score
+over the training data where it was, and one half is the mean of the reference genes themselves.
+
+What is lost is counted for each class; beyond a share of its genes the model refuses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optirank.model.genes import GeneMatch, listed, match_genes
+from optirank.model.linear import LinearParts, linear_parts
+from optirank.ranks.definition import check_ties
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+MAX_MISSING = 0.5
+
+
+class MissingGenesError(ValueError):
+    """Too many of a model's genes are missing from the data."""
+
+
+@dataclass(frozen=True)
+class ClassLoss:
+    """What one class lacks in new data."""
+
+    label: Any
+    n_genes: int
+    n_missing: int
+    weight_lost: float  # share of the absolute weights
+    reference_lost: float  # share of the reference set
+
+    @property
+    def share_missing(self) -> float:
+        """Share of the class's genes that are missing."""
+        return self.n_missing / self.n_genes
+
+
+@dataclass(frozen=True)
+class BoundModel:
+    """A model over the q columns of new data that hold its genes.
+
+    The score of a row of the model is ``coef . C gamma / sizes + base``, C comparing the columns.
+    """
+
+    parts: LinearParts
+    match: GeneMatch
+    losses: tuple[ClassLoss, ...]
+    columns: NDArray  # (q,)
+    n_columns: int  # of the data
+    gamma: NDArray  # (q, rows)
+    coef: NDArray  # (q, rows)
+    sizes: NDArray  # (rows,)
+    base: NDArray  # (rows,)
+    imputed: NDArray  # (rows, p): relative ranks that stand in for those of missing genes
+
+    def loss_table(self) -> pd.DataFrame:
+        """The losses as a table, one class a line."""
+        import pandas as pd
+
+        columns = ["label", "n_genes", "n_missing", "weight_lost", "reference_lost"]
+        return pd.DataFrame([{c: getattr(loss, c) for c in columns} for loss in self.losses])
+
+    def notes(self) -> list[str]:
+        """What there is to say about the genes and what the classes lose."""
+        notes = self.match.notes()
+        worst = max(self.losses, key=lambda loss: loss.share_missing)
+        if worst.n_missing:
+            notes.append(
+                f"most is lost for {worst.label}: {worst.n_missing} of {worst.n_genes} genes, "
+                f"{worst.weight_lost:.0%} of the weights and {worst.reference_lost:.0%} of the "
+                "reference set"
+            )
+        return notes
+
+
+def bind(
+    model: Any, genes: Iterable[str] | None = None, max_missing: float = MAX_MISSING
+) -> BoundModel:
+    """Find the model's genes in new data, and settle what stands in for the missing ones.
+
+    Parameters
+    ----------
+    model : a fitted linear classifier on ranks.
+    genes : the names of the data's columns; None for the columns of the training data.
+    max_missing : the share of a class's genes that may be missing.
+    """
+    if not 0 <= max_missing <= 1:
+        raise ValueError(f"max_missing={max_missing!r}: use a share between 0 and 1")
+    parts = linear_parts(model)
+    match, n_columns = _match(parts, genes)
+    here = match.present
+    losses = _losses(parts, here)
+    _refuse(losses, match, max_missing)
+
+    _, offset = check_ties(parts.ties)
+    gamma = np.ascontiguousarray(parts.reference_weights[:, here].T)
+    coef = np.ascontiguousarray(parts.coef[:, here].T)
+    sizes = gamma.sum(axis=0)
+    if parts.mean_ranks is None:
+        imputed = np.repeat((0.5 - offset / sizes)[:, None], len(here), axis=1)
+    else:
+        imputed = parts.mean_ranks
+    absent = np.where(here, 0.0, parts.coef * imputed).sum(axis=1)
+    base = parts.intercept + absent - offset * coef.sum(axis=0) / sizes
+    columns = match.columns[here]
+    return BoundModel(parts, match, losses, columns, n_columns, gamma, coef, sizes, base, imputed)
+
+
+def _match(parts: LinearParts, genes: Iterable[str] | None) -> tuple[GeneMatch, int]:
+    if genes is None:
+        return GeneMatch(tuple(parts.genes), parts.positions), parts.n_features
+    if parts.names is None:
+        raise ValueError(
+            "the model was trained on data without gene names, so genes cannot be found by name: "
+            f"give the {parts.n_features} columns of the training data in order, without names"
+        )
+    genes = list(genes)
+    return match_genes(parts.genes, genes, parts.names), len(genes)
+
+
+def _losses(parts: LinearParts, here: NDArray) -> tuple[ClassLoss, ...]:
+    losses = []
+    for k, label in enumerate(parts.problem_classes):
+        rows = slice(k * parts.rows_per_problem, (k + 1) * parts.rows_per_problem)
+        weights = np.abs(parts.coef[rows]).sum(axis=0)
+        reference = parts.reference_weights[rows].sum(axis=0)
+        needed = (weights > 0) | (reference > 0)
+        losses.append(
+            ClassLoss(
+                label,
+                int(needed.sum()),
+                int((needed & ~here).sum()),
+                float(weights[~here].sum() / (weights.sum() or 1.0)),
+                _worst_reference_loss(parts.reference_weights[rows], here),
+            )
+        )
+    return tuple(losses)
+
+
+def _worst_reference_loss(gamma: NDArray, here: NDArray) -> float:
+    """Share of the reference set that is lost, in the row that loses most."""
+    return float((gamma[:, ~here].sum(axis=1) / gamma.sum(axis=1)).max())
+
+
+def _refuse(losses: tuple[ClassLoss, ...], match: GeneMatch, max_missing: float) -> None:
+    over = [loss for loss in losses if loss.share_missing > max_missing]
+    empty = [loss for loss in losses if loss.reference_lost == 1.0]
+    bad = over or empty
+    if not bad:
+        return
+    shown = listed(f"{loss.label!s} ({loss.n_missing} of {loss.n_genes})" for loss in bad)
+    if over:
+        what = (
+            f"more than {max_missing:.0%} of the genes of {len(bad)} classes are missing: {shown}"
+        )
+    else:
+        what = f"none of the reference genes of {len(bad)} classes are there: {shown}"
+    remedy = "check that the gene names are of the same kind as the model's"
+    if over and not empty:
+        remedy += ", or raise max_missing"
+    if len(losses) > len(bad) + 1:
+        remedy += ", or leave these classes out with subset()"
+    raise MissingGenesError(f"{what}. Missing genes: {listed(match.missing)}. Please {remedy}.")

@@ -1,0 +1,209 @@
+"""Labels, confidences and probabilities of new samples, block by block, from the panel's genes."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optirank.model.calibration import share_out
+from optirank.model.linear import linear_model
+from optirank.model.missing import MAX_MISSING, bind
+from optirank.model.sweep import compiled_scores, plain_scores
+from optirank.solver.problem import sigmoid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
+
+UNASSIGNED = "unassigned"
+_COMPILE_FROM = 300_000  # samples x (rows + 10): what NumPy does in about the time numba loads
+_BLOCK = 1 << 22  # values of the panel looked at together
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model says of some samples."""
+
+    classes: NDArray
+    scores: NDArray  # (n,) for two classes, (n, classes) for more
+    probabilities: NDArray  # (n, classes)
+    chosen: NDArray  # (n,): positions in classes
+
+    @property
+    def labels(self) -> NDArray:
+        """The class of each sample."""
+        return self.classes[self.chosen]
+
+    @property
+    def confidence(self) -> NDArray:
+        """The probability of each sample's label."""
+        return self.probabilities[np.arange(len(self.chosen)), self.chosen]
+
+    def labels_above(self, threshold: float, otherwise: Any = UNASSIGNED) -> NDArray:
+        """Labels where the confidence reaches a threshold, and a word elsewhere."""
+        labels = self.labels.astype(object)
+        labels[self.confidence < threshold] = otherwise
+        return labels
+
+    def table(self, index: Iterable | None = None, threshold: float | None = None) -> pd.DataFrame:
+        """label, confidence and ``probability_<class>``, one sample a line."""
+        import pandas as pd
+
+        labels = self.labels if threshold is None else self.labels_above(threshold)
+        columns = {"label": labels, "confidence": self.confidence}
+        for label, column in zip(self.classes, self.probabilities.T, strict=True):
+            columns[f"probability_{label}"] = column
+        return pd.DataFrame(columns, index=None if index is None else list(index))
+
+
+class Predictor:
+    """A model made ready for data whose columns are known; give it block after block.
+
+    Parameters
+    ----------
+    model : a fitted linear classifier on ranks, or a search whose best one is.
+    genes : the names of the data's columns; None when they are those of the training data.
+    max_missing : the share of a class's genes that may be missing, see
+        :mod:`optirank.model.missing` for what stands in for them.
+    calibrated : whether to use the model's ``calibration_``, where it has one.
+    compiled : whether to use compiled loops; None uses them once there is enough to predict to be
+        worth loading numba, and NumPy before. Both give the same up to the last few bits.
+
+    Attributes
+    ----------
+    classes : the labels.
+    columns : the columns of the data that are looked at.
+    bound : the model over these columns, with ``bound.match`` (how each gene was found) and
+        ``bound.losses`` (what each class lacks).
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        genes: Iterable[str] | None = None,
+        *,
+        max_missing: float = MAX_MISSING,
+        calibrated: bool = True,
+        compiled: bool | None = None,
+    ) -> None:
+        self.bound = bind(model, genes, max_missing)
+        self.compiled = compiled
+        self._seen = 0
+        self._calibration = None
+        if calibrated:
+            found = getattr(linear_model(model), "calibration_", None)
+            self._calibration = getattr(model, "calibration_", found)
+
+    @property
+    def classes(self) -> NDArray:
+        """The labels."""
+        return self.bound.parts.classes
+
+    @property
+    def columns(self) -> NDArray:
+        """The columns of the data that are looked at."""
+        return self.bound.columns
+
+    def notes(self) -> list[str]:
+        """What there is to say about the genes."""
+        return self.bound.notes()
+
+    def narrowed(self) -> Predictor:
+        """The same for data of which only ``columns`` were read, in that order."""
+        q = len(self.bound.columns)
+        narrow = object.__new__(Predictor)
+        narrow.__dict__ |= self.__dict__
+        narrow.bound = replace(self.bound, columns=np.arange(q), n_columns=q)
+        return narrow
+
+    def scores(self, X: Any) -> NDArray:
+        """Scores of the samples (rows) of X, as the model's ``decision_function`` has them."""
+        X = _matrix(X)
+        if X.ndim != 2 or X.shape[1] != self.bound.n_columns:
+            raise ValueError(
+                f"X has shape {X.shape}, but {self.bound.n_columns} columns were announced"
+            )
+        columns = self.columns
+        if getattr(X, "format", None) == "csc":  # cut columns while that is cheap, then rows
+            X = X[:, columns].tocsr()
+            columns = np.arange(len(columns))
+        parts = self.bound.parts
+        found = np.empty((X.shape[0], parts.n_rows))
+        score = compiled_scores if self._compile(X.shape[0]) else plain_scores
+        step = max(1, _BLOCK // len(columns))
+        for start in range(0, X.shape[0], step):
+            block = _panel(X, slice(start, start + step), columns)
+            found[start : start + step] = score(block, self.bound)
+        problems = parts.average(found)
+        return problems[:, 0] if parts.n_problems == 1 else problems
+
+    def predict(self, X: Any) -> Prediction:
+        """Labels, confidences and probabilities of the samples (rows) of X."""
+        scores = self.scores(X)
+        if self._calibration is not None:
+            probabilities = self._calibration.probabilities(scores)
+            best = probabilities == probabilities.max(axis=1, keepdims=True)
+            signed = np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+            chosen = np.where(best, signed, -np.inf).argmax(axis=1)
+        else:
+            probabilities = share_out(sigmoid(scores.reshape(len(scores), -1)))
+            chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return Prediction(self.classes, scores, probabilities, chosen)
+
+    def _compile(self, n_samples: int) -> bool:
+        self._seen += n_samples
+        if self.compiled is None:
+            enough = self._seen * (self.bound.parts.n_rows + 10) >= _COMPILE_FROM
+            return enough and importlib.util.find_spec("numba") is not None
+        return self.compiled
+
+
+def predict_samples(
+    model: Any, X: Any, genes: ArrayLike | None = None, *, max_missing: float = MAX_MISSING
+) -> Prediction:
+    """Labels, confidences and probabilities of the samples of X.
+
+    A data frame's columns are found by name, whatever their order, as are those named by ``genes``;
+    otherwise X must have the columns of the training data.
+    """
+    if genes is None and hasattr(X, "columns"):
+        genes = X.columns
+    return Predictor(model, genes, max_missing=max_missing).predict(X)
+
+
+def _matrix(X: Any) -> Any:
+    """X as an array of numbers or a CSR or CSC matrix."""
+    if hasattr(X, "tocsr"):
+        return X if X.format in ("csr", "csc") else X.tocsr()
+    X = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+    return X if X.dtype.kind in "biuf" else X.astype(np.float64)
+
+
+def _panel(X: Any, rows: slice, columns: NDArray) -> Any:
+    """The panel's columns of some samples; finite, and in canonical form where sparse."""
+    block = X[rows]
+    if len(columns) < X.shape[1] or (columns != np.arange(len(columns))).any():
+        block = block[:, columns]
+    if not hasattr(block, "tocsr"):
+        _check_finite(block)
+        return block
+    if not block.has_canonical_format or (block.data == 0).any():
+        block = block.copy()
+        block.sum_duplicates()
+        block.eliminate_zeros()
+    _check_finite(block.data)
+    return block
+
+
+def _check_finite(values: NDArray) -> None:
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        bad = np.count_nonzero(~np.isfinite(values))
+        raise ValueError(
+            f"X has NaN or infinite values, which have no rank ({bad} in the genes needed): "
+            "impute them or leave these samples out"
+        )
