@@ -73,11 +73,11 @@ def solve_grid(
             start = run.start(side) if before is None else relaxed[before]
             relaxed[setting] = run.relax(start, 20, 3e-3, side)
             state = run.push(relaxed[setting], path_step, side)
-            state = run.exchange(state, n_batches=6, n_models=1)
+            state = run.exchange(state, n_models=8 if run.cheap else 1)
         else:
             state = run.alternation.steps_on_w(states[before], 30)
-            few = problem.n_reference <= _FEW
-            state = run.exchange(state, n_batches=6, n_models=1 if few else 0)
+            few = problem.n_reference <= _FEW or run.cheap
+            state = run.exchange(state, n_models=1 if few else 0)
         states[setting] = state
         found[setting] = run.finish(state, tol, max_iter, refit=True)
     return found

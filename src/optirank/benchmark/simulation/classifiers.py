@@ -87,15 +87,29 @@ def _fit_oracle(problem: Problem, *args) -> Iterator[Fit]:
 def _fit_optirank(
     problem: Problem, train: np.ndarray, rest: np.ndarray, settings: list[Setting]
 ) -> Iterator[Fit]:
-    from optirank import OptirankClassifier
+    """Fit one setting on its own, several in chains of neighbours."""
+    from optirank.estimators._families import OptirankFamily, Samples
+    from optirank.ranks.orders import order_samples
+    from optirank.solver.problem import sample_weights
 
+    family = OptirankFamily(
+        (0.0,),
+        tuple({max(setting.l2, L2_FLOOR) for setting in settings}),
+        warm_start=len(settings) > 1,
+        n_references=tuple({setting.n_reference for setting in settings}),
+    )
+    d = problem.X.shape[1]
+    orders = order_samples(problem.X)
+    fitted, held_out = Samples(orders=orders.take(train)), Samples(orders=orders.take(rest))
+    y = problem.y[train].astype(float)
+    models: dict = {}
+    for chain in family.chains(d):
+        models |= family.fit_chain(fitted, y, sample_weights(y), chain)
     for setting in settings:
-        model = OptirankClassifier(
-            n_reference=setting.n_reference, l1=0.0, l2=max(setting.l2, L2_FLOOR)
-        )
-        seconds, converged = _timed_fit(model, problem.X[train], problem.y[train])
-        scores = model.decision_function(problem.X[rest])
-        yield Fit(setting, scores, model.reference_[0], seconds, converged)
+        key = (setting.n_reference, 0.0, max(setting.l2, L2_FLOOR), "best")
+        (model,) = family.models_of(key, models, d)
+        scores = family.scores(held_out, model)
+        yield Fit(setting, scores, model.gamma > 0, model.seconds, model.converged)
 
 
 CLASSIFIERS = {
