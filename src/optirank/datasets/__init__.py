@@ -9,6 +9,7 @@ _HOMES = {
     "DataError": "errors",
     "ExpressionData": "data",
     "iter_blocks": "reading",
+    "load_dataset": "catalogue",
     "make_unstable_ranks": "synthetic",
     "open_expression": "reading",
     "read_expression": "reading",
@@ -18,12 +19,14 @@ __all__ = [
     "DataError",
     "ExpressionData",
     "iter_blocks",
+    "load_dataset",
     "make_unstable_ranks",
     "open_expression",
     "read_expression",
 ]
 
 if TYPE_CHECKING:
+    from optirank.datasets.catalogue import load_dataset
     from optirank.datasets.data import ExpressionData
     from optirank.datasets.errors import DataError
     from optirank.datasets.reading import iter_blocks, open_expression, read_expression

@@ -72,18 +72,20 @@ def read_table(
     return InMemory(values), columns, obs
 
 
-def read_annotations(path: Path, sep: str | None = None) -> pd.DataFrame:
-    """Read a table of text about samples: names in the first column, a header line."""
+def read_annotations(path: Path, sep: str | None = None, key: str | None = None) -> pd.DataFrame:
+    """Read a table about samples, as text; their names are in the first column or in ``key``."""
     import pandas as pd
 
     header, frame = _read(path, separator(path, sep), text=True)
-    if frame[0].duplicated().any():
-        twice = frame[0][frame[0].duplicated()]
+    if key is not None and key not in header:
+        raise DataError(f"{path} has no column {key!r}: there are {some(header, 20)}")
+    names = 0 if key is None else header.index(key)
+    if frame[names].duplicated().any():
+        twice = frame[names][frame[names].duplicated()]
         raise DataError(f"{path} names these samples more than once: {some(twice)}")
-    frame = frame.set_index(0)
-    frame.columns = pd.Index(header[1:])
-    frame.index.name = None
-    return frame.replace("", np.nan)
+    frame.columns = pd.Index(header)
+    index = pd.Index(frame.iloc[:, names].to_numpy(dtype=object), dtype=str)
+    return frame.drop(columns=header[names]).replace("", np.nan).set_index(index)
 
 
 def _read(path: Path, sep: str, *, text: bool = False) -> tuple[list[str], pd.DataFrame]:

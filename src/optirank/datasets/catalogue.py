@@ -1,0 +1,97 @@
+"""Local data sets: every .h5ad file of a folder is one, named as the file."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from optirank.datasets.data import ExpressionData
+from optirank.datasets.errors import DataError, some
+from optirank.datasets.reading import open_expression, read_expression
+from optirank.datasets.registry import find_entry
+
+LABEL = "cell_type"
+
+
+@dataclass(frozen=True)
+class LocalSet:
+    """A data set in a folder; ``problem`` says why it cannot be used, or is empty."""
+
+    name: str
+    path: Path
+    n_samples: int = 0
+    n_genes: int = 0
+    classes: dict[str, int] = field(default_factory=dict)
+    platform: str = ""
+    problem: str = ""
+
+
+def cache_folder() -> Path:
+    """Return the folder where data sets go when none is named."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "optirank"
+
+
+def data_folder(data: str | Path | None = None) -> Path:
+    """Return the folder of local data sets: the one given, else OPTIRANK_DATA, else the cache."""
+    if data is not None:
+        return Path(data)
+    return Path(os.environ.get("OPTIRANK_DATA") or cache_folder())
+
+
+def local_paths(data: str | Path | None = None) -> dict[str, Path]:
+    """Return the .h5ad files of the folder by name."""
+    folder = data_folder(data)
+    if not folder.is_dir():
+        if data is not None or os.environ.get("OPTIRANK_DATA"):
+            raise FileNotFoundError(f"{folder} is not a folder of data sets")
+        return {}
+    return {path.stem: path for path in sorted(folder.glob("*.h5ad"))}
+
+
+def describe(path: Path) -> LocalSet:
+    """Return what a file holds, without reading its matrix."""
+    try:
+        with open_expression(path) as opened:
+            obs = opened.obs
+            if LABEL not in obs.columns:
+                problem = f"no column {LABEL!r}: there are {some(obs.columns)}"
+                return LocalSet(path.stem, path, *opened.matrix.shape, problem=problem)
+            counts = obs[LABEL].value_counts()
+            classes = {str(name): int(count) for name, count in counts.items() if count}
+            platform = some(obs["platform"].unique(), 2) if "platform" in obs.columns else ""
+            return LocalSet(path.stem, path, *opened.matrix.shape, classes, platform)
+    except (DataError, OSError) as error:
+        return LocalSet(path.stem, path, problem=str(error))
+
+
+def local_sets(data: str | Path | None = None) -> list[LocalSet]:
+    """Return the data sets of the folder, those that cannot be read with their problem."""
+    return [describe(path) for path in local_paths(data).values()]
+
+
+def find_path(name: str, data: str | Path | None = None) -> Path:
+    """Return the file of a local data set, by its name or the alias of a registered one."""
+    paths = local_paths(data)
+    if name in paths:
+        return paths[name]
+    here = f"{data_folder(data)} has {some(paths, 20)}"
+    try:
+        entry = find_entry(name)
+    except DataError:
+        raise DataError(f"no data set is called {name!r}: {here}") from None
+    if entry.name in paths:
+        return paths[entry.name]
+    raise DataError(
+        f"{name!r} is not in {data_folder(data)}: run optirank datasets fetch {entry.name}, or "
+        f"optirank datasets info {entry.name} for where it is to be had"
+    )
+
+
+def load_dataset(name: str, data: str | Path | None = None, **options) -> ExpressionData:
+    """Load a data set of the folder ``data`` (else OPTIRANK_DATA, else the cache).
+
+    ``obs`` has the labels in ``cell_type``, and ``dataset`` and ``platform``. Options are those of
+    `read_expression`, such as ``genes`` to read only some; ``label`` defaults to "cell_type".
+    """
+    return read_expression(find_path(name, data), **{"label": LABEL, **options})

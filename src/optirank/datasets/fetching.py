@@ -1,0 +1,93 @@
+"""Fetch the files of a registered data set and make the .h5ad of a catalogue from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from optirank.datasets.building import build, conversion
+from optirank.datasets.errors import DataError, need
+from optirank.datasets.registry import Entry, RemoteFile
+from optirank.datasets.writing import write_h5ad
+
+
+class ByHandError(DataError):
+    """Steps are left that the user has to take; the message has them, one a line."""
+
+
+def fetch(
+    entry: Entry,
+    data: Path,
+    *,
+    label: str | None = None,
+    say: Callable[[str], None] = lambda text: None,
+    progressbar: Any = False,
+) -> Path:
+    """Download what is missing into ``data/NAME`` and write ``data/NAME.h5ad``; return its path.
+
+    Where the files are to be had by hand, or converted with R first, a ByHandError has the steps.
+    """
+    target = data / f"{entry.name}.h5ad"
+    if target.is_file():
+        say(f"{target} is there already")
+        return target
+    home = data / entry.name
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(
+            f"{home} cannot be made ({error.strerror}): choose a folder with --data"
+        ) from None
+    if not entry.files and not any(home.iterdir()):
+        raise DataError(f"{entry.name} is to be had by hand. {instructions(entry, data)}")
+    for remote in entry.files:
+        if not (home / remote.name).is_file():
+            say(f"fetching {remote.url}")
+            download(remote, home, progressbar)
+    line = conversion(entry, data)
+    if line:
+        raise ByHandError(
+            f"{home / entry.read['convert']} is an R file. Convert it, then give the same command "
+            f"again:\n{line}"
+        )
+    say(f"reading {home}")
+    about = {
+        "accession": entry.accession,
+        "source": entry.source,
+        "licence": entry.licence,
+        "species": entry.organism,
+        "modality": entry.modality,
+        "note": entry.note,
+    }
+    return write_h5ad(build(entry, data, label), target, about)
+
+
+def instructions(entry: Entry, data: Path) -> str:
+    """Return the steps to take by hand, with the folder filled in."""
+    return entry.by_hand.strip().replace("FOLDER", str(data / entry.name))
+
+
+def download(remote: RemoteFile, folder: Path, progressbar: Any = False) -> Path:
+    """Download one file with pooch, whole or not at all; check its hash where that is known."""
+    pooch = need("pooch", "data", f"fetching {remote.url}")
+    logger = pooch.get_logger()
+    level = logger.level
+    logger.setLevel("ERROR")
+    try:
+        return Path(
+            pooch.retrieve(
+                remote.url,
+                known_hash=f"sha256:{remote.sha256}" if remote.sha256 else None,
+                fname=remote.name,
+                path=folder,
+                downloader=pooch.HTTPDownloader(progressbar=progressbar, timeout=60),
+            )
+        )
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"{remote.url} could not be fetched ({error}): try again, or get it by hand and put "
+            f"it at {folder / remote.name}"
+        ) from error
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,52 @@
+"""Write expression data: .h5ad in the layout of a catalogue, and CSV tables."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from optirank.datasets.data import ExpressionData
+from optirank.datasets.errors import need
+
+
+def write_h5ad(data: ExpressionData, path: str | Path, source: dict | None = None) -> Path:
+    """Write a gzipped .h5ad file, whole or not at all; ``source`` goes to ``uns['source']``."""
+    anndata = need("anndata", "anndata", f"writing {path}")
+    import pandas as pd
+
+    path = Path(path)
+    obs = data.obs.copy()
+    for column in obs.columns:
+        if obs[column].dtype == object:
+            obs[column] = obs[column].astype("category")
+    obs.index = pd.Index(data.sample_names, dtype=str)
+    adata = anndata.AnnData(
+        X=data.X,
+        obs=obs,
+        var=pd.DataFrame(index=pd.Index(data.gene_names, dtype=str)),
+        uns={"source": source} if source else None,
+    )
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        adata.write_h5ad(partial, compression="gzip")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return path
+
+
+def write_table(data: ExpressionData, path: str | Path, genes_in: str = "columns") -> Path:
+    """Write a CSV table (.csv, .csv.gz): samples as lines with their annotations, or genes."""
+    import pandas as pd
+
+    values = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
+    if genes_in == "rows":
+        frame = pd.DataFrame(values.T, index=data.gene_names, columns=data.sample_names)
+        frame.to_csv(path, index_label="gene")
+    else:
+        frame = pd.DataFrame(values, index=data.sample_names, columns=data.gene_names)
+        about = data.obs.set_axis(data.sample_names)
+        pd.concat([about, frame], axis=1).to_csv(path, index_label="sample")
+    return Path(path)
