@@ -20,7 +20,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from optirank import AnovaRankLogisticRegression, OptirankClassifier, RankLogisticRegression
 from optirank.datasets import make_unstable_ranks
-from optirank.estimators._base import resolve_n_reference
+from optirank.estimators._options import resolve_n_reference
 from optirank.ranks.definition import TIES, ranks_by_definition
 
 MODELS = {
@@ -362,7 +362,7 @@ def test_it_says_nothing_unless_asked(binary, caplog):
 
 def test_too_few_steps_warn_and_name_the_remedy(binary):
     X, y = binary
-    for settings in ({"polish": False}, {"integral": False}, {"algorithm": "bpcd"}):
+    for settings in ({"n_reference": 1.0}, {"integral": False}, {"algorithm": "bpcd"}):
         model = small(max_iter=1, tol=1e-9, **settings)
         with pytest.warns(ConvergenceWarning, match="raise max_iter") as caught:
             model.fit(X, y)
@@ -406,7 +406,9 @@ def test_two_samples_are_enough():
     ],
 )  # fmt: skip
 def test_a_fraction_is_rounded_down_and_a_count_is_taken(n_reference, n_genes, count):
-    assert resolve_n_reference(n_reference, n_genes) == count
+    X = np.random.default_rng(0).normal(size=(4, n_genes))
+    model = OptirankClassifier(n_reference, polish=False).fit(X, [0, 1, 0, 1])
+    assert model.reference_.sum() == count
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from threadpoolctl import ThreadpoolController
 
+from optirank.estimators._options import is_number
 from optirank.ranks.relative import relative_ranks
 from optirank.ranks.weighted import weighted_ranks
 
@@ -31,12 +32,8 @@ logger = logging.getLogger("optirank")
 DENSE_ABOVE = 0.15  # sparse data with more non-zeros than this are handled as dense ones
 
 
-class RankLinearClassifier(ClassifierMixin, BaseEstimator):
-    """Logistic regression on ranks relative to a reference set, one problem a class.
-
-    A subclass says how one binary problem is solved; with more than two classes there is one
-    problem a class, against the rest, over the same orders of the samples.
-    """
+class LinearClassifier(ClassifierMixin, BaseEstimator):
+    """One linear score a class against the rest, one in all for two classes."""
 
     def _checked(self, X: ArrayLike, y: ArrayLike):
         """X and y as arrays, with the classes of y."""
@@ -49,6 +46,58 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
                 "at least 2 classes"
             )
         return X, y, classes
+
+    def predict_proba(self, X: ArrayLike) -> NDArray:
+        """Logistic probabilities; with more than two classes each row is divided by its sum."""
+        return probabilities(self.decision_function(X))
+
+    def predict_log_proba(self, X: ArrayLike) -> NDArray:
+        """Logarithms of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """The class of the highest score."""
+        scores = self.decision_function(X)
+        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[chosen]
+
+    def _sample_weights(self, X, y: NDArray, sample_weight: ArrayLike | None) -> NDArray:
+        weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        present = np.unique(y)
+        empty = [label for label in present.tolist() if weights[y == label].sum() == 0]
+        if empty:
+            raise ValueError(
+                f"the sample weights of class {empty[0]!r} are all zero: give some of its samples "
+                "a positive weight, or leave the class out"
+            )
+        if isinstance(self.class_weight, dict):
+            unknown = set(self.class_weight) - set(present.tolist())
+            if unknown:
+                raise ValueError(
+                    f"class_weight names {sorted(map(repr, unknown))[0]}, which is not a class of "
+                    f"y: the classes are {present.tolist()}"
+                )
+            for label, weight in self.class_weight.items():
+                if not is_number(weight) or not 0 < weight < np.inf:
+                    raise ValueError(
+                        f"class_weight[{label!r}]={weight!r}: use a positive, finite number"
+                    )
+            weights = weights * np.array([self.class_weight.get(label, 1.0) for label in y])
+        return weights
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class RankLinearClassifier(LinearClassifier):
+    """Logistic regression on ranks relative to a reference set, one problem a class.
+
+    A subclass says how one binary problem is solved; with more than two classes there is one
+    problem a class, against the rest, over the same orders of the samples.
+    """
 
     def _fit_checked(
         self,
@@ -124,45 +173,6 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
         scores = scores.reshape(len(scores), n_problems, -1).mean(axis=2)
         return scores[:, 0] if n_problems == 1 else scores
 
-    def predict_proba(self, X: ArrayLike) -> NDArray:
-        """Logistic probabilities; with more than two classes each row is divided by its sum."""
-        return probabilities(self.decision_function(X))
-
-    def predict_log_proba(self, X: ArrayLike) -> NDArray:
-        """Logarithms of :meth:`predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def predict(self, X: ArrayLike) -> NDArray:
-        """The class of the highest score."""
-        scores = self.decision_function(X)
-        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[chosen]
-
-    def _sample_weights(self, X, y: NDArray, sample_weight: ArrayLike | None) -> NDArray:
-        weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        present = np.unique(y)
-        empty = [label for label in present.tolist() if weights[y == label].sum() == 0]
-        if empty:
-            raise ValueError(
-                f"the sample weights of class {empty[0]!r} are all zero: give some of its samples "
-                "a positive weight, or leave the class out"
-            )
-        if isinstance(self.class_weight, dict):
-            unknown = set(self.class_weight) - set(present.tolist())
-            if unknown:
-                raise ValueError(
-                    f"class_weight names {sorted(map(repr, unknown))[0]}, which is not a class of "
-                    f"y: the classes are {present.tolist()}"
-                )
-            for label, weight in self.class_weight.items():
-                if not _is_number(weight) or not 0 < weight < np.inf:
-                    raise ValueError(
-                        f"class_weight[{label!r}]={weight!r}: use a positive, finite number"
-                    )
-            weights = weights * np.array([self.class_weight.get(label, 1.0) for label in y])
-        return weights
-
     def _progress(self, positive: object):
         if not self.verbose:
             return None
@@ -180,62 +190,10 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         # Ranks within a sample see the order of its features alone: two-dimensional blobs, on
         # which scikit-learn's checks ask for a high score, differ by position and not by order.
         tags.classifier_tags.poor_score = True
         return tags
-
-
-def check_options(estimator: BaseEstimator, choices: dict[str, tuple]) -> None:
-    """Refuse penalties, tolerances and options that make no sense, naming value and remedy."""
-    for name in ("l1", "l2", "l1s", "l2s"):
-        given = getattr(estimator, name, ())
-        for value in given if name.endswith("s") else [getattr(estimator, name, 0)]:
-            if not _is_number(value) or not 0 <= value < np.inf:
-                raise ValueError(
-                    f"{name}={given!r}: {value!r} is no penalty, use finite numbers of at least 0"
-                )
-    if not _is_number(estimator.tol) or not 0 < estimator.tol < 1:
-        raise ValueError(f"tol={estimator.tol!r}: use a number between 0 and 1, such as 1e-5")
-    for name in ("max_iter", "path_step"):
-        value = getattr(estimator, name, 1)
-        if not _is_number(value) or not 1 <= value < np.inf:
-            raise ValueError(f"{name}={value!r}: use a finite number of at least 1")
-    for name, allowed in choices.items():
-        value = getattr(estimator, name)
-        if value not in allowed:
-            raise ValueError(
-                f"{name}={value!r} is not known: use one of {', '.join(map(repr, allowed))}"
-            )
-    weight = estimator.class_weight
-    if weight is not None and weight != "balanced" and not isinstance(weight, dict):
-        raise ValueError(
-            f"class_weight={weight!r}: use 'balanced', None or a dict of a weight a class"
-        )
-
-
-def resolve_n_reference(n_reference: float, n_genes: int) -> int:
-    """A count of genes from a fraction (a float) or a count (an int)."""
-    if isinstance(n_reference, bool) or not _is_number(n_reference):
-        raise ValueError(f"n_reference={n_reference!r}: use a fraction in (0, 1] or a count")
-    if isinstance(n_reference, int | np.integer):
-        if n_reference < 1:
-            raise ValueError(
-                f"n_reference={n_reference} leaves no reference gene: use a fraction in (0, 1] or "
-                "a count of at least 1"
-            )
-        if n_reference > n_genes:
-            raise ValueError(
-                f"n_reference={n_reference} reference genes are more than the {n_genes} genes of "
-                "X: use fewer, or a fraction such as 0.2"
-            )
-        return int(n_reference)
-    if not 0 < n_reference <= 1:
-        raise ValueError(
-            f"n_reference={n_reference} is no fraction: use one in (0, 1], or an int for a count"
-        )
-    return max(1, int(np.floor(n_reference * n_genes + 1e-9)))
 
 
 def order_for_fitting(X, n_jobs: int | None) -> SampleOrders:
@@ -286,10 +244,6 @@ def show_log() -> None:
         handler.setFormatter(logging.Formatter("[optirank] %(message)s"))
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating)
 
 
 def probabilities(scores: NDArray) -> NDArray:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from optirank.estimators._base import resolve_n_reference
+from optirank.estimators._options import resolve_n_reference
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,6 +53,7 @@ class Model:
     gamma: NDArray | None
     objective: float
     converged: bool
+    n_iter: int
     seconds: float = 0.0
 
     @property
@@ -188,7 +189,7 @@ class LogisticFamily(Family):
 
     def fit_chain(self, samples, y, v, chain) -> dict[Key, Model]:
         """See :class:`Family`."""
-        from optirank.solver.convex import fit_weights
+        from optirank.solver.convex import finish_exactly, fit_weights
         from optirank.solver.grid import fit_weights_grid
         from optirank.solver.matrices import centred_values
         from optirank.solver.problem import RIDGE_FLOOR
@@ -207,12 +208,15 @@ class LogisticFamily(Family):
             }
         each = (time.perf_counter() - start) / len(found)
         models = {}
-        for penalties, one in found.items():
-            z = samples.X @ one.w
+        for (l1, l2), one in found.items():
+            w = one.w
+            if not self.warm_start:
+                floor = l2 if l1 or l2 else RIDGE_FLOOR
+                w = finish_exactly(_dense(samples.X), y, v, w, one.b, l1, floor)
+            z = samples.X @ w
             b = float(loss.best_intercept(z, 0.0))
-            l1, l2 = penalties
-            objective = loss.evaluate(z, b) + l1 * np.abs(one.w).sum() + l2 * (one.w @ one.w)
-            models[penalties] = Model(one.w, b, None, objective, one.converged, each)
+            objective = loss.evaluate(z, b) + l1 * np.abs(w).sum() + l2 * (w @ w)
+            models[l1, l2] = Model(w, b, None, objective, one.converged, one.n_iter, each)
         return models
 
     def scores(self, samples: Samples, model: Model) -> NDArray:
@@ -292,7 +296,17 @@ class OptirankFamily(Family):
         return pair if side == "both" else [min(pair, key=lambda model: model.objective)]
 
 
+def _dense(X) -> NDArray:
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)
+
+
 def _model(solution: Solution, seconds: float) -> Model:
     return Model(
-        solution.w, solution.b, solution.gamma, solution.objective, solution.converged, seconds
+        solution.w,
+        solution.b,
+        solution.gamma,
+        solution.objective,
+        solution.converged,
+        solution.n_iter,
+        seconds,
     )

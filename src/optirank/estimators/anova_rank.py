@@ -9,11 +9,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from optirank.estimators._base import (
-    RankLinearClassifier,
-    check_options,
-    resolve_n_reference,
-)
+from optirank.estimators._base import RankLinearClassifier
+from optirank.estimators._options import check_options, resolve_n_reference
 from optirank.estimators.rank_logistic import solve_at_reference
 from optirank.preprocessing.anova import select_stable_genes
 from optirank.ranks.definition import TIES

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from optirank.estimators._base import (
-    RankLinearClassifier,
-    check_options,
-    resolve_n_reference,
-)
+from optirank.estimators._base import RankLinearClassifier
+from optirank.estimators._options import check_options, resolve_n_reference
 from optirank.ranks.definition import TIES
 
 if TYPE_CHECKING:

@@ -12,13 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from optirank.estimators._base import (
     RankLinearClassifier,
-    check_options,
     order_for_fitting,
     probabilities,
-    resolve_n_reference,
 )
 from optirank.estimators._families import OptirankFamily, Samples
 from optirank.estimators._folds import make_folds
+from optirank.estimators._options import check_options, resolve_n_reference
 from optirank.estimators._search import score_table, search
 from optirank.estimators._selection import RULES, select, standard_error
 from optirank.estimators.optirank import OptirankClassifier
@@ -89,7 +88,7 @@ class OptirankClassifierCV(RankLinearClassifier):
     cv_results_ : dict of arrays
         As scikit-learn's, and numbers of genes; with ``per_class=True`` a dict of class to these.
     folds_ : list of (train, validation) positions
-    classes_, coef_, intercept_, reference_, reference_weights_, genes_, objective_, n_features_in_
+    classes_, coef_, intercept_, reference_, reference_weights_, genes_, objective_, n_iter_
         As in :class:`OptirankClassifier`, of the final model (rows of all folds one after the other
         with ``refit="folds"``).
 
@@ -234,7 +233,7 @@ class OptirankClassifierCV(RankLinearClassifier):
             scores.append(table[index].mean())
             results[positive] = _results(found, settings, names, table, n_genes)
         self.best_score_ = float(np.mean(scores))
-        labels = {k: found.classes[k].item() for k in found.positives}
+        labels = found.classes.tolist()
         params = {k: dict(zip(names, settings[i], strict=True)) for k, i in chosen.items()}
         if per_class:
             self.cv_results_ = {labels[k]: results[k] for k in found.positives}
@@ -258,7 +257,8 @@ class OptirankClassifierCV(RankLinearClassifier):
             n_jobs=self.n_jobs,
         )
         model.set_params(**next(iter(self._chosen_params.values())))
-        by_label = {self.classes_[k].item(): params for k, params in self._chosen_params.items()}
+        labels = self.classes_.tolist()
+        by_label = {labels[k]: params for k, params in self._chosen_params.items()}
         model.fit_with_settings(X, y, sample_weight, by_label)
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_
@@ -282,7 +282,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         self._adopt(self.fold_estimators_)
 
     def _adopt(self, models: list[OptirankClassifier]) -> None:
-        names = ("coef_", "intercept_", "reference_", "reference_weights_", "objective_")
+        names = ("coef_", "intercept_", "reference_", "reference_weights_", "objective_", "n_iter_")
         for name in names:
             setattr(self, name, np.concatenate([getattr(model, name) for model in models]))
         self.genes_ = np.any([model.genes_ for model in models], axis=0)
@@ -333,7 +333,7 @@ def _solutions(models: list[Model] | None, n_genes: int) -> list[Solution]:
     if models is None:
         return [Solution(np.zeros(n_genes), -np.inf, np.zeros(n_genes), np.nan)]
     return [
-        Solution(model.w, model.b, model.gamma, model.objective, 0, model.converged)
+        Solution(model.w, model.b, model.gamma, model.objective, model.n_iter, model.converged)
         for model in models
     ]
 

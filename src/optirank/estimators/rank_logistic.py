@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.estimators._base import RankLinearClassifier, check_options
+from optirank.estimators._base import RankLinearClassifier
+from optirank.estimators._options import check_options
 from optirank.ranks.definition import TIES
 
 if TYPE_CHECKING:

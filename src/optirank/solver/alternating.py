@@ -174,7 +174,9 @@ class Run:
             )
         )
 
-    def finish(self, state: State, tol: float, max_iter: int, refit: bool) -> Solution:
+    def finish(
+        self, state: State, tol: float, max_iter: int, refit: bool, exact: bool = True
+    ) -> Solution:
         """(w, b) to convergence at the final set, in the problem's own units."""
         problem, gamma = self.problem, state.gamma
         if refit:
@@ -186,6 +188,7 @@ class Run:
                 L=state.L_w,
                 tol=tol,
                 max_iter=max_iter,
+                exact=exact,
                 matrices=self.alternation.matrices,
             )
             solution.n_iter += state.n_iter

@@ -9,17 +9,22 @@ import numpy as np
 
 from optirank.solver.hessian import newton_steps
 from optirank.solver.matrices import CentredDense
-from optirank.solver.steps import ElasticNet, accelerated_steps, curvature_scale
+from optirank.solver.steps import (
+    ElasticNet,
+    LogisticLoss,
+    accelerated_steps,
+    curvature_scale,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.solver.matrices import CentredMatrix
-    from optirank.solver.steps import LogisticLoss
 
 _FIRST_STEPS = 150  # accelerated steps before Newton's method is thought of
 _MORE_STEPS = 40  # and between its rounds, to find the support
 _NEWTON_SIZE = 1500  # largest system that is factored
+_EXACT_SIZE = 300  # up to this many weights or samples the end can be exact
 _SMALLEST_RESIDUAL = 2e-7  # what float32 matrices resolve
 
 
@@ -88,3 +93,27 @@ def fit_weights(
         same_support = np.array_equal(before != 0, done.x != 0)
         converged = done.residual <= tol_residual or (stalled and same_support)
     return Weights(done.x, loss.best_intercept(done.z, done.b), done.L, n_iter, converged)
+
+
+def few_weights(w: NDArray, y: NDArray) -> bool:
+    """Whether a solution is small enough to be finished exactly."""
+    return min(len(y), np.count_nonzero(w)) <= _EXACT_SIZE
+
+
+def finish_exactly(
+    values: NDArray, y: NDArray, v: NDArray, w: NDArray, b: float, l1: float, l2: float
+) -> NDArray:
+    """Newton steps in float64 on the support of w, down to roundoff, where it is small enough.
+
+    ``values`` is the matrix itself, not centred.
+    """
+    support = np.flatnonzero(w)
+    if not len(support) or not few_weights(w, y):
+        return w
+    columns = np.ascontiguousarray(values[:, support], dtype=np.float64)
+    columns -= v @ columns
+    loss = LogisticLoss(y, v, np.float64)
+    found, *_ = newton_steps(columns, loss, w[support], b, l1, l2, 20, tol=1e-15)
+    w = np.zeros_like(w)
+    w[support] = found
+    return w

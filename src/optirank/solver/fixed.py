@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.ranks.matrices import DenseRanks
-from optirank.solver.convex import fit_weights
-from optirank.solver.hessian import newton_steps
+from optirank.solver.convex import finish_exactly, fit_weights
 from optirank.solver.matrices import ProblemMatrices
 from optirank.solver.problem import Solution
 from optirank.solver.steps import LogisticLoss
@@ -17,8 +15,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.solver.problem import Problem
-
-_EXACT_SIZE = 300  # up to here the last steps are Newton's in float64
 
 
 def solve_at(
@@ -30,9 +26,13 @@ def solve_at(
     L: float | None = None,
     tol: float = 1e-5,
     max_iter: int = 10_000,
+    exact: bool = True,
     matrices: ProblemMatrices | None = None,
 ) -> Solution:
-    """Optimise (w, b) to convergence at ``gamma``, from w where one is given."""
+    """Optimise (w, b) to convergence at ``gamma``, from w where one is given.
+
+    ``exact`` ends small problems with Newton steps in float64, down to roundoff.
+    """
     matrices = ProblemMatrices(problem) if matrices is None else matrices
     loss = LogisticLoss(problem.y, problem.v)
     found = fit_weights(
@@ -47,24 +47,10 @@ def solve_at(
         max_iter=max_iter,
     )
     w = found.w
-    if min(len(problem.y), np.count_nonzero(w)) <= _EXACT_SIZE:
-        w = _finish_exactly(problem, gamma, w, found.b)
-    return solution_at(problem, w, gamma, n_iter=found.n_iter, converged=found.converged)
-
-
-def _finish_exactly(problem: Problem, gamma: NDArray, w: NDArray, b: float) -> NDArray:
-    """Newton steps in float64 on the support of w, down to roundoff."""
-    support = np.flatnonzero(w)
     ranks = problem.orders.ranks(gamma / problem.n_reference, problem.ties, np.float64)
-    if not isinstance(ranks, DenseRanks) or not len(support):
-        return w
-    values = np.ascontiguousarray(ranks.values[:, support])
-    values -= problem.v @ values
-    loss = LogisticLoss(problem.y, problem.v, np.float64)
-    found, *_ = newton_steps(values, loss, w[support], b, problem.l1, problem.l2, 20, tol=1e-15)
-    w = np.zeros_like(w)
-    w[support] = found
-    return w
+    if exact and isinstance(ranks, DenseRanks):
+        w = finish_exactly(ranks.values, problem.y, problem.v, w, found.b, problem.l1, problem.l2)
+    return solution_at(problem, w, gamma, n_iter=found.n_iter, converged=found.converged)
 
 
 def solution_at(

@@ -79,7 +79,7 @@ def solve_grid(
             few = problem.n_reference <= _FEW or run.cheap
             state = run.exchange(state, n_models=1 if few else 0)
         states[setting] = state
-        found[setting] = run.finish(state, tol, max_iter, refit=True)
+        found[setting] = run.finish(state, tol, max_iter, refit=True, exact=False)
     return found
 
 

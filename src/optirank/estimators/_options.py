@@ -1,0 +1,66 @@
+"""Checks of estimators' options, before any work is done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+
+def check_options(estimator: BaseEstimator, choices: dict[str, tuple]) -> None:
+    """Refuse penalties, tolerances and options that make no sense, naming value and remedy."""
+    for name in ("l1", "l2", "l1s", "l2s"):
+        given = getattr(estimator, name, ())
+        for value in given if name.endswith("s") else [getattr(estimator, name, 0)]:
+            if not is_number(value) or not 0 <= value < np.inf:
+                raise ValueError(
+                    f"{name}={given!r}: {value!r} is no penalty, use finite numbers of at least 0"
+                )
+    if not is_number(estimator.tol) or not 0 < estimator.tol < 1:
+        raise ValueError(f"tol={estimator.tol!r}: use a number between 0 and 1, such as 1e-5")
+    for name in ("max_iter", "path_step"):
+        value = getattr(estimator, name, 1)
+        if not is_number(value) or not 1 <= value < np.inf:
+            raise ValueError(f"{name}={value!r}: use a finite number of at least 1")
+    for name, allowed in choices.items():
+        value = getattr(estimator, name)
+        if value not in allowed:
+            raise ValueError(
+                f"{name}={value!r} is not known: use one of {', '.join(map(repr, allowed))}"
+            )
+    weight = estimator.class_weight
+    if weight is not None and weight != "balanced" and not isinstance(weight, dict):
+        raise ValueError(
+            f"class_weight={weight!r}: use 'balanced', None or a dict of a weight a class"
+        )
+
+
+def resolve_n_reference(n_reference: float, n_genes: int) -> int:
+    """A count of genes from a fraction (a float) or a count (an int)."""
+    if isinstance(n_reference, bool) or not is_number(n_reference):
+        raise ValueError(f"n_reference={n_reference!r}: use a fraction in (0, 1] or a count")
+    if isinstance(n_reference, int | np.integer):
+        if n_reference < 1:
+            raise ValueError(
+                f"n_reference={n_reference} leaves no reference gene: use a fraction in (0, 1] or "
+                "a count of at least 1"
+            )
+        if n_reference > n_genes:
+            raise ValueError(
+                f"n_reference={n_reference} reference genes are more than the {n_genes} genes of "
+                "X: use fewer, or a fraction such as 0.2"
+            )
+        return int(n_reference)
+    if not 0 < n_reference <= 1:
+        raise ValueError(
+            f"n_reference={n_reference} is no fraction: use one in (0, 1], or an int for a count"
+        )
+    return max(1, int(np.floor(n_reference * n_genes + 1e-9)))
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a real number of Python or NumPy."""
+    return isinstance(value, int | float | np.integer | np.floating)
