@@ -14,6 +14,8 @@ from optirank.cli.errors import BAD_INPUT, DebugOption, bad_input, clean_exit
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from optirank.datasets.registry import Entry
+
 _HELP = """Data sets: those of the paper and those in a folder of your own.
 
 A folder of data sets is named by --data or by the variable OPTIRANK_DATA; every .h5ad in it is one.
@@ -87,13 +89,13 @@ def info(name: NameArgument, data: DataOption = None, debug: DebugOption = False
       optirank datasets info baron_h1 --data sets
     """
     with _tidy():
-        from optirank.datasets import catalogue, fetching, registry
+        from optirank.datasets import catalogue, fetching
 
         folder = catalogue.data_folder(data)
         paths = catalogue.local_paths(data)
         lines: list[tuple[str, str]] = []
         if name not in paths:
-            entry = registry.find_entry(name) if not paths else _entry_or_local(name, data)
+            entry = _entry(name, data)
             lines += [("name", entry.name), ("title", entry.title), ("accession", entry.accession)]
             lines += [("organism", entry.organism), ("technology", entry.technology)]
             lines += [("samples", str(entry.n_samples or "see source")), ("labels", entry.labels)]
@@ -136,6 +138,7 @@ def fetch(
       optirank datasets fetch met500 --data sets
     """
     with _tidy():
+        from optirank.cli.download_bar import DownloadBar
         from optirank.datasets.catalogue import data_folder, describe
         from optirank.datasets.fetching import ByHandError
         from optirank.datasets.fetching import fetch as fetch_files
@@ -144,7 +147,7 @@ def fetch(
         entry = find_entry(name)
         try:
             path = fetch_files(
-                entry, data_folder(data), label=label, say=typer.echo, progressbar=_Bar()
+                entry, data_folder(data), label=label, say=typer.echo, progressbar=DownloadBar()
             )
         except ByHandError as steps:
             typer.echo(f"optirank: {steps}", err=True)
@@ -231,7 +234,7 @@ def _tidy() -> Iterator[None]:
             raise ValueError(str(error)) from error
 
 
-def _entry_or_local(name: str, data: Path | None):
+def _entry(name: str, data: Path | None) -> Entry:
     from optirank.datasets import catalogue, registry
     from optirank.datasets.errors import DataError, some
 
@@ -261,39 +264,3 @@ def _print(table: Table) -> None:
     from rich.console import Console
 
     Console().print(table)
-
-
-class _Bar:
-    """A progress bar in the form pooch asks for, drawn by rich; silent where nobody looks."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-
-        self.total = 0
-        self._progress = None
-        self._shown = Console(stderr=True).is_terminal
-
-    def update(self, amount: int) -> None:
-        """Count more bytes."""
-        if not self._shown:
-            return
-        if self._progress is None:
-            from rich.progress import DownloadColumn, Progress, TimeRemainingColumn
-
-            self._progress = Progress(
-                *Progress.get_default_columns()[:2], DownloadColumn(), TimeRemainingColumn()
-            )
-            self._task = self._progress.add_task("fetching", total=self.total or None)
-            self._progress.start()
-        self._progress.advance(self._task, amount)
-
-    def reset(self) -> None:
-        """Start over."""
-        if self._progress is not None:
-            self._progress.reset(self._task)
-
-    def close(self) -> None:
-        """Take the bar away."""
-        if self._progress is not None:
-            self._progress.stop()
-            self._progress = None

@@ -81,7 +81,7 @@ def download(remote: RemoteFile, folder: Path, progressbar: Any = False) -> Path
                 known_hash=f"sha256:{remote.sha256}" if remote.sha256 else None,
                 fname=remote.name,
                 path=folder,
-                downloader=pooch.HTTPDownloader(progressbar=progressbar, timeout=60),
+                downloader=pooch.HTTPDownloader(progressbar, 2**16, timeout=60),
             )
         )
     except (OSError, ValueError) as error:

@@ -1,0 +1,110 @@
+"""Small expression data, drawn by hypothesis or by hand, and their files in every format."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import anndata
+import h5py
+import numpy as np
+import pandas as pd
+import scipy.io
+import scipy.sparse as sp
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from optirank.datasets import ExpressionData
+
+NAMES = st.text(
+    st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")),
+    min_size=1,
+    max_size=8,
+)
+
+
+@st.composite
+def expression(draw, names=NAMES) -> ExpressionData:
+    n, d = draw(st.integers(1, 6)), draw(st.integers(1, 6))
+    numbers = draw(
+        st.sampled_from([st.integers(0, 50), st.floats(-1e6, 1e6, allow_subnormal=False)])
+    )
+    dtype = np.float64 if "float" in repr(numbers) else np.int64
+    X = draw(hnp.arrays(dtype, (n, d), elements=numbers))
+    genes = draw(st.lists(names, min_size=d, max_size=d, unique=True))
+    samples = draw(st.lists(names, min_size=n, max_size=n, unique=True))
+    labels = draw(st.lists(st.sampled_from(["alpha", "beta"]), min_size=n, max_size=n))
+    return make(X, genes, samples, labels)
+
+
+def make(X, genes=None, samples=None, labels=None) -> ExpressionData:
+    n, d = X.shape
+    genes = np.array(genes or [f"G{j}" for j in range(d)], dtype=object)
+    samples = np.array(samples or [f"s{i}" for i in range(n)], dtype=object)
+    labels = labels or ["alpha", "beta"] * n
+    obs = pd.DataFrame({"cell_type": labels[:n]}, index=pd.Index(samples))
+    return ExpressionData(X, genes, samples, obs)
+
+
+def dense(X) -> np.ndarray:
+    return X if isinstance(X, np.ndarray) else X.toarray()
+
+
+def assert_equal(read: ExpressionData, written: ExpressionData, labels: bool = True) -> None:
+    np.testing.assert_array_equal(dense(read.X), dense(written.X))
+    assert list(read.gene_names) == list(written.gene_names)
+    assert list(read.sample_names) == list(written.sample_names)
+    if labels:
+        assert list(read.labels("cell_type")) == list(written.labels("cell_type"))
+
+
+def to_anndata(data: ExpressionData, storage: str = "csr") -> anndata.AnnData:
+    X = {"csr": sp.csr_matrix, "csc": sp.csc_matrix, "dense": dense}[storage](data.X)
+    var = pd.DataFrame(
+        {"ensembl": [f"ENSG{j}" for j in range(data.n_genes)]}, index=data.gene_names
+    )
+    return anndata.AnnData(X, obs=data.obs.copy(), var=var, layers={"double": X * 2})
+
+
+def write_tenx_folder(data: ExpressionData, folder: Path, version: int = 3) -> Path:
+    folder.mkdir(exist_ok=True)
+    matrix = sp.coo_matrix(dense(data.X).T)
+    rows = [f"ENSG{j}\t{name}" for j, name in enumerate(data.gene_names)]
+    if version == 3:
+        with gzip.open(folder / "matrix.mtx.gz", "wb") as file:
+            scipy.io.mmwrite(file, matrix)
+        _gzip(folder / "features.tsv.gz", [f"{row}\tGene Expression" for row in rows])
+        _gzip(folder / "barcodes.tsv.gz", data.sample_names)
+    else:
+        scipy.io.mmwrite(folder / "matrix.mtx", matrix)
+        (folder / "genes.tsv").write_text("\n".join(rows) + "\n")
+        (folder / "barcodes.tsv").write_text("\n".join(data.sample_names) + "\n")
+    return folder
+
+
+def write_tenx_h5(data: ExpressionData, path: Path, version: int = 3, antibodies: int = 0) -> Path:
+    X = sp.csr_matrix(dense(data.X))
+    if antibodies:
+        X = sp.csr_matrix(np.hstack([np.ones((data.n_samples, antibodies)), dense(data.X)]))
+    names = [*[f"AB{k}" for k in range(antibodies)], *data.gene_names]
+    kinds = ["Antibody Capture"] * antibodies + ["Gene Expression"] * data.n_genes
+    ids = [f"ENSG{j}" for j in range(len(names))]
+    with h5py.File(path, "w") as file:
+        group = file.create_group("matrix" if version == 3 else "GRCh38")
+        group["data"], group["indices"], group["indptr"] = X.data, X.indices, X.indptr
+        group["shape"] = X.shape[::-1]
+        group["barcodes"] = [str(name).encode() for name in data.sample_names]
+        if version == 3:
+            features = group.create_group("features")
+            features["id"] = [name.encode() for name in ids]
+            features["name"] = [name.encode() for name in names]
+            features["feature_type"] = [kind.encode() for kind in kinds]
+        else:
+            group["genes"] = [name.encode() for name in ids]
+            group["gene_names"] = [name.encode() for name in names]
+    return path
+
+
+def _gzip(path: Path, lines) -> None:
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")

@@ -1,0 +1,336 @@
+"""Readers: what is written is read, some of it or all, in any format; bad files are named."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import logging
+import tempfile
+import warnings
+from pathlib import Path
+
+import anndata
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from expression_files import (
+    NAMES,
+    assert_equal,
+    dense,
+    expression,
+    make,
+    to_anndata,
+    write_tenx_folder,
+    write_tenx_h5,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optirank.datasets import DataError, iter_blocks, open_expression, read_expression
+from optirank.datasets.writing import write_h5ad, write_table
+
+PLAIN = st.from_regex(r"[A-Za-z][A-Za-z0-9.-]{0,7}", fullmatch=True)
+few = settings(max_examples=25)
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    return make(rng.poisson(1.0, (23, 12)).astype(np.float32))
+
+
+@few
+@given(data=expression(), storage=st.sampled_from(["csr", "csc", "dense"]))
+def test_h5ad_is_read_as_written(data, storage):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "data.h5ad"
+        to_anndata(data, storage).write_h5ad(path)
+        read = read_expression(path, label="cell_type")
+        assert_equal(read, data)
+        assert sp.issparse(read.X) == (storage != "dense")
+        assert_equal(read_expression(path, gene_column="ensembl", layer="double"), _double(data))
+
+
+def _double(data):
+    return make(
+        dense(data.X) * 2,
+        [f"ENSG{j}" for j in range(data.n_genes)],
+        list(data.sample_names),
+        list(data.labels("cell_type")),
+    )
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@settings(max_examples=6)
+@given(data=expression(PLAIN), storage=st.sampled_from(["csr", "dense"]))
+def test_zarr_is_read_as_written(data, storage, version):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "data.zarr"
+        with anndata.settings.override(zarr_write_format=version), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what anndata will do when writing some day
+            to_anndata(data, storage).write_zarr(path)
+        assert_equal(read_expression(path), data)
+
+
+@few
+@given(
+    data=expression(),
+    genes_in=st.sampled_from(["rows", "columns"]),
+    name=st.sampled_from(["t.csv", "t.csv.gz"]),
+)
+def test_tables_are_read_as_written(data, genes_in, name):
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_table(data, Path(folder) / name, genes_in)
+        label = (
+            "cell_type" if genes_in == "columns" and "cell_type" not in data.gene_names else None
+        )
+        if genes_in == "columns" and label is None:
+            return
+        read = read_expression(path, genes_in=genes_in, label=label)
+        assert_equal(read, data, labels=label is not None)
+
+
+@few
+@given(data=expression(PLAIN), version=st.sampled_from([2, 3]))
+def test_10x_is_read_as_written(data, version):
+    with tempfile.TemporaryDirectory() as folder:
+        tenx = write_tenx_folder(data, Path(folder) / "tenx", version)
+        np.testing.assert_allclose(dense(read_expression(tenx).X), dense(data.X), rtol=1e-15)
+        assert_equal(
+            read_expression(write_tenx_h5(data, Path(folder) / "t.h5", version)), data, labels=False
+        )
+        assert read_expression(tenx, gene_column="id").gene_names[0] == "ENSG0"
+
+
+@few
+@given(data=expression(NAMES), block=st.integers(1, 7), draw=st.data())
+def test_any_genes_in_any_order_and_blocks_equal_the_whole(data, block, draw):
+    storage = draw.draw(st.sampled_from(["csr", "csc", "dense", "10x"]))
+    wanted = draw.draw(st.lists(st.integers(0, data.n_genes - 1), unique=True, min_size=1))
+    genes = [data.gene_names[j] for j in wanted]
+    with tempfile.TemporaryDirectory() as folder:
+        if storage == "10x":
+            path = write_tenx_h5(data, Path(folder) / "t.h5", antibodies=2)
+        else:
+            path = Path(folder) / "data.h5ad"
+            to_anndata(data, storage).write_h5ad(path)
+        for asked in (genes, np.array(wanted)):
+            blocks = list(iter_blocks(path, asked, block))
+            assert max(b.n_samples for b in blocks) <= block
+            np.testing.assert_array_equal(
+                np.vstack([dense(b.X) for b in blocks]), dense(data.X)[:, wanted]
+            )
+            assert list(np.concatenate([b.sample_names for b in blocks])) == list(data.sample_names)
+        assert_equal(
+            read_expression(path, genes=genes), data.select_genes(genes), labels=storage != "10x"
+        )
+
+
+def test_a_block_of_rows_is_read(data, tmp_path):
+    path = write_h5ad(data, tmp_path / "data.h5ad")
+    read = read_expression(path, rows=(3, 9))
+    assert_equal(read, data.select_samples(np.arange(3, 9)))
+    with pytest.raises(DataError, match="23 samples"):
+        read_expression(path, rows=(20, 30))
+
+
+def test_features_that_are_no_genes_are_left_out(data, tmp_path):
+    path = write_tenx_h5(data, tmp_path / "t.h5", antibodies=3)
+    assert_equal(read_expression(path), data, labels=False)
+
+
+def test_tables_written_by_r_lack_the_corner(tmp_path):
+    path = tmp_path / "r.tsv"
+    path.write_text("s1\ts2\nA\t1\t2\nB\t0.5\t4\n")
+    read = read_expression(path, genes_in="rows")
+    assert list(read.gene_names) == ["A", "B"]
+    np.testing.assert_array_equal(read.X, [[1, 0.5], [2, 4]])
+
+
+def test_names_that_look_like_missing_values_are_names(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("sample,NA,nan,cell_type\nNA,1,2,NA\nnull,3,4,b\n")
+    read = read_expression(path, genes_in="columns", label="cell_type")
+    assert list(read.gene_names) == ["NA", "nan"]
+    assert list(read.sample_names) == ["NA", "null"]
+    assert list(read.labels("cell_type")) == ["NA", "b"]
+
+
+def test_a_table_about_the_samples_is_joined(data, tmp_path):
+    folder = write_tenx_folder(data, tmp_path / "tenx")
+    about = tmp_path / "about.csv"
+    data.obs.iloc[::-1].to_csv(about)
+    assert_equal(read_expression(folder, samples=about, label="cell_type"), data)
+    about.write_text("name,cell_type\nsomeone,alpha\n")
+    with pytest.raises(DataError, match="names no sample"):
+        read_expression(folder, samples=about)
+
+
+def test_duplicated_gene_names_are_reported_and_never_guessed(tmp_path, caplog):
+    data = make(np.arange(6.0).reshape(2, 3), ["A", "B", "A"])
+    path = tmp_path / "t.csv"
+    write_table(data, path)
+    with caplog.at_level(logging.WARNING):
+        read = read_expression(path, genes_in="columns", label="cell_type")
+    assert "gene names occur twice: A" in caplog.text
+    assert read.duplicated_genes == ["A"]
+    with pytest.raises(DataError, match="several genes called A"):
+        read.select_genes(["A"])
+    np.testing.assert_array_equal(read.select_genes([2, 1]).X, [[2, 1], [5, 4]])
+    np.testing.assert_array_equal(read.merge_duplicates("sum").X, [[2, 1], [8, 4]])
+    np.testing.assert_array_equal(read.merge_duplicates("first").X, [[0, 1], [3, 4]])
+    assert list(read.merge_duplicates("drop").gene_names) == ["B"]
+    with pytest.raises(ValueError, match="how='mean'"):
+        read.merge_duplicates("mean")
+
+
+def test_a_matrix_stored_by_genes_says_so_when_read_whole(data, tmp_path, caplog):
+    path = tmp_path / "csc.h5ad"
+    to_anndata(data, "csc").write_h5ad(path)
+    list(iter_blocks(path, ["G1"], 5))
+    assert caplog.text == ""
+    assert_equal(read_expression(path), data)
+    assert "by genes (CSC)" in caplog.text
+
+
+BAD_TABLES = {
+    "a word": ("s,A,B\nx,1,2\ny,3,high\n", {}, ["'y'", "number 2", "'B'", "'high'"]),
+    "an empty cell": ("s,A,B\nx,1,\ny,3,4\n", {}, ["'x'", "'B'", "''"]),
+    "a short line": ("s,A,B\nx,1,2\ny,3\n", {}, ["'y'", "'B'"]),
+    "a long line": ("s,A,B\nx,1,2\ny,3,4,5\n", {}, ["cannot be read"]),
+    "labels not named": ("s,A,t\nx,1,b\ny,3,c\n", {}, ["'t'", "annotations"]),
+    "no such label": ("s,A,t\nx,1,2\n", {"label": "type"}, ["type", "A, t"]),
+    "no orientation": ("s,A,t\nx,1,2\n", {"genes_in": None}, ["'rows'", "'columns'"]),
+    "tabs in a csv": ("s\tA\nx\t1\n", {}, ["sep='\\t'"]),
+    "empty": ("", {}, ["empty"]),
+    "infinite": ("s,A\nx,inf\n", {}, ["'A'", "finite"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TABLES)
+def test_a_bad_table_is_an_error_that_names_the_place(case, tmp_path):
+    text, options, words = BAD_TABLES[case]
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(DataError) as error:
+        read_expression(path, **{"genes_in": "columns", **options})
+    for word in (str(path), *words):
+        assert word in str(error.value)
+
+
+def test_wrong_choices_list_what_there_is(data, tmp_path):
+    path = tmp_path / "data.h5ad"
+    to_anndata(data).write_h5ad(path)
+    for options, words in (
+        ({"label": "typ"}, ["'typ'", "cell_type"]),
+        ({"layer": "raw"}, ["'raw'", "double"]),
+        ({"gene_column": "symbol"}, ["'symbol'", "ensembl"]),
+        ({"genes": ["G1", "X9"]}, ["1 of the 2", "X9"]),
+        ({"genes": ["G1", "G1"]}, ["twice", "G1"]),
+        ({"genes_in": "rows"}, ["genes_in", "table"]),
+        ({"format": "loom"}, ["'loom'", "h5ad"]),
+    ):
+        with pytest.raises(DataError) as error:
+            read_expression(path, **options)
+        for word in words:
+            assert word in str(error.value)
+
+
+def test_a_missing_file_and_an_unknown_name(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nothing\.h5ad does not exist"):
+        read_expression(tmp_path / "nothing.h5ad")
+    (tmp_path / "data.bin").write_bytes(b"x")
+    with pytest.raises(DataError, match="give format="):
+        read_expression(tmp_path / "data.bin")
+    with pytest.raises(DataError, match=r"without matrix\.mtx"):
+        read_expression(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["data.h5ad", "data.h5", "t.csv.gz"])
+def test_a_file_of_another_format_is_told(name, tmp_path):
+    path = tmp_path / name
+    path.write_text("this is text")
+    with pytest.raises(DataError, match=name):
+        read_expression(path, genes_in="rows" if name.startswith("t") else None)
+
+
+def test_h5ad_and_10x_mixed_up_are_told(data, tmp_path):
+    tenx = write_tenx_h5(data, tmp_path / "a.h5")
+    with pytest.raises(DataError, match="format='10x_h5'"):
+        read_expression(tenx, format="h5ad")
+    with pytest.raises(DataError, match="format='h5ad'"):
+        read_expression(write_h5ad(data, tmp_path / "b.h5ad"), format="10x_h5")
+
+
+@settings(max_examples=40)
+@given(cut=st.floats(0.02, 0.98))
+def test_a_truncated_h5ad_is_a_clear_error_or_reads_right(cut):
+    data = make(np.random.default_rng(0).poisson(1.0, (60, 50)).astype(np.float32))
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_h5ad(data, Path(folder) / "data.h5ad")
+        content = path.read_bytes()
+        path.write_bytes(content[: int(len(content) * cut)])
+        with pytest.raises(DataError, match=r"data\.h5ad"):
+            read_expression(path)
+
+
+@settings(max_examples=40)
+@given(place=st.floats(0.0, 0.999), value=st.integers(0, 255))
+def test_a_damaged_byte_never_ends_in_another_kind_of_error(place, value):
+    data = make(np.random.default_rng(0).poisson(1.0, (30, 20)).astype(np.float32))
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_h5ad(data, Path(folder) / "data.h5ad")
+        content = bytearray(path.read_bytes())
+        content[int(len(content) * place)] = value
+        path.write_bytes(content)
+        with contextlib.suppress(DataError):
+            read_expression(path)
+
+
+def test_truncated_tables_and_10x_folders_are_told(data, tmp_path):
+    path = write_table(data, tmp_path / "t.csv.gz")
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(DataError, match="truncated"):
+        read_expression(path, genes_in="columns", label="cell_type")
+    folder = write_tenx_folder(data, tmp_path / "tenx")
+    with gzip.open(folder / "barcodes.tsv.gz", "wt") as file:
+        file.write("one\n")
+    with pytest.raises(DataError, match="1 cells"):
+        read_expression(folder)
+    (folder / "matrix.mtx.gz").write_bytes(b"")
+    with pytest.raises(DataError, match=r"matrix\.mtx\.gz cannot be read"):
+        read_expression(folder)
+    (folder / "features.tsv.gz").unlink()
+    with pytest.raises(DataError, match=r"no features\.tsv"):
+        read_expression(folder)
+
+
+def test_an_error_of_the_caller_is_not_blamed_on_the_file(data, tmp_path):
+    path = write_h5ad(data, tmp_path / "data.h5ad")
+    with pytest.raises(KeyError, match="mine"), open_expression(path):
+        raise KeyError("mine")
+
+
+def test_a_missing_extra_says_which_line_installs_it(data, tmp_path, monkeypatch):
+    path = write_h5ad(data, tmp_path / "data.h5ad")
+    monkeypatch.setitem(__import__("sys").modules, "anndata", None)
+    with pytest.raises(ImportError, match=r"pip install 'optirank\[anndata\]'"):
+        read_expression(path)
+
+
+def test_missing_labels_are_nan(tmp_path):
+    data = make(np.ones((3, 2)))
+    data.obs["cell_type"] = pd.Categorical(["alpha", None, "beta"])
+    labels = read_expression(write_h5ad(data, tmp_path / "d.h5ad")).labels("cell_type")
+    assert labels.isna().tolist() == [False, True, False]
+    assert labels.dropna().tolist() == ["alpha", "beta"]
+
+
+def test_real_sets_in_blocks_equal_the_whole(data_folder):
+    path = data_folder / "kang_pbmc_ctrl.h5ad"
+    whole = read_expression(path, label="cell_type")
+    genes = list(whole.gene_names[::-7])
+    blocks = list(iter_blocks(path, genes, 100))
+    assert [b.n_samples for b in blocks] == [100] * 7 + [50]
+    assert (sp.vstack([b.X for b in blocks]) != whole.select_genes(genes).X).nnz == 0

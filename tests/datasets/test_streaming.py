@@ -1,0 +1,78 @@
+"""Blocks from a large file: memory follows the block, not the file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import anndata
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+
+GENES, PER_CELL, STEP = 20_000, 1_000, 1_000
+
+CODE = """
+import resource, sys
+from optirank.datasets import iter_blocks
+genes = [f"G{j}" for j in range(0, 20_000, 50)]
+total = cells = 0.0
+for block in iter_blocks(sys.argv[1], genes, 512):
+    total += float(block.X.sum())
+    cells += block.n_samples
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, total / cells)
+"""
+
+
+def write_large(path: Path, n_cells: int, storage: str) -> None:
+    """Write a file of repeated random cells, part by part."""
+    obs = pd.DataFrame(index=[f"c{i}" for i in range(n_cells)])
+    var = pd.DataFrame(index=[f"G{j}" for j in range(GENES)])
+    anndata.AnnData(obs=obs, var=var, shape=(n_cells, GENES)).write_h5ad(path)
+    rng = np.random.default_rng(0)
+    columns = np.sort(rng.random((STEP, GENES)).argpartition(PER_CELL)[:, :PER_CELL])
+    with h5py.File(path, "a") as file:
+        if "X" in file:
+            del file["X"]
+        if storage == "dense":
+            block = np.zeros((STEP, GENES), np.float32)
+            np.put_along_axis(block, columns, 1.0, axis=1)
+            X = file.create_dataset("X", (n_cells, GENES), "f4", chunks=(200, GENES))
+            X.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
+            for start in range(0, n_cells, STEP):
+                X[start : start + STEP] = block
+            return
+        X = file.create_group("X")
+        X.attrs.update({"encoding-type": "csr_matrix", "encoding-version": "0.1.0"})
+        X.attrs["shape"] = (n_cells, GENES)
+        size = n_cells * PER_CELL
+        data = X.create_dataset("data", (size,), "f4", chunks=(100_000,))
+        indices = X.create_dataset("indices", (size,), "i4", chunks=(100_000,))
+        X["indptr"] = np.arange(0, size + 1, PER_CELL)
+        flat = columns.ravel().astype(np.int32)
+        for start in range(0, size, len(flat)):
+            indices[start : start + len(flat)] = flat
+            data[start : start + len(flat)] = 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("storage", "small", "large"), [("csr", 2_000, 30_000), ("dense", 2_000, 8_000)]
+)
+def test_memory_stays_flat(storage, small, large, tmp_path):
+    peaks, means = [], []
+    for n_cells in (small, large):
+        path = tmp_path / f"{n_cells}.h5ad"
+        write_large(path, n_cells, storage)
+        done = subprocess.run(
+            [sys.executable, "-c", CODE, str(path)], capture_output=True, text=True, check=True
+        )
+        peak, mean = map(float, done.stdout.split())
+        peaks.append(peak)
+        means.append(mean)
+        path.unlink()
+    assert means[0] == pytest.approx(means[1])
+    assert peaks[1] - peaks[0] < 40  # the large file holds more than 200 MB more
+    assert peaks[1] < 500
