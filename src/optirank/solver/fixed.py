@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.solver.convex import finish_exactly, fit_weights
+from optirank.ranks.orders import DenseOrders
+from optirank.solver.convex import few_weights, finish_exactly, fit_weights
 from optirank.solver.matrices import ProblemMatrices
 from optirank.solver.problem import Solution
 from optirank.solver.steps import LogisticLoss
@@ -47,8 +48,8 @@ def solve_at(
         max_iter=max_iter,
     )
     w = found.w
-    ranks = problem.orders.ranks(gamma / problem.n_reference, problem.ties, np.float64)
-    if exact and isinstance(ranks, DenseRanks):
+    if exact and isinstance(problem.orders, DenseOrders) and few_weights(w, problem.y):
+        ranks = problem.orders.ranks(gamma / problem.n_reference, problem.ties, np.float64)
         w = finish_exactly(ranks.values, problem.y, problem.v, w, found.b, problem.l1, problem.l2)
     return solution_at(problem, w, gamma, n_iter=found.n_iter, converged=found.converged)
 
