@@ -20,7 +20,6 @@ from sklearn.preprocessing import FunctionTransformer
 
 from optirank import AnovaRankLogisticRegression, OptirankClassifier, RankLogisticRegression
 from optirank.datasets import make_unstable_ranks
-from optirank.estimators._options import resolve_n_reference
 from optirank.ranks.definition import TIES, ranks_by_definition
 
 MODELS = {
@@ -362,7 +361,7 @@ def test_it_says_nothing_unless_asked(binary, caplog):
 
 def test_too_few_steps_warn_and_name_the_remedy(binary):
     X, y = binary
-    for settings in ({"n_reference": 1.0}, {"integral": False}, {"algorithm": "bpcd"}):
+    for settings in ({"n_reference": 1.0}, {"integral": False}):
         model = small(max_iter=1, tol=1e-9, **settings)
         with pytest.warns(ConvergenceWarning, match="raise max_iter") as caught:
             model.fit(X, y)

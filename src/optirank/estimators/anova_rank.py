@@ -6,6 +6,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from sklearn.utils.validation import check_array, check_consistent_length
 
@@ -140,7 +141,8 @@ class AnovaRankLogisticRegression(RankLinearClassifier):
                 raise ValueError("reference is empty: give at least one gene")
             return [fixed] * len(classes)
         size = resolve_n_reference(self.n_reference, d)
-        X, y, dataset = _with_auxiliary(X, y, dataset, X_auxiliary, y_auxiliary)
+        names = getattr(self, "feature_names_in_", None)
+        X, y, dataset = _with_auxiliary(X, y, dataset, X_auxiliary, y_auxiliary, names)
         if dataset is None or len(np.unique(dataset)) < 2:
             warnings.warn(
                 "one data set only, so no gene can be told stable: the reference is all genes "
@@ -154,15 +156,21 @@ class AnovaRankLogisticRegression(RankLinearClassifier):
         return [select_stable_genes(X, y == label, dataset, size) for label in classes]
 
 
-def _with_auxiliary(X, y: NDArray, dataset, X_auxiliary, y_auxiliary):
+def _with_auxiliary(X, y: NDArray, dataset, X_auxiliary, y_auxiliary, names: NDArray | None):
     """The samples the analysis of variance sees, with the data set of each."""
     if (X_auxiliary is None) != (y_auxiliary is None):
         raise ValueError("give both X_auxiliary and y_auxiliary, or neither")
     if dataset is not None:
         dataset = np.asarray(dataset)
         check_consistent_length(y, dataset)
+        if n_missing := int(pd.isna(dataset).sum()):
+            raise ValueError(
+                f"dataset is missing for {n_missing} samples: drop these samples or give them a "
+                "data set of their own"
+            )
     if X_auxiliary is None:
         return X, y, dataset
+    other_names = getattr(X_auxiliary, "columns", None)
     X_auxiliary = check_array(X_auxiliary, accept_sparse=("csr", "csc"))
     y_auxiliary = np.asarray(y_auxiliary)
     check_consistent_length(X_auxiliary, y_auxiliary)
@@ -170,6 +178,11 @@ def _with_auxiliary(X, y: NDArray, dataset, X_auxiliary, y_auxiliary):
         raise ValueError(
             f"X_auxiliary has {X_auxiliary.shape[1]} genes but X has {X.shape[1]}: give the same "
             "genes in the same order"
+        )
+    if names is not None and other_names is not None and list(names) != list(other_names):
+        raise ValueError(
+            "the genes of X_auxiliary are not those of X, or in another order: give "
+            "X_auxiliary[X.columns]"
         )
     own = ["own"] * len(y) if dataset is None else [f"own {name}" for name in dataset.tolist()]
     both = np.array([*own, *["auxiliary"] * len(y_auxiliary)])
