@@ -301,6 +301,31 @@ def _draw_map(ax, landscape: Landscape) -> None:
     ax.set_ylim(heights[0], heights[-1])
 
 
+def on_anchors() -> pd.DataFrame:
+    """The final objective of each side and of "best" on each line of the anchors."""
+    rows = []
+    for line in pd.read_csv(ANCHORS / "published.csv").itertuples():
+        X, y = anchor(line.problem)
+        ends = {
+            side: OptirankClassifier(line.s, line.lambda_1, line.lambda_2, side=side)
+            .fit(X, y)
+            .objective_[0]
+            for side in (*SIDES, "best")
+        }
+        lower = min(ends[side] for side in SIDES)
+        rows.append(
+            {
+                "problem": line.problem,
+                "l1": line.lambda_1,
+                "s": line.s,
+                **{name: round(value, 4) for name, value in ends.items()},
+                "apart %": round(100 * (max(ends[side] for side in SIDES) / lower - 1), 2),
+                "best above lower %": round(100 * (ends["best"] / lower - 1), 3),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
 # --- what each side transfers -------------------------------------------------------------------
 
 
@@ -343,11 +368,18 @@ def _judge(pair: Pair, l1: float, l2: float, fraction: float) -> list[dict]:
             "model": name,
             "balanced_accuracy": balanced_accuracy_score(pair.y_test, scores[name] > 0),
             "auc": roc_auc_score(pair.y_test, scores[name]),
+            "shift": _shift(pair.y_test, scores[name]),
             "genes": int(genes[name].sum()),
             "objective": models[name].objective_[0] if name in models else np.nan,
         }
         for name in MODELS
     ]
+
+
+def _shift(y: NDArray, scores: NDArray) -> float:
+    """How far the middle of the two class means lies from the threshold, in class distances."""
+    means = scores[y].mean(), scores[~y].mean()
+    return float((means[0] + means[1]) / 2 / (means[0] - means[1]))
 
 
 def print_transfer(table: pd.DataFrame) -> None:
@@ -380,6 +412,10 @@ def _print_cases(table: pd.DataFrame) -> None:
         print(f"  {what} by {values.median():.3f} (median), {values.max():.3f} (most)")
     apart = (objective["rising"] / objective["falling"] - 1).abs()
     print(f"  in objective by {apart.median():.3f} (median), {apart.max():.3f} (most) of it")
+    shift = wide["shift"]
+    opposite = np.mean(shift["rising"] * shift["falling"] < 0)
+    print(f"shift of the test scores against the threshold: opposite signs in {opposite:.2f},")
+    print(f"  mean absolute value {shift.abs().mean().round(2)[list(MODELS)].to_dict()}")
     rising = objective["rising"] < objective["falling"]
     lower = np.where(rising, accuracy["rising"], accuracy["falling"])
     other = np.where(rising, accuracy["falling"], accuracy["rising"])
@@ -409,12 +445,16 @@ def markdown(table: pd.DataFrame) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("docs/figures"), help="folder written to")
-    parser.add_argument("--only", choices=("figure", "transfer", "wide"), help="one part")
+    parser.add_argument(
+        "--only", choices=("figure", "anchors", "transfer", "wide"), help="one part"
+    )
     chosen = parser.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
     with threadpool_limits(1):
         if chosen.only in (None, "figure"):
             draw(chosen.out)
+        if chosen.only in (None, "anchors"):
+            print(f"\nboth sides of the anchors\n{markdown(on_anchors())}")
         if chosen.only in (None, "transfer"):
             table = transfer()
             table.round(5).to_csv(chosen.out / "sides.csv", index=False)
