@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from optirank import __version__
-from optirank.cli import demo, simulate
+from optirank.cli import datasets, demo, simulate
 from optirank.cli.errors import DebugOption
 
 _HELP = """Classify expression profiles by ranks relative to a learned reference set of genes.
@@ -33,6 +33,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("simulate")(simulate.simulate)
+app.add_typer(datasets.app, name="datasets")
 
 
 def _show_version(wanted: bool) -> None:

@@ -22,15 +22,15 @@ A folder of data sets is named by --data or by the variable OPTIRANK_DATA; every
 
 Examples:
 
-  optirank datasets list                        all that is known and there
+  optirank datasets list                       what there is
 
-  optirank datasets info baron                  what it is, where it is to be had
+  optirank datasets info baron                 what a set is, where to get it
 
-  optirank datasets fetch baron --data sets     fetch it into a folder
+  optirank datasets fetch baron --data sets    get it into a folder
 
-  optirank datasets check --data sets           are they readable and fit for use?
+  optirank datasets check --data sets          can they be used?
 
-  optirank datasets example pair                a small generated pair to try things on
+  optirank datasets example pair               a generated pair to try
 """
 
 app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
@@ -110,6 +110,7 @@ def info(name: NameArgument, data: DataOption = None, debug: DebugOption = False
             lines += [("here", str(found.path)), ("platform", found.platform)]
             lines += [("size", f"{found.n_samples} samples x {found.n_genes} genes")]
             lines += [("classes", classes), ("problem", found.problem)]
+            lines += [(key, found.source.get(key, "")) for key in ("accession", "licence", "note")]
         else:
             lines += [("here", f"no; optirank datasets fetch {name}")]
         for key, text in lines:

@@ -46,6 +46,15 @@ def open_zarr(path: Path, layer: str | None, gene_column: str | None) -> Iterato
     yield parts
 
 
+def stored_source(path: Path) -> dict[str, str]:
+    """Return where a .h5ad file says it comes from (``uns['source']``), if it says so."""
+    h5py = need("h5py", "anndata", f"reading {path}")
+    with readable(path), h5py.File(path, "r") as file:
+        about = file.get("uns/source")
+        told = _read_elem()(about) if about is not None and hasattr(about, "keys") else {}
+    return {str(key): str(value) for key, value in told.items()}
+
+
 @contextlib.contextmanager
 def readable(path: Path) -> Iterator[None]:
     """Turn what libraries raise on a damaged file into one DataError with the remedy."""

@@ -6,8 +6,9 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from optirank.datasets.anndata_files import stored_source
 from optirank.datasets.data import ExpressionData
-from optirank.datasets.errors import DataError, some
+from optirank.datasets.errors import DataError, MissingExtraError, some
 from optirank.datasets.reading import open_expression, read_expression
 from optirank.datasets.registry import find_entry
 
@@ -24,6 +25,7 @@ class LocalSet:
     n_genes: int = 0
     classes: dict[str, int] = field(default_factory=dict)
     platform: str = ""
+    source: dict[str, str] = field(default_factory=dict)
     problem: str = ""
 
 
@@ -60,8 +62,9 @@ def describe(path: Path) -> LocalSet:
             counts = obs[LABEL].value_counts()
             classes = {str(name): int(count) for name, count in counts.items() if count}
             platform = some(obs["platform"].unique(), 2) if "platform" in obs.columns else ""
-            return LocalSet(path.stem, path, *opened.matrix.shape, classes, platform)
-    except (DataError, OSError) as error:
+            source = stored_source(path)
+            return LocalSet(path.stem, path, *opened.matrix.shape, classes, platform, source)
+    except (DataError, MissingExtraError, OSError) as error:
         return LocalSet(path.stem, path, problem=str(error))
 
 

@@ -37,15 +37,16 @@ def fetch(
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(
-            f"{home} cannot be made ({error.strerror}): choose a folder with --data"
+            f"{home} cannot be made ({error.strerror}): choose another folder with --data"
         ) from None
     if not entry.files and not any(home.iterdir()):
-        raise DataError(f"{entry.name} is to be had by hand. {instructions(entry, data)}")
+        raise ByHandError(f"{entry.name} is to be had by hand:\n{instructions(entry, data)}")
+    line = conversion(entry, data)
     for remote in entry.files:
-        if not (home / remote.name).is_file():
+        converted = "convert" in entry.read and line is None
+        if not converted and not (home / remote.name).is_file():
             say(f"fetching {remote.url}")
             download(remote, home, progressbar)
-    line = conversion(entry, data)
     if line:
         raise ByHandError(
             f"{home / entry.read['convert']} is an R file. Convert it, then give the same command "
@@ -86,8 +87,16 @@ def download(remote: RemoteFile, folder: Path, progressbar: Any = False) -> Path
         )
     except (OSError, ValueError) as error:
         raise DataError(
-            f"{remote.url} could not be fetched ({error}): try again, or get it by hand and put "
-            f"it at {folder / remote.name}"
+            f"{remote.url} could not be fetched ({_short(error)}): try again, or get it by "
+            f"hand and put it at {folder / remote.name}"
         ) from error
     finally:
         logger.setLevel(level)
+
+
+def _short(error: Exception) -> str:
+    """Say what requests found wrong, without the chain of its causes."""
+    text = " ".join(str(error).split())
+    if "resolve" in text or "Max retries" in text:
+        return "no connection to its server"
+    return text if len(text) < 200 else f"{text[:200]}..."

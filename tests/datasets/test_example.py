@@ -1,0 +1,89 @@
+"""The generated pair: realistic counts, two platforms, files that the readers take."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from expression_files import assert_equal
+from scipy.stats import rankdata
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score
+
+from optirank.datasets import DataError, read_expression
+from optirank.datasets.example import ONLY_ONE_PLATFORM, make_example, write_example
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return make_example()
+
+
+def test_the_pair_shares_its_types_and_most_of_its_genes(pair):
+    reference, query = pair
+    assert reference.n_samples == 500
+    assert query.n_samples == 400
+    assert set(reference.labels("cell_type")) == set(query.labels("cell_type"))
+    assert len(set(reference.gene_names) - set(query.gene_names)) == ONLY_ONE_PLATFORM
+    assert len(set(query.gene_names) - set(reference.gene_names)) == ONLY_ONE_PLATFORM
+    for data in pair:
+        assert not data.duplicated_genes
+        assert set(data.obs) == {"cell_type", "dataset", "platform"}
+        assert (data.X.data == np.rint(data.X.data)).all()
+        assert data.X.min() == 0
+
+
+def test_counts_are_overdispersed_and_the_platforms_differ(pair):
+    reference, query = pair
+    dense = reference.X.toarray()
+    mean, variance = dense.mean(axis=0), dense.var(axis=0)
+    assert np.median(variance[mean > 5] / mean[mean > 5]) > 2
+    assert query.X.sum(axis=1).mean() > 5 * reference.X.sum(axis=1).mean()
+
+
+def test_markers_are_high_in_their_type(pair):
+    for data in pair:
+        cd19 = data.select_genes(["CD19", "MS4A1", "CD79A", "PAX5"]).X.sum(axis=1).A1
+        share = cd19 / data.X.sum(axis=1).A1
+        b_cell = (data.labels("cell_type") == "b cell").to_numpy()
+        assert share[b_cell].mean() > 1.5 * share[~b_cell].mean()
+
+
+def test_the_seed_decides():
+    first, again, other = (make_example(30, 30, random_state=seed)[0] for seed in (0, 0, 1))
+    assert_equal(first, again)
+    assert (first.X != other.X).nnz
+
+
+def test_a_classifier_carries_over_to_the_other_platform_but_not_perfectly(pair):
+    query_genes = set(pair[1].gene_names)
+    common = [gene for gene in pair[0].gene_names if gene in query_genes]
+    reference, query = (data.select_genes(common) for data in pair)
+    ranks = [rankdata(data.X.toarray(), axis=1) / len(common) for data in (reference, query)]
+    model = LogisticRegression(class_weight="balanced", max_iter=300)
+    model.fit(ranks[0], reference.labels("cell_type"))
+    score = balanced_accuracy_score(query.labels("cell_type"), model.predict(ranks[1]))
+    assert 0.75 < score < 0.99
+
+
+def test_the_files_are_read_as_generated(tmp_path):
+    written = write_example(tmp_path / "pair", 40, 30)
+    assert [path.name for path in written] == [
+        "reference.h5ad",
+        "reference.csv",
+        "query.h5ad",
+        "query.csv",
+    ]
+    for path, data in zip(written[::2], make_example(40, 30), strict=True):
+        assert_equal(read_expression(path, label="cell_type"), data)
+    table = read_expression(
+        written[1], genes_in="columns", annotations=["cell_type", "dataset", "platform"]
+    )
+    assert_equal(table, make_example(40, 30)[0])
+
+
+def test_too_few_cells_and_a_file_in_the_way(tmp_path):
+    with pytest.raises(ValueError, match="use at least 10"):
+        make_example(3, 30)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="is a file"):
+        write_example(tmp_path / "file")
