@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-all lint format bench docs clean
+.PHONY: setup browser demo test test-all lint format bench clean
 
 setup: $(STAMP)
 
@@ -13,6 +13,14 @@ $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,test]'
 	touch $@
+
+# Pages are tested in headless Chromium: installed where that can be done, else those tests skip.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null 2>&1 \
+	|| { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+	     && { apt-get install -y -qq chromium >/dev/null 2>&1 \
+	          || { apt-get update -qq && apt-get install -y -qq chromium; } >/dev/null 2>&1; }; } \
+	|| echo "no Chromium here, and none can be installed: tests of pages will skip"
 
 demo: setup
 	$(BIN)/optirank demo
@@ -25,10 +33,10 @@ format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: lint
+test: lint browser
 	$(BIN)/python -m pytest -m "not slow and not timing"
 
-test-all: lint
+test-all: lint browser
 	$(BIN)/python -m pytest
 
 bench: setup
