@@ -90,7 +90,7 @@ class Archive:
             )
         try:
             with self._zip.open(info) as member:
-                content = member.read(limit + 1)
+                content = member.read(info.file_size + 1)
         except _BROKEN as error:
             raise ModelFileError(f"{name} is damaged ({error})") from error
         if len(content) != info.file_size:

@@ -144,8 +144,8 @@ def fit_calibration(
         positive = y == label
         if positive.all() or not positive.any():
             raise ValueError(
-                f"the held-out samples are {'all' if positive.all() else 'none'} of class "
-                f"{label!r}: calibration needs samples inside and outside of each class"
+                f"{'all' if positive.all() else 'none'} of the held-out samples are of class "
+                f"{label!s}: calibration needs samples inside and outside of each class"
             )
         curves.append(fit(column, positive))
     return Calibration(method, tuple(curves))

@@ -46,8 +46,8 @@ def explain(
     """
     import pandas as pd
 
-    if genes is None:
-        genes = getattr(sample, "columns", getattr(sample, "index", None))
+    if genes is None and hasattr(sample, "to_numpy"):
+        genes = sample.index if sample.ndim == 1 else sample.columns
     bound = bind(model, genes, max_missing)
     x = _row(sample, bound)
     tables = [_row_table(bound, row, x) for row in range(bound.parts.n_rows)]

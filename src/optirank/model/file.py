@@ -18,12 +18,15 @@ from typing import IO, Any
 
 import optirank
 from optirank.model.archive import Archive, Arrays, ModelFileError, write_arrays, write_zip
-from optirank.model.forms import FORMS, MAX_ENTRIES, form_of
+from optirank.model.forms import FORMS, MAX_ENTRIES, form_of, register
+from optirank.model.search_form import SEARCH
 
 SCHEMA = 1
 _FORMAT = "optirank-model"
 _JSON_BYTES = 1 << 24
 _ARRAYS_BYTES = 4 * 8 * MAX_ENTRIES
+
+register(SEARCH)
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -33,7 +36,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : OptirankClassifier, RankLogisticRegression or AnovaRankLogisticRegression, fitted
+    model : OptirankClassifier, OptirankClassifierCV, RankLogisticRegression or
+        AnovaRankLogisticRegression, fitted.
     path : the file; one that is there is replaced.
 
     Raises

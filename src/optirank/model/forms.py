@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_ENTRIES = 1 << 25  # weights, over all rows and genes: a quarter of a gigabyte
-_MOST_ROWS = 4  # solutions of one problem: two sides, for each of the two classes left by subset
+_ROWS = (1, 2, 4)  # solutions of one problem: two sides, of each of the two classes left by subset
 
 Document = dict[str, Any]
 
@@ -91,7 +91,7 @@ def describe_parameters(model: Any) -> Document:
 
 def rebuild_parameters(cls: type, document: Document) -> Any:
     """An unfitted estimator; parameters that the file does not have keep their defaults."""
-    stored = _member(document, "parameters", dict)
+    stored = member(document, "parameters", dict)
     known = inspect.signature(cls).parameters
     if unknown := sorted(set(stored) - set(known)):
         raise ModelFileError(f"{cls.__name__} has no parameter {unknown[0]!r}")
@@ -112,9 +112,7 @@ def describe_linear(model: Any) -> tuple[Document, dict[str, NDArray]]:
         "genes": None if names is None else names.tolist(),
         "path": encode(model.path_),
     }
-    for key in _EXTRAS:
-        if hasattr(model, f"{key}_"):
-            document[key] = _EXTRAS[key][0](getattr(model, f"{key}_"))
+    document |= describe_extras(model)
     arrays = {
         "panel": parts.positions.astype(np.int32),
         "coef": parts.coef,
@@ -128,6 +126,15 @@ def describe_linear(model: Any) -> tuple[Document, dict[str, NDArray]]:
     return document, arrays
 
 
+def describe_extras(model: Any) -> Document:
+    """What the model carries beyond its fit, as JSON."""
+    return {
+        key: to_plain(getattr(model, f"{key}_"))
+        for key, (to_plain, _) in _EXTRAS.items()
+        if hasattr(model, f"{key}_")
+    }
+
+
 def rebuild_linear(cls: type, document: Document, arrays: Arrays) -> Any:
     """A linear classifier on ranks, all its columns in place."""
     model = rebuild_parameters(cls, document)
@@ -135,12 +142,12 @@ def rebuild_linear(cls: type, document: Document, arrays: Arrays) -> Any:
         raise ModelFileError(f"ties={model.ties!r} is not a way to rank ties")
     classes = _rebuild_classes(document)
     n_features, n_rows, n_panel = (
-        _member(document, key, int) for key in ("n_features", "n_rows", "n_panel")
+        member(document, key, int) for key in ("n_features", "n_rows", "n_panel")
     )
     if not 1 <= n_panel <= n_features or n_rows < 1 or n_rows * n_features > MAX_ENTRIES:
         raise ModelFileError(f"{n_rows} rows of {n_panel} out of {n_features} genes are no model")
     n_problems = 1 if len(classes) == 2 else len(classes)
-    if n_rows % n_problems or n_rows // n_problems > _MOST_ROWS:
+    if n_rows % n_problems or n_rows // n_problems not in _ROWS:
         raise ModelFileError(f"{n_rows} rows of weights do not fit {len(classes)} classes")
     names = _rebuild_names(document, n_features)
 
@@ -165,7 +172,7 @@ def rebuild_linear(cls: type, document: Document, arrays: Arrays) -> Any:
     model.reference_ = model.reference_weights_ > 0
     model.objective_ = arrays.take("objective", ("float64",), (n_rows,))
     model.n_iter_ = arrays.take("n_iter", ("int64",), (n_rows,))
-    model.path_ = decode(_member(document, "path", list))
+    model.path_ = decode(member(document, "path", list))
     model.genes_ = (model.reference_ | (model.coef_ != 0)).any(axis=0)
     if "mean_ranks" in arrays:
         means = arrays.take("mean_ranks", ("float64",), matrix)
@@ -201,7 +208,8 @@ def _rebuild_names(document: Document, n_features: int) -> NDArray | None:
     return np.array(names, dtype=object)
 
 
-def _member(document: Document, key: str, kind: type) -> Any:
+def member(document: Document, key: str, kind: type) -> Any:
+    """An entry of the document, of the type it should have."""
     value = document.get(key)
     if type(value) is not kind:
         raise ModelFileError(f"model.json has no {key} of the right type")

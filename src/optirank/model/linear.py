@@ -59,12 +59,18 @@ class LinearParts:
 
     def average(self, rows: NDArray) -> NDArray:
         """Mean over the rows of each problem, along the last axis."""
-        return rows.reshape(*rows.shape[:-1], self.n_problems, -1).mean(axis=-1)
+        shape = (*rows.shape[:-1], self.n_problems, self.rows_per_problem)
+        return rows.reshape(shape).mean(axis=-1)
 
 
 def linear_model(model: Any) -> Any:
     """The linear classifier that predicts: the model itself, or the best one of a search."""
     found = getattr(model, "best_estimator_", model)
+    if hasattr(found, "fold_estimators_"):
+        raise TypeError(
+            f"this {type(found).__name__} keeps a model a fold: use one of its fold_estimators_, "
+            "or fit it with refit=True"
+        )
     if not hasattr(found, "coef_") or not hasattr(found, "reference_weights_"):
         from sklearn.utils.validation import check_is_fitted
 

@@ -34,8 +34,9 @@ def subset(model: Any, classes: Iterable) -> Any:
     fitted = linear_model(model)
     parts = linear_parts(fitted)
     if parts.n_problems == 1:
+        one, other = parts.classes.tolist()
         raise ValueError(
-            f"this model tells {parts.classes[0]!r} from {parts.classes[1]!r} by one score: it has "
+            f"this model tells {one!r} from {other!r} by one score: it has "
             "no classes to leave out; only models of three classes or more have a score a class"
         )
     kept = _positions(parts.classes, classes)

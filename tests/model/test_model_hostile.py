@@ -1,0 +1,387 @@
+"""Files that are damaged, hostile or of another version are refused in words, and run nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import pickle
+import struct
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from model_cases import assert_same_model, make_model, pack, unpack
+
+from optirank.model import (
+    ModelFileError,
+    fit_calibration,
+    fit_rejection,
+    load,
+    save,
+)
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    save(make_model(n_genes=20, means=True), tmp_path / "model.optirank")
+    return tmp_path / "model.optirank"
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory) -> bytes:
+    file = tmp_path_factory.mktemp("good") / "m"
+    save(make_model(), file)
+    return file.read_bytes()
+
+
+def assert_refused(path: Path, message: str) -> None:
+    with pytest.raises(ModelFileError, match=message) as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+
+
+@given(data=st.data())
+def test_a_truncated_file_is_refused(good, tmp_path_factory, data):
+    file = tmp_path_factory.mktemp("cut") / "m"
+    file.write_bytes(good[: data.draw(st.integers(0, len(good) - 1))])
+    assert_refused(file, "not a zip, or was cut off")
+
+
+@given(data=st.data())
+def test_a_damaged_file_is_refused_or_means_the_same(good, tmp_path_factory, data):
+    content = bytearray(good)
+    for at in data.draw(st.lists(st.integers(0, len(good) - 1), min_size=1, max_size=4)):
+        content[at] = data.draw(st.integers(0, 255))
+    file = tmp_path_factory.mktemp("damaged") / "m"
+    file.write_bytes(content)
+    with contextlib.suppress(ModelFileError):
+        assert_same_model(load(file), make_model())
+
+
+@given(st.binary(max_size=200))
+def test_any_other_file_is_refused(tmp_path_factory, content):
+    file = tmp_path_factory.mktemp("other") / "m"
+    file.write_bytes(content)
+    assert_refused(file, "not a zip")
+
+
+def test_a_missing_file_and_a_folder_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        load(tmp_path / "nowhere")
+    with pytest.raises(OSError, match=tmp_path.name):
+        load(tmp_path)
+
+
+def test_a_newer_schema_is_refused_with_the_versions(path):
+    document, arrays = unpack(path)
+    document |= {"schema": 2, "optirank": "9.1"}
+    pack(path, document, arrays)
+    assert_refused(path, r"schema version 2, written by optirank '9.1'.*update optirank")
+
+
+@pytest.mark.parametrize("schema", [0, -1, "1", 1.0, None, True, [1]])
+def test_a_schema_that_is_none_is_refused(path, schema):
+    document, arrays = unpack(path)
+    pack(path, document | {"schema": schema}, arrays)
+    assert_refused(path, "does not say that it is an optirank model")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": "celltypist"}, "does not say"),
+        ({"class": "os.system"}, "class 'os.system', which is not known"),
+        ({"class": "SingleCellNetClassifier"}, "not known"),
+        ({"class": ["OptirankClassifier"]}, "not known"),
+        ({"parameters": {"l3": 1}}, "no parameter 'l3'"),
+        ({"parameters": [1]}, "no parameters of the right type"),
+        ({"parameters": {"ties": "sideways"}}, "ties='sideways'"),
+        ({"parameters": {"ties": ["average"]}}, "cannot open"),
+        ({"parameters": {"l1": {"call": "os.system"}}}, "unknown kind 'call'"),
+        ({"parameters": {"l1": {"float": "1", "tuple": []}}}, "an object with keys"),
+        ({"parameters": {"l1": {"dict": [[[], 1]]}}}, "key that cannot be one"),
+        ({"parameters": {"l1": {"dict": [1]}}}, "not a list of pairs"),
+        ({"classes": {"dtype": "str6", "values": ["type 0", "type 1"]}}, "do not fit 2 classes"),
+        ({"classes": {"dtype": "str6", "values": ["type 0"]}}, "two or more distinct"),
+        ({"classes": {"dtype": "str6", "values": ["type 0"] * 3}}, "two or more distinct"),
+        ({"classes": {"dtype": "str999999999", "values": ["a", "b"]}}, "unknown dtype"),
+        ({"classes": {"dtype": "str20000", "values": ["a", "b", "c"]}}, "no str20000"),
+        ({"classes": {"dtype": "str1", "values": ["aa", "b", "c"]}}, "no str1"),
+        ({"classes": {"dtype": "int8", "values": [1, 2, 300]}}, "cannot open"),
+        ({"classes": {"dtype": "int64", "values": [1, 2, "c"]}}, "another type"),
+        ({"classes": {"dtype": "object", "values": [1, 2, 3]}}, "list of strings"),
+        ({"classes": {"dtype": "O", "values": ["a", "b", "c"]}}, "unknown dtype"),
+        ({"classes": None}, "without dtype and values"),
+        ({"n_features": 19}, "20 gene names for 19 genes"),
+        ({"n_features": 2}, "are no model"),
+        ({"n_features": -1}, "are no model"),
+        ({"n_features": 20.0}, "no n_features of the right type"),
+        ({"n_features": 10**12, "genes": None}, "are no model"),
+        ({"n_rows": 0}, "are no model"),
+        ({"n_rows": 4}, "do not fit 3 classes"),
+        ({"n_rows": 15}, "do not fit 3 classes"),
+        ({"n_rows": 6}, "has shape"),
+        ({"n_panel": 3}, "array 'panel' has shape"),
+        ({"n_panel": 0}, "are no model"),
+        ({"genes": ["GENE0"] * 20}, "'GENE0' is there more than once"),
+        ({"genes": list(range(20))}, "list of strings"),
+        ({"genes": ["x" * 20_000] + ["y"] * 19}, "20000 characters"),
+        ({"path": None}, "no path of the right type"),
+        ({"training_summary": [1]}, "not a dictionary"),
+        ({"calibration": {"method": "sigmoid", "curves": []}}, "calibration is not one"),
+        ({"calibration": 3}, "calibration is not one"),
+        ({"rejection": {"threshold": 0.5}}, "incomplete"),
+    ],
+)
+def test_a_wrong_document_is_refused_with_the_reason(path, change, message):
+    document, arrays = unpack(path)
+    pack(path, document | change, arrays)
+    assert_refused(path, message)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "not JSON"),
+        (b"[]", "not an object"),
+        (b"\xff\xfe", "not JSON"),
+        (b"[" * 200_000, "nested too deeply|not JSON"),
+        (b'{"a":' * 200_000, "nested too deeply|not JSON"),
+        (b'{"schema": NaN}', "number NaN"),
+        (b'{"schema": -Infinity}', "number -Infinity"),
+        (b'{"schema": ' + b"9" * 10_000 + b"}", "not JSON"),
+    ],
+)
+def test_json_that_is_none_is_refused(path, text, message):
+    _, arrays = unpack(path)
+    pack(path, text, arrays)
+    assert_refused(path, message)
+
+
+def test_deeply_nested_parameters_do_no_harm(path):
+    document, arrays = unpack(path)
+    text = json.dumps(document | {"parameters": {"l1": "HERE"}})
+    nested = '{"tuple":[' * 900 + "0" + "]}" * 900
+    pack(path, text.replace('"HERE"', nested).encode(), arrays)
+    with contextlib.suppress(ModelFileError):  # where the interpreter's stack is smaller
+        assert isinstance(load(path).l1, tuple)
+
+
+def with_array(name: str, change):
+    return lambda arrays: arrays | {name: change(arrays[name])}
+
+
+def set_first(value):
+    def change(array):
+        array = array.copy()
+        array.flat[0] = value
+        return array
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (with_array("coef", set_first(np.nan)), "'coef' has NaN or infinite"),
+        (with_array("coef", set_first(-np.inf)), "'coef' has NaN or infinite"),
+        (with_array("intercept", set_first(np.nan)), "'intercept' has NaN"),
+        (with_array("mean_ranks", set_first(np.nan)), "'mean_ranks' has NaN"),
+        (with_array("objective", set_first(np.inf)), "'objective' has NaN"),
+        (with_array("coef", lambda a: a.astype(np.float32)), "'coef' is of float32, not float64"),
+        (with_array("coef", lambda a: a.astype(complex)), "more than|'coef' is of complex128"),
+        (with_array("coef", lambda a: a.astype("U3")), "more than|'coef' is of <U3"),
+        (with_array("coef", lambda a: a.astype(">f4")), "'coef' is of >f4"),
+        (with_array("panel", lambda a: a.astype(np.int64)), "'panel' is of int64"),
+        (with_array("coef", lambda a: a[:, :-1]), r"'coef' has shape \(3, "),
+        (with_array("coef", lambda a: a.ravel()), "'coef' has shape"),
+        (with_array("coef", lambda a: a[None]), "'coef' has shape"),
+        (with_array("coef", lambda a: a[:0]), "'coef' has shape"),
+        (with_array("intercept", lambda a: a[:1]), "'intercept' has shape"),
+        (with_array("panel", lambda a: a[::-1]), "not increasing"),
+        (with_array("panel", set_first(-1)), "not increasing positions"),
+        (with_array("panel", lambda a: a + 10), "not increasing positions"),
+        (with_array("panel", lambda a: np.full_like(a, 3)), "not increasing positions"),
+        (with_array("reference", lambda a: a & False), "no reference genes"),
+        (with_array("reference", lambda a: a * 1.5), r"outside \[0, 1\]"),
+        (with_array("reference", lambda a: a * -1.0), r"outside \[0, 1\]"),
+        (lambda a: {k: v for k, v in a.items() if k != "coef"}, "lacks the array 'coef'"),
+        (lambda a: a | {"more": np.zeros(3)}, "holds 'more', which is not known"),
+    ],
+)
+def test_wrong_arrays_are_refused_with_the_reason(path, change, message):
+    document, arrays = unpack(path)
+    pack(path, document, change(arrays))
+    assert_refused(path, message)
+
+
+class OpenedError(Exception):
+    pass
+
+
+def explode() -> None:
+    raise OpenedError
+
+
+class Bomb:
+    def __reduce__(self):
+        return explode, ()
+
+
+def test_pickled_arrays_are_never_opened(path):
+    document, arrays = unpack(path)
+    pickled = np.empty(arrays["intercept"].shape, dtype=object)
+    pickled[:] = Bomb()
+    pack(path, document, arrays | {"intercept": pickled})
+    assert_refused(path, "Python objects, which are never read")
+
+
+def test_a_pickle_in_place_of_the_file_is_never_opened(path):
+    path.write_bytes(pickle.dumps(Bomb()))
+    assert_refused(path, "not a zip")
+
+
+def npy(header: bytes, content: bytes = b"") -> bytes:
+    header = header.ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + content
+
+
+@pytest.mark.parametrize(
+    ("member", "message"),
+    [
+        (b"", "damaged header"),
+        (b"\x93NUMPY\x09\x00", "damaged header"),
+        (npy(b"__import__('os').abort()"), "damaged header"),
+        (npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (-3,), }"), "shape"),
+        (npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }", b"\0" * 8), "damaged"),
+        (
+            npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"),
+            r"has shape \(1000000000000,\)",
+        ),
+    ],
+)
+def test_a_header_that_lies_is_refused(path, member, message):
+    document, arrays = unpack(path)
+    buffer = io.BytesIO()
+    del arrays["intercept"]
+    np.savez(buffer, **arrays)
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.writestr("intercept.npy", member)
+    pack(path, document, buffer.getvalue())
+    assert_refused(path, message)
+
+
+def test_booleans_other_than_0_and_1_are_refused(path):
+    document, arrays = unpack(path)
+    strange = arrays["reference"].astype(np.uint8) * 7
+    pack(path, document, arrays | {"reference": strange.view(bool)})
+    assert_refused(path, "neither true nor false")
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../model.json", "model.json.bak", "x/"])
+def test_additional_members_are_refused(path, name):
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(name, "text")
+    assert_refused(path, "which does not belong there")
+
+
+def test_a_lacking_or_repeated_member_is_refused(path, tmp_path):
+    with zipfile.ZipFile(tmp_path / "half", "w") as archive:
+        archive.writestr("model.json", "{}")
+    assert_refused(tmp_path / "half", "lacks arrays.npz")
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("model.json", "{}")
+    assert_refused(path, "members of the same name")
+
+
+def test_other_compressions_are_refused(path):
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    assert_refused(path, "compressed in a way that models are not")
+
+
+def peak_of_refusal(path: Path, message: str) -> int:
+    tracemalloc.start()
+    try:
+        assert_refused(path, message)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_bomb_of_json_is_refused_without_unpacking_it(path):
+    _, arrays = unpack(path)
+    pack(path, b" " * 100_000_000, arrays)
+    assert path.stat().st_size < 200_000
+    assert peak_of_refusal(path, "100000000 bytes, more than the 16777216 allowed") < 5e6
+
+
+def test_a_bomb_of_zeros_is_refused_without_unpacking_it(path):
+    document, arrays = unpack(path)
+    pack(path, document, arrays | {"coef": np.zeros((3, 4_000_000))})
+    assert path.stat().st_size < 300_000
+    assert peak_of_refusal(path, "says it has 96000128 bytes, more than") < 5e6
+
+
+def test_a_size_that_lies_is_refused(path):
+    document, arrays = unpack(path)
+    pack(path, json.dumps(document).encode() + b" " * 50_000_000, arrays)
+    content = bytearray(path.read_bytes())
+    true_size = struct.pack("<L", len(json.dumps(document)) + 50_000_000)
+    false_size = struct.pack("<L", len(json.dumps(document)))
+    assert content.count(true_size) == 2
+    path.write_bytes(bytes(content).replace(true_size, false_size))
+    assert peak_of_refusal(path, "model.json is damaged") < 5e6
+
+
+def test_a_flood_of_members_is_refused_before_they_are_listed(path):
+    with zipfile.ZipFile(path, "a") as archive:
+        for k in range(2000):
+            archive.writestr(f"m{k}", b"")
+    assert_refused(path, "more members than a model has")
+
+
+def test_an_encrypted_member_is_refused(path):
+    content = bytearray(path.read_bytes())
+    for signature, at in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+        content[content.index(signature) + at] |= 1
+    path.write_bytes(content)
+    assert_refused(path, "damaged")
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+def test_wrong_calibrations_are_refused(tmp_path, method):
+    rng = np.random.default_rng(0)
+    model = make_model(n_classes=2)
+    scores, y = rng.normal(size=40), model.classes_[np.arange(40) % 2]
+    model.calibration_ = fit_calibration(scores, y, model.classes_, method)
+    model.rejection_ = fit_rejection(rng.uniform(size=40), np.arange(40) > 0, 0.2)
+    save(model, tmp_path / "m")
+    document, arrays = unpack(tmp_path / "m")
+    curve = document["calibration"]["curves"][0]
+    one = {"dtype": "float64", "values": [0.5]}
+    for curves, word in (
+        ([[curve[0], one, one]], "two arrays"),
+        ([[one, {"dtype": "float64", "values": [1, 2]}]], "another type"),
+        ([[one, {"dtype": "float64", "values": [0.1, 0.2]}]], "curve that is none"),
+        ([[one, {"dtype": "float32", "values": [0.5]}]], "curve that is none"),
+        ([[one, {"dtype": "float64", "values": []}]], "curve that is none"),
+    ):
+        wrong = {"calibration": {"method": method, "curves": curves}}
+        pack(tmp_path / "m", document | wrong, arrays)
+        assert_refused(tmp_path / "m", word)
+    wrong = {"calibration": {"method": "magic", "curves": [curve]}}
+    pack(tmp_path / "m", document | wrong, arrays)
+    assert_refused(tmp_path / "m", "'magic' is not known")
+    for change in ({"threshold": 2.0}, {"threshold": "0.5"}, {"n_samples": 1.5}):
+        wrong = {"rejection": document["rejection"] | change}
+        pack(tmp_path / "m", document | wrong, arrays)
+        assert_refused(tmp_path / "m", "rejection")
