@@ -163,7 +163,7 @@ class OptirankClassifier(RankLinearClassifier):
         settings = {label: {} for label in classes.tolist()}
         return self._fit_checked(X, y, sample_weight, *self._solver(X.shape[1], settings))
 
-    def fit_with_settings(
+    def _fit_with_settings(
         self, X, y, sample_weight: ArrayLike | None, settings: dict[object, dict]
     ) -> OptirankClassifier:
         """As ``fit``, with parameters of its own for the problem of each class.

@@ -184,11 +184,11 @@ class OptirankClassifierCV(RankLinearClassifier):
             progress=bool(self.verbose),
         )
         self.classes_ = classes
-        chosen = self._choose(found, y, scorer)
+        chosen, params = self._choose(found, y, scorer)
         if self.refit == "folds":
-            self._keep_folds(found, chosen)
+            self._keep_folds(found, chosen, params)
         else:
-            self._refit(X, y, sample_weight, chosen)
+            self._refit(X, y, sample_weight, params)
         return self
 
     def _family(self) -> OptirankFamily:
@@ -213,8 +213,8 @@ class OptirankClassifierCV(RankLinearClassifier):
             path_step=self.path_step,
         )
 
-    def _choose(self, found: Search, y: NDArray, scorer) -> dict[int, int]:
-        """Fill ``cv_results_`` and the like; the chosen setting of each problem."""
+    def _choose(self, found: Search, y: NDArray, scorer) -> tuple[dict[int, int], dict[int, dict]]:
+        """Fill ``cv_results_`` and the like; the chosen setting of each problem, and its values."""
         settings = found.family.settings()
         names = found.family.names
         per_class = self.per_class and len(found.classes) > 2
@@ -243,10 +243,9 @@ class OptirankClassifierCV(RankLinearClassifier):
             self.cv_results_ = results[None]
             self.best_index_ = chosen[found.positives[0]]
             self.best_params_ = params[found.positives[0]]
-        self._chosen_params = params
-        return chosen
+        return chosen, params
 
-    def _refit(self, X, y: NDArray, sample_weight, chosen: dict[int, int]) -> None:
+    def _refit(self, X, y: NDArray, sample_weight, params: dict[int, dict]) -> None:
         """Fit the chosen settings on all samples."""
         model = OptirankClassifier(
             ties=self.ties,
@@ -256,22 +255,22 @@ class OptirankClassifierCV(RankLinearClassifier):
             class_weight=self.class_weight,
             n_jobs=self.n_jobs,
         )
-        model.set_params(**next(iter(self._chosen_params.values())))
+        model.set_params(**next(iter(params.values())))
         labels = self.classes_.tolist()
-        by_label = {labels[k]: params for k, params in self._chosen_params.items()}
-        model.fit_with_settings(X, y, sample_weight, by_label)
+        by_label = {labels[k]: one for k, one in params.items()}
+        model._fit_with_settings(X, y, sample_weight, by_label)
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_
         self.best_estimator_ = model
         self._adopt([model])
 
-    def _keep_folds(self, found: Search, chosen: dict[int, int]) -> None:
+    def _keep_folds(self, found: Search, chosen: dict[int, int], params: dict[int, dict]) -> None:
         """Estimators of the chosen setting, a fold each."""
         settings = found.family.settings()
         self.fold_estimators_ = []
         for k in range(len(found.folds)):
             model = OptirankClassifier(ties=self.ties, class_weight=self.class_weight)
-            model.set_params(**next(iter(self._chosen_params.values())))
+            model.set_params(**next(iter(params.values())))
             rows = [found.models_of(settings[chosen[p]], k, p) for p in found.positives]
             model.classes_ = self.classes_
             model.n_features_in_ = found.n_genes
