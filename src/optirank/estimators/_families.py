@@ -209,13 +209,12 @@ class LogisticFamily(Family):
         each = (time.perf_counter() - start) / len(found)
         models = {}
         for (l1, l2), one in found.items():
-            w = one.w
+            w, floor = one.w, l2 if l1 or l2 else RIDGE_FLOOR
             if not self.warm_start:
-                floor = l2 if l1 or l2 else RIDGE_FLOOR
                 w = finish_exactly(_dense(samples.X), y, v, w, one.b, l1, floor)
             z = samples.X @ w
             b = float(loss.best_intercept(z, 0.0))
-            objective = loss.evaluate(z, b) + l1 * np.abs(w).sum() + l2 * (w @ w)
+            objective = loss.evaluate(z, b) + l1 * np.abs(w).sum() + floor * (w @ w)
             models[l1, l2] = Model(w, b, None, objective, one.converged, one.n_iter, each)
         return models
 

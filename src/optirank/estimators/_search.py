@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from joblib import Parallel, delayed
+from joblib.parallel import SequentialBackend, get_active_backend
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from optirank.estimators._base import one_blas_thread
@@ -137,8 +138,10 @@ def search(
         for task in tasks
     )
     found.score_seconds = np.zeros(len(folds))
-    with _bar(len(tasks), progress) as advance:
-        parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator_unordered")
+    # The limit is set here, around all threads, and again in each task for those that run in other
+    # processes: threads that set and lift it on their own would lift each other's.
+    with one_blas_thread(), _bar(len(tasks), progress) as advance:
+        parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as=_return_as())
         for result in parallel(jobs):
             key = (result.task.fold, result.task.positive)
             found.models.setdefault(key, {}).update(result.models)
@@ -146,6 +149,13 @@ def search(
             found.score_seconds[result.task.fold] += result.score_seconds
             advance()
     return found
+
+
+def _return_as() -> str:
+    """Results as they come, where the active joblib backend can give them so."""
+    backend, _ = get_active_backend(prefer="threads")
+    as_they_come = isinstance(backend, SequentialBackend) or backend.supports_return_generator
+    return "generator_unordered" if as_they_come else "list"
 
 
 def _run(

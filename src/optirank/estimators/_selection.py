@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RULES = ("one_se", "best")
+_DIGITS = 12  # to which scores are equal: the order of the folds must not decide
 
 
 def standard_error(scores: NDArray) -> NDArray:
@@ -31,10 +32,10 @@ def select(scores: NDArray, n_genes: NDArray, rule: str = "one_se") -> int:
     mean, error, genes = scores.mean(axis=1), standard_error(scores), n_genes.mean(axis=1)
     if not np.isfinite(mean).any():
         raise ValueError("no setting has a finite mean score: check the scorer and the folds")
-    mean = np.where(np.isfinite(mean), mean, -np.inf)
+    mean = np.where(np.isfinite(mean), mean.round(_DIGITS), -np.inf)
     best = np.lexsort((error, genes, -mean))[0]
     if rule == "best":
         return int(best)
-    allowed = np.flatnonzero(mean >= mean[best] - error[best])
+    allowed = np.flatnonzero(mean >= np.round(mean[best] - error[best], _DIGITS))
     order = np.lexsort((error[allowed], -mean[allowed], genes[allowed]))
     return int(allowed[order[0]])

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from optirank.solver.alternating import SIDES, Run
 from optirank.solver.convex import fit_weights
 from optirank.solver.fixed import solution_at
+from optirank.solver.problem import RIDGE_FLOOR
 
 if TYPE_CHECKING:
     from optirank.solver.alternation import State
@@ -67,7 +68,7 @@ def solve_grid(
     relaxed: dict[Penalties, State] = {}
     run: Run | None = None
     for setting, before in walk(penalties):
-        here = replace(problem, l1=setting[0], l2=setting[1])
+        here = replace(problem, l1=setting[0], l2=max(setting[1], RIDGE_FLOOR))
         run = Run(here, matrices=None if run is None else run.alternation.matrices)
         if before is None or before[1] != setting[1]:
             start = run.start(side) if before is None else relaxed[before]
@@ -79,6 +80,8 @@ def solve_grid(
             few = problem.n_reference <= _FEW or run.cheap
             state = run.exchange(state, n_models=1 if few else 0)
         states[setting] = state
+        if setting[0] > 0 and setting[1] == 0:  # the floor was for the exchanges alone
+            run = Run(replace(here, l2=0.0), matrices=run.alternation.matrices)
         found[setting] = run.finish(state, tol, max_iter, refit=True, exact=False)
     return found
 
@@ -119,8 +122,6 @@ def fit_weights_grid(
     max_iter: int = 10_000,
 ) -> dict[Penalties, Weights]:
     """Elastic-net logistic regression at many penalties on one matrix."""
-    from optirank.solver.problem import RIDGE_FLOOR
-
     found: dict[Penalties, Weights] = {}
     for setting, before in walk(penalties):
         l1, l2 = setting

@@ -1,0 +1,90 @@
+"""Choosing a setting: the one-standard-error rule, worked out by hand, and its ties."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from optirank.estimators._selection import select, standard_error
+
+# Means .80, .90, .88, .70, .87. The best, .90, has deviations -.04, 0, .04 over its folds: standard
+# deviation .04, standard error .04 / sqrt(3) = .0231, so settings of at least .8769 are as good.
+SCORES = np.array(
+    [
+        [0.80, 0.80, 0.80],
+        [0.86, 0.90, 0.94],
+        [0.87, 0.88, 0.89],
+        [0.70, 0.70, 0.70],
+        [0.87, 0.87, 0.87],
+    ]
+)
+N_GENES = np.array([[10, 12, 14], [90, 100, 110], [50, 40, 30], [1, 1, 1], [20, 20, 20]])
+
+
+def test_the_standard_error_by_hand():
+    expected = [0, 0.04 / 3**0.5, 0.01 / 3**0.5]
+    np.testing.assert_allclose(standard_error(SCORES)[:3], expected, atol=1e-15)
+
+
+def test_the_rule_takes_the_fewest_genes_within_one_standard_error():
+    assert select(SCORES, N_GENES) == 2
+
+
+def test_best_takes_the_highest_mean():
+    assert select(SCORES, N_GENES, "best") == 1
+
+
+def test_a_wider_error_lets_a_sparser_setting_in():
+    scores = SCORES.copy()
+    scores[1] = [0.84, 0.90, 0.96]  # standard error .0346: at least .8654
+    assert select(scores, N_GENES) == 4
+
+
+def test_a_mean_on_the_border_counts():
+    scores = np.array([[0.5, 1.0], [0.5, 0.5]])  # .75 +- .25, and .5
+    assert select(scores, np.array([[9, 9], [1, 1]])) == 1
+
+
+def test_without_spread_only_equals_of_the_best_count():
+    scores = np.array([[0.9, 0.9], [0.89, 0.89], [0.9, 0.9]])
+    assert select(scores, np.array([[9, 9], [1, 1], [5, 5]])) == 2
+
+
+def test_a_single_fold_has_no_error():
+    scores, n_genes = SCORES[:, :1], N_GENES[:, :1]
+    np.testing.assert_array_equal(standard_error(scores), 0)
+    assert select(scores, n_genes) == select(scores, n_genes, "best") == 4  # .87, 20 genes
+
+
+def test_of_as_many_genes_the_higher_score_then_the_smaller_error_then_the_first():
+    genes = np.full((3, 2), 7)
+    assert select(np.array([[0.7, 0.9], [0.79, 0.83], [0.75, 0.87]]), genes) == 1  # .81 in front
+    assert select(np.array([[0.7, 0.9], [0.79, 0.81], [0.75, 0.85]]), genes) == 1  # all .80
+    assert select(np.array([[0.7, 0.9], [0.7, 0.9], [0.7, 0.9]]), genes) == 0
+
+
+def test_of_equal_scores_best_takes_fewer_genes():
+    scores = np.full((3, 2), 0.8)
+    assert select(scores, np.array([[9, 9], [3, 3], [5, 5]]), "best") == 1
+
+
+def test_equal_best_means_are_judged_by_the_sparser_one():
+    # Both .8; the sparser has no spread, so the setting at .79 stays out
+    scores = np.array([[0.7, 0.9], [0.8, 0.8], [0.79, 0.79]])
+    assert select(scores, np.array([[9, 9], [5, 5], [1, 1]])) == 1
+
+
+def test_the_order_of_the_folds_does_not_decide():
+    scores = np.array([[0.1, 0.2, 0.3, 0.4, 0.7], [0.7, 0.4, 0.3, 0.2, 0.1]])
+    for turn in (scores, scores[::-1]):
+        assert select(turn, np.array([[9] * 5, [2] * 5]), "best") == 1
+        assert select(turn, np.array([[2] * 5, [9] * 5]), "best") == 0
+
+
+def test_settings_without_a_score_are_never_chosen():
+    scores = SCORES.copy()
+    scores[2, 0] = np.nan
+    scores[3] = np.nan
+    assert select(scores, N_GENES) == 1
+    with pytest.raises(ValueError, match="no setting has a finite mean score"):
+        select(np.full((2, 2), np.nan), np.ones((2, 2)))
