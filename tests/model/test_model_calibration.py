@@ -25,9 +25,8 @@ def held_out(n: int = 4000, seed: int = 0):
 class Scores(ClassifierMixin, BaseEstimator):
     """A classifier whose scores are its input."""
 
-    classes_ = np.array(["no", "yes"])
-
     def fit(self, X, y):
+        self.classes_ = np.unique(y)
         return self
 
     def decision_function(self, X):
@@ -41,7 +40,9 @@ class Scores(ClassifierMixin, BaseEstimator):
 def test_probabilities_are_those_of_scikit_learn(method):
     scores, y, _ = held_out(500)
     ours = fit_calibration(scores, y, ["no", "yes"], method).probabilities(scores)
-    theirs = CalibratedClassifierCV(FrozenEstimator(Scores()), method=method, cv=2, ensemble=False)
+    theirs = CalibratedClassifierCV(
+        FrozenEstimator(Scores().fit(scores[:, None], y)), method=method, cv=2, ensemble=False
+    )
     theirs = theirs.fit(scores[:, None], y).predict_proba(scores[:, None])
     np.testing.assert_allclose(ours, theirs, atol=2e-4)
 

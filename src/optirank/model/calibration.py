@@ -36,7 +36,7 @@ class Calibration:
     def probabilities(self, scores: NDArray) -> NDArray:
         """Probabilities (n, classes) of scores, (n,) for two classes and (n, classes) for more."""
         scores = np.asarray(scores, dtype=float)
-        columns = scores.reshape(len(scores), -1)
+        columns = scores if scores.ndim == 2 else scores[:, None]
         if columns.shape[1] != len(self.curves):
             raise ValueError(
                 f"scores of {columns.shape[1]} problems, but the calibration is for "
@@ -131,7 +131,7 @@ def fit_calibration(
         raise ValueError(f"method={method!r} is not known: use one of {', '.join(METHODS)}")
     classes, y = np.asarray(classes), np.asarray(y)
     scores = np.asarray(scores, dtype=float)
-    columns = scores.reshape(len(scores), -1)
+    columns = scores if scores.ndim == 2 else scores[:, None]
     positives = classes[1:] if len(classes) == 2 else classes
     if columns.shape != (len(y), len(positives)):
         raise ValueError(

@@ -156,7 +156,8 @@ def _losses(parts: LinearParts, here: NDArray) -> tuple[ClassLoss, ...]:
 
 def _worst_reference_loss(gamma: NDArray, here: NDArray) -> float:
     """Share of the reference set that is lost, in the row that loses most."""
-    return float((gamma[:, ~here].sum(axis=1) / gamma.sum(axis=1)).max())
+    left, lost = gamma[:, here].sum(axis=1), gamma[:, ~here].sum(axis=1)
+    return float((lost / (left + lost)).max())
 
 
 def _refuse(losses: tuple[ClassLoss, ...], match: GeneMatch, max_missing: float) -> None:

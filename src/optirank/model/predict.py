@@ -151,7 +151,7 @@ class Predictor:
             signed = np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
             chosen = np.where(best, signed, -np.inf).argmax(axis=1)
         else:
-            probabilities = share_out(sigmoid(scores.reshape(len(scores), -1)))
+            probabilities = share_out(sigmoid(scores if scores.ndim == 2 else scores[:, None]))
             chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return Prediction(self.classes, scores, probabilities, chosen)
 
