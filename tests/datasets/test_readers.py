@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import gzip
 import logging
 import tempfile
 import warnings
@@ -192,118 +190,6 @@ def test_a_matrix_stored_by_genes_says_so_when_read_whole(data, tmp_path, caplog
     assert caplog.text == ""
     assert_equal(read_expression(path), data)
     assert "by genes (CSC)" in caplog.text
-
-
-BAD_TABLES = {
-    "a word": ("s,A,B\nx,1,2\ny,3,high\n", {}, ["'y'", "number 2", "'B'", "'high'"]),
-    "an empty cell": ("s,A,B\nx,1,\ny,3,4\n", {}, ["'x'", "'B'", "''"]),
-    "a short line": ("s,A,B\nx,1,2\ny,3\n", {}, ["'y'", "'B'"]),
-    "a long line": ("s,A,B\nx,1,2\ny,3,4,5\n", {}, ["cannot be read"]),
-    "labels not named": ("s,A,t\nx,1,b\ny,3,c\n", {}, ["'t'", "annotations"]),
-    "no such label": ("s,A,t\nx,1,2\n", {"label": "type"}, ["type", "A, t"]),
-    "no orientation": ("s,A,t\nx,1,2\n", {"genes_in": None}, ["'rows'", "'columns'"]),
-    "tabs in a csv": ("s\tA\nx\t1\n", {}, ["sep='\\t'"]),
-    "empty": ("", {}, ["empty"]),
-    "infinite": ("s,A\nx,inf\n", {}, ["'A'", "finite"]),
-}
-
-
-@pytest.mark.parametrize("case", BAD_TABLES)
-def test_a_bad_table_is_an_error_that_names_the_place(case, tmp_path):
-    text, options, words = BAD_TABLES[case]
-    path = tmp_path / "t.csv"
-    path.write_text(text)
-    with pytest.raises(DataError) as error:
-        read_expression(path, **{"genes_in": "columns", **options})
-    for word in (str(path), *words):
-        assert word in str(error.value)
-
-
-def test_wrong_choices_list_what_there_is(data, tmp_path):
-    path = tmp_path / "data.h5ad"
-    to_anndata(data).write_h5ad(path)
-    for options, words in (
-        ({"label": "typ"}, ["'typ'", "cell_type"]),
-        ({"layer": "raw"}, ["'raw'", "double"]),
-        ({"gene_column": "symbol"}, ["'symbol'", "ensembl"]),
-        ({"genes": ["G1", "X9"]}, ["1 of the 2", "X9"]),
-        ({"genes": ["G1", "G1"]}, ["twice", "G1"]),
-        ({"genes_in": "rows"}, ["genes_in", "table"]),
-        ({"format": "loom"}, ["'loom'", "h5ad"]),
-    ):
-        with pytest.raises(DataError) as error:
-            read_expression(path, **options)
-        for word in words:
-            assert word in str(error.value)
-
-
-def test_a_missing_file_and_an_unknown_name(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"nothing\.h5ad does not exist"):
-        read_expression(tmp_path / "nothing.h5ad")
-    (tmp_path / "data.bin").write_bytes(b"x")
-    with pytest.raises(DataError, match="give format="):
-        read_expression(tmp_path / "data.bin")
-    with pytest.raises(DataError, match=r"without matrix\.mtx"):
-        read_expression(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["data.h5ad", "data.h5", "t.csv.gz"])
-def test_a_file_of_another_format_is_told(name, tmp_path):
-    path = tmp_path / name
-    path.write_text("this is text")
-    with pytest.raises(DataError, match=name):
-        read_expression(path, genes_in="rows" if name.startswith("t") else None)
-
-
-def test_h5ad_and_10x_mixed_up_are_told(data, tmp_path):
-    tenx = write_tenx_h5(data, tmp_path / "a.h5")
-    with pytest.raises(DataError, match="format='10x_h5'"):
-        read_expression(tenx, format="h5ad")
-    with pytest.raises(DataError, match="format='h5ad'"):
-        read_expression(write_h5ad(data, tmp_path / "b.h5ad"), format="10x_h5")
-
-
-@settings(max_examples=40)
-@given(cut=st.floats(0.02, 0.98))
-def test_a_truncated_h5ad_is_a_clear_error_or_reads_right(cut):
-    data = make(np.random.default_rng(0).poisson(1.0, (60, 50)).astype(np.float32))
-    with tempfile.TemporaryDirectory() as folder:
-        path = write_h5ad(data, Path(folder) / "data.h5ad")
-        content = path.read_bytes()
-        path.write_bytes(content[: int(len(content) * cut)])
-        with pytest.raises(DataError, match=r"data\.h5ad"):
-            read_expression(path)
-
-
-@settings(max_examples=40)
-@given(place=st.floats(0.0, 0.999), value=st.integers(0, 255))
-def test_a_damaged_byte_never_ends_in_another_kind_of_error(place, value):
-    data = make(np.random.default_rng(0).poisson(1.0, (30, 20)).astype(np.float32))
-    with tempfile.TemporaryDirectory() as folder:
-        path = write_h5ad(data, Path(folder) / "data.h5ad")
-        content = bytearray(path.read_bytes())
-        content[int(len(content) * place)] = value
-        path.write_bytes(content)
-        with contextlib.suppress(DataError):
-            read_expression(path)
-
-
-def test_truncated_tables_and_10x_folders_are_told(data, tmp_path):
-    path = write_table(data, tmp_path / "t.csv.gz")
-    path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(DataError, match="truncated"):
-        read_expression(path, genes_in="columns", label="cell_type")
-    folder = write_tenx_folder(data, tmp_path / "tenx")
-    with gzip.open(folder / "barcodes.tsv.gz", "wt") as file:
-        file.write("one\n")
-    with pytest.raises(DataError, match="1 cells"):
-        read_expression(folder)
-    (folder / "matrix.mtx.gz").write_bytes(b"")
-    with pytest.raises(DataError, match=r"matrix\.mtx\.gz cannot be read"):
-        read_expression(folder)
-    (folder / "features.tsv.gz").unlink()
-    with pytest.raises(DataError, match=r"no features\.tsv"):
-        read_expression(folder)
 
 
 def test_an_error_of_the_caller_is_not_blamed_on_the_file(data, tmp_path):

@@ -60,7 +60,7 @@ class CompressedRows:
         columns: np.ndarray | None = None,
     ) -> None:
         self.data, self.indices, self.columns = data, indices, columns
-        self.indptr = np.asarray(indptr[:], dtype=np.int64)
+        self.indptr = _pointers(indptr, data, indices, shape[0])
         self.stored_shape = shape
         self.shape = shape if columns is None else (shape[0], len(columns))
         self._place: np.ndarray | None = None
@@ -83,12 +83,12 @@ class CompressedRows:
         pointers = self.indptr[start : stop + 1]
         first, last = int(pointers[0]), int(pointers[-1])
         data = np.asarray(self.data[first:last])
-        indices = np.asarray(self.indices[first:last])
+        indices = _within(np.asarray(self.indices[first:last]), self.stored_shape[1])
         pointers = pointers - first
         if self._place is not None:
             indices = self._place[indices]
-            kept = indices >= 0
-            pointers = np.concatenate(([0], np.cumsum(kept)))[pointers]
+            kept = np.flatnonzero(indices >= 0)
+            pointers = np.searchsorted(kept, pointers)
             data, indices = data[kept], indices[kept]
         block = csr_matrix((data, indices, pointers), shape=(len(pointers) - 1, self.shape[1]))
         block.sum_duplicates()
@@ -113,7 +113,7 @@ class CompressedColumns:
         """Read the columns and hold them by rows."""
         from scipy.sparse import csc_matrix
 
-        pointers = np.asarray(self.indptr[:], dtype=np.int64)
+        pointers = _pointers(self.indptr, self.data, self.indices, self.shape[1])
         if columns is None:
             logger.warning(
                 "%s stores its matrix by genes (CSC): it is read whole; write it as CSR to stream",
@@ -125,6 +125,7 @@ class CompressedColumns:
             data = _join([self.data[a:b] for a, b in spans], self.data.dtype)
             indices = _join([self.indices[a:b] for a, b in spans], self.indices.dtype)
             pointers = np.concatenate(([0], np.cumsum([b - a for a, b in spans]))).astype(np.int64)
+        indices = _within(indices, self.shape[0])
         matrix = csc_matrix((data, indices, pointers), shape=(self.shape[0], len(pointers) - 1))
         return InMemory(matrix.tocsr())
 
@@ -151,3 +152,26 @@ class InMemory:
 
 def _join(parts: list, dtype: np.dtype) -> np.ndarray:
     return np.concatenate([np.asarray(part) for part in parts] or [np.empty(0, dtype)])
+
+
+def _pointers(indptr: Any, data: Any, indices: Any, count: int) -> np.ndarray:
+    """Return where rows (or columns) begin, after checking that they fit the entries."""
+    pointers = np.asarray(indptr[:], dtype=np.int64)
+    if np.dtype(data.dtype).kind not in "fiub":
+        raise ValueError(f"its values are of type {data.dtype}, not numbers")
+    if (
+        len(pointers) != count + 1
+        or pointers[0] != 0
+        or (np.diff(pointers) < 0).any()
+        or pointers[-1] != data.shape[0]
+        or data.shape != indices.shape
+    ):
+        raise ValueError("the parts of its sparse matrix do not fit together")
+    return pointers
+
+
+def _within(indices: np.ndarray, bound: int) -> np.ndarray:
+    """Return indices after checking that none points outside the matrix."""
+    if indices.size and (indices.min() < 0 or indices.max() >= bound):
+        raise ValueError("its sparse matrix has entries outside its shape")
+    return indices
