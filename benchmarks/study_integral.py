@@ -12,18 +12,13 @@ from __future__ import annotations
 
 import argparse
 import csv
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import rankdata
-from sklearn import __version__ as sklearn_version
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import StratifiedShuffleSplit
-from sklearn.utils.fixes import parse_version
 from study_sides import ANCHORS, FRACTIONS, PENALTIES, anchor, markdown, real_pairs
 from threadpoolctl import threadpool_limits
 from timing import interleaved
@@ -33,14 +28,6 @@ from optirank.ranks.orders import order_samples
 from optirank.solver.bpcd import solve_bpcd
 from optirank.solver.problem import Problem, sample_weights
 
-SAGA_PUBLISHED = {  # seconds of saga where cpu_s was taken, at l1 = 0 and above (anchors/README.md)
-    "nb_n700_d50": (0.01, 0.01),
-    "gauss_n700_d200": (0.06, 0.06),
-    "nb_n700_d200": (0.08, 0.08),
-    "nb_n1000_d1000": (0.84, 0.95),
-}
-_OLD = parse_version(sklearn_version).release < (1, 8)
-ELASTIC_NET = {"penalty": "elasticnet"} if _OLD else {}
 WAYS = {"set": True, "fractional": False}
 N_SPLITS = 3  # of an anchor's samples, 70 % for training
 TASKS = ("golub -> armstrong", "nki -> expo")
@@ -64,47 +51,6 @@ def published() -> list[dict]:
     """The settings of the anchors."""
     with (ANCHORS / "published.csv").open() as file:
         return list(csv.DictReader(file))
-
-
-def against_published() -> pd.DataFrame:
-    """Objective and time on the anchors beside the published code's, with saga as the yardstick."""
-    rows = []
-    for line in published():
-        X, y = anchor(line["problem"])
-        l1, l2 = float(line["lambda_1"]), float(line["lambda_2"])
-        ranks = (rankdata(X, axis=1) - 1.0) / X.shape[1]
-        saga = LogisticRegression(
-            solver="saga",
-            tol=1e-3,
-            class_weight="balanced",
-            C=1.0 / (len(y) * (2 * l2 + l1)),
-            l1_ratio=l1 / (2 * l2 + l1),
-            max_iter=1000,
-            **(
-                {"penalty": "elasticnet"} if parse_version(sklearn_version).release < (1, 8) else {}
-            ),
-        )
-        model = OptirankClassifier(int(line["s"]), l1, l2)
-        times = interleaved(
-            {"ours": partial(model.fit, X, y), "saga": partial(saga.fit, ranks, y)}, repeats=3
-        )
-        ratio = times["ours"] / times["saga"]
-        theirs = float(line["cpu_s"]) / SAGA_PUBLISHED[line["problem"]][l1 > 0]
-        rows.append(
-            {
-                "problem": line["problem"],
-                "l1": l1,
-                "s": int(line["s"]),
-                "objective": round(model.objective_[0], 4),
-                "published": round(float(line["objective"]), 4),
-                "published, refitted": round(float(line["objective_refit"]), 4),
-                "CPU s": round(times["ours"], 2),
-                "ratio to saga": round(ratio, 2),
-                "published ratio": round(theirs),
-                "ratio of ratios": round(theirs / ratio),
-            }
-        )
-    return pd.DataFrame(rows)
 
 
 def on_anchors() -> pd.DataFrame:
@@ -234,25 +180,10 @@ def compare(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("docs/figures"), help="folder written to")
-    parser.add_argument("--only", choices=("published", "integral"), help="one part")
     chosen = parser.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
     with threadpool_limits(1):
-        if chosen.only in (None, "published"):
-            print_against_published()
-        if chosen.only in (None, "integral"):
-            print_integral(chosen.out)
-
-
-def print_against_published() -> None:
-    table = against_published()
-    print(f"the anchors against the published results\n{markdown(table)}")
-    large = table[~table["problem"].str.endswith("d50")]
-    for name in ("ratio to saga", "ratio of ratios"):
-        mean = np.exp(np.log(large[name]).mean())
-        print(
-            f"200 genes and more: {name}, geometric mean {mean:.2f}, most {large[name].max():.2f}"
-        )
+        print_integral(chosen.out)
 
 
 def print_integral(out: Path) -> None:
