@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from model_cases import assert_same_model, make_model, pack, unpack
 
+from optirank import OptirankClassifierCV
 from optirank.model import (
     ModelFileError,
     fit_calibration,
@@ -37,6 +38,30 @@ def good(tmp_path_factory) -> bytes:
     file = tmp_path_factory.mktemp("good") / "m"
     save(make_model(), file)
     return file.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def full_documents(tmp_path_factory) -> dict:
+    """Documents with everything a model can carry, for a model and for a search."""
+    rng = np.random.default_rng(0)
+    model = make_model(means=True)
+    model.set_params(class_weight={"type 0": 2.0})
+    y = model.classes_[np.arange(30) % 3]
+    model.training_summary_ = {"n_samples": 30, "counts": {1: 2}}
+    model.calibration_ = fit_calibration(rng.normal(size=(30, 3)), y, model.classes_, "isotonic")
+    model.rejection_ = fit_rejection(rng.uniform(size=30), np.arange(30) > 0, 0.2)
+    search = OptirankClassifierCV()
+    search.best_estimator_ = model
+    search.best_params_, search.best_index_, search.best_score_ = {"l1": 0.1}, 0, 0.9
+    search.folds_ = [(np.arange(3), np.arange(2))]
+    search.cv_results_ = {"params": [{"l1": 0.1}], "mean_test_score": np.array([0.9])}
+    search.classes_ = model.classes_
+    file = tmp_path_factory.mktemp("full") / "m"
+    documents = {}
+    for one in (model, search):
+        save(one, file)
+        documents[type(one).__name__] = unpack(file)
+    return documents
 
 
 def assert_refused(path: Path, message: str) -> None:
@@ -142,6 +167,43 @@ def test_a_wrong_document_is_refused_with_the_reason(path, change, message):
     document, arrays = unpack(path)
     pack(path, document | change, arrays)
     assert_refused(path, message)
+
+
+any_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["dict", "tuple", "array", "float", "dtype", "values", "method"]),
+            inner,
+            max_size=2,
+        )
+    ),
+    max_leaves=6,
+)
+
+
+def replace_somewhere(document: object, draw) -> object:
+    """The document with one of its values, at any depth, replaced by any other."""
+    inside = list(document) if isinstance(document, dict) else range(len(document))
+    key = draw(st.sampled_from(list(inside)))
+    changed = document.copy()
+    deeper = isinstance(document[key], dict | list) and len(document[key])
+    if deeper and draw(st.booleans()):
+        changed[key] = replace_somewhere(document[key], draw)
+    else:
+        changed[key] = draw(any_json)
+    return changed
+
+
+@pytest.mark.parametrize("cls", ["OptirankClassifier", "OptirankClassifierCV"])
+@given(data=st.data())
+def test_any_document_is_a_model_or_is_refused(full_documents, tmp_path_factory, cls, data):
+    document, arrays = full_documents[cls]
+    file = tmp_path_factory.mktemp("any") / "m"
+    pack(file, replace_somewhere(document, data.draw), arrays)
+    with contextlib.suppress(ModelFileError):
+        assert len(load(file).classes_) == 3
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,8 @@ def rebuild_search(cls: type, document: Document, arrays: Arrays) -> Any:
     for name in _FOUND:
         setattr(model, name, found[name])
     results = found["cv_results_"]
+    if not isinstance(results, dict):
+        raise ModelFileError("the results of the search are no table")
     if isinstance(found["best_index_"], dict):
         model.cv_results_ = {label: _with_params(one) for label, one in results.items()}
     else:

@@ -58,7 +58,7 @@ def compiled_scores(X, bound: BoundModel) -> NDArray:
     if not sparse.issparse(X) and np.count_nonzero(X) < _DENSE_FROM * X.size:
         X = sparse.csr_array(X)
     orders = order_samples(X)
-    model = (*_entries(bound.gamma), *_entries(bound.coef), tie)
+    model = (*bound.entries, tie)
     sums = bound.gamma.sum(axis=0), bound.coef.sum(axis=0)
     scores = np.zeros((X.shape[0], len(bound.base)))
     if isinstance(orders, SparseOrders):
@@ -67,13 +67,6 @@ def compiled_scores(X, bound: BoundModel) -> NDArray:
     else:
         predict_loops.dense_scores(orders.groups, orders.n_groups, *model, scores)
     return scores / bound.sizes + bound.base
-
-
-def _entries(matrix: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-    """The non-zeros of each row: where they begin, their columns, their values."""
-    rows, columns = np.nonzero(matrix)
-    indptr = np.searchsorted(rows, np.arange(len(matrix) + 1))
-    return indptr, columns.astype(np.int64), matrix[rows, columns]
 
 
 def _groups(values: NDArray) -> tuple[NDArray, NDArray]:
