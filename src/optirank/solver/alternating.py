@@ -137,7 +137,7 @@ class Run:
     def exchange(self, state: State, n_batches: int = 6, n_models: int = 8) -> State:
         """Exchange genes, in batches and then pair by pair."""
         state = exchange_batches(self.alternation, state, n_batches)
-        n_candidates, n_failures = (60, 12) if self.cheap else (30, 10)
+        n_candidates, n_failures = (60, 12) if self.cheap else (30, 6)
         state = exchange_pairs(
             self.alternation,
             state,

@@ -69,7 +69,7 @@ class Alternation:
         for _ in range(n_rounds):
             new = self.round(state)
             if state.objective - new.objective < tol * new.objective:
-                return new, True
+                return min(state, new, key=lambda one: one.objective), True
             state = new
         return state, False
 

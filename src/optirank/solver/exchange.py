@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 _SMALLEST_GAIN = 1e-6  # of the objective
 _BATCH_STEPS = 15
 _MODEL_SIZE = 1500  # largest number of unknowns in the model
-_NEWTON_SIZE = 100  # up to here an exchange is judged by Newton steps, else by accelerated ones
+_NEWTON_SIZE = 100  # up to here, with l1 = 0, an exchange is judged by Newton steps
+_NEWTON_SIZE_FEW = 300  # the same where one gene is much of the set
+_FEW = 20
 _NEAR_ACTIVE = 0.8  # of l1: genes that may get a weight after an exchange
 
 
@@ -132,7 +134,7 @@ def _exchange_by_one_model(
         guess[active] -= responses[:, len(inside) + k] - responses[:, i]
         if problem.l1 > 0:
             guess[guess * w < 0] = 0.0
-        if len(columns) <= _NEWTON_SIZE:
+        if problem.l1 == 0 and d <= (_NEWTON_SIZE_FEW if s <= _FEW else _NEWTON_SIZE):
             new_w, new_b, new_objective, _ = newton_steps(
                 spare, loss, guess, b, problem.l1, problem.l2, 4, target=objective
             )
