@@ -32,6 +32,23 @@ class Task:
     chain: object
 
 
+@dataclass(frozen=True)
+class Job:
+    """A task with all it needs, as one object.
+
+    dask puts large arrays among a call's arguments on one of its workers, where they are lost if it
+    dies; inside of an object they travel with the call, which can then run again elsewhere.
+    """
+
+    task: Task
+    family: Family
+    train: Samples
+    others: list[Samples]  # to be scored
+    positive: NDArray  # whether each training sample is of the class
+    weights: NDArray
+    balanced: bool
+
+
 @dataclass
 class TaskResult:
     """The models of a chain and their scores on samples they were not fitted on."""
@@ -123,17 +140,24 @@ def search(
         for chain in family.chains(n_genes)
         for fold, (train, _) in enumerate(folds)
         for positive in positives
-        if 0 < np.count_nonzero(codes[train] == positive) < len(train)
+        if len(np.unique(codes[train][weights[train] > 0] == positive)) == 2
     ]
+    if empty := {*range(len(folds))} - {task.fold for task in tasks}:
+        raise ValueError(
+            f"fold {min(empty)} has one class only to train on (samples of weight 0 do not count): "
+            "use fewer folds or other weights"
+        )
     jobs = (
         delayed(_run)(
-            family,
-            task,
-            parts[task.fold][0],
-            [parts[task.fold][1], *(extra or [])],
-            codes[folds[task.fold][0]] == task.positive,
-            weights[folds[task.fold][0]],
-            balanced,
+            Job(
+                task,
+                family,
+                parts[task.fold][0],
+                [parts[task.fold][1], *(extra or [])],
+                codes[folds[task.fold][0]] == task.positive,
+                weights[folds[task.fold][0]],
+                balanced,
+            )
         )
         for task in tasks
     )
@@ -158,25 +182,19 @@ def _return_as() -> str:
     return "generator_unordered" if as_they_come else "list"
 
 
-def _run(
-    family: Family,
-    task: Task,
-    train: Samples,
-    others: list[Samples],
-    positive: NDArray,
-    weights: NDArray,
-    balanced: bool,
-) -> TaskResult:
+def _run(job: Job) -> TaskResult:
     from optirank.solver.problem import sample_weights
 
+    family = job.family
     with one_blas_thread():
-        v = sample_weights(positive, weights, balanced)
-        models = family.fit_chain(train, positive.astype(float), v, task.chain)
+        v = sample_weights(job.positive, job.weights, job.balanced)
+        models = family.fit_chain(job.train, job.positive.astype(float), v, job.task.chain)
         start = time.perf_counter()
         scores = {
-            key: [family.scores(part, model) for part in others] for key, model in models.items()
+            key: [family.scores(part, model) for part in job.others]
+            for key, model in models.items()
         }
-    return TaskResult(task, models, scores, time.perf_counter() - start)
+    return TaskResult(job.task, models, scores, time.perf_counter() - start)
 
 
 class FixedScores(ClassifierMixin, BaseEstimator):
@@ -214,9 +232,11 @@ class FixedScores(ClassifierMixin, BaseEstimator):
 def score_table(found: Search, y: NDArray, scorer, positive: int | None = None) -> NDArray:
     """Scores of all settings in all folds (settings x folds).
 
-    Of the whole classifier, or of one class against the rest (``positive``).
+    Of the whole classifier, or of one class against the rest (``positive``). Where a scorer cannot
+    say, such as an area under a curve without one of the classes, the score is nan.
     """
     settings = found.family.settings()
+    failure = None
     table = np.empty((len(settings), len(found.folds)))
     for k, (_, test) in enumerate(found.folds):
         for i, setting in enumerate(settings):
@@ -229,7 +249,12 @@ def score_table(found: Search, y: NDArray, scorer, positive: int | None = None) 
                 model, truth = FixedScores(found.classes, joined), y[test]
             with warnings.catch_warnings():  # a validation part may lack a class
                 warnings.simplefilter("ignore", UserWarning)
-                table[i, k] = scorer(model, test[:, None], truth)
+                try:
+                    table[i, k] = scorer(model, test[:, None], truth)
+                except ValueError as error:
+                    table[i, k], failure = np.nan, error
+    if failure is not None and not np.isfinite(table).any():
+        raise failure
     return table
 
 
@@ -243,6 +268,7 @@ def _bar(total: int, shown: bool) -> Iterator:
     if not shown:
         yield lambda: None
         return
+    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
     with Progress(
@@ -250,6 +276,7 @@ def _bar(total: int, shown: bool) -> Iterator:
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
+        console=Console(stderr=True),
         transient=True,
     ) as bar:
         task = bar.add_task("grid", total=total)

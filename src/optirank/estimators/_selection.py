@@ -21,6 +21,15 @@ def standard_error(scores: NDArray) -> NDArray:
     return scores.std(axis=-1, ddof=1) / np.sqrt(n_folds)
 
 
+def scored_folds(scores: NDArray) -> NDArray:
+    """Mask of the folds in which some setting has a score (settings x folds).
+
+    A scorer may have nothing to say of a fold, such as an area under the curve where the validation
+    part lacks a class.
+    """
+    return np.isfinite(scores).any(axis=0)
+
+
 def select(scores: NDArray, n_genes: NDArray, rule: str = "one_se") -> int:
     """The setting chosen from scores and numbers of genes, both settings x folds.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from scipy.stats import rankdata
 from sklearn.metrics import check_scoring
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -19,7 +21,7 @@ from optirank.estimators._families import OptirankFamily, Samples
 from optirank.estimators._folds import make_folds
 from optirank.estimators._options import check_options, resolve_n_reference
 from optirank.estimators._search import score_table, search
-from optirank.estimators._selection import RULES, select, standard_error
+from optirank.estimators._selection import RULES, scored_folds, select, standard_error
 from optirank.estimators.optirank import OptirankClassifier
 from optirank.ranks.definition import TIES
 
@@ -228,9 +230,18 @@ class OptirankClassifierCV(RankLinearClassifier):
                     for setting in settings
                 ]
             )
-            index = select(table, n_genes, self.selection)
+            scored = scored_folds(table)
+            if scored.any() and not scored.all():
+                warnings.warn(
+                    f"{(~scored).sum()} of {len(scored)} folds have no score with scoring="
+                    f"{self.scoring!r} (their validation part lacks a class?) and are left out of "
+                    "the means",
+                    UserWarning,
+                    stacklevel=3,
+                )
+            index = select(table[:, scored], n_genes, self.selection)
             chosen.update(dict.fromkeys(group, index))
-            scores.append(table[index].mean())
+            scores.append(table[index, scored].mean())
             results[positive] = _results(found, settings, names, table, n_genes)
         self.best_score_ = float(np.mean(scores))
         labels = found.classes.tolist()
@@ -247,20 +258,10 @@ class OptirankClassifierCV(RankLinearClassifier):
 
     def _refit(self, X, y: NDArray, sample_weight, params: dict[int, dict]) -> None:
         """Fit the chosen settings on all samples."""
-        model = OptirankClassifier(
-            ties=self.ties,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            path_step=self.path_step,
-            class_weight=self.class_weight,
-            n_jobs=self.n_jobs,
-        )
-        model.set_params(**next(iter(params.values())))
+        model = self._estimator(params)
         labels = self.classes_.tolist()
         by_label = {labels[k]: one for k, one in params.items()}
         model._fit_with_settings(X, y, sample_weight, by_label)
-        if hasattr(self, "feature_names_in_"):
-            model.feature_names_in_ = self.feature_names_in_
         self.best_estimator_ = model
         self._adopt([model])
 
@@ -269,18 +270,31 @@ class OptirankClassifierCV(RankLinearClassifier):
         settings = found.family.settings()
         self.fold_estimators_ = []
         for k in range(len(found.folds)):
-            model = OptirankClassifier(ties=self.ties, class_weight=self.class_weight)
-            model.set_params(**next(iter(params.values())))
+            model = self._estimator(params)
             rows = [found.models_of(settings[chosen[p]], k, p) for p in found.positives]
             model.classes_ = self.classes_
             model.n_features_in_ = found.n_genes
             model._keep([_solutions(models, found.n_genes) for models in rows])
-            if hasattr(self, "feature_names_in_"):
-                model.feature_names_in_ = self.feature_names_in_
             self.fold_estimators_.append(model)
         self._adopt(self.fold_estimators_)
 
+    def _estimator(self, params: dict[int, dict]) -> OptirankClassifier:
+        """An estimator with the chosen settings, or with those of the first class."""
+        model = OptirankClassifier(
+            ties=self.ties,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            path_step=self.path_step,
+            class_weight=self.class_weight,
+            n_jobs=self.n_jobs,
+        )
+        return model.set_params(**next(iter(params.values())))
+
     def _adopt(self, models: list[OptirankClassifier]) -> None:
+        """Attributes of the final model or models, which get the names of the genes."""
+        if hasattr(self, "feature_names_in_"):
+            for model in models:
+                model.feature_names_in_ = self.feature_names_in_
         names = ("coef_", "intercept_", "reference_", "reference_weights_", "objective_", "n_iter_")
         for name in names:
             setattr(self, name, np.concatenate([getattr(model, name) for model in models]))
@@ -313,6 +327,7 @@ class OptirankClassifierCV(RankLinearClassifier):
             results, index = results[label], index[label]
         folds = [key for key in results if key.startswith("split") and key.endswith("_test_score")]
         scores = np.column_stack([results[key] for key in folds])
+        scores = scores[:, scored_folds(scores)]
         table = pd.DataFrame(results["params"])
         table.insert(0, "n_genes", results["mean_n_genes"])
         table.insert(1, "score", scores.mean(axis=1))
@@ -356,11 +371,11 @@ def _results(found: Search, settings: list, names: tuple, table: NDArray, n_gene
     for k in range(table.shape[1]):
         results[f"split{k}_test_score"] = table[:, k]
         results[f"split{k}_n_genes"] = n_genes[:, k]
-    results["mean_test_score"] = table.mean(axis=1)
+    table = table[:, scored_folds(table)]
+    means = table.mean(axis=1)
+    results["mean_test_score"] = means
     results["std_test_score"] = table.std(axis=1)
-    order = np.unique(-results["mean_test_score"])
-    counts = np.array([(results["mean_test_score"] > -value).sum() for value in order])
-    ranks = dict(zip(order, counts + 1, strict=True))
-    results["rank_test_score"] = np.array([ranks[-m] for m in results["mean_test_score"]], np.int32)
+    means = np.where(np.isfinite(means), means, -np.inf)
+    results["rank_test_score"] = rankdata(-means, method="min").astype(np.int32)
     results["mean_n_genes"] = n_genes.mean(axis=1)
     return results
