@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from optirank._compiled import solver_loops
 from optirank.solver.alternating import SIDES, solve_alternating
 from optirank.solver.bpcd import solve_bpcd
 from optirank.solver.fixed import solve_at
@@ -29,6 +33,7 @@ def solve(
     callback: Callable[[dict], None] | None = None,
 ) -> list[Solution]:
     """Solve a problem; two solutions, rising and falling, for ``side="both"``, else one."""
+    _compile_rare_loops()
     if algorithm == "bpcd":
         solution = solve_bpcd(
             problem,
@@ -59,3 +64,12 @@ def solve(
         )
         for one in (SIDES if side == "both" else (side,))
     ]
+
+
+@cache
+def _compile_rare_loops() -> None:
+    """Compile what not every fit comes to, so that a later fit does not pay for it."""
+    groups = np.zeros((2, 2), np.uint16)
+    ranks = np.zeros((2, 2), np.float32)
+    solver_loops.exchange_in_ranks(groups, groups[:, 0], groups[:, 1], 0.5, 0.5, ranks, ranks)
+    solver_loops.slopes_of_comparisons(groups, ranks[0].copy(), groups.copy(), 0.5, ranks)
