@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import strategies as st
 
 from optirank import (
@@ -16,6 +17,7 @@ from optirank import (
     OptirankClassifier,
     RankLogisticRegression,
 )
+from optirank.model import ModelFileError, load
 
 CLASSES = (OptirankClassifier, RankLogisticRegression, AnovaRankLogisticRegression)
 LABELS = {
@@ -135,3 +137,10 @@ def pack(path: Path, document: object, arrays: dict[str, np.ndarray] | bytes) ->
         archive.writestr("model.json", text)
         archive.writestr("arrays.npz", arrays)
     return path
+
+
+def assert_refused(path: Path, message: str) -> None:
+    """Opening the file fails with words that name it and what is wrong."""
+    with pytest.raises(ModelFileError, match=message) as caught:
+        load(path)
+    assert str(path) in str(caught.value)

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from model_cases import assert_refused, make_model, pack, unpack
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 
-from optirank.model import fit_calibration, fit_rejection
+from optirank.model import fit_calibration, fit_rejection, save
 
 
 def held_out(n: int = 4000, seed: int = 0):
@@ -159,3 +160,33 @@ def test_a_rejection_needs_samples():
         fit_rejection([], [], 0.1)
     with pytest.raises(ValueError, match="one confidence and one verdict"):
         fit_rejection([0.5], [True, False], 0.1)
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+def test_wrong_calibrations_are_refused(tmp_path, method):
+    rng = np.random.default_rng(0)
+    model = make_model(n_classes=2)
+    scores, y = rng.normal(size=40), model.classes_[np.arange(40) % 2]
+    model.calibration_ = fit_calibration(scores, y, model.classes_, method)
+    model.rejection_ = fit_rejection(rng.uniform(size=40), np.arange(40) > 0, 0.2)
+    save(model, tmp_path / "m")
+    document, arrays = unpack(tmp_path / "m")
+    curve = document["calibration"]["curves"][0]
+    one = {"dtype": "float64", "values": [0.5]}
+    for curves, word in (
+        ([[curve[0], one, one]], "two arrays"),
+        ([[one, {"dtype": "float64", "values": [1, 2]}]], "another type"),
+        ([[one, {"dtype": "float64", "values": [0.1, 0.2]}]], "curve that is none"),
+        ([[one, {"dtype": "float32", "values": [0.5]}]], "curve that is none"),
+        ([[one, {"dtype": "float64", "values": []}]], "curve that is none"),
+    ):
+        wrong = {"calibration": {"method": method, "curves": curves}}
+        pack(tmp_path / "m", document | wrong, arrays)
+        assert_refused(tmp_path / "m", word)
+    wrong = {"calibration": {"method": "magic", "curves": [curve]}}
+    pack(tmp_path / "m", document | wrong, arrays)
+    assert_refused(tmp_path / "m", "'magic' is not known")
+    for change in ({"threshold": 2.0}, {"threshold": "0.5"}, {"n_samples": 1.5}):
+        wrong = {"rejection": document["rejection"] | change}
+        pack(tmp_path / "m", document | wrong, arrays)
+        assert_refused(tmp_path / "m", "rejection")

@@ -1,13 +1,11 @@
-"""Files that are damaged, hostile or of another version are refused in words, and run nothing."""
+"""Contents that are wrong or of another version are refused in words, and run nothing."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import json
-import pickle
 import struct
-import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -15,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from model_cases import assert_same_model, make_model, pack, unpack
+from model_cases import assert_refused, make_model, pack, unpack
 
 from optirank import OptirankClassifierCV
 from optirank.model import (
@@ -31,13 +29,6 @@ from optirank.model import (
 def path(tmp_path) -> Path:
     save(make_model(n_genes=20, means=True), tmp_path / "model.optirank")
     return tmp_path / "model.optirank"
-
-
-@pytest.fixture(scope="module")
-def good(tmp_path_factory) -> bytes:
-    file = tmp_path_factory.mktemp("good") / "m"
-    save(make_model(), file)
-    return file.read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -62,44 +53,6 @@ def full_documents(tmp_path_factory) -> dict:
         save(one, file)
         documents[type(one).__name__] = unpack(file)
     return documents
-
-
-def assert_refused(path: Path, message: str) -> None:
-    with pytest.raises(ModelFileError, match=message) as caught:
-        load(path)
-    assert str(path) in str(caught.value)
-
-
-@given(data=st.data())
-def test_a_truncated_file_is_refused(good, tmp_path_factory, data):
-    file = tmp_path_factory.mktemp("cut") / "m"
-    file.write_bytes(good[: data.draw(st.integers(0, len(good) - 1))])
-    assert_refused(file, "not a zip, or was cut off")
-
-
-@given(data=st.data())
-def test_a_damaged_file_is_refused_or_means_the_same(good, tmp_path_factory, data):
-    content = bytearray(good)
-    for at in data.draw(st.lists(st.integers(0, len(good) - 1), min_size=1, max_size=4)):
-        content[at] = data.draw(st.integers(0, 255))
-    file = tmp_path_factory.mktemp("damaged") / "m"
-    file.write_bytes(content)
-    with contextlib.suppress(ModelFileError):
-        assert_same_model(load(file), make_model())
-
-
-@given(st.binary(max_size=200))
-def test_any_other_file_is_refused(tmp_path_factory, content):
-    file = tmp_path_factory.mktemp("other") / "m"
-    file.write_bytes(content)
-    assert_refused(file, "not a zip")
-
-
-def test_a_missing_file_and_a_folder_are_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        load(tmp_path / "nowhere")
-    with pytest.raises(OSError, match=tmp_path.name):
-        load(tmp_path)
 
 
 def test_a_newer_schema_is_refused_with_the_versions(path):
@@ -282,32 +235,6 @@ def test_wrong_arrays_are_refused_with_the_reason(path, change, message):
     assert_refused(path, message)
 
 
-class OpenedError(Exception):
-    pass
-
-
-def explode() -> None:
-    raise OpenedError
-
-
-class Bomb:
-    def __reduce__(self):
-        return explode, ()
-
-
-def test_pickled_arrays_are_never_opened(path):
-    document, arrays = unpack(path)
-    pickled = np.empty(arrays["intercept"].shape, dtype=object)
-    pickled[:] = Bomb()
-    pack(path, document, arrays | {"intercept": pickled})
-    assert_refused(path, "Python objects, which are never read")
-
-
-def test_a_pickle_in_place_of_the_file_is_never_opened(path):
-    path.write_bytes(pickle.dumps(Bomb()))
-    assert_refused(path, "not a zip")
-
-
 def npy(header: bytes, content: bytes = b"") -> bytes:
     header = header.ljust(117) + b"\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + content
@@ -343,107 +270,3 @@ def test_booleans_other_than_0_and_1_are_refused(path):
     strange = arrays["reference"].astype(np.uint8) * 7
     pack(path, document, arrays | {"reference": strange.view(bool)})
     assert_refused(path, "neither true nor false")
-
-
-@pytest.mark.parametrize("name", ["/etc/passwd", "../model.json", "model.json.bak", "x/"])
-def test_additional_members_are_refused(path, name):
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr(name, "text")
-    assert_refused(path, "which does not belong there")
-
-
-def test_a_lacking_or_repeated_member_is_refused(path, tmp_path):
-    with zipfile.ZipFile(tmp_path / "half", "w") as archive:
-        archive.writestr("model.json", "{}")
-    assert_refused(tmp_path / "half", "lacks arrays.npz")
-    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
-        archive.writestr("model.json", "{}")
-    assert_refused(path, "members of the same name")
-
-
-def test_other_compressions_are_refused(path):
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    assert_refused(path, "compressed in a way that models are not")
-
-
-def peak_of_refusal(path: Path, message: str) -> int:
-    tracemalloc.start()
-    try:
-        assert_refused(path, message)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-def test_a_bomb_of_json_is_refused_without_unpacking_it(path):
-    _, arrays = unpack(path)
-    pack(path, b" " * 100_000_000, arrays)
-    assert path.stat().st_size < 200_000
-    assert peak_of_refusal(path, "100000000 bytes, more than the 16777216 allowed") < 5e6
-
-
-def test_a_bomb_of_zeros_is_refused_without_unpacking_it(path):
-    document, arrays = unpack(path)
-    pack(path, document, arrays | {"coef": np.zeros((3, 4_000_000))})
-    assert path.stat().st_size < 300_000
-    assert peak_of_refusal(path, "says it has 96000128 bytes, more than") < 5e6
-
-
-def test_a_size_that_lies_is_refused(path):
-    document, arrays = unpack(path)
-    pack(path, json.dumps(document).encode() + b" " * 50_000_000, arrays)
-    content = bytearray(path.read_bytes())
-    true_size = struct.pack("<L", len(json.dumps(document)) + 50_000_000)
-    false_size = struct.pack("<L", len(json.dumps(document)))
-    assert content.count(true_size) == 2
-    path.write_bytes(bytes(content).replace(true_size, false_size))
-    assert peak_of_refusal(path, "model.json is damaged") < 5e6
-
-
-def test_a_flood_of_members_is_refused_before_they_are_listed(path):
-    with zipfile.ZipFile(path, "a") as archive:
-        for k in range(2000):
-            archive.writestr(f"m{k}", b"")
-    assert_refused(path, "more members than a model has")
-
-
-def test_an_encrypted_member_is_refused(path):
-    content = bytearray(path.read_bytes())
-    for signature, at in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
-        content[content.index(signature) + at] |= 1
-    path.write_bytes(content)
-    assert_refused(path, "damaged")
-
-
-@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
-def test_wrong_calibrations_are_refused(tmp_path, method):
-    rng = np.random.default_rng(0)
-    model = make_model(n_classes=2)
-    scores, y = rng.normal(size=40), model.classes_[np.arange(40) % 2]
-    model.calibration_ = fit_calibration(scores, y, model.classes_, method)
-    model.rejection_ = fit_rejection(rng.uniform(size=40), np.arange(40) > 0, 0.2)
-    save(model, tmp_path / "m")
-    document, arrays = unpack(tmp_path / "m")
-    curve = document["calibration"]["curves"][0]
-    one = {"dtype": "float64", "values": [0.5]}
-    for curves, word in (
-        ([[curve[0], one, one]], "two arrays"),
-        ([[one, {"dtype": "float64", "values": [1, 2]}]], "another type"),
-        ([[one, {"dtype": "float64", "values": [0.1, 0.2]}]], "curve that is none"),
-        ([[one, {"dtype": "float32", "values": [0.5]}]], "curve that is none"),
-        ([[one, {"dtype": "float64", "values": []}]], "curve that is none"),
-    ):
-        wrong = {"calibration": {"method": method, "curves": curves}}
-        pack(tmp_path / "m", document | wrong, arrays)
-        assert_refused(tmp_path / "m", word)
-    wrong = {"calibration": {"method": "magic", "curves": [curve]}}
-    pack(tmp_path / "m", document | wrong, arrays)
-    assert_refused(tmp_path / "m", "'magic' is not known")
-    for change in ({"threshold": 2.0}, {"threshold": "0.5"}, {"n_samples": 1.5}):
-        wrong = {"rejection": document["rejection"] | change}
-        pack(tmp_path / "m", document | wrong, arrays)
-        assert_refused(tmp_path / "m", "rejection")

@@ -58,14 +58,19 @@ def compiled_scores(X, bound: BoundModel) -> NDArray:
     if not sparse.issparse(X) and np.count_nonzero(X) < _DENSE_FROM * X.size:
         X = sparse.csr_array(X)
     orders = order_samples(X)
-    model = (*bound.entries, tie)
+    if isinstance(orders, SparseOrders):
+        samples = orders.indptr, orders.genes, False, orders.groups
+        zero_group = orders.zero_group
+    else:
+        n, d = orders.groups.shape
+        genes = np.arange(d, dtype=orders.groups.dtype)
+        samples = np.arange(0, n * d + 1, d), genes, True, orders.groups.reshape(-1)
+        zero_group = np.full(n, -1, dtype=np.int32)
     sums = bound.gamma.sum(axis=0), bound.coef.sum(axis=0)
     scores = np.zeros((X.shape[0], len(bound.base)))
-    if isinstance(orders, SparseOrders):
-        at = orders.indptr, orders.genes, orders.groups, orders.n_groups, orders.zero_group
-        predict_loops.sparse_scores(*at, *model, *sums, scores)
-    else:
-        predict_loops.dense_scores(orders.groups, orders.n_groups, *model, scores)
+    predict_loops.scores_of_rows(
+        *samples, orders.n_groups, zero_group, *bound.entries, tie, *sums, scores
+    )
     return scores / bound.sizes + bound.base
 
 
