@@ -17,6 +17,8 @@ _HOMES = {
     "RankLogisticRegression": "optirank.estimators.rank_logistic",
     "AnovaRankLogisticRegression": "optirank.estimators.anova_rank",
     "SingleCellNetClassifier": "optirank.estimators.singlecellnet",
+    "load": "optirank.model.file",
+    "save": "optirank.model.file",
 }
 
 __all__ = [
@@ -27,6 +29,8 @@ __all__ = [
     "ReferenceRankTransformer",
     "SingleCellNetClassifier",
     "__version__",
+    "load",
+    "save",
 ]
 
 if TYPE_CHECKING:
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from optirank.estimators.optirank_cv import OptirankClassifierCV
     from optirank.estimators.rank_logistic import RankLogisticRegression
     from optirank.estimators.singlecellnet import SingleCellNetClassifier
+    from optirank.model.file import load, save
     from optirank.ranks.transformer import ReferenceRankTransformer
 
 
