@@ -458,7 +458,7 @@ def test_the_grid_of_the_paper_is_fitted_with_more_genes_than_samples():
 
 
 def test_it_finds_the_reference_set_size_of_the_synthetic_task():
-    data = make_unstable_ranks(250, 20, 14, random_state=0)
+    data = make_unstable_ranks(250, 20, 12, random_state=0)
     model = OptirankClassifierCV((0.1, 0.3, 1.0), (0.0,), (1e-5,), cv=3, selection="best")
     model.fit(data.X, data.y)
     assert model.best_params_["n_reference"] < 1.0

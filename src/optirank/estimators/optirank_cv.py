@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from joblib import parallel_config
+from joblib.parallel import get_active_backend
 from scipy.stats import rankdata
 from sklearn.metrics import check_scoring
 from sklearn.utils.metaestimators import available_if
@@ -261,7 +263,10 @@ class OptirankClassifierCV(RankLinearClassifier):
         model = self._estimator(params)
         labels = self.classes_.tolist()
         by_label = {labels[k]: one for k, one in params.items()}
-        model._fit_with_settings(X, y, sample_weight, by_label)
+        # One fit a class is little beside the grid: it stays here, whatever the search ran on
+        n_jobs = get_active_backend(prefer="threads")[1]
+        with parallel_config(backend="threading", n_jobs=n_jobs):
+            model._fit_with_settings(X, y, sample_weight, by_label)
         self.best_estimator_ = model
         self._adopt([model])
 

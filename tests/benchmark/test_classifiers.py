@@ -1,0 +1,89 @@
+"""The registry: six classifiers by name, the paper's grids, and the genes each needs."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from optirank.benchmark.classifiers import CLASSIFIERS, PENALTIES, REFERENCE_SIZES, get
+from optirank.estimators._families import Samples
+from optirank.ranks.orders import order_samples
+from optirank.solver.problem import sample_weights
+
+SIZES = {"ANrank-lr": 250, "SCN": 1, "lr": 25, "optirank": 250, "rank-lr": 25, "rf": 1}
+SMALL = {"SCN": {"n_trees": 10, "random_state": 0}, "rf": {"random_state": 0}}
+
+
+@pytest.fixture(scope="module")
+def counts():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    rate = np.tile(rng.uniform(5, 40, size=16), (60, 1))
+    rate[y == 1, :3] *= 3
+    rate[y == 1, 3:6] *= 0.3
+    return rng.poisson(rate).astype(float), y
+
+
+def test_all_six_are_there_with_the_papers_grids():
+    assert {name: one.n_settings for name, one in CLASSIFIERS.items()} == SIZES
+    assert len(REFERENCE_SIZES) == 10
+    assert len(PENALTIES) == 5
+    assert get("optirank").grid == {
+        "n_reference": REFERENCE_SIZES, "l1": PENALTIES, "l2": PENALTIES
+    }  # fmt: skip
+
+
+def test_an_unknown_name_is_refused():
+    with pytest.raises(ValueError, match="classifier 'svm' is not known: use one of ANrank-lr"):
+        get("svm")
+
+
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.filterwarnings("ignore:one data set only:UserWarning")
+def test_each_is_made_fitted_and_counts_its_genes(name, counts):
+    X, y = counts
+    classifier = get(name)
+    setting = {key: values[len(values) // 2] for key, values in classifier.grid.items()}
+    model = classifier.make(**setting, **SMALL.get(name, {}))
+    assert {key: model.get_params()[key] for key in setting} == setting
+    model = clone(model).fit(np.log1p(X) if name == "lr" else X, y)
+    assert model.score(np.log1p(X) if name == "lr" else X, y) > 0.85
+    n_genes = classifier.n_genes(model)
+    assert isinstance(n_genes, int)
+    assert 0 < n_genes <= 16
+    if name == "rank-lr":
+        assert n_genes == 16
+    if name == "lr":
+        assert n_genes == np.count_nonzero(model.coef_)
+
+
+@pytest.mark.parametrize("name", [name for name in SIZES if get(name).family is not None])
+def test_a_family_has_the_grid_of_its_classifier(name):
+    classifier = get(name)
+    family = classifier.family(classifier.grid)
+    names = [*classifier.grid]
+    expected = set(product(*classifier.grid.values()))
+    assert {setting[: len(names)] for setting in family.settings()} == expected
+    assert list(family.names[: len(names)]) == names
+
+
+@pytest.mark.parametrize("name", ["ANrank-lr", "lr", "rank-lr"])
+def test_a_family_fits_what_its_classifier_fits(name, counts):
+    X, y = counts
+    classifier = get(name)
+    grid = {**classifier.grid, "l1": (1e-3,), "l2": (1e-2,)}
+    if "n_reference" in grid:
+        grid["n_reference"] = (0.25,)
+    dataset = np.repeat(["a", "b"], 30)
+    family = classifier.family(grid, warm_start=False)
+    samples = Samples(X, order_samples(X), dataset)
+    (chain,) = family.chains(16)
+    (one,) = family.fit_chain(samples, y.astype(float), sample_weights(y), chain).values()
+    model = classifier.make(**{key: values[0] for key, values in grid.items()})
+    more = {"dataset": dataset} if name == "ANrank-lr" else {}
+    model.fit(X, y, **more)
+    np.testing.assert_allclose(one.w, model.coef_[0], atol=1e-6)
+    assert one.genes.sum() == classifier.n_genes(model)
