@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from optirank._plots.common import save_figure
+from optirank._plots.panel import panel, panel_weights, reference_stability
+from optirank._plots.performance import confusion, reliability
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from optirank.estimators.optirank_cv import OptirankClassifierCV
+
+__all__ = [
+    "confusion",
+    "panel",
+    "panel_weights",
+    "reference_stability",
+    "reliability",
+    "save_figure",
+    "selection_path",
+]
 
 _BLUE, _ORANGE, _GREY = (
     "#0072B2",
@@ -116,7 +130,9 @@ def _dress(
     if label is not None:
         ax.set_title(f"{label} against the rest")
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(loc="lower right", fontsize="small", frameon=False)
+    ax.legend(
+        loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize="small", frameon=False
+    )
 
 
 def _pyplot():

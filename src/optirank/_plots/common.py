@@ -1,0 +1,95 @@
+"""What plots share: axes to draw on, colours, columns of annotations, heat maps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optirank.datasets.errors import DataError, need, some
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
+    from numpy.typing import NDArray
+
+# Okabe and Ito's colours, safe for the colour-blind.
+BLUE, ORANGE, GREY, DARK = "#0072B2", "#D55E00", "#999999", "#333333"
+
+
+def axes_for(ax: Axes | None, width: float, height: float) -> Axes:
+    """The axes given, or new ones of a size in inches."""
+    plt = need("matplotlib.pyplot", "report", "drawing")
+    if ax is not None:
+        return ax
+    _, ax = plt.subplots(figsize=(width, height), layout="constrained")
+    return ax
+
+
+def finish(ax: Axes, show: bool) -> Axes:
+    """Show the figure where asked to."""
+    if show:
+        need("matplotlib.pyplot", "report", "drawing").show()
+    return ax
+
+
+def save_figure(ax: Axes, path: str | Path) -> Path:
+    """Write the figure of some axes, in the format the name says, and close it."""
+    plt = need("matplotlib.pyplot", "report", "drawing")
+    path, known = Path(path), ax.figure.canvas.get_supported_filetypes()
+    try:
+        if path.suffix[1:].lower() not in known:
+            raise DataError(f"{path}: figures are written as .png, .svg or .pdf: use such a name")
+        ax.figure.savefig(path, dpi=160)
+    finally:
+        plt.close(ax.figure)
+    return path
+
+
+def column(data: Any, name: str) -> NDArray:
+    """A column of a data frame, or of the ``obs`` of an AnnData, missing values as None."""
+    frame = data.obs if hasattr(data, "obs") else data
+    if not hasattr(frame, "columns"):
+        raise TypeError(f"give an AnnData or a data frame, not a {type(data).__name__}")
+    if name not in frame.columns:
+        raise DataError(f"there is no column {name!r}: there are {some(frame.columns, 20)}")
+    values = frame[name].astype(object)
+    return values.where(values.notna(), None).to_numpy(dtype=object)
+
+
+def heat_map(
+    ax: Axes,
+    values: NDArray,
+    rows: Sequence[object],
+    columns: Sequence[object],
+    *,
+    cmap: str,
+    limits: tuple[float, float],
+    bar: str,
+) -> AxesImage:
+    """Draw a matrix with names on both sides and a bar of its colours; NaN is left white."""
+    image = ax.imshow(values, cmap=cmap, vmin=limits[0], vmax=limits[1], aspect="auto")
+    ax.set_yticks(range(len(rows)), [str(name) for name in rows])
+    turned = len(columns) > 3 or max((len(str(name)) for name in columns), default=0) > 12
+    ax.set_xticks(range(len(columns)), [str(name) for name in columns])
+    if turned:
+        ax.tick_params(axis="x", rotation=45)
+        for text in ax.get_xticklabels():
+            text.set(ha="right", rotation_mode="anchor")
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    ax.figure.colorbar(image, ax=ax, label=bar, fraction=0.05, pad=0.02, aspect=30).outline.set(
+        visible=False
+    )
+    return image
+
+
+def cells_between(ax: Axes, n_rows: int, n_columns: int) -> None:
+    """White lines between the cells of a heat map."""
+    ax.set_xticks(np.arange(n_columns + 1) - 0.5, minor=True)
+    ax.set_yticks(np.arange(n_rows + 1) - 0.5, minor=True)
+    ax.grid(which="minor", color="white", linewidth=1)
+    ax.tick_params(which="minor", length=0)

@@ -1,0 +1,65 @@
+"""What commands on files share: their end, tables on the terminal, how a file is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from optirank.cli.errors import bad_input, clean_exit
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_TEXT = ("cluster", "class", "gene", "label", "role", "what")
+
+
+class GenesIn(StrEnum):
+    """How a table lies."""
+
+    rows = "rows"
+    columns = "columns"
+
+
+@contextmanager
+def tidy() -> Iterator[None]:
+    """End on bad input and on a missing extra with one line and code 2."""
+    with clean_exit(), bad_input():
+        try:
+            yield
+        except ImportError as error:
+            raise ValueError(str(error)) from error
+
+
+def check_folder(*paths: Path | None) -> None:
+    """Refuse, before any work, files in folders that are not there."""
+    for path in paths:
+        if path is not None and not path.parent.is_dir():
+            raise ValueError(f"{path}: the folder {path.parent} does not exist")
+
+
+def new_table(title: str, *columns: str) -> Table:
+    """An empty table; columns are numbers unless their name says otherwise."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, title_justify="left")
+    for column in columns:
+        table.add_column(column, justify="left" if column in _TEXT else "right")
+    return table
+
+
+def add_row(table: Table, *cells: object) -> None:
+    """Add a line; what looks like markup is text."""
+    from rich.text import Text
+
+    table.add_row(*(Text(str(cell)) for cell in cells))
+
+
+def show(table: Table, *, err: bool = False) -> None:
+    """Print a table."""
+    from rich.console import Console
+
+    Console(stderr=err, highlight=False).print(table)

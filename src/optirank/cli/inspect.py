@@ -1,0 +1,121 @@
+"""`optirank inspect`: what a model is, and why it gave a sample its label."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from optirank.cli.common import GenesIn, add_row, check_folder, new_table, show, tidy
+from optirank.cli.errors import DebugOption
+
+if TYPE_CHECKING:
+    from optirank.workflow.explain import Explanation
+
+
+def inspect(
+    model: Annotated[Path, typer.Argument(help="A model file.", show_default=False)],
+    explain: Annotated[
+        Path | None, typer.Option(help="A file of samples: say why one got its label.")
+    ] = None,
+    sample: Annotated[
+        str | None, typer.Option(help="Name of the sample; the first where not given.")
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option("--class", help="The class to explain; the one given where not named."),
+    ] = None,
+    genes: Annotated[int, typer.Option(min=1, help="Genes shown.")] = 15,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Write all contributions to all classes (.csv)."),
+    ] = None,
+    layer: Annotated[str | None, typer.Option(help="A layer of the file instead of X.")] = None,
+    gene_column: Annotated[
+        str | None, typer.Option(help="Column of var with the gene names, instead of its index.")
+    ] = None,
+    genes_in: Annotated[
+        GenesIn | None, typer.Option(help="Of a table: are genes in rows or in columns?")
+    ] = None,
+    annotations: Annotated[
+        str | None,
+        typer.Option(help="Of a table: columns that hold no expression, separated by commas."),
+    ] = None,
+    debug: DebugOption = False,
+) -> None:
+    """Say what a model is; with --explain, why a sample got its label.
+
+    A gene contributes its weight times its relative rank, the share of the reference genes that it
+    is above in this sample; the contributions and the intercept sum to the class's score.
+
+    Examples:
+
+      optirank inspect model.optirank
+
+      optirank inspect model.optirank --explain query.h5ad --sample cell_17
+
+      optirank inspect model.optirank --explain query.h5ad --class "t cell" --out why.csv
+    """
+    with tidy():
+        from optirank.model import load
+
+        check_folder(out)
+        fitted = load(model)
+        if explain is None:
+            for option, value in (("--sample", sample), ("--class", label), ("--out", out)):
+                if value is not None:
+                    raise ValueError(f"{option} is for --explain FILE")
+            _describe(fitted, model)
+            return
+        from optirank.workflow.explain import explain_sample
+        from optirank.workflow.labels import replacing
+
+        found = explain_sample(
+            explain,
+            fitted,
+            sample,
+            layer=layer,
+            gene_column=gene_column,
+            genes_in=genes_in.value if genes_in else None,
+            annotations=annotations.split(",") if annotations else (),
+        )
+        _show_explanation(found, label, genes)
+        if out is not None:
+            with replacing(out) as temporary:
+                found.table.to_csv(temporary, index=False)
+            typer.echo(f"{out}: {len(found.table)} contributions")
+
+
+def _describe(fitted: Any, path: Path) -> None:
+    from optirank.workflow.explain import describe_model
+
+    about = describe_model(fitted, path)
+    for key, text in about.lines:
+        typer.echo(f"{key + ':':<14}{text}")
+    columns = ["class", "samples", "genes", "reference", "weights"]
+    table = new_table("Classes", *columns)
+    for row in about.classes.itertuples(index=False):
+        add_row(table, *row)
+    show(table)
+
+
+def _show_explanation(found: Explanation, label: str | None, n_genes: int) -> None:
+    for note in found.notes:
+        typer.echo(f"note: {note}", err=True)
+    typer.echo(f"{found.sample}: {found.label}, confidence {found.confidence:.3f}")
+    table = new_table("Scores", "class", "score", "probability")
+    for row in found.scores.itertuples(index=False):
+        add_row(table, row[0], f"{row[1]:+.3f}", f"{row[2]:.3f}")
+    show(table)
+    about, lines, rest = found.of_class(label, n_genes)
+    columns = ("gene", "role", "value", "relative rank", "weight", "contribution")
+    table = new_table(f"For {about}", *columns)
+    for row in lines.itertuples():
+        value = "missing" if row.missing else "" if row.value != row.value else f"{row.value:g}"
+        rank = "" if row.relative_rank != row.relative_rank else f"{row.relative_rank:.3f}"
+        weight = "" if row.weight != row.weight else f"{row.weight:+.3g}"
+        add_row(table, row.gene, row.role, value, rank, weight, f"{row.contribution:+.4f}")
+    if rest is not None:
+        add_row(table, f"{rest[0]} more genes", "", "", "", "", f"{rest[1]:+.4f}")
+    show(table)

@@ -1,0 +1,200 @@
+"""Train and annotate with AnnData, in scanpy's manner."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optirank.datasets.errors import DataError, some
+
+if TYPE_CHECKING:
+    from anndata import AnnData
+
+    from optirank.datasets.data import ExpressionData
+    from optirank.model.predict import Predictor
+
+logger = logging.getLogger("optirank")
+
+
+def train(
+    adata: AnnData,
+    label: str,
+    *,
+    layer: str | None = None,
+    gene_column: str | None = None,
+    **options: Any,
+) -> Any:
+    """Train a classifier on labelled profiles.
+
+    Parameters
+    ----------
+    adata : AnnData
+        Expression on any scale: only ranks within a sample count. A backed one is read whole.
+    label : str
+        Column of ``adata.obs`` with the classes.
+    layer : str, optional
+        A layer instead of ``X``.
+    gene_column : str, optional
+        Column of ``adata.var`` with the names of the genes, instead of its index.
+    options
+        Those of :func:`optirank.workflow.train.train`: ``batch``, ``max_genes``, ``budget`` (in
+        seconds), ``target_error``, ``n_jobs`` and more.
+
+    Returns
+    -------
+    The fitted model, for :func:`annotate` and :func:`optirank.save`; ``model.training_summary_``
+    says how it does on held-out samples. ``adata`` is not changed.
+    """
+    from optirank.workflow.train import train as train_workflow
+
+    return train_workflow(expression_of(adata, layer, gene_column), label, **options).model
+
+
+def annotate(
+    adata: AnnData,
+    model: Any,
+    key_added: str = "optirank",
+    *,
+    layer: str | None = None,
+    gene_column: str | None = None,
+    clusters: str | None = None,
+    threshold: float | None = None,
+    target_error: float | None = None,
+    max_missing: float = 0.5,
+    block_size: int = 2048,
+    copy: bool = False,
+) -> AnnData | None:
+    """Label the samples of an AnnData.
+
+    Parameters
+    ----------
+    adata : AnnData
+        The query, in memory or backed; of a backed one ``block_size`` samples are read at a time.
+    model : a fitted model, or the file of one
+    key_added : str, default="optirank"
+        Name of what is added.
+    layer, gene_column
+        As in :func:`train`.
+    clusters : str, optional
+        Column of ``adata.obs``: each cluster gets the label of most of its samples.
+    threshold : float, optional
+        Withhold labels ("unassigned") of less confidence than this.
+    target_error : float, optional
+        Withhold labels so that of those given no larger share is wrong, by the held-out samples of
+        the training.
+    max_missing : float, default=0.5
+        The share of a class's genes that may be missing; what is missing is told in the log.
+    block_size : int, default=2048
+        Samples looked at together.
+    copy : bool, default=False
+        Whether to return a copy instead of changing ``adata``.
+
+    Returns
+    -------
+    None, or with ``copy=True`` an AnnData. Sets the fields:
+
+    ``adata.obs[key_added]`` : categorical
+        The label of each sample.
+    ``adata.obs[key_added + "_confidence"]`` : float
+        The probability of that label.
+    ``adata.obs[key_added + "_cluster_label"]`` : categorical
+        The label of the sample's cluster, with ``clusters``.
+    ``adata.obsm[key_added + "_proba"]`` : array, samples x classes
+        Probabilities, in the order of ``adata.uns[key_added]["classes"]``.
+    ``adata.uns[key_added]`` : dict
+        The classes, the genes that are missing, the threshold and the version of optirank.
+    """
+    from optirank.model.predict import Predictor
+    from optirank.workflow.labels import as_category, label_words, majority
+    from optirank.workflow.predict import class_names, prediction_record, rejection_threshold
+
+    if copy:
+        if adata.isbacked:
+            raise ValueError("copy=True needs data in memory: adata.to_memory(), or copy=False")
+        adata = adata.copy()
+    if clusters is not None and clusters not in adata.obs:
+        raise DataError(f"obs has no column {clusters!r}: there are {some(adata.obs.columns, 20)}")
+    if block_size < 1:
+        raise ValueError(f"block_size={block_size}: use at least 1")
+    model = as_model(model)
+    limit, reason = rejection_threshold(model, threshold, target_error)
+    genes = _gene_names(adata, gene_column)
+    predictor = Predictor(model, genes, max_missing=max_missing)
+    for note in predictor.notes():
+        logger.warning("%s", note)
+
+    classes = class_names(predictor)
+    codes = np.empty(adata.n_obs, dtype=np.int32)
+    confidence = np.empty(adata.n_obs)
+    probabilities = np.empty((adata.n_obs, len(classes)))
+    for rows, found in _predictions(_layer(adata, layer), predictor, block_size):
+        codes[rows], confidence[rows] = found.chosen, found.confidence
+        probabilities[rows] = found.probabilities
+    if limit is not None:
+        codes[confidence < limit] = len(classes)
+
+    words = label_words(classes)
+    adata.obs[key_added] = as_category(words[codes], words)
+    adata.obs[f"{key_added}_confidence"] = confidence
+    if clusters is not None:
+        grouped = majority(adata.obs[clusters], codes, confidence, words)
+        adata.obs[f"{key_added}_cluster_label"] = as_category(grouped.labels, words)
+    adata.obsm[f"{key_added}_proba"] = probabilities
+    adata.uns[key_added] = prediction_record(predictor, limit, reason)
+    return adata if copy else None
+
+
+def as_model(model: Any) -> Any:
+    """The model itself, or the one in a file."""
+    from optirank.model.file import load
+
+    return load(model) if isinstance(model, str | os.PathLike) else model
+
+
+def expression_of(adata: AnnData, layer: str | None, gene_column: str | None) -> ExpressionData:
+    """The profiles of an AnnData in memory, as the workflows take them."""
+    from optirank.datasets.data import ExpressionData
+
+    X = _in_memory(_layer(adata, layer))
+    if getattr(X, "format", "csr") != "csr":
+        X = X.tocsr()
+    samples = adata.obs_names.astype(str).to_numpy(dtype=object)
+    return ExpressionData(X, _gene_names(adata, gene_column), samples, adata.obs, "adata")
+
+
+def _layer(adata: AnnData, layer: str | None) -> Any:
+    if layer is None:
+        if adata.X is None:
+            raise DataError(f"adata has no X: name one of its layers, {some(adata.layers)}")
+        return adata.X
+    if layer not in adata.layers:
+        raise DataError(f"adata has no layer {layer!r}: there are {some(adata.layers)}")
+    return adata.layers[layer]
+
+
+def _gene_names(adata: AnnData, gene_column: str | None) -> np.ndarray:
+    from optirank.datasets.anndata_files import gene_names
+
+    return gene_names(adata.var, gene_column, "adata")
+
+
+def _predictions(X: Any, predictor: Predictor, size: int) -> Iterator[tuple[slice, Any]]:
+    """Predictions of blocks of samples; a matrix stored by genes is cut to the panel first."""
+    if getattr(X, "format", "") == "csc":
+        X = _in_memory(X[:, predictor.columns]).tocsr()
+        predictor = predictor.narrowed()
+    for start in range(0, X.shape[0], size):
+        rows = slice(start, min(start + size, X.shape[0]))
+        yield rows, predictor.predict(_in_memory(X[rows]))
+
+
+def _in_memory(X: Any) -> Any:
+    """A matrix, or part of one, that may be on disk or lazy, in memory."""
+    for way in ("to_memory", "compute"):
+        if hasattr(X, way):
+            return getattr(X, way)()
+    return X if hasattr(X, "tocsr") else np.asarray(X)

@@ -1,0 +1,190 @@
+"""What a model is, and why it gave a sample of a file its label."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optirank.datasets.errors import DataError, some
+from optirank.datasets.reading import open_expression
+from optirank.model.explanation import explain
+from optirank.model.linear import linear_model, linear_parts
+from optirank.model.missing import MAX_MISSING
+from optirank.model.predict import Predictor
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SETTINGS = ("algorithm", "n_reference", "l1", "l2", "side", "ties", "class_weight", "integral")
+# What a training summary tells in lines of its own, or in the table of classes.
+_TOLD = ("class_counts", "n_samples", "n_genes", "n_panel")
+
+
+@dataclass(frozen=True)
+class ModelDescription:
+    """What a model is: lines of a name and a text, and a table of its classes."""
+
+    lines: tuple[tuple[str, str], ...]
+    classes: pd.DataFrame  # class, samples (of the training), genes, reference, weights
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a sample got its label."""
+
+    sample: str
+    label: Any
+    confidence: float
+    scores: pd.DataFrame  # class, score, probability; the most probable first
+    table: pd.DataFrame  # what each gene contributes to each class, see optirank.model.explain
+    notes: tuple[str, ...]
+
+    def of_class(
+        self, label: str | None, n_genes: int
+    ) -> tuple[Any, pd.DataFrame, tuple[int, float] | None]:
+        """The largest contributions to a class (None: the one given), and the sum of the rest.
+
+        A model of two classes has one score; it is that of the second class, and negative
+        contributions speak for the first.
+        """
+        known = self.table["class"].unique().tolist()
+        asked = str(self.label if label is None else label)
+        every = [str(name) for name in self.scores["class"]]
+        if asked not in every:
+            raise ValueError(f"the model has no class {asked!r}: its classes are {some(every, 20)}")
+        matching = [name for name in known if str(name) == asked]
+        chosen = matching[0] if matching else known[0]
+        mine = self.table[self.table["class"] == chosen]
+        genes = mine[mine["role"] != "intercept"]
+        rest = genes.iloc[n_genes:]
+        lines = mine[~mine.index.isin(rest.index)]
+        about = f"{chosen}, score {mine['contribution'].sum():+.4f}"
+        if len(every) == 2:
+            about += f" (below 0: {next(name for name in every if name != str(chosen))})"
+        return about, lines, (len(rest), float(rest["contribution"].sum())) if len(rest) else None
+
+
+def explain_sample(
+    path: str | os.PathLike[str],
+    model: Any,
+    sample: str | None = None,
+    *,
+    layer: str | None = None,
+    gene_column: str | None = None,
+    genes_in: str | None = None,
+    annotations: Sequence[str] = (),
+    max_missing: float = MAX_MISSING,
+) -> Explanation:
+    """Why a sample of a file (the first where none is named) got its label.
+
+    Options are those of :func:`optirank.datasets.read_expression`; only the genes of the model's
+    panel are read, of that sample.
+    """
+    import pandas as pd
+
+    reading = {"layer": layer, "gene_column": gene_column, "genes_in": genes_in}
+    with open_expression(path, annotations=annotations, **reading) as opened:
+        names = opened.sample_names.astype(str)
+        if not len(names):
+            raise DataError(f"{path} holds no samples")
+        where = np.flatnonzero(names == sample) if sample is not None else np.array([0])
+        if len(where) != 1:
+            what = "has no sample" if not len(where) else f"has {len(where)} samples called"
+            raise DataError(f"{path} {what} {sample!r}: there are {some(names, 5)}")
+        predictor = Predictor(model, opened.gene_names, max_missing=max_missing)
+        row = opened.read(predictor.columns, (int(where[0]), int(where[0]) + 1))
+    found = predictor.narrowed().predict(row.X)
+    table = explain(model, row.X, row.gene_names, max_missing=max_missing)
+    scores = found.scores[0]
+    both = np.array([-scores, scores]) if np.ndim(scores) == 0 else scores
+    ranking = pd.DataFrame(
+        {"class": found.classes, "score": both, "probability": found.probabilities[0]}
+    ).sort_values("probability", ascending=False, kind="stable", ignore_index=True)
+    return Explanation(
+        sample=str(names[where[0]]),
+        label=found.labels[0],
+        confidence=float(found.confidence[0]),
+        scores=ranking,
+        table=table,
+        notes=tuple(predictor.notes()),
+    )
+
+
+def describe_model(model: Any, path: str | os.PathLike[str] | None = None) -> ModelDescription:
+    """What there is to know of a model: its class, settings, training and classes."""
+    import pandas as pd
+
+    fitted, parts = linear_model(model), linear_parts(model)
+    summary = dict(getattr(model, "training_summary_", getattr(fitted, "training_summary_", {})))
+    lines = []
+    if path is not None:
+        lines.append(("file", f"{path}, {Path(path).stat().st_size / 1e3:.0f} kB"))
+        lines.append(("written by", _versions(Path(path))))
+    lines.append(("model", type(model).__name__))
+    lines.append(("genes", f"{len(parts.genes)} of {parts.n_features} in the training data"))
+    if parts.names is None:
+        lines.append(("names", "none: genes cannot be found by name"))
+    lines.append(("settings", _settings(model, fitted)))
+    if hasattr(model, "best_score_"):
+        scoring = model.scoring if isinstance(model.scoring, str) else "score"
+        lines.append(("validation", f"{scoring} {model.best_score_:.3f}"))
+    for name, word in (("calibration_", "calibration"), ("rejection_", "rejection")):
+        kept = getattr(model, name, getattr(fitted, name, None))
+        if kept is not None:
+            lines.append((word, getattr(kept, "reason", "") or f"{kept.method}, on held-out folds"))
+    if "n_samples" in summary:
+        lines.append(("trained on", f"{summary['n_samples']} samples"))
+    lines += [(key, _plain(value)) for key, value in summary.items() if key not in _TOLD]
+    counts = {str(key): value for key, value in summary.get("class_counts", {}).items()}
+    return ModelDescription(tuple(lines), pd.DataFrame(_classes(parts, counts)))
+
+
+def _classes(parts: Any, counts: dict[str, int]) -> list[dict[str, object]]:
+    rows = []
+    for label in parts.classes:
+        k = int(np.flatnonzero(parts.problem_classes == label)[0]) if parts.n_problems > 1 else 0
+        mine = slice(k * parts.rows_per_problem, (k + 1) * parts.rows_per_problem)
+        reference = (parts.reference_weights[mine] > 0).any(axis=0)
+        weights = (parts.coef[mine] != 0).any(axis=0)
+        rows.append(
+            {
+                "class": label,
+                "samples": counts.get(str(label), ""),
+                "genes": int((reference | weights).sum()),
+                "reference": int(reference.sum()),
+                "weights": int(weights.sum()),
+            }
+        )
+    return rows
+
+
+def _settings(model: Any, fitted: Any) -> str:
+    chosen = getattr(model, "best_params_", None)
+    if chosen and all(isinstance(value, dict) for value in chosen.values()):
+        return "; ".join(f"{label}: {_plain(one)}" for label, one in chosen.items())
+    settings = chosen or fitted.get_params(deep=False)
+    return _plain({key: value for key, value in settings.items() if key in _SETTINGS})
+
+
+def _plain(value: Any) -> str:
+    """A value of a summary on one line."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_plain(one)}" for key, one in value.items())
+    if isinstance(value, list | tuple | np.ndarray):
+        return some((_plain(one) for one in value), 12)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _versions(path: Path) -> str:
+    """The version of optirank and of the schema that a model file names."""
+    import json
+    import zipfile
+
+    with zipfile.ZipFile(path) as archive:
+        document = json.loads(archive.read("model.json"))
+    return f"optirank {document.get('optirank')}, schema {document.get('schema')}"

@@ -1,0 +1,236 @@
+"""The labels of many samples: withheld below a threshold, by majority in clusters, in a file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from optirank.datasets.errors import DataError, need
+from optirank.model.predict import UNASSIGNED
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
+
+FORMATS = (".csv", ".parquet", ".h5ad")
+_BLOCK = 8192  # samples written together
+_DIGITS = 6  # of confidences and probabilities in a CSV
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """The majority label of each cluster, and what that gives each sample."""
+
+    table: pd.DataFrame  # cluster, n_samples, label, share; the largest first
+    names: NDArray  # (n,): the cluster of each sample, "" where it has none
+    labels: NDArray  # (n,): its label, the sample's own where it has no cluster
+    shares: NDArray  # (n,): share of the cluster's samples with that label
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels of all samples; their probabilities lie on disk, one row of float64 a sample."""
+
+    names: NDArray
+    classes: NDArray  # as text
+    codes: NDArray  # (n,): positions in classes; one beyond for a label that is withheld
+    confidence: NDArray
+    probabilities: IO[bytes]
+    record: dict[str, Any]  # what is kept of the model and its genes beside the labels
+    clusters: Clusters | None = None
+
+    @property
+    def words(self) -> NDArray:
+        """What the codes stand for."""
+        return label_words(self.classes)
+
+    def blocks(self) -> Iterator[tuple[slice, NDArray]]:
+        """Rows, and their probabilities read back from disk."""
+        self.probabilities.seek(0)
+        width = len(self.classes)
+        for start in range(0, len(self.names), _BLOCK):
+            rows = slice(start, min(start + _BLOCK, len(self.names)))
+            values = np.fromfile(self.probabilities, np.float64, (rows.stop - start) * width)
+            yield rows, values.reshape(-1, width)
+
+    def table(self, rows: slice, probabilities: NDArray) -> pd.DataFrame:
+        """sample, label, confidence and ``probability_<class>``, then clusters; a line a sample."""
+        import pandas as pd
+
+        columns = {
+            "sample": self.names[rows],
+            "label": self.words[self.codes[rows]],
+            "confidence": self.confidence[rows],
+        }
+        for label, column in zip(self.classes, probabilities.T, strict=True):
+            columns[f"probability_{label}"] = column
+        if self.clusters is not None:
+            columns["cluster"] = self.clusters.names[rows]
+            columns["cluster_label"] = self.clusters.labels[rows]
+            columns["cluster_share"] = self.clusters.shares[rows]
+        return pd.DataFrame(columns)
+
+
+def label_words(classes: NDArray) -> NDArray:
+    """The classes, and the word for labels that are withheld."""
+    return np.array([*classes, UNASSIGNED], dtype=object)
+
+
+def as_category(values: ArrayLike, words: NDArray) -> pd.Categorical:
+    """Labels as scanpy likes them: the categories that occur, in the model's order."""
+    import pandas as pd
+
+    used = set(values)
+    return pd.Categorical(values, categories=[word for word in words if word in used])
+
+
+def majority(clusters: pd.Series, codes: NDArray, confidence: NDArray, words: NDArray) -> Clusters:
+    """Give each cluster the label that most of its samples have.
+
+    Samples whose label is withheld have no vote; of labels with as many votes the one with the
+    larger sum of confidences wins.
+    """
+    import pandas as pd
+
+    known = clusters.notna().to_numpy()
+    names, cluster = np.unique(clusters[known].astype(str).to_numpy(str), return_inverse=True)
+    voters = codes[known] < len(words) - 1
+    votes, sums = np.zeros((2, len(names), len(words)))
+    ballots = cluster[voters], codes[known][voters]
+    np.add.at(votes, ballots, 1.0)
+    np.add.at(sums, ballots, confidence[known][voters])
+    votes[:, -1] = np.where(votes[:, :-1].any(axis=1), 0.0, 1e-9)  # without a vote: withheld
+    winner = (votes + sums / (len(codes) + 1)).argmax(axis=1)
+    sizes = np.bincount(cluster, minlength=len(names))
+    wins = np.bincount(cluster[codes[known] == winner[cluster]], minlength=len(names))
+    table = pd.DataFrame(
+        {"cluster": names, "n_samples": sizes, "label": words[winner], "share": wins / sizes}
+    )
+    where, labels, shares = (
+        np.full(len(codes), "", dtype=object),
+        words[codes],
+        np.full(len(codes), np.nan),
+    )
+    where[known] = names.astype(object)[cluster]
+    labels[known] = words[winner][cluster]
+    shares[known] = (wins / sizes)[cluster]
+    table = table.sort_values("n_samples", ascending=False, kind="stable", ignore_index=True)
+    return Clusters(table, where, labels, shares)
+
+
+def check_output(out: Path, query: Path, query_format: str) -> None:
+    """Refuse, before any work, an output that could not be written."""
+    if out.suffix not in FORMATS:
+        raise DataError(f"{out}: labels are written as {', '.join(FORMATS)}: use such a name")
+    if not out.parent.is_dir():
+        raise DataError(f"{out}: the folder {out.parent} does not exist")
+    if out.is_dir() or (out.exists() and query.exists() and out.samefile(query)):
+        what = "is a folder" if out.is_dir() else "is the query itself"
+        raise DataError(f"{out} {what}: name another file")
+    if out.suffix == ".parquet":
+        _need_pyarrow(out)
+    if out.suffix == ".h5ad" and query_format != "h5ad":
+        raise DataError(
+            f"{out} would be a copy of the query with labels, but {query} is not an .h5ad: write "
+            "the labels as .csv"
+        )
+
+
+def write_labels(labels: Labels, out: Path, query: Path, key: str) -> None:
+    """Write labels in the format the name says, whole or not at all."""
+    with replacing(out) as temporary:
+        if out.suffix == ".csv":
+            _write_csv(labels, temporary)
+        elif out.suffix == ".parquet":
+            _write_parquet(labels, temporary)
+        else:
+            shutil.copyfile(query, temporary)
+            _add_to_h5ad(labels, temporary, key)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary name beside the file, renamed to it when all went well."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write_csv(labels: Labels, path: Path) -> None:
+    with open(path, "x", encoding="utf-8", newline="") as file:
+        labels.table(slice(0, 0), np.empty((0, len(labels.classes)))).to_csv(file, index=False)
+        for rows, probabilities in labels.blocks():
+            table = labels.table(rows, probabilities).round(_DIGITS)
+            table.to_csv(file, index=False, header=False)
+
+
+def _write_parquet(labels: Labels, path: Path) -> None:
+    pyarrow, parquet = _need_pyarrow(path)
+    empty = labels.table(slice(0, 0), np.empty((0, len(labels.classes))))
+    text = ("sample", "label", "cluster", "cluster_label")
+    schema = pyarrow.schema(
+        [(name, pyarrow.string() if name in text else pyarrow.float64()) for name in empty.columns]
+    )
+    with parquet.ParquetWriter(path, schema) as writer:
+        for rows, probabilities in labels.blocks():
+            table = labels.table(rows, probabilities)
+            writer.write_table(
+                pyarrow.Table.from_pandas(table, schema=schema, preserve_index=False)
+            )
+
+
+def _need_pyarrow(out: Path) -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise DataError(
+            f"writing {out} needs pyarrow: pip install pyarrow, or write the labels as .csv"
+        ) from error
+    return pyarrow, pyarrow.parquet
+
+
+def _add_to_h5ad(labels: Labels, path: Path, key: str) -> None:
+    """Add to a copy what :func:`optirank.tl.annotate` would add in memory."""
+    need("anndata", "anndata", f"writing {path}")
+    import h5py
+
+    try:
+        from anndata.io import write_elem
+    except ImportError:  # anndata 0.10
+        from anndata.experimental import write_elem
+
+    columns = {
+        key: as_category(labels.words[labels.codes], labels.words),
+        f"{key}_confidence": labels.confidence,
+    }
+    if labels.clusters is not None:
+        columns[f"{key}_cluster_label"] = as_category(labels.clusters.labels, labels.words)
+    with h5py.File(path, "r+") as file:
+        obs = file["obs"]
+        for name, values in columns.items():
+            write_elem(obs, name, values)
+        order = [str(name) for name in obs.attrs["column-order"]]
+        order += [name for name in columns if name not in order]
+        obs.attrs["column-order"] = np.array(order, dtype=h5py.string_dtype())
+        for group in ("obsm", "uns"):
+            if group not in file:
+                write_elem(file, group, {})
+        shape = (len(labels.names), len(labels.classes))
+        file["obsm"].pop(f"{key}_proba", None)
+        stored = file["obsm"].create_dataset(f"{key}_proba", shape, np.float64)
+        stored.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
+        for rows, probabilities in labels.blocks():
+            stored[rows] = probabilities
+        write_elem(file["uns"], key, labels.record)

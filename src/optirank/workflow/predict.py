@@ -1,0 +1,222 @@
+"""Labels for the samples of a file: streamed, so that memory does not follow its size."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import optirank
+from optirank.datasets.errors import DataError, some
+from optirank.datasets.reading import OpenExpression, guess_format, open_expression
+from optirank.model.file import load
+from optirank.model.linear import linear_model
+from optirank.model.missing import MAX_MISSING
+from optirank.model.predict import Predictor
+from optirank.workflow.labels import Labels, check_output, label_words, majority, write_labels
+
+if TYPE_CHECKING:
+    from typing import IO
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+KEY = "optirank"
+BLOCK = 2048
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class FilePrediction:
+    """What was written, and what there is to say about it."""
+
+    out: Path
+    n_samples: int
+    counts: dict[str, int]
+    """Samples of each label, the most frequent first."""
+    mean_confidence: float
+    threshold: float | None
+    """The confidence below which labels were withheld."""
+    notes: tuple[str, ...]
+    """How genes were found, which are missing, what is odd about samples."""
+    missing: tuple[str, ...]
+    """The genes of the panel that the file lacks."""
+    losses: pd.DataFrame
+    """What each class loses by that."""
+    clusters: pd.DataFrame | None
+    """The label of each cluster, where asked for."""
+
+
+def predict_file(
+    path: str | os.PathLike[str],
+    model: Any,
+    out: str | os.PathLike[str],
+    *,
+    clusters: str | None = None,
+    threshold: float | None = None,
+    target_error: float | None = None,
+    max_missing: float = MAX_MISSING,
+    layer: str | None = None,
+    gene_column: str | None = None,
+    genes_in: str | None = None,
+    annotations: Sequence[str] = (),
+    format: str | None = None,
+    key_added: str = KEY,
+    block_size: int = BLOCK,
+    progress: Progress | None = None,
+) -> FilePrediction:
+    """Label the samples of a file.
+
+    Only the genes of the model's panel are kept in memory, for ``block_size`` samples at a time.
+
+    Parameters
+    ----------
+    path : expression data, see :func:`optirank.datasets.read_expression`, whose options ``layer``,
+        ``gene_column``, ``genes_in``, ``annotations`` and ``format`` are.
+    model : a fitted model, or the file of one.
+    out : ``.csv`` or ``.parquet`` (sample, label, confidence, a probability a class), or ``.h5ad``,
+        a copy of ``path`` with what :func:`optirank.tl.annotate` adds, under ``key_added``.
+    clusters : a column of the file; each cluster gets the label of most of its samples, beside
+        the samples' own.
+    threshold : withhold labels ("unassigned") of less confidence than this.
+    target_error : withhold labels so that of those given no larger share is wrong, by the held-out
+        samples of the training.
+    max_missing : the share of a class's genes that may be missing.
+    progress : called with the number of samples done and of all.
+    """
+    path, out = Path(path), Path(out)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist")
+    check_output(out, path, format or guess_format(path))
+    model = load(model) if isinstance(model, str | os.PathLike) else model
+    limit, reason = rejection_threshold(model, threshold, target_error)
+    reading = {"layer": layer, "gene_column": gene_column, "genes_in": genes_in, "format": format}
+    with (
+        open_expression(path, label=clusters, annotations=annotations, **reading) as opened,
+        tempfile.TemporaryFile() as spool,
+    ):
+        predictor = Predictor(model, opened.gene_names, max_missing=max_missing)
+        notes = predictor.notes()
+        codes, confidence, empty = _predict(opened, predictor, spool, block_size, progress)
+        if limit is not None:
+            codes[confidence < limit] = len(predictor.classes)
+            notes.append(f"{np.mean(confidence < limit):.1%} of the labels are withheld: {reason}")
+        if empty:
+            notes.append(
+                f"{len(empty)} samples have none of the panel's genes, so their labels say "
+                f"nothing: {some(empty)}"
+            )
+        classes = class_names(predictor)
+        grouped = None
+        if clusters is not None:
+            column = opened.obs[clusters]
+            grouped = majority(column, codes, confidence, label_words(classes))
+            if column.isna().any():
+                notes.append(
+                    f"{column.isna().sum()} samples have no {clusters}: they keep their own label"
+                )
+        record = prediction_record(predictor, limit, reason)
+        labels = Labels(opened.sample_names, classes, codes, confidence, spool, record, grouped)
+        write_labels(labels, out, path, key_added)
+    return FilePrediction(
+        out=out,
+        n_samples=len(codes),
+        counts=_counts(labels.words[codes]),
+        mean_confidence=float(confidence.mean()) if len(codes) else float("nan"),
+        threshold=limit,
+        notes=tuple(notes),
+        missing=predictor.bound.match.missing,
+        losses=predictor.bound.loss_table(),
+        clusters=None if grouped is None else grouped.table,
+    )
+
+
+def rejection_threshold(
+    model: Any, threshold: float | None = None, target_error: float | None = None
+) -> tuple[float | None, str]:
+    """The confidence below which labels are withheld, None where none are, and why it is that."""
+    if threshold is not None and target_error is not None:
+        raise ValueError("give a threshold or a target error, not both")
+    if threshold is not None:
+        if not 0 <= threshold <= 1:
+            raise ValueError(f"threshold={threshold!r}: use a confidence between 0 and 1")
+        return threshold, f"asked for a confidence of at least {threshold:g}"
+    if target_error is None:
+        return None, ""
+    kept = getattr(model, "rejection_", getattr(linear_model(model), "rejection_", None))
+    if kept is None:
+        raise ValueError(
+            f"target_error={target_error:g}: the model does not know its held-out errors, so no "
+            "threshold can be derived: give a threshold instead"
+        )
+    if not np.isclose(kept.target_error, target_error):
+        raise ValueError(
+            f"target_error={target_error:g}: the model was trained with a threshold for an error "
+            f"of {kept.target_error:g} alone: use that, or give a threshold"
+        )
+    return kept.threshold, kept.reason
+
+
+def class_names(predictor: Predictor) -> NDArray:
+    """The model's classes as text."""
+    return np.array([str(label) for label in predictor.classes], dtype=object)
+
+
+def prediction_record(predictor: Predictor, threshold: float | None, reason: str) -> dict[str, Any]:
+    """What ``uns`` says of a prediction, in values that a file can hold."""
+    bound = predictor.bound
+    record = {
+        "classes": class_names(predictor),
+        "n_genes": len(bound.match.genes),
+        "missing_genes": np.array(bound.match.missing, dtype=object),
+        "notes": np.array(predictor.notes(), dtype=object),
+        "optirank_version": optirank.__version__,
+    }
+    if threshold is not None:
+        record |= {"threshold": threshold, "threshold_reason": reason}
+    return record
+
+
+def _predict(
+    opened: OpenExpression,
+    predictor: Predictor,
+    spool: IO[bytes],
+    block_size: int,
+    progress: Progress | None,
+) -> tuple[NDArray, NDArray, list[str]]:
+    """Codes and confidences; the probabilities go to the spool. Samples without a count besides."""
+    total, done, empty = opened.n_samples, 0, []
+    codes, confidence = np.empty(total, dtype=np.int32), np.empty(total)
+    narrow = predictor.narrowed()
+    for block in opened.blocks(predictor.columns, block_size):
+        rows = slice(done, done + block.n_samples)
+        try:
+            found = narrow.predict(block.X)
+        except ValueError as error:
+            raise DataError(
+                f"{opened.path}, samples {rows.start} to {rows.stop}: {error}"
+            ) from None
+        codes[rows], confidence[rows] = found.chosen, found.confidence
+        np.ascontiguousarray(found.probabilities, dtype=np.float64).tofile(spool)
+        empty.extend(block.sample_names[_without_counts(block.X)])
+        done = rows.stop
+        if progress is not None:
+            progress(done, total)
+    return codes, confidence, empty
+
+
+def _without_counts(X: Any) -> NDArray:
+    """Which rows are zero throughout."""
+    return np.diff(X.indptr) == 0 if hasattr(X, "indptr") else ~X.any(axis=1)
+
+
+def _counts(labels: NDArray) -> dict[str, int]:
+    names, counts = np.unique(labels.astype(str), return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    return dict(zip(names[order].tolist(), counts[order].tolist(), strict=True))
