@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from optirank import __version__
-from optirank.cli import datasets, demo, inspect, panel, predict, simulate
+from optirank.cli import datasets, demo, inspect, panel, predict, simulate, train
 from optirank.cli.errors import DebugOption
 
 _HELP = """Classify expression profiles by ranks relative to a learned reference set of genes.
@@ -33,6 +33,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("simulate")(simulate.simulate)
+app.command("train")(train.train)
 app.command("predict")(predict.predict)
 app.command("panel")(panel.panel)
 app.command("inspect")(inspect.inspect)

@@ -1,0 +1,234 @@
+"""`optirank train`: from labelled profiles to a model file and a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from optirank.cli.common import GenesIn, add_row, new_table, show
+from optirank.cli.errors import DebugOption, bad_input, clean_exit
+
+if TYPE_CHECKING:
+    from optirank.datasets.data import ExpressionData
+    from optirank.workflow.result import TrainingResult
+
+
+def train(
+    file: Annotated[
+        Path,
+        typer.Argument(help=".h5ad, .zarr, 10x (.h5 or folder), .csv or .tsv.", show_default=False),
+    ],
+    label: Annotated[
+        str, typer.Option("--label", "-l", help="Column of the classes.", show_default=False)
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The model file to write.", show_default=False)
+    ],
+    report: Annotated[
+        Path | None, typer.Option(help="Write a report, one HTML page.", show_default=False)
+    ] = None,
+    batch: Annotated[
+        str | None,
+        typer.Option(help="Column of the sources (data set, donor); folds leave sources out."),
+    ] = None,
+    genes: Annotated[
+        str | None, typer.Option(help="A file of genes to use, or the most genes to need.")
+    ] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(help="Fix the reference set to these genes: names, patterns or a file."),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(help="Genes not to use at all: names, patterns such as 'MT-*', or a file."),
+    ] = None,
+    budget: Annotated[
+        str, typer.Option(help="Time allowed: seconds, or with a unit as in 90s, 10m, 1h.")
+    ] = "10m",
+    target_error: Annotated[
+        float | None,
+        typer.Option(help="Let labels be withheld so that this share of the others is wrong."),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", min=1, help="Threads; all processors where not given."),
+    ] = None,
+    layer: Annotated[str | None, typer.Option(help="Layer of an AnnData file.")] = None,
+    gene_column: Annotated[
+        str | None, typer.Option(help="Column with the gene names, instead of the index.")
+    ] = None,
+    genes_in: Annotated[
+        GenesIn | None, typer.Option(help="Of a table: whether genes are rows or columns.")
+    ] = None,
+    annotations: Annotated[
+        str | None, typer.Option(help="Columns of a table that are no genes, with commas.")
+    ] = None,
+    samples: Annotated[
+        Path | None, typer.Option(help="A table about the samples, such as their labels.")
+    ] = None,
+    debug: DebugOption = False,
+) -> None:
+    """Train a classifier on labelled expression profiles.
+
+    Settings are chosen by cross-validation within the time allowed. What is printed at the end
+    comes from held-out samples. Above 3000 genes a selection is made first, inside of each fold.
+
+    Examples:
+
+      optirank train reference.h5ad --label cell_type --out model.optirank --report report.html
+
+      optirank train all.h5ad --label cell_type --batch donor --out model.optirank
+
+      optirank train counts.csv --genes-in rows --samples labels.csv --label type --out m.optirank
+
+      optirank train reference.h5ad --label cell_type --genes 50 --exclude 'MT-*' --out m.optirank
+    """
+    with clean_exit():
+        from optirank.cli.running import default_jobs
+
+        with _refused():
+            from optirank import save
+            from optirank.workflow import prepare, train_prepared, write_report
+            from optirank.workflow.report import check_report, check_target
+            from optirank.workflow.train import check_target_error
+
+            seconds = parse_time(budget)
+            check_target_error(target_error)
+            check_target(out, "the model")
+            if report is not None:
+                check_report(report)
+            wanted, most = parse_genes(genes)
+            chosen = {"include": parse_names(include), "exclude": parse_names(exclude)}
+            beside = [name.strip() for name in (annotations or "").split(",") if name.strip()]
+            options = {"layer": layer, "gene_column": gene_column, "samples": samples}
+            options["genes_in"] = genes_in.value if genes_in else None
+            data = _read(file, label, batch, beside, options)
+            prepared = prepare(data, label, batch=batch, genes=wanted, max_genes=most, **chosen)
+        with _progress() as progress:
+            result = train_prepared(
+                prepared,
+                budget=seconds,
+                n_jobs=jobs or default_jobs(),
+                target_error=target_error,
+                say=typer.echo,
+                progress=progress,
+            )
+        save(result.model, out)
+        _show(result)
+        typer.echo(f"Model:  {out}")
+        if report is not None:
+            write_report(result, report)
+            typer.echo(f"Report: {report}")
+
+
+def parse_time(text: str) -> float:
+    """Seconds of a time such as 90, 90s, 10m or 1.5h."""
+    from optirank.workflow.train import check_budget
+
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
+    number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1.0)
+    try:
+        return check_budget(float(number) * unit)
+    except ValueError:
+        raise ValueError(f"--budget {text}: give a time such as 90 (seconds), 10m or 1h") from None
+
+
+def parse_genes(text: str | None) -> tuple[list[str] | None, int | None]:
+    """A list of genes from a file, or the most genes to need."""
+    if text is None:
+        return None, None
+    if text.isdigit():
+        return None, int(text)
+    names = _lines(Path(text))
+    if not names:
+        raise ValueError(f"--genes {text}: the file names no gene")
+    return names, None
+
+
+def parse_names(items: list[str] | None) -> list[str]:
+    """Names and patterns from options, each separated by commas or in a file."""
+    found: list[str] = []
+    for item in items or []:
+        if Path(item).is_file():
+            found += _lines(Path(item))
+        else:
+            found += [name.strip() for name in item.split(",") if name.strip()]
+    return found
+
+
+def _lines(path: Path) -> list[str]:
+    """The first column of a file, without a header called gene."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is neither a number of genes nor a file of their names")
+    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    names = [line.replace("\t", ",").split(",")[0].strip().strip('"') for line in lines]
+    names = [name for name in names if name and not name.startswith("#")]
+    return names[1:] if names and names[0].lower() in ("gene", "genes", "symbol") else names
+
+
+def _read(
+    file: Path, label: str, batch: str | None, beside: list[str], options: dict
+) -> ExpressionData:
+    """Read the file; columns that must be there are looked for before the matrix is read."""
+    from optirank.datasets import open_expression
+    from optirank.datasets.data import check_column
+
+    if options["genes_in"] == "columns" and options["samples"] is None:
+        beside = list(dict.fromkeys([*beside, label, *([batch] if batch else [])]))
+    with open_expression(file, annotations=beside, **options) as opened:
+        for column in (label, batch):
+            if column is not None:
+                check_column(opened.obs, column, str(options["samples"] or file))
+        return opened.read()
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """End on bad input and on a missing extra with one line and code 2."""
+    with bad_input():
+        try:
+            yield
+        except ImportError as error:
+            raise ValueError(str(error)) from error
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """A bar of the cross-validation, on the terminal only."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task("cross-validation", total=None)
+
+        def advance(done: int, total: int) -> None:
+            words = "final fit" if done == total else "cross-validation"
+            bar.update(task, completed=done, total=total, description=words)
+
+        yield advance
+
+
+def _show(result: TrainingResult) -> None:
+    table = new_table(
+        "On held-out samples", "class", "samples", "balanced accuracy", "found", "right"
+    )
+    for name, row in result.per_class.iterrows():
+        shares = (row["balanced_accuracy"], row["recall"], row["precision"])
+        cells = ["-" if share != share else f"{100 * share:.1f} %" for share in shares]
+        add_row(table, name, f"{row['n_samples']:.0f}", *cells)
+    show(table)
+    typer.echo(
+        f"Balanced accuracy {100 * result.balanced_accuracy:.1f} % "
+        f"(± {100 * result.standard_error:.1f}), {len(result.genes)} genes needed"
+    )

@@ -1,0 +1,170 @@
+"""After the search: the final fit on all samples, held-out scores, calibration, the summary."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from optirank.model import fit_calibration, fit_rejection, remember_training
+from optirank.model.calibration import share_out
+from optirank.solver.problem import sigmoid
+from optirank.workflow.planning import place
+from optirank.workflow.searching import predicted
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optirank.workflow.candidates import Candidates
+    from optirank.workflow.planning import Plan
+    from optirank.workflow.preparation import Prepared
+    from optirank.workflow.result import TrainingResult
+    from optirank.workflow.searching import Choice, Searched
+
+_REMEMBERED = 20_000  # held-out confidences kept in the model file
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Scores of samples by models that had not seen them."""
+
+    rows: NDArray  # positions of the samples
+    y: NDArray
+    fold: NDArray
+    decisions: NDArray  # (n, problems); -inf for a class that the fold lacked
+
+
+def held_out_scores(prepared: Prepared, found: Searched, choice: Choice) -> HeldOut:
+    """Scores of the chosen setting; samples of a class that the fold lacked are left out."""
+    rows, folds, decisions = [], [], []
+    for k, (train, test) in enumerate(found.folds):
+        fair = np.isin(prepared.y[test], prepared.y[train])
+        rows.append(test[fair])
+        folds.append(np.full(fair.sum(), k))
+        decisions.append(found.decisions[k][choice.setting][fair].astype(float))
+    order = np.argsort(np.concatenate(rows), kind="stable")
+    where, fold, scores = (np.concatenate(part)[order] for part in (rows, folds, decisions))
+    return HeldOut(where, prepared.y[where], fold, scores)
+
+
+def final_fit(
+    prepared: Prepared, chooser: Candidates, choice: Choice, n_jobs: int, notes: list[str]
+) -> tuple[Any, list[str]]:
+    """The chosen setting on all samples, and the genes it needs."""
+    from optirank.estimators.anova_rank import AnovaRankLogisticRegression
+    from optirank.estimators.optirank import OptirankClassifier
+
+    columns = chooser()
+    X, names = prepared.X[:, columns], prepared.genes[columns]
+    if prepared.reference is None:
+        model = OptirankClassifier(**choice.params, n_jobs=n_jobs)
+    else:
+        reference = place(prepared.reference, columns)
+        model = AnovaRankLogisticRegression(**choice.params, reference=reference, n_jobs=n_jobs)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model.fit(X, prepared.y)
+    notes += [str(warning.message) for warning in told]
+    if prepared.reference is not None:
+        model.set_params(reference=names[reference].tolist())
+    model.set_params(n_jobs=None)
+    remember_training(model, X, prepared.y, genes=names)
+    return model, names[model.genes_].tolist()
+
+
+def calibrate_model(
+    model: Any, scored: HeldOut, wanted: bool, target_error: float | None, notes: list[str]
+) -> None:
+    """Let the model carry calibrated probabilities and the threshold of the error asked for."""
+    known = np.isfinite(scored.decisions).all(axis=1)
+    if wanted:
+        scores = scored.decisions[known]
+        try:
+            model.calibration_ = fit_calibration(_flat(scores), scored.y[known], model.classes_)
+        except ValueError as error:
+            notes.append(f"probabilities are not calibrated: {error}")
+    if target_error is None:
+        return
+    chosen, confidence = _labels(model, scored)
+    try:
+        model.rejection_ = fit_rejection(confidence, chosen == scored.y, target_error)
+    except ValueError as error:
+        notes.append(f"no label will be withheld: {error}")
+
+
+def held_out_table(scored: HeldOut, model: Any, prepared: Prepared) -> pd.DataFrame:
+    """The held-out samples as `TrainingResult.held_out` has them."""
+    labels, confidence = _labels(model, scored)
+    table = pd.DataFrame(
+        {
+            "label": scored.y,
+            "predicted": labels,
+            "confidence": confidence,
+            "fold": scored.fold + 1,
+        },
+        index=pd.Index(prepared.samples[scored.rows], name="sample"),
+    )
+    if prepared.groups is not None:
+        table["source"] = prepared.groups[scored.rows]
+    problems = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
+    for name, column in zip(problems, scored.decisions.T, strict=True):
+        table[f"score_{name}"] = column
+    return table
+
+
+def search_notes(plan: Plan, found: Searched) -> list[str]:
+    """What the search decided on its way."""
+    notes = []
+    if plan.n_candidates is not None:
+        notes.append(
+            f"{plan.n_candidates} of {plan.n_genes} genes were selected by their correlation with "
+            "the labels before fitting; for the held-out figures on the training part of each fold"
+        )
+    if plan.level or found.shortened:
+        notes.append(
+            f"to keep to the time allowed {len(found.settings)} settings were tried; more time may "
+            "find better ones"
+        )
+    return notes
+
+
+def summary(result: TrainingResult) -> dict[str, Any]:
+    """What the model file keeps of the training, in plain values."""
+    held_out = result.held_out
+    kept = held_out.iloc[:: max(1, -(-len(held_out) // _REMEMBERED))]
+    return {
+        "label": result.label,
+        "batch": result.batch,
+        "source": result.source,
+        "balanced_accuracy": result.balanced_accuracy,
+        "balanced_accuracy_standard_error": result.standard_error,
+        "recall": {str(k): float(v) for k, v in result.per_class["recall"].items()},
+        "precision": {str(k): float(v) for k, v in result.per_class["precision"].items()},
+        "n_folds": len(result.by_fold),
+        "n_settings": result.plan.n_settings,
+        "seconds": result.timings["total"],
+        "notes": list(result.notes),
+        "held_out": {
+            "confidence": kept["confidence"].to_numpy().astype(np.float32),
+            "correct": (kept["label"] == kept["predicted"]).to_numpy(),
+        },
+    }
+
+
+def _labels(model: Any, scored: HeldOut) -> tuple[NDArray, NDArray]:
+    """Labels and confidences as prediction gives them."""
+    calibration = getattr(model, "calibration_", None)
+    if calibration is None:
+        found = share_out(sigmoid(scored.decisions))
+        labels = predicted(scored.decisions, model.classes_)
+    else:
+        found = calibration.probabilities(_flat(scored.decisions))
+        labels = model.classes_[found.argmax(axis=1)]
+    return labels, found[np.arange(len(found)), np.searchsorted(model.classes_, labels)]
+
+
+def _flat(decisions: NDArray) -> NDArray:
+    return decisions[:, 0] if decisions.shape[1] == 1 else decisions

@@ -1,0 +1,167 @@
+"""The report of a training: one page that needs nothing else, for readers of any profession."""
+
+from __future__ import annotations
+
+import base64
+import os
+import platform
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optirank import __version__
+from optirank.datasets.errors import need
+from optirank.model import panel_table
+from optirank.workflow import figures
+from optirank.workflow.labels import replacing
+from optirank.workflow.planning import duration
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from optirank.workflow.result import TrainingResult
+
+_TOP = 30  # genes shown
+_ROLES = {
+    "reference": "yardstick",
+    "weight": "measured against it",
+    "both": "both",
+    "neither": "",
+}
+
+
+def check_report(path: str | Path) -> None:
+    """Raise, before any work, where a report could not be written there."""
+    need("jinja2", "report", "the report")
+    need("matplotlib", "report", "the report")
+    check_target(path, "the report")
+
+
+def check_target(path: str | Path, what: str) -> None:
+    """Raise an OSError where a file could not be written at a path."""
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name a file for {what}")
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"the folder {folder} for {what} does not exist: make it first")
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"the folder {folder} for {what} cannot be written to")
+
+
+def write_report(result: TrainingResult, path: str | Path) -> Path:
+    """Write the page, whole or not at all."""
+    path = Path(path)
+    check_report(path)
+    text = page(result)
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return path
+
+
+def page(result: TrainingResult) -> str:
+    """The page as text."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("optirank.workflow", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"percent": _percent, "share": _share, "duration": duration}
+    panel = panel_table(result.model)
+    model = result.model
+    return environment.get_template("report.html.jinja").render(
+        result=result,
+        model=model,
+        classes=list(model.classes_),
+        class_rows=_class_rows(result.per_class),
+        weak=_weak(result.per_class),
+        source_name=Path(result.source).name,
+        mistakes=_mistakes(result),
+        n_right=int((result.held_out["label"] == result.held_out["predicted"]).sum()),
+        images={
+            "confusion": _image(result, figures.confusion),
+            "reliability": _image(result, figures.reliability),
+            "path": _image(result, figures.selection_path) if len(result.path) > 1 else None,
+        },
+        gap=_calibration_gap(result),
+        genes=_top_genes(panel, len(model.classes_) == 2),
+        n_shown=min(_TOP, len(panel)),
+        roles=panel["role"].value_counts().to_dict(),
+        n_reference=int(model.reference_.sum(axis=1).max()),
+        fixed=not hasattr(model, "side"),
+        calibrated=hasattr(model, "calibration_"),
+        rejection=getattr(model, "rejection_", None),
+        version=__version__,
+        python=platform.python_version(),
+        today=date.today().isoformat(),
+    )
+
+
+def _class_rows(table: pd.DataFrame) -> list[dict]:
+    return [{"name": name, **row} for name, row in table.to_dict("index").items()]
+
+
+def _weak(table: pd.DataFrame) -> list[str]:
+    """Classes of which fewer than 80 % are found."""
+    return [str(name) for name in table.index[table["recall"] < 0.8]]
+
+
+def _mistakes(result: TrainingResult) -> list[dict]:
+    """The most frequent confusions, as shares of the true class."""
+    counts = result.confusion()
+    found = [
+        {"truth": truth, "given": given, "n": int(n), "share": n / counts.loc[truth].sum()}
+        for truth, row in counts.iterrows()
+        for given, n in row.items()
+        if truth != given and n
+    ]
+    return sorted(found, key=lambda one: -one["share"])[:3]
+
+
+def _calibration_gap(result: TrainingResult) -> float:
+    """Mean difference of confidence and accuracy over the bins, by samples."""
+    table = result.reliability()
+    gaps = (table["confidence"] - table["accuracy"]).abs()
+    return float(np.average(gaps, weights=table["n_samples"]))
+
+
+def _top_genes(panel: pd.DataFrame, binary: bool) -> list[dict]:
+    """The heaviest genes: what they are for and which class they speak for."""
+    weights = panel.filter(regex="^weight_")
+    names = [name.removeprefix("weight_") for name in weights.columns]
+    names = [name.removesuffix("_rising").removesuffix("_falling") for name in names]
+    values = weights.to_numpy()[:_TOP]
+    rows = []
+    for (_, line), row in zip(panel.iterrows(), values, strict=False):
+        k = int(np.abs(row).argmax())
+        speaks = f"{'for' if row[k] > 0 else 'against'} {names[k]}" if row[k] else ""
+        rows.append(
+            {
+                "gene": line["gene"],
+                "role": _ROLES[line["role"]],
+                "speaks": speaks,
+                "weight": f"{row[k]:+.2f}" if row[k] else "",
+                "n_reference": "" if binary else int(line["n_reference"]),
+            }
+        )
+    return rows
+
+
+def _image(result: TrainingResult, figure) -> str:
+    svg = figures.draw(figure, result)
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode("utf-8")).decode("ascii")
+
+
+def _percent(value: float) -> str:
+    return "–" if value != value else f"{100 * value:.1f} %"
+
+
+def _share(value: float) -> str:
+    """Out of a hundred, for sentences."""
+    return "–" if value != value else f"{100 * value:.0f}"

@@ -1,0 +1,243 @@
+"""Train a model on labelled profiles: choose settings by cross-validation, calibrate, refit."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optirank.datasets.errors import DataError, some
+from optirank.estimators._folds import make_folds
+from optirank.estimators._selection import standard_error
+from optirank.workflow.candidates import Candidates, candidates
+from optirank.workflow.finishing import (
+    calibrate_model,
+    final_fit,
+    held_out_scores,
+    held_out_table,
+    search_notes,
+    summary,
+)
+from optirank.workflow.grids import GRIDS, make_family
+from optirank.workflow.planning import BUDGET, Clock, Plan, time_one_fit
+from optirank.workflow.preparation import Prepared, prepare
+from optirank.workflow.result import TrainingResult, class_table, fold_table
+from optirank.workflow.searching import choose, cross_validate
+
+if TYPE_CHECKING:
+    from optirank.datasets.data import ExpressionData
+    from optirank.estimators._folds import Fold
+
+N_FOLDS = 5
+_FEWEST = 200  # samples below which none are left out to save time
+
+
+def train(
+    data: ExpressionData,
+    label: str,
+    *,
+    batch: str | None = None,
+    genes: Sequence[str] | None = None,
+    max_genes: int | None = None,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    budget: float | None = None,
+    n_jobs: int | None = None,
+    calibrate: bool = True,
+    target_error: float | None = None,
+    say: Callable[[str], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> TrainingResult:
+    """Train a classifier on labelled expression profiles.
+
+    Samples without a label, samples without counts and classes of fewer than three samples are
+    left out; ``notes`` of the result say so. Above 3000 genes, 1000 to 2000 are selected first by
+    their correlation with the labels, anew in every fold. Settings are chosen by cross-validation:
+    the fewest genes within one standard error of the best balanced accuracy.
+
+    Parameters
+    ----------
+    data : the profiles, see :func:`optirank.datasets.read_expression`.
+    label : the column of ``data.obs`` with the classes.
+    batch : a column with the source of each sample (data set, donor, platform): folds then leave
+        whole sources out, and the figures say what to expect of a new one.
+    genes : the genes to use; others are ignored.
+    max_genes : the most genes the model may need.
+    include : genes of a fixed reference set (names or patterns such as ``RPL*``), such as
+        housekeeping genes; nothing is then learned about the reference, only the weights are, and
+        the model is an AnovaRankLogisticRegression with this ``reference``.
+    exclude : genes (or patterns such as ``MT-*``) that the model may not use at all, neither as
+        reference nor with a weight.
+    budget : seconds that the training may take, ten minutes by default. One small fit is timed and
+        the grid of settings shortened to fit; if that is not enough, so are the samples.
+    n_jobs : threads; -1 for all processors.
+    calibrate : whether to fit probabilities on the held-out scores.
+    target_error : the share of wrong labels to allow: the model then carries the confidence below
+        which a label is withheld (``rejection_``).
+    say : is told in words what will be done, before it is.
+    progress : is told how much is done, and of how much.
+
+    Raises
+    ------
+    DataError
+        Where the data cannot be trained on, before any work.
+    """
+    prepared = prepare(
+        data,
+        label,
+        batch=batch,
+        genes=genes,
+        max_genes=max_genes,
+        include=include,
+        exclude=exclude,
+    )
+    return train_prepared(
+        prepared,
+        budget=budget,
+        n_jobs=n_jobs,
+        calibrate=calibrate,
+        target_error=target_error,
+        say=say,
+        progress=progress,
+    )
+
+
+def train_prepared(
+    prepared: Prepared,
+    *,
+    budget: float | None = None,
+    n_jobs: int | None = None,
+    calibrate: bool = True,
+    target_error: float | None = None,
+    say: Callable[[str], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> TrainingResult:
+    """Train on data that `prepare` has made ready; see `train`."""
+    budget = BUDGET if budget is None else check_budget(budget)
+    check_target_error(target_error)
+    begin = time.perf_counter()
+    # In-sample folds cannot see which of the two minima transfers: their mean does best, and folds
+    # that leave a source out may decide.
+    sides = ("both",) if prepared.groups is None else ("best", "both")
+    folds, fold_notes = _make_folds(prepared)
+    chooser = candidates(prepared)
+    clock = time_one_fit(prepared, chooser, folds[0], sides, _threads(n_jobs))
+    level = clock.level(len(folds), budget - (time.perf_counter() - begin))
+    shortest = clock.seconds(GRIDS[level], len(folds))
+    if shortest > budget and len(prepared.y) > _FEWEST:
+        n = max(_FEWEST, int(len(prepared.y) * budget / shortest))
+        prepared = prepared.thinned(n, "the time allowed is short")
+        folds, fold_notes = _make_folds(prepared)
+        chooser = candidates(prepared)
+        clock = time_one_fit(prepared, chooser, folds[0], sides, clock.n_jobs)
+    notes = [*prepared.notes, *fold_notes]
+    plan = _plan(prepared, chooser, folds, clock, level, budget)
+    for line in (*notes, *plan.lines()) if say else ():
+        say(line)
+    planned = time.perf_counter()
+    left = budget - (planned - begin)
+    found = cross_validate(prepared, chooser, folds, clock, level, left, progress)
+    choice = choose(found, prepared.y)
+    searched = time.perf_counter()
+    notes += search_notes(plan, found)
+    model, genes = final_fit(prepared, chooser, choice, clock.n_jobs, notes)
+    fitted = time.perf_counter()
+    scored = held_out_scores(prepared, found, choice)
+    calibrate_model(model, scored, calibrate, target_error, notes)
+    held_out = held_out_table(scored, model, prepared)
+    by_fold = fold_table(held_out)
+    timings = {
+        "planning": planned - begin,
+        "cross-validation": searched - planned,
+        "final fit": fitted - searched,
+        "total": time.perf_counter() - begin,
+    }
+    result = TrainingResult(
+        model,
+        plan,
+        prepared.label,
+        prepared.batch,
+        prepared.source,
+        held_out,
+        class_table(prepared.y, held_out, model.classes_),
+        by_fold,
+        float(by_fold["balanced_accuracy"].mean()),
+        float(standard_error(by_fold["balanced_accuracy"].to_numpy())),
+        choice.optimism,
+        choice.params,
+        choice.table,
+        genes,
+        notes,
+        timings,
+    )
+    model.training_summary_ |= summary(result)
+    return result
+
+
+def check_budget(budget: float) -> float:
+    """A number of seconds, or a DataError."""
+    if not math.isfinite(budget) or budget <= 0:
+        raise DataError(f"budget={budget!r}: give a time above 0, in seconds")
+    return float(budget)
+
+
+def check_target_error(target_error: float | None) -> None:
+    """A share, or a DataError."""
+    if target_error is not None and not 0 < target_error < 1:
+        raise DataError(f"target_error={target_error!r}: use a share between 0 and 1, as 0.05")
+
+
+def _threads(n_jobs: int | None) -> int:
+    if n_jobs is None:
+        return 1
+    if n_jobs < 0:
+        return max(1, (os.cpu_count() or 1) + 1 + n_jobs)
+    return max(1, n_jobs)
+
+
+def _make_folds(prepared: Prepared) -> tuple[list[Fold], list[str]]:
+    """Folds, and what there is to say about them."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        folds = make_folds(prepared.y, N_FOLDS, prepared.groups)
+    notes = [str(warning.message) for warning in told]
+    lost = {
+        one
+        for train, test in folds
+        for one in np.setdiff1d(prepared.y[test], prepared.y[train]).tolist()
+    }
+    if lost:
+        notes.append(
+            "where its only source is left out a class cannot be learned, and its samples there "
+            f"are not counted: {some(sorted(lost))}"
+        )
+    return folds, notes
+
+
+def _plan(
+    prepared: Prepared,
+    chooser: Candidates,
+    folds: list[Fold],
+    clock: Clock,
+    level: int,
+    budget: float,
+) -> Plan:
+    family = make_family(GRIDS[level], clock.sides, prepared.reference)
+    return Plan(
+        len(prepared.y),
+        len(prepared.genes),
+        chooser.limit,
+        len(prepared.classes),
+        len(folds),
+        None if prepared.groups is None else len(np.unique(prepared.groups)),
+        len(family.settings()),
+        level,
+        clock.seconds(GRIDS[level], len(folds)),
+        budget,
+        clock.n_jobs,
+    )
