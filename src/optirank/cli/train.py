@@ -108,17 +108,26 @@ def train(
             options["genes_in"] = genes_in.value if genes_in else None
             data = _read(file, label, batch, beside, options)
             prepared = prepare(data, label, batch=batch, genes=wanted, max_genes=most, **chosen)
+        said: list[str] = []
+
+        def say(line: str) -> None:
+            said.append(line)
+            typer.echo(line)
+
         with _progress() as progress:
             result = train_prepared(
                 prepared,
                 budget=seconds,
                 n_jobs=jobs or default_jobs(),
                 target_error=target_error,
-                say=typer.echo,
+                say=say,
                 progress=progress,
             )
         save(result.model, out)
         _show(result)
+        for note in result.notes:
+            if note not in said:
+                typer.echo(f"Note: {note}")
         typer.echo(f"Model:  {out}")
         if report is not None:
             write_report(result, report)

@@ -11,7 +11,8 @@ import numpy as np
 from optirank.estimators._base import one_blas_thread, order_for_fitting
 from optirank.estimators._families import Samples
 from optirank.estimators._options import resolve_n_reference
-from optirank.workflow.grids import GRIDS, Grid, make_family, n_chains
+from optirank.workflow import grids
+from optirank.workflow.grids import Grid, make_family, n_chains
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +37,7 @@ class Plan:
     n_folds: int
     sources: int | None  # left out in turn; None for ordinary folds
     n_settings: int
-    level: int  # of GRIDS
+    level: int  # of grids.GRIDS
     seconds: float
     budget: float
     n_jobs: int
@@ -95,10 +96,10 @@ class Clock:
 
     def level(self, n_folds: int, left: float, start: int = 0) -> int:
         """The widest grid that fits into the time left, or the last one."""
-        for level in range(start, len(GRIDS)):
-            if self.seconds(GRIDS[level], n_folds) <= left:
+        for level, grid in enumerate(grids.GRIDS):
+            if level >= start and self.seconds(grid, n_folds) <= left:
                 return level
-        return len(GRIDS) - 1
+        return len(grids.GRIDS) - 1
 
 
 def time_one_fit(

@@ -13,11 +13,13 @@ from scipy import sparse
 
 from optirank.datasets.errors import DataError, some
 from optirank.preprocessing._statistics import is_counts
+from optirank.workflow.folding import fold_samples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.datasets.data import ExpressionData
+    from optirank.estimators._folds import Fold
 
 MIN_CLASS = 3  # samples of a class: two to train on while one is held out
 MAX_SAMPLES = 20_000  # to train on; of larger classes some are drawn
@@ -50,6 +52,10 @@ class Prepared:
     def n_problems(self) -> int:
         """Binary problems of a classifier: one for two classes, one a class for more."""
         return 1 if len(self.classes) == 2 else len(self.classes)
+
+    def folds(self) -> tuple[list[Fold], list[str]]:
+        """Folds of these samples, and what there is to say about them."""
+        return fold_samples(self.y, self.groups, self.batch, self.source)
 
     def noted(self, *texts: str) -> Prepared:
         """The same with more to say."""
@@ -122,6 +128,7 @@ def prepare(
             f"{data.source}: column {batch!r} has the single value {prepared.groups[0]!r}, so no "
             "source can be left out: leave --batch out, or name another column"
         )
+    prepared.folds()  # refused now rather than later
     return prepared.thinned(MAX_SAMPLES, f"more than {MAX_SAMPLES} samples")
 
 

@@ -14,7 +14,8 @@ from optirank.estimators._base import order_for_fitting
 from optirank.estimators._families import Samples
 from optirank.estimators._search import search
 from optirank.estimators._selection import select, standard_error
-from optirank.workflow.grids import GRIDS, make_family, n_chains
+from optirank.workflow import grids
+from optirank.workflow.grids import make_family, n_chains
 from optirank.workflow.planning import Clock, place
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from optirank.estimators._folds import Fold
     from optirank.workflow.candidates import Candidates
     from optirank.workflow.preparation import Prepared
+
+_PATIENCE = 1.25  # by how much a search may outlast its time before it is shortened
 
 Progress = Callable[[int, int], None]  # parts done, of how many
 
@@ -74,10 +77,10 @@ def cross_validate(
     for k, fold in enumerate(folds):
         start = time.perf_counter()
         if k:
-            slower = clock.level(len(folds) - k, end - start, found.level)
+            slower = clock.level(len(folds) - k, _PATIENCE * (end - start), found.level)
             found.shortened |= slower > found.level
             found.level = slower
-        grid = GRIDS[found.level]
+        grid = grids.GRIDS[found.level]
         genes = chooser(fold[0])
         if orders is None or chooser.limit is not None:
             orders = order_for_fitting(prepared.X[:, genes], clock.n_jobs)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 import os
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.datasets.errors import DataError, some
-from optirank.estimators._folds import make_folds
+from optirank.datasets.errors import DataError
 from optirank.estimators._selection import standard_error
+from optirank.workflow import grids
 from optirank.workflow.candidates import Candidates, candidates
 from optirank.workflow.finishing import (
     calibrate_model,
@@ -23,7 +22,7 @@ from optirank.workflow.finishing import (
     search_notes,
     summary,
 )
-from optirank.workflow.grids import GRIDS, make_family
+from optirank.workflow.grids import make_family
 from optirank.workflow.planning import BUDGET, Clock, Plan, time_one_fit
 from optirank.workflow.preparation import Prepared, prepare
 from optirank.workflow.result import TrainingResult, class_table, fold_table
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from optirank.datasets.data import ExpressionData
     from optirank.estimators._folds import Fold
 
-N_FOLDS = 5
 _FEWEST = 200  # samples below which none are left out to save time
 
 
@@ -124,15 +122,15 @@ def train_prepared(
     # In-sample folds cannot see which of the two minima transfers: their mean does best, and folds
     # that leave a source out may decide.
     sides = ("both",) if prepared.groups is None else ("best", "both")
-    folds, fold_notes = _make_folds(prepared)
+    folds, fold_notes = prepared.folds()
     chooser = candidates(prepared)
     clock = time_one_fit(prepared, chooser, folds[0], sides, _threads(n_jobs))
     level = clock.level(len(folds), budget - (time.perf_counter() - begin))
-    shortest = clock.seconds(GRIDS[level], len(folds))
+    shortest = clock.seconds(grids.GRIDS[level], len(folds))
     if shortest > budget and len(prepared.y) > _FEWEST:
         n = max(_FEWEST, int(len(prepared.y) * budget / shortest))
         prepared = prepared.thinned(n, "the time allowed is short")
-        folds, fold_notes = _make_folds(prepared)
+        folds, fold_notes = prepared.folds()
         chooser = candidates(prepared)
         clock = time_one_fit(prepared, chooser, folds[0], sides, clock.n_jobs)
     notes = [*prepared.notes, *fold_notes]
@@ -200,25 +198,6 @@ def _threads(n_jobs: int | None) -> int:
     return max(1, n_jobs)
 
 
-def _make_folds(prepared: Prepared) -> tuple[list[Fold], list[str]]:
-    """Folds, and what there is to say about them."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        folds = make_folds(prepared.y, N_FOLDS, prepared.groups)
-    notes = [str(warning.message) for warning in told]
-    lost = {
-        one
-        for train, test in folds
-        for one in np.setdiff1d(prepared.y[test], prepared.y[train]).tolist()
-    }
-    if lost:
-        notes.append(
-            "where its only source is left out a class cannot be learned, and its samples there "
-            f"are not counted: {some(sorted(lost))}"
-        )
-    return folds, notes
-
-
 def _plan(
     prepared: Prepared,
     chooser: Candidates,
@@ -227,7 +206,7 @@ def _plan(
     level: int,
     budget: float,
 ) -> Plan:
-    family = make_family(GRIDS[level], clock.sides, prepared.reference)
+    family = make_family(grids.GRIDS[level], clock.sides, prepared.reference)
     return Plan(
         len(prepared.y),
         len(prepared.genes),
@@ -237,7 +216,7 @@ def _plan(
         None if prepared.groups is None else len(np.unique(prepared.groups)),
         len(family.settings()),
         level,
-        clock.seconds(GRIDS[level], len(folds)),
+        clock.seconds(grids.GRIDS[level], len(folds)),
         budget,
         clock.n_jobs,
     )

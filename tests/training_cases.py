@@ -1,0 +1,35 @@
+"""Small data and short grids for the tests of training."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from optirank.datasets import ExpressionData
+from optirank.datasets.example import make_example
+from optirank.workflow.grids import Grid
+
+SHORT = (Grid((0.1, 0.3), (0.0, 5e-3), (1e-2,)), Grid((0.1,), (5e-3,), (1e-2,)))
+SINGLE = SHORT[1:]
+
+
+def small(n_samples: int = 100, n_genes: int = 110) -> ExpressionData:
+    """The generated reference, with its markers and some other genes."""
+    data, _ = make_example(n_samples, 20)
+    return data.select_genes(np.arange(n_genes))
+
+
+def with_obs(data: ExpressionData, **columns) -> ExpressionData:
+    """The same data with columns of ``obs`` set."""
+    return replace(data, obs=data.obs.assign(**columns))
+
+
+def noise(n_samples: int, n_genes: int, n_classes: int = 2) -> ExpressionData:
+    """Values that say nothing of the labels."""
+    rng = np.random.default_rng(0)
+    names = np.array([f"g{k}" for k in range(n_genes)], dtype=object)
+    samples = np.array([f"s{k}" for k in range(n_samples)], dtype=object)
+    obs = pd.DataFrame({"kind": [f"c{k % n_classes}" for k in range(n_samples)]}, index=samples)
+    return ExpressionData(rng.normal(size=(n_samples, n_genes)), names, samples, obs, "noise")

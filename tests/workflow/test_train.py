@@ -1,0 +1,262 @@
+"""Training from data to model: held-out figures that are honest, and every loss with a word."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from optirank import AnovaRankLogisticRegression, OptirankClassifier, load, save
+from optirank.datasets import read_expression
+from optirank.model import Predictor, predict_samples
+from optirank.workflow import grids
+from optirank.workflow.planning import Clock, duration
+from optirank.workflow.train import train
+from training_cases import SHORT, SINGLE, noise, small, with_obs
+
+
+@pytest.fixture(autouse=True)
+def _short_grids(monkeypatch, request):
+    if "slow" not in request.keywords:
+        monkeypatch.setattr(grids, "GRIDS", SINGLE)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return small()
+
+
+@pytest.fixture(scope="module")
+def result(data):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grids, "GRIDS", SHORT)
+        said, steps = [], []
+        found = train(
+            data,
+            "cell_type",
+            n_jobs=2,
+            target_error=0.2,
+            say=said.append,
+            progress=lambda done, total: steps.append((done, total)),
+        )
+    return found, said, steps
+
+
+def test_every_sample_is_held_out_once_and_most_get_their_label(result, data):
+    found, _, _ = result
+    assert sorted(found.held_out.index) == sorted(data.sample_names)
+    assert found.held_out["fold"].nunique() == 5
+    assert found.balanced_accuracy > 0.6
+    assert found.balanced_accuracy == pytest.approx(found.by_fold["balanced_accuracy"].mean())
+
+
+def test_figures_of_the_classes_follow_from_the_held_out_labels(result):
+    found, _, _ = result
+    table = found.confusion()
+    assert table.to_numpy().sum() == len(found.held_out)
+    for name, row in found.per_class.iterrows():
+        assert row["recall"] == pytest.approx(table.loc[name, name] / table.loc[name].sum())
+        assert row["n_samples"] == table.loc[name].sum()
+
+
+def test_the_model_is_ready_for_use_and_for_its_file(result, data, tmp_path):
+    model = result[0].model
+    assert isinstance(model, OptirankClassifier)
+    save(model, tmp_path / "m.optirank")
+    again = load(tmp_path / "m.optirank")
+    first, second = (predict_samples(one, data.X, data.gene_names) for one in (model, again))
+    np.testing.assert_array_equal(first.probabilities, second.probabilities)
+    assert again.training_summary_["balanced_accuracy"] == result[0].balanced_accuracy
+    assert again.training_summary_["label"] == "cell_type"
+    assert again.rejection_.target_error == 0.2
+    assert again.calibration_.method == "sigmoid"
+    assert len(again.training_summary_["held_out"]["correct"]) == data.n_samples
+
+
+def test_the_panel_alone_predicts_the_same(result, data):
+    found = result[0]
+    part = data.select_genes(found.genes)
+    np.testing.assert_allclose(
+        predict_samples(found.model, part.X, part.gene_names).scores,
+        predict_samples(found.model, data.X, data.gene_names).scores,
+    )
+
+
+def test_what_will_be_done_is_said_first_and_progress_reaches_its_end(result):
+    _, said, steps = result
+    text = "\n".join(said)
+    assert "100 samples, 110 genes, 5 classes" in text
+    assert "5 folds, stratified by class" in text
+    assert "4 settings are tried" in text
+    assert "on 2 threads" in text
+    assert steps[-1][0] == steps[-1][1] == len(steps)
+
+
+def test_the_chosen_setting_has_the_fewest_genes_within_one_standard_error(result):
+    path = result[0].path
+    best, chosen = path[path["best"]].iloc[0], path[path["selected"]].iloc[0]
+    within = path[path["score"] >= best["score"] - best["standard_error"] - 1e-9]
+    assert chosen["n_genes"] == within["n_genes"].min()
+
+
+def test_training_twice_gives_the_same_model(data):
+    first, second = (train(data, "cell_type").model for _ in range(2))
+    np.testing.assert_array_equal(first.coef_, second.coef_)
+
+
+def test_genes_are_selected_inside_the_folds():
+    found = train(noise(60, 3200), "kind")
+    assert found.plan.n_candidates == 1000
+    assert abs(found.balanced_accuracy - 0.5) < 0.2  # selected on all samples it would be near 1
+    assert any("1000 of 3200 genes were selected" in note for note in found.notes)
+    assert found.model.n_features_in_ == 1000
+
+
+def test_samples_that_cannot_be_used_are_left_out_with_a_word(data):
+    labels = data.obs["cell_type"].astype(object).to_numpy(copy=True)
+    labels[:3] = [np.nan, "", " NA "]
+    labels[3:5] = "rare"
+    X = data.X.copy().tolil()
+    X[10] = 0
+    found = train(with_obs(replace(data, X=X.tocsr()), kind=labels), "kind")
+    notes = "\n".join(found.notes)
+    assert "3 samples are left out: no label in 'kind'" in notes
+    assert "1 sample is left out: empty" in notes
+    assert "rare (2)" in notes
+    assert len(found.held_out) == data.n_samples - 6
+    assert "rare" not in found.model.classes_
+
+
+def test_sources_are_left_out_one_by_one(data):
+    found = train(with_obs(data, donor=np.arange(data.n_samples) % 3), "cell_type", batch="donor")
+    assert found.by_fold["left_out"].tolist() == ["0", "1", "2"]
+    assert (found.held_out.groupby("fold")["source"].nunique() == 1).all()
+
+
+def test_a_class_of_one_source_is_not_judged_where_it_cannot_be_known(data):
+    donor = np.where(data.obs["cell_type"] == "b cell", 0, np.arange(data.n_samples) % 2)
+    found = train(with_obs(data, donor=donor), "cell_type", batch="donor")
+    assert np.isnan(found.per_class.loc["b cell", "recall"])
+    assert any("cannot be learned" in note and "b cell" in note for note in found.notes)
+    assert any("not calibrated" in note for note in found.notes)
+    assert not hasattr(found.model, "calibration_")
+
+
+def test_at_most_so_many_genes_are_needed(data):
+    found = train(data, "cell_type", max_genes=20)
+    assert 2 <= len(found.genes) <= 20
+
+
+def test_only_genes_asked_for_are_used_and_missing_ones_are_named(data):
+    wanted = [*data.gene_names[:40], "NOSUCH1"]
+    found = train(data, "cell_type", genes=wanted)
+    assert set(found.genes) <= set(wanted)
+    assert any("NOSUCH1" in note for note in found.notes)
+
+
+def test_excluded_genes_are_not_used_at_all(data):
+    first = str(data.gene_names[0])
+    found = train(data, "cell_type", exclude=[first.lower(), "RP*", "ZZZ*"])
+    assert first not in found.model.feature_names_in_
+    assert not any(name.startswith("RP") for name in found.model.feature_names_in_)
+    assert any("no gene is excluded by 'ZZZ*'" in note for note in found.notes)
+
+
+def test_included_genes_are_the_reference_set(data, tmp_path):
+    names = sorted(str(name) for name in data.gene_names[60:70])
+    found = train(data, "cell_type", include=[*names, "NOSUCH1"])
+    model = found.model
+    assert isinstance(model, AnovaRankLogisticRegression)
+    for row in model.reference_:
+        assert sorted(model.feature_names_in_[row]) == names
+    assert any("NOSUCH1" in note for note in found.notes)
+    save(model, tmp_path / "m.optirank")
+    assert sorted(load(tmp_path / "m.optirank").reference) == names
+
+
+def test_a_reference_set_stays_within_a_limit_of_genes(data):
+    names = [str(name) for name in data.gene_names[60:70]]
+    found = train(data, "cell_type", include=names, max_genes=30)
+    assert set(names) <= set(found.genes)
+    assert len(found.genes) <= 30
+
+
+def test_genes_of_one_name_are_summed(data):
+    names = data.gene_names.copy()
+    names[1] = names[0]
+    found = train(replace(data, gene_names=names), "cell_type")
+    assert any("their counts are summed" in note for note in found.notes)
+
+
+def test_without_calibration_labels_follow_the_scores(data):
+    found = train(data, "cell_type", calibrate=False)
+    scores = found.held_out.filter(like="score_").to_numpy()
+    expected = found.model.classes_[scores.argmax(axis=1)]
+    np.testing.assert_array_equal(found.held_out["predicted"], expected)
+
+
+def test_an_error_that_cannot_be_kept_is_a_note(monkeypatch):
+    def refuse(*_):
+        raise ValueError("even the most confident ones are wrong too often")
+
+    monkeypatch.setattr("optirank.workflow.finishing.fit_rejection", refuse)
+    found = train(noise(60, 30), "kind", target_error=1e-6)
+    assert not hasattr(found.model, "rejection_")
+    assert any("no label will be withheld" in note for note in found.notes)
+
+
+def test_the_widest_grid_within_the_time_is_tried(monkeypatch):
+    monkeypatch.setattr(grids, "GRIDS", SHORT)
+    clock = Clock(0.1, 1.0, n_problems=5, n_jobs=1, sides=("both",), fixed=False)
+    wide, narrow = (clock.seconds(grid, 5) for grid in SHORT)
+    assert narrow < wide
+    assert clock.level(5, wide) == 0
+    assert clock.level(5, wide - 1) == 1
+    assert clock.level(5, 0.0) == 1
+    clock.learn(SHORT[0], 100.0)
+    assert clock.seconds(SHORT[0], 5) > wide
+
+
+def test_a_short_time_uses_fewer_samples_and_says_so():
+    found = train(noise(420, 40), "kind", budget=0.01)
+    assert len(found.held_out) == 200
+    assert any("the time allowed is short" in note for note in found.notes)
+
+
+def test_the_grids_are_nested():
+    for wide, narrow in zip(grids.GRIDS, grids.GRIDS[1:], strict=False):
+        assert {*narrow.n_references} <= {*wide.n_references}
+        assert {*narrow.l1s} <= {*wide.l1s}
+        assert {*narrow.l2s} <= {*wide.l2s}
+
+
+def test_durations_are_for_people():
+    assert [duration(s) for s in (0.2, 40, 600, 9000)] == [
+        "a second",
+        "40 seconds",
+        "10 minutes",
+        "2.5 hours",
+    ]
+
+
+def test_leukaemia_on_another_array(data_folder):
+    data = read_expression(data_folder / "golub_leukemia.h5ad")
+    found = train(data, "cell_type", n_jobs=2)
+    assert found.balanced_accuracy > 0.85
+    other = read_expression(data_folder / "armstrong_leukemia.h5ad")
+    known = other.labels("cell_type").isin(found.model.classes_).to_numpy()
+    other = other.select_samples(known)
+    labels = Predictor(found.model, other.gene_names).predict(other.X).labels
+    truth = other.labels("cell_type").to_numpy()
+    assert np.mean([(labels[truth == one] == one).mean() for one in np.unique(truth)]) > 0.8
+
+
+@pytest.mark.slow
+def test_pancreas_with_its_small_classes(data_folder):
+    data = read_expression(data_folder / "baron_h1.h5ad")
+    rows = np.sort(np.random.default_rng(0).permutation(data.n_samples)[:700])
+    found = train(data.select_samples(rows), "cell_type", n_jobs=2, budget=60)
+    assert found.timings["total"] < 90
+    assert found.per_class.loc["beta", "recall"] > 0.9
+    assert any("genes were selected" in note for note in found.notes)
