@@ -85,9 +85,6 @@ def make_family(
     )
 
 
-def n_chains(grid: Grid, sides: tuple[str, ...], fixed: bool) -> int:
-    """Chains of fits of a class in a fold; for most sizes there is one a side."""
-    if fixed:
-        return 1
-    ways = 2 if {"best", "both"} & {*sides} else len(sides)
-    return sum(1 if size == 1.0 else ways for size in grid.n_references)
+def n_chains(grid: Grid, sides: tuple[str, ...], fixed: bool, n_genes: int) -> int:
+    """Chains of fits of a class in a fold."""
+    return 1 if fixed else len(make_family(grid, sides, None).chains(n_genes))

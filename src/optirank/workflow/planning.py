@@ -74,13 +74,18 @@ class Clock:
     fit_seconds: float  # of one penalty of one chain, one class, one fold, on one thread
     fold_seconds: float  # of what is done once a fold: choosing genes, sorting
     n_problems: int
+    n_genes: int
     n_jobs: int
     sides: tuple[str, ...]
     fixed: bool
 
     def fits(self, grid: Grid) -> int:
         """Fits of a fold."""
-        return self.n_problems * n_chains(grid, self.sides, self.fixed) * grid.n_penalties
+        return self.chains(grid) * grid.n_penalties
+
+    def chains(self, grid: Grid) -> int:
+        """Parts of a fold that are done one by one."""
+        return self.n_problems * n_chains(grid, self.sides, self.fixed, self.n_genes)
 
     def seconds(self, grid: Grid, n_folds: int) -> float:
         """Of a search over so many folds, and of the final fit."""
@@ -128,6 +133,7 @@ def time_one_fit(
         (done - ready) / _PROBE.n_penalties,
         ready - start,
         prepared.n_problems,
+        len(genes),
         n_jobs,
         sides,
         prepared.reference is not None,

@@ -15,7 +15,7 @@ from optirank.estimators._families import Samples
 from optirank.estimators._search import search
 from optirank.estimators._selection import select, standard_error
 from optirank.workflow import grids
-from optirank.workflow.grids import make_family, n_chains
+from optirank.workflow.grids import make_family
 from optirank.workflow.planning import Clock, place
 
 if TYPE_CHECKING:
@@ -84,12 +84,14 @@ def cross_validate(
         genes = chooser(fold[0])
         if orders is None or chooser.limit is not None:
             orders = order_for_fitting(prepared.X[:, genes], clock.n_jobs)
-        steps = prepared.n_problems * n_chains(grid, clock.sides, clock.fixed)
+        steps = clock.chains(grid)
         tell = _Counter(progress, k * steps, len(folds) * steps)
         family = make_family(grid, clock.sides, place(prepared.reference, genes), tell)
         result = search(
             family, Samples(orders=orders), codes, classes, weights, [fold], n_jobs=clock.n_jobs
         )
+        if progress is not None:  # a class that the fold lacks is done too
+            progress((k + 1) * steps, len(folds) * steps)
         found.names, found.settings = family.names, family.settings()
         found.decisions.append(
             {
