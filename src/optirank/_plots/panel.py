@@ -123,7 +123,8 @@ def panel_weights(
     weights = parts.average(parts.coef.T).T
     shape = (parts.n_problems, parts.rows_per_problem, -1)
     inside = (parts.reference_weights > 0).reshape(shape).any(axis=1)
-    kept = np.argsort(-np.abs(weights).max(axis=0), kind="stable")[:n_genes]
+    sizes = np.abs(weights).max(axis=0)
+    kept = np.argsort(-sizes, kind="stable")[: min(n_genes, np.count_nonzero(sizes))]
     if parts.n_problems == 1:
         kept = kept[np.argsort(weights[0, kept], kind="stable")]
         return finish(_bars(ax, parts, weights[0, kept], inside[0, kept], kept), show)
@@ -137,7 +138,8 @@ def panel_weights(
     cells_between(ax, *values.shape)
     rows, columns = np.nonzero(dots)
     ax.plot(columns, rows, linestyle="none", marker=".", markersize=4, color=DARK)
-    ax.set_title(_of(len(kept), len(parts.genes)), fontsize="medium")
+    title = f"{_of(len(kept), len(parts.genes))}; a dot: in the class's reference set"
+    ax.set_title(title, fontsize="small", loc="right")
     ax.tick_params(axis="y", labelsize="small")
     return finish(ax, show)
 
@@ -205,7 +207,8 @@ def _bars(ax: Axes | None, parts: Any, weights: NDArray, inside: NDArray, kept: 
     ax.set_ylim(-0.7, len(kept) - 0.3)
     ax.axvline(0, color=DARK, linewidth=0.8)
     ax.set_xlabel(f"weight: for {first} below 0, for {second} above")
-    ax.set_title(_of(len(kept), len(parts.genes)), fontsize="medium")
+    title = f"{_of(len(kept), len(parts.genes))}; a dot: in the reference set"
+    ax.set_title(title, fontsize="small", loc="right")
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
     return ax

@@ -141,7 +141,7 @@ def reliability(
     )
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="confidence", ylabel="share right")
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(loc="upper left", frameon=False, fontsize="small")
+    ax.legend(loc="best", frameon=False, fontsize="small")
     above = ax.inset_axes([0, 1.03, 1, 0.16], sharex=ax)
     above.bar(edges[:-1], number, width=1 / n_bins, align="edge", color=BLUE, alpha=0.35)
     above.set_ylabel("samples", fontsize="small")

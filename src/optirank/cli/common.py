@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -63,3 +63,24 @@ def show(table: Table, *, err: bool = False) -> None:
     from rich.console import Console
 
     Console(stderr=err, highlight=False).print(table)
+
+
+def listed(text: str | None) -> list[str]:
+    """Names separated by commas."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+@contextmanager
+def bar(description: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on stderr, where somebody looks; it is told what is done, and of how much."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task(description, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optirank.cli.common import GenesIn, add_row, check_folder, new_table, show, tidy
+from optirank.cli.common import GenesIn, add_row, check_folder, listed, new_table, show, tidy
 from optirank.cli.errors import DebugOption
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def inspect(
             layer=layer,
             gene_column=gene_column,
             genes_in=genes_in.value if genes_in else None,
-            annotations=annotations.split(",") if annotations else (),
+            annotations=listed(annotations),
         )
         _show_explanation(found, label, genes)
         if out is not None:
@@ -93,8 +93,7 @@ def _describe(fitted: Any, path: Path) -> None:
     about = describe_model(fitted, path)
     for key, text in about.lines:
         typer.echo(f"{key + ':':<14}{text}")
-    columns = ["class", "samples", "genes", "reference", "weights"]
-    table = new_table("Classes", *columns)
+    table = new_table("Classes", *about.classes.columns)
     for row in about.classes.itertuples(index=False):
         add_row(table, *row)
     show(table)

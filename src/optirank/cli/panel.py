@@ -1,13 +1,22 @@
-"""`optirank panel`: the genes that a model needs measured."""
+"""`optirank panel`: the genes that a model needs measured, and a smaller panel where asked for."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optirank.cli.common import add_row, check_folder, new_table, show, tidy
+from optirank.cli.common import (
+    GenesIn,
+    add_row,
+    bar,
+    check_folder,
+    listed,
+    new_table,
+    show,
+    tidy,
+)
 from optirank.cli.errors import DebugOption
 
 if TYPE_CHECKING:
@@ -28,26 +37,66 @@ def panel(
     genes: Annotated[
         int, typer.Option(min=1, help="Genes in the figure, the heaviest first.")
     ] = 40,
+    max_genes: Annotated[
+        int | None,
+        typer.Option(min=2, help="Train again for a panel of at most so many genes."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="With --max-genes: the labelled data to train on.")
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="With --max-genes: the file of the new model.")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="Column of the classes, where not the one trained on.")
+    ] = None,
+    batch: Annotated[
+        str | None, typer.Option(help="Column of the sources, where not the one trained on.")
+    ] = None,
+    budget: Annotated[str, typer.Option(help="Time for the training, as in 90s, 10m, 1h.")] = "10m",
+    layer: Annotated[str | None, typer.Option(help="A layer of the data instead of X.")] = None,
+    gene_column: Annotated[
+        str | None, typer.Option(help="Column of var with the gene names, instead of its index.")
+    ] = None,
+    genes_in: Annotated[
+        GenesIn | None, typer.Option(help="Of a table: are genes in rows or in columns?")
+    ] = None,
+    annotations: Annotated[
+        str | None,
+        typer.Option(help="Of a table: columns that hold no expression, separated by commas."),
+    ] = None,
+    samples: Annotated[
+        Path | None, typer.Option(help="A table about the samples, such as their labels.")
+    ] = None,
     debug: DebugOption = False,
 ) -> None:
     """Say which genes a model needs, what each is for and what it weighs for each class.
 
     A reference gene is one that others are compared with; the rank of a gene with a weight counts
     for or against a class; a gene can be both. Nothing else has to be measured: a file with these
-    genes alone gets the same labels.
+    genes alone gets the same labels. With --max-genes a new model is trained that needs no more.
 
     Examples:
 
       optirank panel model.optirank
 
       optirank panel model.optirank --out panel.csv --figure panel.png
+
+      optirank panel model.optirank --max-genes 50 --data reference.h5ad --save small.optirank
     """
     with tidy():
         from optirank.model import load, panel_table
         from optirank.workflow.labels import replacing
 
-        check_folder(out, figure)
+        check_folder(out, figure, save)
         fitted = load(model)
+        if max_genes is None:
+            _check_unused(data=data, save=save, label=label, batch=batch)
+        else:
+            reading = {"layer": layer, "gene_column": gene_column, "samples": samples}
+            reading["genes_in"] = genes_in.value if genes_in else None
+            reading["annotations"] = listed(annotations)
+            fitted = _retrain(fitted, max_genes, data, save, label, batch, budget, reading)
         table = panel_table(fitted)
         _show(table)
         if out is not None:
@@ -61,6 +110,53 @@ def panel(
             typer.echo(str(figure))
 
 
+def _check_unused(**options: object) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(f"--{name} is for --max-genes")
+
+
+def _retrain(
+    fitted: Any,
+    max_genes: int,
+    data: Path | None,
+    save: Path | None,
+    label: str | None,
+    batch: str | None,
+    budget: str,
+    reading: dict[str, Any],
+) -> Any:
+    """Train a model of a smaller panel, write it and say how it does beside the old one."""
+    from optirank.cli.running import default_jobs
+    from optirank.cli.train import parse_time
+    from optirank.model import save as save_model
+    from optirank.workflow.shrinking import shrink
+
+    if data is None or save is None:
+        raise ValueError("--max-genes trains again: name the data (--data) and the file (--save)")
+    with bar("training") as progress:
+        result = shrink(
+            fitted,
+            data,
+            max_genes,
+            label=label,
+            batch=batch,
+            budget=parse_time(budget),
+            n_jobs=default_jobs(),
+            say=lambda line: typer.echo(line, err=True),
+            progress=progress,
+            **reading,
+        )
+    save_model(result.model, save)
+    before = result.accuracy_before
+    typer.echo(
+        f"{save}: {result.n_genes} genes instead of {result.n_genes_before}, balanced accuracy "
+        f"{result.accuracy:.3f} ± {result.standard_error:.3f} on held-out samples"
+        + ("" if before is None else f" (it was {before:.3f})")
+    )
+    return result.model
+
+
 def _show(table: pd.DataFrame) -> None:
     roles = table["role"].value_counts()
     typer.echo(
@@ -69,7 +165,6 @@ def _show(table: pd.DataFrame) -> None:
     )
     weights = table.filter(like="weight_")
     shown = new_table("The heaviest", "gene", "role", "in references", "weight", "class")
-    shown.columns[4].header = "for class"
     for k in range(min(_SHOWN, len(table))):
         heaviest = weights.iloc[k].abs().idxmax()
         weight, label = weights.loc[weights.index[k], heaviest], heaviest[len("weight_") :]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optirank.cli.common import GenesIn, add_row, check_folder, new_table, show, tidy
+from optirank.cli.common import GenesIn, add_row, bar, check_folder, listed, new_table, show, tidy
 from optirank.cli.errors import DebugOption
 
 if TYPE_CHECKING:
-    from optirank.workflow.predict import FilePrediction, Progress
+    from optirank.workflow.predict import FilePrediction
 
 
 def predict(
@@ -61,6 +59,9 @@ def predict(
         str | None,
         typer.Option(help="Of a table: columns that hold no expression, separated by commas."),
     ] = None,
+    samples: Annotated[
+        Path | None, typer.Option(help="A table about the samples, such as their clusters.")
+    ] = None,
     block_size: Annotated[int, typer.Option(min=1, help="Samples read at a time.")] = 2048,
     debug: DebugOption = False,
 ) -> None:
@@ -87,7 +88,7 @@ def predict(
 
         fitted = load(model)
         check_folder(out, missing)
-        with _bar() as progress:
+        with bar("predicting") as progress:
             done = predict_file(
                 query,
                 fitted,
@@ -99,7 +100,8 @@ def predict(
                 layer=layer,
                 gene_column=gene_column,
                 genes_in=genes_in.value if genes_in else None,
-                annotations=annotations.split(",") if annotations else (),
+                annotations=listed(annotations),
+                samples=samples,
                 block_size=block_size,
                 progress=progress,
             )
@@ -133,19 +135,3 @@ def _report(done: FilePrediction) -> None:
             add_row(table, row.cluster, row.n_samples, row.label, f"{row.share:.0%}")
         show(table)
     typer.echo(f"{done.out}: {done.n_samples} samples, mean confidence {done.mean_confidence:.3f}")
-
-
-@contextmanager
-def _bar() -> Iterator[Progress | None]:
-    """A progress bar on stderr, where somebody looks."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    from rich.progress import Progress as Bar
-
-    with Bar(console=console, transient=True) as bar:
-        task = bar.add_task("predicting", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 _SETTINGS = ("algorithm", "n_reference", "l1", "l2", "side", "ties", "class_weight", "integral")
 # What a training summary tells in lines of its own, or in the table of classes.
-_TOLD = ("class_counts", "n_samples", "n_genes", "n_panel")
+_TOLD = (
+    *("class_counts", "n_samples", "n_genes", "n_panel", "held_out", "notes", "recall"),
+    *("precision", "balanced_accuracy", "balanced_accuracy_standard_error", "seconds"),
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class ModelDescription:
     """What a model is: lines of a name and a text, and a table of its classes."""
 
     lines: tuple[tuple[str, str], ...]
-    classes: pd.DataFrame  # class, samples (of the training), genes, reference, weights
+    classes: pd.DataFrame  # class, samples, genes, reference, weights; recall and precision
 
 
 @dataclass(frozen=True)
@@ -138,13 +141,24 @@ def describe_model(model: Any, path: str | os.PathLike[str] | None = None) -> Mo
         if kept is not None:
             lines.append((word, getattr(kept, "reason", "") or f"{kept.method}, on held-out folds"))
     if "n_samples" in summary:
-        lines.append(("trained on", f"{summary['n_samples']} samples"))
-    lines += [(key, _plain(value)) for key, value in summary.items() if key not in _TOLD]
+        took = f", in {summary['seconds']:.0f} s" if "seconds" in summary else ""
+        lines.append(("trained on", f"{summary['n_samples']} samples{took}"))
+    if "balanced_accuracy" in summary:
+        error = summary.get("balanced_accuracy_standard_error", float("nan"))
+        text = f"balanced accuracy {summary['balanced_accuracy']:.3f} ± {error:.3f}"
+        lines.append(("held out", text))
+    lines += [
+        (key, _plain(value))
+        for key, value in summary.items()
+        if key not in _TOLD and value is not None
+    ]
+    lines += [("note", str(note)) for note in summary.get("notes", ())]
+    return ModelDescription(tuple(lines), pd.DataFrame(_classes(parts, summary)))
+
+
+def _classes(parts: Any, summary: dict[str, Any]) -> list[dict[str, object]]:
     counts = {str(key): value for key, value in summary.get("class_counts", {}).items()}
-    return ModelDescription(tuple(lines), pd.DataFrame(_classes(parts, counts)))
-
-
-def _classes(parts: Any, counts: dict[str, int]) -> list[dict[str, object]]:
+    held_out = [name for name in ("recall", "precision") if isinstance(summary.get(name), dict)]
     rows = []
     for label in parts.classes:
         k = int(np.flatnonzero(parts.problem_classes == label)[0]) if parts.n_problems > 1 else 0
@@ -159,8 +173,13 @@ def _classes(parts: Any, counts: dict[str, int]) -> list[dict[str, object]]:
                 "reference": int(reference.sum()),
                 "weights": int(weights.sum()),
             }
+            | {name: _share(summary[name].get(str(label))) for name in held_out}
         )
     return rows
+
+
+def _share(value: object) -> str:
+    return f"{value:.3f}" if isinstance(value, float) and value == value else ""
 
 
 def _settings(model: Any, fitted: Any) -> str:

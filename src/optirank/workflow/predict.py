@@ -14,6 +14,7 @@ import numpy as np
 import optirank
 from optirank.datasets.errors import DataError, some
 from optirank.datasets.reading import OpenExpression, guess_format, open_expression
+from optirank.model.calibration import fit_rejection
 from optirank.model.file import load
 from optirank.model.linear import linear_model
 from optirank.model.missing import MAX_MISSING
@@ -66,6 +67,7 @@ def predict_file(
     gene_column: str | None = None,
     genes_in: str | None = None,
     annotations: Sequence[str] = (),
+    samples: str | os.PathLike[str] | None = None,
     format: str | None = None,
     key_added: str = KEY,
     block_size: int = BLOCK,
@@ -78,7 +80,7 @@ def predict_file(
     Parameters
     ----------
     path : expression data, see :func:`optirank.datasets.read_expression`, whose options ``layer``,
-        ``gene_column``, ``genes_in``, ``annotations`` and ``format`` are.
+        ``gene_column``, ``genes_in``, ``annotations``, ``samples`` and ``format`` are.
     model : a fitted model, or the file of one.
     out : ``.csv`` or ``.parquet`` (sample, label, confidence, a probability a class), or ``.h5ad``,
         a copy of ``path`` with what :func:`optirank.tl.annotate` adds, under ``key_added``.
@@ -97,8 +99,9 @@ def predict_file(
     model = load(model) if isinstance(model, str | os.PathLike) else model
     limit, reason = rejection_threshold(model, threshold, target_error)
     reading = {"layer": layer, "gene_column": gene_column, "genes_in": genes_in, "format": format}
+    beside = {"annotations": annotations, "samples": samples}
     with (
-        open_expression(path, label=clusters, annotations=annotations, **reading) as opened,
+        open_expression(path, label=clusters, **beside, **reading) as opened,
         tempfile.TemporaryFile() as spool,
     ):
         predictor = Predictor(model, opened.gene_names, max_missing=max_missing)
@@ -149,17 +152,17 @@ def rejection_threshold(
         return threshold, f"asked for a confidence of at least {threshold:g}"
     if target_error is None:
         return None, ""
-    kept = getattr(model, "rejection_", getattr(linear_model(model), "rejection_", None))
-    if kept is None:
-        raise ValueError(
-            f"target_error={target_error:g}: the model does not know its held-out errors, so no "
-            "threshold can be derived: give a threshold instead"
-        )
-    if not np.isclose(kept.target_error, target_error):
-        raise ValueError(
-            f"target_error={target_error:g}: the model was trained with a threshold for an error "
-            f"of {kept.target_error:g} alone: use that, or give a threshold"
-        )
+    fitted = linear_model(model)
+    kept = getattr(model, "rejection_", getattr(fitted, "rejection_", None))
+    if kept is None or not np.isclose(kept.target_error, target_error):
+        summary = getattr(model, "training_summary_", getattr(fitted, "training_summary_", {}))
+        held_out = summary.get("held_out")
+        if "subset_of" in summary or not isinstance(held_out, dict):
+            raise ValueError(
+                f"target_error={target_error:g}: the model does not know how its held-out samples "
+                "did, so no threshold can be derived from an error: give a threshold instead"
+            )
+        kept = fit_rejection(held_out.get("confidence"), held_out.get("correct"), target_error)
     return kept.threshold, kept.reason
 
 
@@ -199,9 +202,8 @@ def _predict(
         try:
             found = narrow.predict(block.X)
         except ValueError as error:
-            raise DataError(
-                f"{opened.path}, samples {rows.start} to {rows.stop}: {error}"
-            ) from None
+            place = f"{opened.path}, samples {rows.start + 1} to {rows.stop}"
+            raise DataError(f"{place}: {error}") from None
         codes[rows], confidence[rows] = found.chosen, found.confidence
         np.ascontiguousarray(found.probabilities, dtype=np.float64).tofile(spool)
         empty.extend(block.sample_names[_without_counts(block.X)])

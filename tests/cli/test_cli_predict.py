@@ -1,0 +1,149 @@
+"""`optirank predict`, end to end: what it prints, what it writes, how it ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import anndata
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+from example_model import N_QUERY, as_anndata, panel_names, trained_example, with_held_out
+from optirank.cli.app import app
+from optirank.cli.errors import BAD_INPUT
+from optirank.datasets.writing import write_table
+from optirank.model import save
+
+
+def predict(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["predict", *map(str, arguments)], env={"COLUMNS": "120"})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("predict")
+    model, query = trained_example()
+    save(with_held_out(model), folder / "model.optirank")
+    as_anndata(query).write_h5ad(folder / "query.h5ad")
+    write_table(query, folder / "query.csv")
+    (folder / "torn.optirank").write_bytes((folder / "model.optirank").read_bytes()[:2000])
+    (folder / "torn.h5ad").write_bytes((folder / "query.h5ad").read_bytes()[:20000])
+    few = [gene for gene in query.gene_names if gene not in panel_names(model)]
+    as_anndata(query.select_genes(few)).write_h5ad(folder / "other.h5ad")
+    return folder
+
+
+def test_labels_of_a_file(folder, tmp_path):
+    out = tmp_path / "labels.csv"
+    done = predict(folder / "query.h5ad", "--model", folder / "model.optirank", "--out", out)
+    assert done.exit_code == 0, done.stderr
+    table = pd.read_csv(out)
+    assert len(table) == N_QUERY
+    assert f"{out}: {N_QUERY} samples, mean confidence" in done.stdout
+    assert "t cell" in done.stdout
+    missing = set(panel_names(trained_example()[0])) - set(trained_example()[1].gene_names)
+    for gene in missing:
+        assert gene in done.stderr
+    assert "Genes missing" in done.stderr
+
+
+def test_the_missing_genes_can_be_had_as_a_table(folder, tmp_path):
+    done = predict(
+        *(folder / "query.h5ad", "-m", folder / "model.optirank", "-o", tmp_path / "labels.csv"),
+        *("--missing", tmp_path / "missing.csv"),
+    )
+    assert done.exit_code == 0, done.stderr
+    model, query = trained_example()
+    table = pd.read_csv(tmp_path / "missing.csv")
+    assert set(table["gene"]) == set(panel_names(model)) - set(query.gene_names)
+    assert table.columns[:3].tolist() == ["gene", "role", "n_reference"]
+
+
+def test_clusters_a_threshold_and_an_h5ad(folder, tmp_path):
+    out = tmp_path / "labelled.h5ad"
+    done = predict(
+        *(folder / "query.h5ad", "-m", folder / "model.optirank", "-o", out),
+        *("--clusters", "cell_type", "--threshold", "0.35", "--layer", "double"),
+    )
+    assert done.exit_code == 0, done.stderr
+    assert "Clusters" in done.stdout
+    assert "unassigned" in done.stdout
+    assert "asked for a confidence of at least 0.35" in done.stderr
+    assert "optirank_cluster_label" in anndata.read_h5ad(out).obs
+
+
+def test_a_target_error_says_why(folder, tmp_path):
+    done = predict(
+        *(folder / "query.h5ad", "-m", folder / "model.optirank", "-o", tmp_path / "labels.csv"),
+        *("--target-error", "0.05"),
+    )
+    assert done.exit_code == 0, done.stderr
+    assert "on 81 held-out samples" in done.stderr
+
+
+def test_a_table(folder, tmp_path):
+    done = predict(
+        *(folder / "query.csv", "-m", folder / "model.optirank", "-o", tmp_path / "labels.csv"),
+        *("--genes-in", "columns", "--annotations", "cell_type,dataset,platform"),
+    )
+    assert done.exit_code == 0, done.stderr
+    assert len(pd.read_csv(tmp_path / "labels.csv")) == N_QUERY
+
+
+@pytest.mark.parametrize(
+    ("query", "model", "options", "message"),
+    [
+        ("nothing.h5ad", "model.optirank", [], "nothing.h5ad does not exist"),
+        ("query.h5ad", "nothing.optirank", [], "nothing.optirank"),
+        ("torn.h5ad", "model.optirank", [], "torn.h5ad"),
+        ("query.h5ad", "torn.optirank", [], "cannot open the model file"),
+        ("query.h5ad", "query.h5ad", [], "cannot open the model file"),
+        ("other.h5ad", "model.optirank", [], "Missing genes"),
+        ("query.csv", "model.optirank", [], "'rows' or in 'columns'"),
+        ("query.csv", "model.optirank", ["--genes-in", "columns"], "query.csv"),
+        ("query.h5ad", "model.optirank", ["--clusters", "louvain"], "no column 'louvain'"),
+        ("query.h5ad", "model.optirank", ["--layer", "counts"], "no layer 'counts'"),
+        ("query.h5ad", "model.optirank", ["--gene-column", "id"], "no gene column 'id'"),
+        ("query.h5ad", "model.optirank", ["--threshold", "2"], "--threshold"),
+        ("query.h5ad", "model.optirank", ["--target-error", "0"], "target_error=0"),
+        ("query.h5ad", "model.optirank", ["--missing", "/nowhere/x.csv"], "/nowhere"),
+        ("query.h5ad", "model.optirank", ["--out", "/nowhere/x.csv"], "/nowhere"),
+        ("query.h5ad", "model.optirank", ["--out", "labels.docx"], "labels.docx"),
+    ],
+)
+def test_bad_input_ends_with_2_and_one_line(query, model, options, message, folder, tmp_path):
+    out = [] if "--out" in options else ["--out", tmp_path / "labels.csv"]
+    done = predict(folder / query, "--model", folder / model, *out, *options)
+    assert done.exit_code == BAD_INPUT, done.stdout
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    if not message.startswith("--"):  # usage errors are told by the command line itself
+        assert done.stderr.startswith("optirank: ")
+        assert done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_extra_is_one_line(folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "anndata", None)
+    out = ("--out", tmp_path / "labels.csv")
+    done = predict(folder / "query.h5ad", "--model", folder / "model.optirank", *out)
+    assert done.exit_code == BAD_INPUT
+    assert "pip install 'optirank[anndata]'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["predict", "panel", "inspect"])
+def test_help_has_examples_and_imports_nothing_heavy(command):
+    code = (
+        "import sys; from optirank.cli.app import app\n"
+        f"try: app([{command!r}, '--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'sklearn', 'numba', 'matplotlib', 'pandas'} & set(sys.modules)\n"
+        "sys.exit(f'imported: {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    examples = done.stdout.partition("Examples:")[2].partition("Options:")[0]
+    assert examples.count(f"optirank {command}") >= 2

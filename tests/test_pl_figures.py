@@ -1,0 +1,185 @@
+"""Plots of confusion, reliability, panels and the stability of reference sets."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import optirank.pl
+import optirank.tl
+from example_model import as_anndata, trained_example
+from optirank import OptirankClassifierCV
+from optirank.datasets import make_unstable_ranks
+from optirank.model import save, subset
+
+mpl = pytest.importorskip("matplotlib")
+plt = pytest.importorskip("matplotlib.pyplot")
+
+
+@pytest.fixture(autouse=True)
+def quiet_figures():
+    mpl.use("Agg")
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return trained_example()[0]
+
+
+@pytest.fixture(scope="module")
+def adata(model):
+    adata = as_anndata(trained_example()[1])
+    optirank.tl.annotate(adata, model)
+    return adata
+
+
+@pytest.fixture(scope="module")
+def folds():
+    data = make_unstable_ranks(120, 20, 12, random_state=0)
+    return OptirankClassifierCV((4,), (0.0,), (1e-3,), cv=3, refit="folds").fit(data.X, data.y)
+
+
+FIGURES = {
+    "confusion": lambda model, adata, folds, **o: optirank.pl.confusion(adata, "cell_type", **o),
+    "reliability": lambda model, adata, folds, **o: optirank.pl.reliability(
+        adata, "cell_type", **o
+    ),
+    "panel": lambda model, adata, folds, **o: optirank.pl.panel(model, adata, "cell_type", **o),
+    "panel_weights": lambda model, adata, folds, **o: optirank.pl.panel_weights(model, **o),
+    "reference_stability": lambda model, adata, folds, **o: optirank.pl.reference_stability(
+        folds, **o
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_each_draws_where_it_is_told_and_shows_only_when_asked(
+    name, model, adata, folds, monkeypatch, tmp_path
+):
+    shown = []
+    monkeypatch.setattr(plt, "show", lambda: shown.append(True))
+    _, axes = plt.subplots(1, 2)
+    assert FIGURES[name](model, adata, folds, ax=axes[1]) is axes[1]
+    assert not axes[0].has_data()
+    assert axes[1].has_data()
+    assert not shown
+    ax = FIGURES[name](model, adata, folds, show=True)
+    assert shown
+    ax.figure.savefig(tmp_path / "figure.png")
+
+
+def test_confusion_counts_samples():
+    table = pd.DataFrame(
+        {"truth": ["a", "a", "a", "b", None], "given": ["a", "b", "unassigned", "b", "b"]}
+    )
+    ax = optirank.pl.confusion(table, "truth", "given", counts=True)
+    shares = np.asarray(ax.images[0].get_array())
+    np.testing.assert_allclose(shares, [[1 / 3, 1 / 3, 1 / 3], [0, 1, 0]])
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["a", "b", "unassigned"]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["a (3)", "b (1)"]
+    assert ax.get_title() == f"balanced accuracy {(1 / 3 + 1) / 2:.3f}"
+    assert sorted(text.get_text() for text in ax.texts) == ["1"] * 4
+
+
+def test_reliability_compares_confidence_with_accuracy():
+    sure = np.repeat([0.25, 0.95], 100)
+    right = np.concatenate([np.arange(100) < 40, np.arange(100) < 90])
+    table = pd.DataFrame(
+        {"truth": np.where(right, "a", "b"), "given": "a", "given_confidence": sure}
+    )
+    table.loc[len(table)] = ["a", "unassigned", 0.1]  # withheld: it says nothing
+    ax = optirank.pl.reliability(table, "truth", "given")
+    (bars,) = ax.containers
+    np.testing.assert_allclose(bars.lines[0].get_xdata(), [0.25, 0.95])
+    np.testing.assert_allclose(bars.lines[0].get_ydata(), [0.4, 0.9])
+    assert "error 0.100" in bars.get_label()  # (0.15 + 0.05) / 2
+    heights = [patch.get_height() for patch in ax.child_axes[0].patches]
+    assert (sum(heights), heights[2], heights[9]) == (200, 100, 100)
+
+
+def test_a_panel_shows_relative_ranks_by_group(model, adata):
+    ax = optirank.pl.panel(model, adata, "cell_type", n_genes=3, max_samples=40)
+    ranks = np.asarray(ax.images[0].get_array())
+    assert ranks.shape[0] == len(ax.get_yticklabels()) == 3 * len(model.classes_)
+    assert abs(ranks.shape[1] - 40) <= len(model.classes_)
+    assert ((ranks >= -0.05) & (ranks <= 1)).all()
+    assert [text.get_text() for text in ax.get_xticklabels()] == model.classes_.tolist()
+    by_label = optirank.pl.panel(model, adata)
+    found = {text.get_text() for text in by_label.get_xticklabels()}
+    assert found == set(adata.obs["optirank"])
+
+
+def test_weights_are_those_of_the_model(model, tmp_path):
+    save(model, tmp_path / "model.optirank")
+    ax = optirank.pl.panel_weights(tmp_path / "model.optirank", n_genes=10)
+    values = np.asarray(ax.images[0].get_array())
+    assert values.shape == (10, len(model.classes_))
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    at = [model.feature_names_in_.tolist().index(name) for name in names]
+    np.testing.assert_array_equal(values, model.coef_[:, at].T)
+    assert np.abs(values).max() == np.abs(model.coef_).max()
+    (dots,) = ax.lines
+    assert len(dots.get_xdata()) == model.reference_[:, at].sum()
+
+
+def test_two_classes_are_bars(model):
+    ax = optirank.pl.panel_weights(subset(model, ["b cell", "t cell"]), n_genes=12)
+    assert len(ax.patches) == 12
+    assert "for b cell below 0, for t cell above" in ax.get_xlabel()
+
+
+def test_stability_is_the_share_of_folds(folds):
+    ax = optirank.pl.reference_stability(folds)
+    shares = np.asarray(ax.images[0].get_array())[:, 0]
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    counted = np.mean([one.reference_[0] for one in folds.fold_estimators_], axis=0)
+    assert names == [f"x{j}" for j in np.argsort(-counted, kind="stable") if counted[j]]
+    np.testing.assert_allclose(shares, [counted[int(name[1:])] for name in names])
+
+
+@pytest.mark.parametrize(
+    ("draw", "error", "message"),
+    [
+        (lambda m, a: optirank.pl.confusion(a, "kind"), ValueError, "no column 'kind'"),
+        (lambda m, a: optirank.pl.confusion([1, 2], "kind"), TypeError, "not a list"),
+        (lambda m, a: optirank.pl.reliability(a, "cell_type", "leiden"), ValueError, "leiden_conf"),
+        (lambda m, a: optirank.pl.reliability(a, "cell_type", n_bins=0), ValueError, "n_bins=0"),
+        (lambda m, a: optirank.pl.panel(m, a, "kind"), ValueError, "no column 'kind'"),
+        (lambda m, a: optirank.pl.reference_stability(m), ValueError, "refit='folds'"),
+    ],
+)
+def test_bad_input_says_what_to_do(draw, error, message, model, adata):
+    with pytest.raises(error, match=message):
+        draw(model, adata)
+
+
+def test_a_figure_is_saved_in_the_format_of_its_name(model, tmp_path):
+    ax = optirank.pl.panel_weights(model)
+    optirank.pl.save_figure(ax, tmp_path / "panel.pdf")
+    assert (tmp_path / "panel.pdf").read_bytes().startswith(b"%PDF")
+    with pytest.raises(ValueError, match="use such a name"):
+        optirank.pl.save_figure(optirank.pl.panel_weights(model), tmp_path / "panel.docx")
+    assert not plt.get_fignums()
+
+
+def test_importing_loads_nothing_heavy_and_missing_matplotlib_is_told():
+    code = (
+        "import sys, optirank.pl\n"
+        "heavy = [m for m in ('matplotlib', 'numba', 'sklearn', 'pandas') if m in sys.modules]\n"
+        "assert not heavy, heavy\n"
+        "sys.modules['matplotlib'] = None\n"
+        "import pandas as pd\n"
+        "frame = pd.DataFrame({'a': ['x'], 'b': ['x']})\n"
+        "try:\n"
+        "    optirank.pl.confusion(frame, 'a', 'b')\n"
+        "except ImportError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'optirank[report]'" in done.stdout

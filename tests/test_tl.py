@@ -1,0 +1,142 @@
+"""optirank.tl: the fields that are set, on every kind of AnnData."""
+
+from __future__ import annotations
+
+import logging
+
+import anndata
+import numpy as np
+import pandas as pd
+import pytest
+
+import optirank.tl
+from example_model import N_QUERY, as_anndata, panel_names, trained_example, with_held_out
+from optirank.datasets import DataError
+from optirank.datasets.example import make_example
+from optirank.model import MissingGenesError, Predictor, save
+from optirank.workflow.predict import predict_file
+
+
+@pytest.fixture
+def model():
+    return trained_example()[0]
+
+
+@pytest.fixture
+def adata():
+    return as_anndata(trained_example()[1])
+
+
+def test_the_fields_that_are_set(model, adata):
+    before = adata.copy()
+    assert optirank.tl.annotate(adata, model) is None
+    expected = Predictor(model, adata.var_names).predict(adata.X)
+    assert adata.obs["optirank"].dtype == "category"
+    assert adata.obs["optirank"].tolist() == expected.labels.tolist()
+    np.testing.assert_array_equal(adata.obs["optirank_confidence"], expected.confidence)
+    np.testing.assert_array_equal(adata.obsm["optirank_proba"], expected.probabilities)
+    assert adata.uns["optirank"]["classes"].tolist() == model.classes_.tolist()
+    missing = set(panel_names(model)) - set(adata.var_names)
+    assert set(adata.uns["optirank"]["missing_genes"]) == missing
+    assert set(adata.obs) - set(before.obs) == {"optirank", "optirank_confidence"}
+    assert (adata.X != before.X).nnz == 0
+
+
+def test_another_key_and_a_copy(model, adata):
+    found = optirank.tl.annotate(adata, model, key_added="kind", copy=True)
+    assert "kind" in found.obs
+    assert "kind_proba" in found.obsm
+    assert "kind" not in adata.obs
+    assert not adata.uns
+
+
+@pytest.mark.parametrize("storage", ["csr", "csc", "dense"])
+@pytest.mark.parametrize("backed", [False, True])
+def test_every_storage_gets_the_same(storage, backed, model, adata, tmp_path):
+    optirank.tl.annotate(adata, model)
+    other = as_anndata(trained_example()[1], storage)
+    if backed:
+        other.write_h5ad(tmp_path / "query.h5ad")
+        other = anndata.read_h5ad(tmp_path / "query.h5ad", backed="r")
+    optirank.tl.annotate(other, model, block_size=17)
+    pd.testing.assert_frame_equal(other.obs, adata.obs)
+    np.testing.assert_array_equal(other.obsm["optirank_proba"], adata.obsm["optirank_proba"])
+    if backed:
+        with pytest.raises(ValueError, match="to_memory"):
+            optirank.tl.annotate(other, model, copy=True)
+        other.file.close()
+
+
+def test_it_says_what_predict_file_says(model, adata, tmp_path):
+    adata.write_h5ad(tmp_path / "query.h5ad")
+    predict_file(tmp_path / "query.h5ad", model, tmp_path / "out.h5ad", clusters="leiden")
+    optirank.tl.annotate(adata, model, clusters="leiden")
+    found = anndata.read_h5ad(tmp_path / "out.h5ad")
+    pd.testing.assert_frame_equal(found.obs, adata.obs)
+    np.testing.assert_array_equal(found.obsm["optirank_proba"], adata.obsm["optirank_proba"])
+    assert set(found.uns["optirank"]) == set(adata.uns["optirank"])
+    adata.write_h5ad(tmp_path / "annotated.h5ad")  # what was added can be stored
+
+
+def test_a_layer_and_a_gene_column(model, adata):
+    expected = optirank.tl.annotate(adata, model, copy=True)
+    adata.layers["counts"], adata.X = adata.X.copy(), adata.X * 0
+    adata.var["symbol"], adata.var_names = adata.var_names, adata.var["code"].to_numpy()
+    optirank.tl.annotate(adata, model, layer="counts", gene_column="symbol")
+    assert adata.obs["optirank"].tolist() == expected.obs["optirank"].tolist()
+
+
+def test_withheld_labels_and_clusters(model, adata, tmp_path):
+    save(with_held_out(model), tmp_path / "model.optirank")
+    optirank.tl.annotate(adata, tmp_path / "model.optirank", target_error=0.05, clusters="leiden")
+    limit = adata.uns["optirank"]["threshold"]
+    withheld = adata.obs["optirank"] == "unassigned"
+    assert (withheld == (adata.obs["optirank_confidence"] < limit)).all()
+    assert withheld.any()
+    assert "held-out samples" in adata.uns["optirank"]["threshold_reason"]
+    labels = adata.obs.groupby("leiden", observed=True)["optirank_cluster_label"].nunique()
+    assert (labels == 1).all()
+
+
+def test_missing_genes_are_told_in_the_log(model, adata, caplog):
+    with caplog.at_level(logging.WARNING, logger="optirank"):
+        optirank.tl.annotate(adata, model)
+    assert "genes are missing" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"layer": "counts"}, DataError, "no layer 'counts': there are double"),
+        ({"gene_column": "symbol"}, DataError, "no gene column 'symbol'"),
+        ({"clusters": "louvain"}, DataError, "no column 'louvain'"),
+        ({"threshold": -1}, ValueError, "between 0 and 1"),
+        ({"block_size": 0}, ValueError, "block_size=0"),
+        ({"gene_column": "code"}, MissingGenesError, "Missing genes"),
+        ({"model": "nothing.optirank"}, FileNotFoundError, "nothing.optirank"),
+    ],
+)
+def test_bad_input_changes_nothing(options, error, message, model, adata):
+    with pytest.raises(error, match=message):
+        optirank.tl.annotate(adata, **{"model": model, **options})
+    assert "optirank" not in adata.obs
+    assert not adata.obsm
+
+
+def test_without_x_a_layer_is_asked_for(model, adata):
+    bare = anndata.AnnData(obs=adata.obs, var=adata.var, layers=dict(adata.layers))
+    with pytest.raises(DataError, match="name one of its layers, double"):
+        optirank.tl.annotate(bare, model)
+    optirank.tl.annotate(bare, model, layer="double")
+    assert len(bare.obs["optirank"]) == N_QUERY
+
+
+@pytest.mark.slow
+def test_train_then_annotate():
+    reference, query = (as_anndata(data) for data in make_example(120, 80))
+    model = optirank.tl.train(reference, "cell_type", budget=15)
+    optirank.tl.annotate(query, model)
+    assert (query.obs["optirank"] == query.obs["cell_type"].astype(str)).mean() > 0.6
+    assert "optirank" not in reference.obs
+    with pytest.raises(DataError, match="no column 'kind'"):
+        optirank.tl.train(reference, "kind")
