@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import anndata
 import numpy as np
 import pandas as pd
 import pytest
@@ -113,6 +114,15 @@ def test_a_panel_shows_relative_ranks_by_group(model, adata):
     by_label = optirank.pl.panel(model, adata)
     found = {text.get_text() for text in by_label.get_xticklabels()}
     assert found == set(adata.obs["optirank"])
+
+
+def test_a_panel_of_a_backed_file_is_the_same(model, adata, tmp_path):
+    adata.write_h5ad(tmp_path / "query.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "query.h5ad", backed="r")
+    drawn = [optirank.pl.panel(model, one, "leiden", max_samples=30) for one in (adata, backed)]
+    expected, found = (np.asarray(ax.images[0].get_array()) for ax in drawn)
+    np.testing.assert_array_equal(found, expected)
+    backed.file.close()
 
 
 def test_weights_are_those_of_the_model(model, tmp_path):

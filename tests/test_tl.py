@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 
 import anndata
 import numpy as np
@@ -121,6 +123,23 @@ def test_bad_input_changes_nothing(options, error, message, model, adata):
         optirank.tl.annotate(adata, **{"model": model, **options})
     assert "optirank" not in adata.obs
     assert not adata.obsm
+
+
+def test_without_missing_genes_the_record_is_empty_and_can_be_stored(model, tmp_path):
+    names = model.feature_names_in_
+    query = anndata.AnnData(np.eye(len(names))[:4], var=pd.DataFrame(index=names))
+    optirank.tl.annotate(query, model)
+    query.write_h5ad(tmp_path / "stored.h5ad")
+    done = predict_file(tmp_path / "stored.h5ad", model, tmp_path / "again.h5ad")
+    assert not done.missing
+    found = anndata.read_h5ad(tmp_path / "again.h5ad").uns["optirank"]
+    assert len(found["missing_genes"]) == len(found["notes"]) == 0
+
+
+def test_after_importing_optirank_the_modules_are_there():
+    code = "import optirank; optirank.tl.annotate; optirank.pl.panel; print('tl' in dir(optirank))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"
 
 
 def test_without_x_a_layer_is_asked_for(model, adata):

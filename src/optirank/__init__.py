@@ -21,6 +21,8 @@ _HOMES = {
     "save": "optirank.model.file",
 }
 
+_MODULES = ("datasets", "model", "pl", "preprocessing", "tl")
+
 __all__ = [
     "AnovaRankLogisticRegression",
     "OptirankClassifier",
@@ -48,8 +50,10 @@ def __getattr__(name: str) -> object:
         value = getattr(importlib.import_module(_HOMES[name]), name)
         globals()[name] = value
         return value
+    if name in _MODULES:
+        return importlib.import_module(f"optirank.{name}")
     raise AttributeError(f"module 'optirank' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_MODULES])

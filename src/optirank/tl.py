@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from anndata import AnnData
 
     from optirank.datasets.data import ExpressionData
-    from optirank.model.predict import Predictor
+    from optirank.model.predict import Prediction, Predictor
 
 logger = logging.getLogger("optirank")
 
@@ -122,7 +122,7 @@ def annotate(
         raise ValueError(f"block_size={block_size}: use at least 1")
     model = as_model(model)
     limit, reason = rejection_threshold(model, threshold, target_error)
-    genes = _gene_names(adata, gene_column)
+    genes = gene_names_of(adata, gene_column)
     predictor = Predictor(model, genes, max_missing=max_missing)
     for note in predictor.notes():
         logger.warning("%s", note)
@@ -131,7 +131,7 @@ def annotate(
     codes = np.empty(adata.n_obs, dtype=np.int32)
     confidence = np.empty(adata.n_obs)
     probabilities = np.empty((adata.n_obs, len(classes)))
-    for rows, found in _predictions(_layer(adata, layer), predictor, block_size):
+    for rows, found in predictions(adata, layer, predictor, block_size):
         codes[rows], confidence[rows] = found.chosen, found.confidence
         probabilities[rows] = found.probabilities
     if limit is not None:
@@ -163,7 +163,7 @@ def expression_of(adata: AnnData, layer: str | None, gene_column: str | None) ->
     if getattr(X, "format", "csr") != "csr":
         X = X.tocsr()
     samples = adata.obs_names.astype(str).to_numpy(dtype=object)
-    return ExpressionData(X, _gene_names(adata, gene_column), samples, adata.obs, "adata")
+    return ExpressionData(X, gene_names_of(adata, gene_column), samples, adata.obs, "adata")
 
 
 def _layer(adata: AnnData, layer: str | None) -> Any:
@@ -176,14 +176,18 @@ def _layer(adata: AnnData, layer: str | None) -> Any:
     return adata.layers[layer]
 
 
-def _gene_names(adata: AnnData, gene_column: str | None) -> np.ndarray:
+def gene_names_of(adata: AnnData, gene_column: str | None) -> np.ndarray:
+    """The names of the genes: the index of ``var`` or one of its columns."""
     from optirank.datasets.anndata_files import gene_names
 
     return gene_names(adata.var, gene_column, "adata")
 
 
-def _predictions(X: Any, predictor: Predictor, size: int) -> Iterator[tuple[slice, Any]]:
+def predictions(
+    adata: AnnData, layer: str | None, predictor: Predictor, size: int
+) -> Iterator[tuple[slice, Prediction]]:
     """Predictions of blocks of samples; a matrix stored by genes is cut to the panel first."""
+    X = _layer(adata, layer)
     if getattr(X, "format", "") == "csc":
         X = _in_memory(X[:, predictor.columns]).tocsr()
         predictor = predictor.narrowed()

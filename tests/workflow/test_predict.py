@@ -12,7 +12,14 @@ import pytest
 from example_model import N_QUERY, as_anndata, panel_names, trained_example, with_held_out
 from optirank.datasets import DataError
 from optirank.datasets.writing import write_table
-from optirank.model import MissingGenesError, Predictor, fit_rejection, save, subset
+from optirank.model import (
+    MissingGenesError,
+    Predictor,
+    fit_calibration,
+    fit_rejection,
+    save,
+    subset,
+)
 from optirank.workflow.predict import predict_file, rejection_threshold
 
 
@@ -163,6 +170,15 @@ def test_too_many_missing_genes_are_refused_and_nothing_is_written(model, query,
     assert [path.name for path in tmp_path.iterdir()] == ["few.h5ad"]
     done = predict_file(tmp_path / "few.h5ad", model, tmp_path / "labels.csv", max_missing=0.9)
     assert len(done.missing) >= len(panel_names(model)) // 2
+
+
+def test_confidences_that_were_not_calibrated_are_called_so(model, query, query_file, tmp_path):
+    done = predict_file(query_file, model, tmp_path / "labels.csv")
+    assert "not calibrated" in done.notes[-1]
+    scores = Predictor(model, query.gene_names).scores(query.X)
+    model.calibration_ = fit_calibration(scores, query.labels("cell_type"), model.classes_)
+    done = predict_file(query_file, model, tmp_path / "labels.csv")
+    assert not any("not calibrated" in note for note in done.notes)
 
 
 def test_samples_without_counts_are_named(model, query, tmp_path):

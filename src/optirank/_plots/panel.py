@@ -67,19 +67,21 @@ def panel(
     matplotlib Axes
     """
     from optirank.model.predict import Predictor
-    from optirank.tl import as_model, expression_of
+    from optirank.tl import as_model, expression_of, gene_names_of, predictions
 
-    data = expression_of(adata, layer, gene_column)
-    predictor = Predictor(as_model(model), data.gene_names, max_missing=max_missing)
+    names = gene_names_of(adata, gene_column)
+    predictor = Predictor(as_model(model), names, max_missing=max_missing)
     if groupby is None:
-        groups = predictor.predict(data.X).labels.astype(str).astype(object)
+        found = predictions(adata, layer, predictor, 2048)
+        groups = np.concatenate([one.labels for _, one in found]).astype(str).astype(object)
     else:
         groups = column(adata, groupby)
     order = [str(label) for label in predictor.classes]
     chosen, groups = _thinned(groups, order, max_samples)
-    X = data.X[chosen][:, predictor.columns]
+    X = expression_of(adata[np.sort(chosen)], layer, gene_column).X[:, predictor.columns]
+    X = X[np.argsort(np.argsort(chosen))]  # read in the order of the file, drawn by group
     ranks, names, problems = _heaviest(
-        predictor.bound, X.toarray() if hasattr(X, "toarray") else np.asarray(X), n_genes
+        predictor.bound, X.toarray() if hasattr(X, "toarray") else X, n_genes
     )
     ax = axes_for(ax, 7.5, 1.4 + _ROW * len(names))
     heat_map(ax, ranks, names, [], cmap="viridis", limits=(0, 1), bar="relative rank")

@@ -62,7 +62,9 @@ def predict(
     samples: Annotated[
         Path | None, typer.Option(help="A table about the samples, such as their clusters.")
     ] = None,
-    block_size: Annotated[int, typer.Option(min=1, help="Samples read at a time.")] = 2048,
+    block_size: Annotated[
+        int | None, typer.Option(min=1, help="Samples read at a time, if not what suits the file.")
+    ] = None,
     debug: DebugOption = False,
 ) -> None:
     """Label the samples of a file with a trained model.

@@ -16,6 +16,7 @@ from optirank.model.explanation import explain
 from optirank.model.linear import linear_model, linear_parts
 from optirank.model.missing import MAX_MISSING
 from optirank.model.predict import Predictor
+from optirank.workflow.predict import is_calibrated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,6 +141,8 @@ def describe_model(model: Any, path: str | os.PathLike[str] | None = None) -> Mo
         kept = getattr(model, name, getattr(fitted, name, None))
         if kept is not None:
             lines.append((word, getattr(kept, "reason", "") or f"{kept.method}, on held-out folds"))
+    if not is_calibrated(model):
+        lines.append(("calibration", "none: a confidence is no share of right labels"))
     if "n_samples" in summary:
         took = f", in {summary['seconds']:.0f} s" if "seconds" in summary else ""
         lines.append(("trained on", f"{summary['n_samples']} samples{took}"))

@@ -132,6 +132,8 @@ def check_output(out: Path, query: Path, query_format: str) -> None:
         raise DataError(f"{out}: labels are written as {', '.join(FORMATS)}: use such a name")
     if not out.parent.is_dir():
         raise DataError(f"{out}: the folder {out.parent} does not exist")
+    if not os.access(out.parent, os.W_OK):
+        raise DataError(f"{out}: nothing can be written in {out.parent}")
     if out.is_dir() or (out.exists() and query.exists() and out.samefile(query)):
         what = "is a folder" if out.is_dir() else "is the query itself"
         raise DataError(f"{out} {what}: name another file")

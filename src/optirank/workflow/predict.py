@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KEY = "optirank"
-BLOCK = 2048
+_BLOCK = 2048  # samples
+_VALUES = 1 << 25  # of a block, were it dense
 
 Progress = Callable[[int, int], None]
 
@@ -70,12 +71,13 @@ def predict_file(
     samples: str | os.PathLike[str] | None = None,
     format: str | None = None,
     key_added: str = KEY,
-    block_size: int = BLOCK,
+    block_size: int | None = None,
     progress: Progress | None = None,
 ) -> FilePrediction:
     """Label the samples of a file.
 
-    Only the genes of the model's panel are kept in memory, for ``block_size`` samples at a time.
+    Only the genes of the model's panel are kept in memory, for ``block_size`` samples at a time (by
+    default 2048, fewer where there are very many genes).
 
     Parameters
     ----------
@@ -106,7 +108,11 @@ def predict_file(
     ):
         predictor = Predictor(model, opened.gene_names, max_missing=max_missing)
         notes = predictor.notes()
-        codes, confidence, empty = _predict(opened, predictor, spool, block_size, progress)
+        size = max(1, min(_BLOCK, _VALUES // max(1, len(opened.gene_names))))
+        size = size if block_size is None else block_size
+        codes, confidence, empty = _predict(opened, predictor, spool, size, progress)
+        if not is_calibrated(model):
+            notes.append("the model is not calibrated: a confidence is no share of right labels")
         if limit is not None:
             codes[confidence < limit] = len(predictor.classes)
             notes.append(f"{np.mean(confidence < limit):.1%} of the labels are withheld: {reason}")
@@ -164,6 +170,11 @@ def rejection_threshold(
             )
         kept = fit_rejection(held_out.get("confidence"), held_out.get("correct"), target_error)
     return kept.threshold, kept.reason
+
+
+def is_calibrated(model: Any) -> bool:
+    """Whether the confidences of a model were fitted to held-out samples."""
+    return hasattr(model, "calibration_") or hasattr(linear_model(model), "calibration_")
 
 
 def class_names(predictor: Predictor) -> NDArray:
