@@ -147,20 +147,24 @@ def real_pair(train: str, test: str, positive: str) -> Split:
 def quality() -> None:
     heading("Balanced accuracy on held-out samples: settings chosen from warm and from cold starts")
     columns()
-    rows = []
+    rows, validation = [], []
     for name, X, y, X_test, y_test in splits():
-        scores, seconds = {}, {}
+        scores, seconds, means = {}, {}, {}
         for warm in (True, False):
             start = time.process_time()
             model = OptirankClassifierCV(*SMALL_GRID, n_jobs=2, warm_start=warm).fit(X, y)
             seconds[warm] = time.process_time() - start
+            means[warm] = 100 * model.cv_results_["mean_test_score"].mean()
             scores[warm] = 100 * balanced_accuracy_score(y_test, model.predict(X_test))
         rows.append(scores[True] - scores[False])
+        validation.append(means[True] - means[False])
         figure = f"{scores[True]:.1f} | {scores[False]:.1f} {rows[-1]:+.1f}"
         line(f"{name} ({seconds[True]:.0f} | {seconds[False]:.0f} CPU s)", figure)
     mean = float(np.mean(rows))
     line("mean difference, points", f"{mean:+.2f}", ">= 0", mean >= 0)
-    line("largest loss, points", f"{-min(0.0, *rows):.2f}", "<= 0.5", min(rows) >= -0.5)
+    line("of the validation scores of all settings", f"{np.mean(validation):+.2f}")
+    loss = max(0.0, *(-row for row in rows))
+    line("largest loss, points", f"{loss:.2f}", "<= 0.5", loss <= 0.5)
 
 
 # --- other classifiers ----------------------------------------------------------------------------

@@ -239,19 +239,24 @@ class OptirankFamily(Family):
     def chains(self, n_genes: int) -> list[object]:
         """One chain a size of the reference set and side; full ranks have no side."""
         sizes = sorted({resolve_n_reference(s, n_genes) for s in self.n_references})
-        sides = [side for side in ("rising", "falling") if {side, "best", "both"} & {*self.sides}]
         return [
             (size, side)
             for size in sizes
-            for side in ((None,) if size == n_genes else self._chain_sides(sides))
+            for side in ((None,) if size == n_genes else self._chain_sides())
         ]
 
-    def _chain_sides(self, sides: list[str]) -> list[str]:
-        """Cold fits choose the best side on the way, so "best" is a chain of its own."""
-        if self.warm_start:
-            return sides
-        apart = [side for side in sides if {side, "both"} & {*self.sides}]
-        return ["best", *apart] if "best" in self.sides else apart
+    def _chain_sides(self) -> list[str]:
+        """ "best" alone drops the worse side on the way; beside others it is the better of two.
+
+        Cold fits have a chain of their own for "best", as they choose it on the way.
+        """
+        wanted = {*self.sides}
+        apart = [side for side in ("rising", "falling") if {side, "both"} & wanted]
+        if "best" not in wanted:
+            return apart
+        if apart and self.warm_start:
+            return ["rising", "falling"]
+        return ["best", *apart]
 
     def fit_chain(self, samples, y, v, chain) -> dict[Key, Model]:
         """See :class:`Family`."""

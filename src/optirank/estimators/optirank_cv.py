@@ -51,7 +51,7 @@ class OptirankClassifierCV(RankLinearClassifier):
     l1s, l2s : sequence of float
         Penalties.
     sides : sequence of {"best", "rising", "falling", "both"}, default=("best",)
-        Which of the two minima; both are fitted anyway for "best".
+        Which of the two minima; "best" follows both until one is clearly better.
     cv : int, splitter or list of splits, default=5
         An int makes stratified folds (a class smaller than that is in some folds only), or with
         ``groups`` folds that leave whole groups out.

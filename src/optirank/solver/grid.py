@@ -12,6 +12,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from optirank.solver.alternating import SIDES, Run
 from optirank.solver.convex import fit_weights
 from optirank.solver.fixed import solution_at
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from optirank.solver.problem import Problem, Solution
     from optirank.solver.steps import LogisticLoss
 
+_FAR = 0.02  # a side this much above the other in the relaxed problem is not carried to sets
 _FASTER = 2.0  # pushes after the first, from a relaxed solution that is nearly right
 _FEW = 20  # up to this size a set's neighbours are judged pair by pair at every setting
 
@@ -58,34 +61,48 @@ def solve_grid(
     max_iter: int = 10_000,
     path_step: float = 100.0,
 ) -> dict[Penalties, Solution]:
-    """Solutions of a problem at many penalties, from one of the two starts.
+    """Solutions of a problem at many penalties, from one of the two starts or the better of both.
 
-    ``problem``'s own penalties are not used.
+    "best" carries both starts through the relaxed problems of all l2, and to sets those that are
+    close to the better one there. ``problem``'s own penalties are not used.
     """
-    if side not in SIDES:
-        raise ValueError(f"side={side!r}: a walk over a grid goes along one of {SIDES}")
+    if side not in (*SIDES, "best"):
+        raise ValueError(f"side={side!r}: use 'best' or one of {', '.join(map(repr, SIDES))}")
     found: dict[Penalties, Solution] = {}
-    states: dict[Penalties, State] = {}
-    relaxed: dict[Penalties, State] = {}
+    states: dict[Penalties, dict[str, State]] = {}  # at each setting, by side
+    relaxed: dict[str, State] = {}
     run: Run | None = None
     for setting, before in walk(penalties):
         here = replace(problem, l1=setting[0], l2=max(setting[1], RIDGE_FLOOR))
         run = Run(here, matrices=None if run is None else run.alternation.matrices)
         if before is None or before[1] != setting[1]:
-            start = run.start(side) if before is None else relaxed[before]
-            relaxed[setting] = run.relax(start, 20, 3e-3, side)
-            faster = 1.0 if before is None else _FASTER
-            state = run.push(relaxed[setting], faster * path_step, side)
-            state = run.exchange(state, n_models=8 if run.cheap else 1)
+            for one in SIDES if side == "best" else (side,):
+                start = run.start(one) if before is None else relaxed[one]
+                relaxed[one] = run.relax(start, 20, 3e-3, one)
+            step = path_step if before is None else _FASTER * path_step
+            states[setting] = {
+                one: run.exchange(run.push(state, step, one), n_models=8 if run.cheap else 1)
+                for one, state in _near_best(relaxed, np.inf if run.cheap else _FAR).items()
+            }
         else:
-            state = run.alternation.steps_on_w(states[before], 30)
             few = problem.n_reference <= _FEW or run.cheap
-            state = run.exchange(state, n_models=1 if few else 0)
-        states[setting] = state
+            states[setting] = {
+                one: run.exchange(run.alternation.steps_on_w(state, 30), n_models=1 if few else 0)
+                for one, state in states[before].items()
+            }
         if setting[0] > 0 and setting[1] == 0:  # the floor was for the exchanges alone
             run = Run(replace(here, l2=0.0), matrices=run.alternation.matrices)
-        found[setting] = run.finish(state, tol, max_iter, refit=True, exact=False)
+        ends = [
+            run.finish(state, tol, max_iter, refit=True, exact=False)
+            for state in states[setting].values()
+        ]
+        found[setting] = min(ends, key=lambda solution: solution.objective)
     return found
+
+
+def _near_best(states: dict[str, State], margin: float) -> dict[str, State]:
+    best = min(state.objective for state in states.values())
+    return {one: state for one, state in states.items() if state.objective <= best * (1 + margin)}
 
 
 def solve_grid_at(
