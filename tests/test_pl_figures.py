@@ -144,13 +144,26 @@ def test_two_classes_are_bars(model):
     assert "for b cell below 0, for t cell above" in ax.get_xlabel()
 
 
-def test_stability_is_the_share_of_folds(folds):
+def test_stability_counts_folds(folds):
     ax = optirank.pl.reference_stability(folds)
-    shares = np.asarray(ax.images[0].get_array())[:, 0]
     names = [text.get_text() for text in ax.get_yticklabels()]
-    counted = np.mean([one.reference_[0] for one in folds.fold_estimators_], axis=0)
+    counted = np.sum([one.reference_[0] for one in folds.fold_estimators_], axis=0)
     assert names == [f"x{j}" for j in np.argsort(-counted, kind="stable") if counted[j]]
-    np.testing.assert_allclose(shares, [counted[int(name[1:])] for name in names])
+    widths = [patch.get_width() for patch in ax.patches]
+    np.testing.assert_allclose(widths, [counted[int(name[1:])] for name in names])
+
+
+def test_stability_of_several_classes_is_a_share_each():
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 3
+    X = pd.DataFrame(rng.normal(size=(90, 8)) + 1.5 * np.eye(8)[y], columns=list("abcdefgh"))
+    model = OptirankClassifierCV((3,), (0.0,), (1e-2,), cv=3, refit="folds").fit(X, y)
+    ax = optirank.pl.reference_stability(model, n_genes=5)
+    shares = np.asarray(ax.images[0].get_array())
+    assert shares.shape == (5, 3)
+    sets = np.mean([one.reference_ for one in model.fold_estimators_], axis=0)
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    np.testing.assert_allclose(shares, sets[:, ["abcdefgh".index(name) for name in names]].T)
 
 
 @pytest.mark.parametrize(

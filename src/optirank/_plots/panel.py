@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from optirank.model.missing import BoundModel
 
 _ROW = 0.19  # inches of a gene
+_OVERLAP = "overlap of two folds (by chance)"
 
 
 def panel(
@@ -181,22 +182,25 @@ def reference_stability(
     names = [f"x{j}" for j in range(shares.shape[1])] if names is None else names
     kept = np.argsort(-shares.sum(axis=0), kind="stable")[:n_genes]
     kept = kept[shares[:, kept].any(axis=0)]
-    classes = model.classes_[1:] if n_problems == 1 else model.classes_
-    titles = [f"{label}\n{_overlap(sets[:, k])}" for k, label in enumerate(classes)]
-    ax = axes_for(ax, 2.8 + 0.6 * n_problems, 1.8 + _ROW * len(kept))
-    heat_map(
-        ax,
-        shares[:, kept].T,
-        np.asarray(names, dtype=object)[kept],
-        titles,
-        cmap="Greens",
-        limits=(0, 1),
-        bar=f"share of {len(folds)} folds",
-    )
-    cells_between(ax, len(kept), n_problems)
-    total = int(shares.any(axis=0).sum())
-    ax.set_title(_of(len(kept), total), fontsize="medium")
-    ax.tick_params(axis="y", labelsize="small")
+    chosen = np.asarray(names, dtype=object)[kept]
+    title = f"{_of(len(kept), int(shares.any(axis=0).sum()))} that were in a reference set"
+    if n_problems == 1:
+        ax = axes_for(ax, 4.8, 1.4 + _ROW * len(kept))
+        ax.barh(range(len(kept)), shares[0, kept] * len(folds), color=BLUE, height=0.75)
+        ax.set_yticks(range(len(kept)), chosen)
+        ax.set_ylim(len(kept) - 0.3, -0.7)
+        ax.set_xlabel(f"folds, of {len(folds)}\n{_OVERLAP}: {_overlap(sets[:, 0])}")
+        ax.set_xticks(range(len(folds) + 1))
+        ax.spines[["top", "right"]].set_visible(False)
+    else:
+        titles = [f"{label}\n{_overlap(sets[:, k])}" for k, label in enumerate(model.classes_)]
+        ax = axes_for(ax, 2.8 + 0.6 * n_problems, 2.0 + _ROW * len(kept))
+        shown, bar = shares[:, kept].T, f"share of {len(folds)} folds"
+        heat_map(ax, shown, chosen, titles, cmap="Greens", limits=(0, 1), bar=bar)
+        cells_between(ax, *shown.shape)
+        ax.set_xlabel(f"class, {_OVERLAP}")
+    ax.set_title(title, fontsize="medium")
+    ax.tick_params(axis="y", labelsize="small", length=0)
     return finish(ax, show)
 
 
