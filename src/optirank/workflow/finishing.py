@@ -124,10 +124,9 @@ def search_notes(plan: Plan, found: Searched) -> list[str]:
             "the labels before fitting; for the held-out figures on the training part of each fold"
         )
     if plan.level or found.shortened:
-        notes.append(
-            f"to keep to the time allowed {len(found.settings)} settings were tried; more time may "
-            "find better ones"
-        )
+        n = len(found.settings)
+        tried = f"{n} settings were tried" if n > 1 else "a single setting was tried"
+        notes.append(f"to keep to the time allowed {tried}; more time may find better ones")
     return notes
 
 

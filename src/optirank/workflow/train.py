@@ -119,9 +119,7 @@ def train_prepared(
     budget = BUDGET if budget is None else check_budget(budget)
     check_target_error(target_error)
     begin = time.perf_counter()
-    # In-sample folds cannot see which of the two minima transfers: their mean does best, and folds
-    # that leave a source out may decide.
-    sides = ("both",) if prepared.groups is None else ("best", "both")
+    sides = grids.SIDES if prepared.groups is None else grids.SIDES_OF_SOURCES
     folds, fold_notes = prepared.folds()
     chooser = candidates(prepared)
     clock = time_one_fit(prepared, chooser, folds[0], sides, _threads(n_jobs))
