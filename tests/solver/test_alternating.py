@@ -408,3 +408,14 @@ def test_cells_on_which_a_path_stalled_end_in_a_set(immune_cells, cell_type, fra
     assert solution.converged
     assert_a_set(solution.gamma, s)
     assert solution.n_iter < 3000
+
+
+@pytest.mark.parametrize("l1", [1e-5, 1e-3])
+def test_a_lasso_without_ridge_ends_with_more_genes_than_samples(l1):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 150))
+    y = (X[:, 0] + X[:, 1] > X[:, 2] + X[:, 3]).astype(float)
+    problem = Problem(order_samples(X), y, sample_weights(y), 5, l1=l1, l2=0.0)
+    solution = solve_alternating(problem)
+    assert solution.gamma.sum() == 5
+    assert solution.objective < np.log(2)

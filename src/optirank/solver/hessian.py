@@ -40,7 +40,8 @@ class RidgeHessian:
                 system += scaled.T @ scaled
         diagonal = np.einsum("ii->i", system)
         lost = 1e-9 if values.dtype == np.float32 else 1e-14  # by sums in this precision
-        diagonal += self._ridge + lost * diagonal.max()
+        self._ridge += lost * diagonal.max()  # above 0 also where l2 is 0
+        diagonal += self._ridge
         self._factor = linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
 
     def scaled(self, rows: slice) -> NDArray:
