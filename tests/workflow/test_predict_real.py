@@ -31,7 +31,6 @@ def score(query: Path, model, out: Path, **options):
     return done, balanced_accuracy_score(truth.to_numpy()[known], labels.to_numpy()[known])
 
 
-@pytest.mark.slow
 def test_golub_to_armstrong_lacks_genes_and_works(data_folder, tmp_path):
     golub = load_dataset("golub_leukemia", data_folder)
     model = trained(golub, n_reference=0.05, l2=1e-2, side="both")
@@ -44,7 +43,6 @@ def test_golub_to_armstrong_lacks_genes_and_works(data_folder, tmp_path):
     assert (done.losses["n_missing"] > 0).all()
 
 
-@pytest.mark.slow
 def test_baron_to_segerstolpe(data_folder, tmp_path):
     baron = load_dataset("baron_h1", data_folder)
     there = set(load_dataset("segerstolpe_1000g", data_folder).gene_names)

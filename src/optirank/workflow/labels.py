@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 FORMATS = (".csv", ".parquet", ".h5ad")
 _BLOCK = 8192  # samples written together
-_DIGITS = 6  # of confidences and probabilities in a CSV
+_NUMBER = "%.6f"  # confidences and probabilities in a CSV
+_TEXT = ("sample", "label", "cluster", "cluster_label")
 
 
 @dataclass(frozen=True)
@@ -170,19 +171,34 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def _write_csv(labels: Labels, path: Path) -> None:
+    """As pandas would write it, several times faster."""
+    empty = labels.table(slice(0, 0), np.empty((0, len(labels.classes))))
+    text = [name in _TEXT for name in empty.columns]
+    template = ",".join("%s" if words else _NUMBER for words in text) + "\n"
     with open(path, "x", encoding="utf-8", newline="") as file:
-        labels.table(slice(0, 0), np.empty((0, len(labels.classes)))).to_csv(file, index=False)
+        file.write(",".join(map(_quoted, empty.columns)) + "\n")
         for rows, probabilities in labels.blocks():
-            table = labels.table(rows, probabilities).round(_DIGITS)
-            table.to_csv(file, index=False, header=False)
+            table = labels.table(rows, probabilities)
+            columns = [table[name].tolist() for name in table]
+            for k in np.flatnonzero(text):
+                columns[k] = map(_quoted, columns[k])
+            lines = (template % line for line in zip(*columns, strict=True))
+            if labels.clusters is not None:  # samples without a cluster have no share
+                lines = (line.replace(",nan\n", ",\n") for line in lines)
+            file.writelines(lines)
+
+
+def _quoted(text: str) -> str:
+    if any(sign in text for sign in ',"\n\r'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
 
 
 def _write_parquet(labels: Labels, path: Path) -> None:
     pyarrow, parquet = _need_pyarrow(path)
     empty = labels.table(slice(0, 0), np.empty((0, len(labels.classes))))
-    text = ("sample", "label", "cluster", "cluster_label")
     schema = pyarrow.schema(
-        [(name, pyarrow.string() if name in text else pyarrow.float64()) for name in empty.columns]
+        [(name, pyarrow.string() if name in _TEXT else pyarrow.float64()) for name in empty.columns]
     )
     with parquet.ParquetWriter(path, schema) as writer:
         for rows, probabilities in labels.blocks():

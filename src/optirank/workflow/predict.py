@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import tempfile
 from collections.abc import Callable, Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 KEY = "optirank"
 _BLOCK = 2048  # samples
+_MANY = 2000  # samples that are worth loading numba for at once
 _VALUES = 1 << 25  # of a block, were it dense
 
 Progress = Callable[[int, int], None]
@@ -106,7 +108,10 @@ def predict_file(
         open_expression(path, label=clusters, **beside, **reading) as opened,
         tempfile.TemporaryFile() as spool,
     ):
-        predictor = Predictor(model, opened.gene_names, max_missing=max_missing)
+        many = opened.n_samples >= _MANY and importlib.util.find_spec("numba") is not None
+        predictor = Predictor(
+            model, opened.gene_names, max_missing=max_missing, compiled=True if many else None
+        )
         notes = predictor.notes()
         size = max(1, min(_BLOCK, _VALUES // max(1, len(opened.gene_names))))
         size = size if block_size is None else block_size
