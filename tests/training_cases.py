@@ -11,7 +11,7 @@ from optirank.datasets import ExpressionData
 from optirank.datasets.example import make_example
 from optirank.workflow.grids import Grid
 
-SHORT = (Grid((0.1, 0.3), (0.0, 5e-3), (1e-2,)), Grid((0.1,), (5e-3,), (1e-2,)))
+SHORT = (Grid((0.1,), (5e-3, 2e-2), (1e-2,)), Grid((0.1,), (5e-3,), (1e-2,)))
 SINGLE = SHORT[1:]
 
 

@@ -88,7 +88,7 @@ def test_what_will_be_done_is_said_first_and_progress_reaches_its_end(result):
     text = "\n".join(said)
     assert "100 samples, 110 genes, 5 classes" in text
     assert "5 folds, stratified by class" in text
-    assert "4 settings are tried" in text
+    assert "2 settings are tried" in text
     assert "on 2 threads" in text
     assert steps[-1][0] == steps[-1][1] == len(set(steps))
 
@@ -208,7 +208,7 @@ def test_an_error_that_cannot_be_kept_is_a_note(monkeypatch):
 
 def test_the_widest_grid_within_the_time_is_tried(monkeypatch):
     monkeypatch.setattr(grids, "GRIDS", SHORT)
-    clock = Clock(0.1, 1.0, n_problems=5, n_genes=50, n_jobs=1, sides=("both",), fixed=False)
+    clock = Clock(0.2, 0.1, 1.0, n_problems=5, n_genes=50, n_jobs=1, sides=("both",), fixed=False)
     wide, narrow = (clock.seconds(grid, 5) for grid in SHORT)
     assert narrow < wide
     assert clock.level(5, wide) == 0

@@ -31,10 +31,10 @@ class Grid:
 # From the widest to a single setting; each holds the next, so that a search which turns out to be
 # slower than planned can go on with the next one and keep what is done.
 GRIDS = (
-    Grid((0.02, 0.05, 0.1, 0.2, 0.4, 1.0), (0.0, 1e-4, 1e-3, 5e-3), (1e-4, 1e-3, 1e-2)),
-    Grid((0.02, 0.05, 0.1, 0.2), (0.0, 1e-3, 5e-3), (1e-3, 1e-2)),
-    Grid((0.05, 0.2), (0.0, 1e-3), (1e-3,)),
-    Grid((0.05,), (1e-3,), (1e-3,)),
+    Grid((0.02, 0.05, 0.1, 0.2, 0.4, 1.0), (0.0, 1e-3, 5e-3, 2e-2), (1e-4, 1e-3, 1e-2)),
+    Grid((0.02, 0.05, 0.2), (1e-3, 5e-3, 2e-2), (1e-3, 1e-2)),
+    Grid((0.02, 0.05), (5e-3, 2e-2), (1e-3,)),
+    Grid((0.02,), (5e-3,), (1e-3,)),
 )
 
 # Folds of one source cannot see which of the two minima carries over to another source; over real

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 BUDGET = 600.0  # seconds, where none is given
 _EFFICIENCY = 0.8  # of each thread beyond the first
-_PROBE = Grid((0.1,), (0.0, 1e-3), (1e-3,))
+_PROBES = (Grid((0.05,), (1e-3,), (1e-3,)), Grid((0.05,), (1e-3, 5e-3), (1e-3,)))
+_COLD = 2.0  # a final fit, which starts from nothing and stops later, against one of a grid
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,8 @@ class Plan:
 class Clock:
     """Predicts the time of a search from the seconds of a fit, learning as it goes."""
 
-    fit_seconds: float  # of one penalty of one chain, one class, one fold, on one thread
+    first_seconds: float  # of a chain's first fit, for one class in one fold, on one thread
+    next_seconds: float  # of each further one
     fold_seconds: float  # of what is done once a fold: choosing genes, sorting
     n_problems: int
     n_genes: int
@@ -79,25 +81,28 @@ class Clock:
     sides: tuple[str, ...]
     fixed: bool
 
-    def fits(self, grid: Grid) -> int:
-        """Fits of a fold."""
-        return self.chains(grid) * grid.n_penalties
-
     def chains(self, grid: Grid) -> int:
         """Parts of a fold that are done one by one."""
         return self.n_problems * n_chains(grid, self.sides, self.fixed, self.n_genes)
 
     def seconds(self, grid: Grid, n_folds: int) -> float:
         """Of a search over so many folds, and of the final fit."""
-        threads = 1 + _EFFICIENCY * (self.n_jobs - 1)
-        fits = n_folds * self.fits(grid) + 4 * self.n_problems
-        return (n_folds + 1) * self.fold_seconds + fits * self.fit_seconds / threads
+        final = self.n_problems * (1 if self.fixed else 2) * _COLD * self.first_seconds
+        return n_folds * self._fold(grid) + self.fold_seconds + final / self._threads()
 
     def learn(self, grid: Grid, seconds: float) -> None:
         """Correct the prediction by the time a fold took."""
-        threads = 1 + _EFFICIENCY * (self.n_jobs - 1)
-        rest = max(seconds - self.fold_seconds, 0.1 * seconds)
-        self.fit_seconds = rest * threads / self.fits(grid)
+        factor = seconds / self._fold(grid)
+        self.first_seconds *= factor
+        self.next_seconds *= factor
+        self.fold_seconds *= factor
+
+    def _fold(self, grid: Grid) -> float:
+        chain = self.first_seconds + (grid.n_penalties - 1) * self.next_seconds
+        return self.fold_seconds + self.chains(grid) * chain / self._threads()
+
+    def _threads(self) -> float:
+        return 1 + _EFFICIENCY * (self.n_jobs - 1)
 
     def level(self, n_folds: int, left: float, start: int = 0) -> int:
         """The widest grid that fits into the time left, or the last one."""
@@ -110,7 +115,7 @@ class Clock:
 def time_one_fit(
     prepared: Prepared, chooser: Candidates, fold: Fold, sides: tuple[str, ...], n_jobs: int
 ) -> Clock:
-    """Time two fits of one class on the first fold's training part, and what precedes them."""
+    """Time fits of one class on the first fold's training part, and what precedes them."""
     from optirank.solver.problem import sample_weights
 
     _compile()
@@ -120,17 +125,21 @@ def time_one_fit(
     orders = order_for_fitting(prepared.X[:, genes], n_jobs).take(train)
     ready = time.perf_counter()
     reference = place(prepared.reference, genes)
-    family = make_family(_PROBE, ("rising",), reference)
     labels, counts = np.unique(prepared.y[train], return_counts=True)
     positive = prepared.y[train] == labels[counts.argsort()[len(counts) // 2]]
     v = sample_weights(positive, np.ones(len(train)), True)
-    size = resolve_n_reference(_PROBE.n_references[0], len(genes))
+    size = resolve_n_reference(_PROBES[0].n_references[0], len(genes))
     chain = None if prepared.reference is not None else (size, "rising")
-    with one_blas_thread():
-        family.fit_chain(Samples(orders=orders), positive.astype(float), v, chain)
-    done = time.perf_counter()
+    seconds = []
+    for grid in _PROBES:
+        family = make_family(grid, ("rising",), reference)
+        begin = time.perf_counter()
+        with one_blas_thread():
+            family.fit_chain(Samples(orders=orders), positive.astype(float), v, chain)
+        seconds.append(time.perf_counter() - begin)
     return Clock(
-        (done - ready) / _PROBE.n_penalties,
+        seconds[0],
+        max(seconds[1] - seconds[0], 0.1 * seconds[0]),
         ready - start,
         prepared.n_problems,
         len(genes),
