@@ -111,7 +111,7 @@ def panel_weights(
     ----------
     model : a fitted model, or the file of one
     n_genes : int, default=40
-        Genes drawn, the heaviest.
+        Genes drawn, the heaviest of each class.
     ax, show
         As in :func:`panel`.
 
@@ -126,8 +126,10 @@ def panel_weights(
     weights = parts.average(parts.coef.T).T
     shape = (parts.n_problems, parts.rows_per_problem, -1)
     inside = (parts.reference_weights > 0).reshape(shape).any(axis=1)
-    sizes = np.abs(weights).max(axis=0)
-    kept = np.argsort(-sizes, kind="stable")[: min(n_genes, np.count_nonzero(sizes))]
+    sizes = np.abs(weights)
+    places = np.argsort(np.argsort(-sizes, axis=1, kind="stable"), axis=1)
+    places = np.where(sizes > 0, places, sizes.shape[1]).min(axis=0)  # in the class it leads most
+    kept = np.argsort(places, kind="stable")[: min(n_genes, sizes.any(axis=0).sum())]
     if parts.n_problems == 1:
         kept = kept[np.argsort(weights[0, kept], kind="stable")]
         return finish(_bars(ax, parts, weights[0, kept], inside[0, kept], kept), show)
