@@ -141,6 +141,7 @@ def test_ctrl_c_keeps_finished_units_and_leaves_no_process(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", ["worker", "parent"])
 def test_a_process_killed_from_outside_takes_the_others_with_it(tmp_path, victim):
     folder = tmp_path / "out"
