@@ -14,7 +14,7 @@ from optirank.ranks.definition import TIES
 from optirank.ranks.orders import order_samples
 from optirank.ranks.relative import relative_ranks
 from optirank.solver.alternating import SIDES, solve_alternating
-from optirank.solver.alternation import Alternation, to_set
+from optirank.solver.alternation import Alternation
 from optirank.solver.bpcd import solve_bpcd
 from optirank.solver.capped_simplex import project_capped_simplex
 from optirank.solver.fixed import solve_at
@@ -211,10 +211,6 @@ def test_the_starts_are_tilted_to_the_two_sides_and_feasible():
     rising, falling = starts
     assert rising.gamma[:20].sum() > rising.gamma[40:].sum()
     assert falling.gamma[40:].sum() > falling.gamma[:20].sum()
-
-
-def test_to_set_takes_the_first_of_equal_entries():
-    np.testing.assert_array_equal(to_set(np.array([0.2, 0.5, 0.5, 0.9, 0.5]), 3), [0, 1, 1, 1, 0])
 
 
 # All kinds of input

@@ -20,6 +20,7 @@ from threadpoolctl import ThreadpoolController
 from optirank.estimators._options import is_number
 from optirank.ranks.relative import relative_ranks
 from optirank.ranks.weighted import weighted_ranks
+from optirank.solver.problem import sigmoid
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -248,14 +249,9 @@ def show_log() -> None:
 
 def probabilities(scores: NDArray) -> NDArray:
     """Logistic probabilities of decision scores, a column a class."""
-    each = _sigmoid(scores)
+    each = sigmoid(scores)
     if each.ndim == 1:
         return np.column_stack([1.0 - each, each])
     total = each.sum(axis=1, keepdims=True)
     equal = np.full_like(each, 1.0 / each.shape[1])
     return np.divide(each, total, out=equal, where=total > 0)
-
-
-def _sigmoid(z: NDArray) -> NDArray:
-    e = np.exp(-np.abs(z))
-    return np.where(z >= 0, 1.0, e) / (1.0 + e)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.solver.alternation import Alternation, State, to_set
+from optirank.solver.alternation import Alternation, State
+from optirank.solver.capped_simplex import largest
 from optirank.solver.exchange import exchange_batches, exchange_pairs
 from optirank.solver.fixed import solution_at, solve_at
 
@@ -77,9 +78,9 @@ def solve_alternating(
 
     cheap = run.cheap
     states = {name: run.relax(start, *_SCREEN, name) for name, start in starts.items()}
-    states = _near_best(states, np.inf if cheap else _FAR)
+    states = near_best(states, np.inf if cheap else _FAR)
     states = {name: run.relax(state, *_RELAX, name) for name, state in states.items()}
-    states = _near_best(states, np.inf if cheap else _CLOSE)
+    states = near_best(states, np.inf if cheap else _CLOSE)
     for name in states:
         states[name] = run.push(states[name], path_step, name)
         if polish:
@@ -90,7 +91,7 @@ def solve_alternating(
     return run.finish(state, tol, max_iter, refit)
 
 
-def _near_best(states: dict[str, State], margin: float) -> dict[str, State]:
+def near_best(states: dict[str, State], margin: float) -> dict[str, State]:
     """The states whose objective is within a relative margin of the best."""
     best = min(state.objective for state in states.values())
     return {k: state for k, state in states.items() if state.objective <= best * (1.0 + margin)}
@@ -157,7 +158,7 @@ class Run:
                 break
             lambda_p += rise / rho
             state = self.on_the_way.round(state, lambda_p)
-        gamma = to_set(state.gamma, self.problem.n_reference)
+        gamma = largest(state.gamma, self.problem.n_reference)
         state = self.alternation.steps_on_w(replace(state, gamma=gamma), 30)
         return self.note("rounded", state, side=side, lambda_p=lambda_p, rho=rho)
 

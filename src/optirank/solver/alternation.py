@@ -99,10 +99,3 @@ class Alternation:
             State(np.zeros(d), 0.0, project_capped_simplex(2.0 * s / d * tilt, s))
             for tilt in (order, 1.0 - order)
         )
-
-
-def to_set(gamma: NDArray, s: int) -> NDArray:
-    """The indicator of the s largest entries."""
-    chosen = np.zeros(len(gamma))
-    chosen[np.argsort(-gamma, kind="stable")[:s]] = 1.0
-    return chosen

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.solver.capped_simplex import project_capped_simplex
+from optirank.solver.capped_simplex import largest, project_capped_simplex
 from optirank.solver.problem import Problem, Solution, sigmoid
 from optirank.solver.proximal import prox_elastic_net
 
@@ -99,13 +99,6 @@ def solve_bpcd(
         converged=converged,
         path=path,
     )
-
-
-def largest(gamma: NDArray, s: int) -> NDArray:
-    """Ones at the s largest entries (the first of equal ones), zeros elsewhere."""
-    out = np.zeros_like(gamma)
-    out[np.argsort(-gamma, kind="stable")[:s]] = 1.0
-    return out
 
 
 def push(gamma: NDArray) -> float:

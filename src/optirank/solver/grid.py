@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.solver.alternating import SIDES, Run
+from optirank.solver.alternating import SIDES, Run, near_best
 from optirank.solver.convex import fit_weights
 from optirank.solver.fixed import solution_at
 from optirank.solver.problem import RIDGE_FLOOR
@@ -82,7 +82,7 @@ def solve_grid(
             step = path_step if before is None else _FASTER * path_step
             states[setting] = {
                 one: run.exchange(run.push(state, step, one), n_models=8 if run.cheap else 1)
-                for one, state in _near_best(relaxed, np.inf if run.cheap else _FAR).items()
+                for one, state in near_best(relaxed, np.inf if run.cheap else _FAR).items()
             }
         else:
             few = problem.n_reference <= _FEW or run.cheap
@@ -98,11 +98,6 @@ def solve_grid(
         ]
         found[setting] = min(ends, key=lambda solution: solution.objective)
     return found
-
-
-def _near_best(states: dict[str, State], margin: float) -> dict[str, State]:
-    best = min(state.objective for state in states.values())
-    return {one: state for one, state in states.items() if state.objective <= best * (1 + margin)}
 
 
 def solve_grid_at(
