@@ -12,8 +12,7 @@ from scipy.optimize import minimize
 from optirank.ranks.definition import TIES, ranks_by_definition
 from optirank.ranks.orders import order_samples
 from optirank.solver.bpcd import Descent, push, solve_bpcd
-from optirank.solver.capped_simplex import largest
-from optirank.solver.capped_simplex import project_capped_simplex
+from optirank.solver.capped_simplex import largest, project_capped_simplex
 from optirank.solver.problem import Problem, sample_weights
 from optirank.solver.proximal import prox_elastic_net
 
