@@ -84,7 +84,7 @@ def selection_path(result: TrainingResult) -> Figure:
     ax.set_xlabel("genes needed (mean over folds)")
     ax.set_ylabel("balanced accuracy (%)")
     ax.grid(visible=True)
-    ax.legend(loc="lower right", fontsize=9)
+    ax.legend(loc="best", fontsize=9)
     return figure
 
 

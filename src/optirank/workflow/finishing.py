@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from optirank.workflow.result import TrainingResult
     from optirank.workflow.searching import Choice, Searched
 
+_WORSE = 0.01  # balanced accuracy lost by calibration that is worth a word
 _REMEMBERED = 20_000  # held-out confidences kept in the model file
 
 
@@ -128,6 +129,17 @@ def search_notes(plan: Plan, found: Searched) -> list[str]:
         tried = f"{n} settings were tried" if n > 1 else "a single setting was tried"
         notes.append(f"to keep to the time allowed {tried}; more time may find better ones")
     return notes
+
+
+def calibration_notes(choice: Choice, balanced_accuracy: float) -> list[str]:
+    """A word where calibrated labels favour frequent classes at the cost of rare ones."""
+    by_scores = float(choice.table.loc[choice.table["selected"], "score"].item())
+    if by_scores - balanced_accuracy < _WORSE:
+        return []
+    return [
+        "calibrated labels favour frequent classes: the balanced accuracy is "
+        f"{100 * balanced_accuracy:.1f} %, and {100 * by_scores:.1f} % without calibration"
+    ]
 
 
 def summary(result: TrainingResult) -> dict[str, Any]:

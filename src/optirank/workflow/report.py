@@ -89,7 +89,7 @@ def page(result: TrainingResult) -> str:
             "reliability": _image(result, figures.reliability),
             "path": _image(result, figures.selection_path) if len(result.path) > 1 else None,
         },
-        gap=_calibration_gap(result),
+        bias=_bias(result),
         genes=_top_genes(panel, len(model.classes_) == 2),
         n_shown=min(_TOP, len(panel)),
         roles=panel["role"].value_counts().to_dict(),
@@ -124,11 +124,10 @@ def _mistakes(result: TrainingResult) -> list[dict]:
     return sorted(found, key=lambda one: -one["share"])[:3]
 
 
-def _calibration_gap(result: TrainingResult) -> float:
-    """Mean difference of confidence and accuracy over the bins, by samples."""
-    table = result.reliability()
-    gaps = (table["confidence"] - table["accuracy"]).abs()
-    return float(np.average(gaps, weights=table["n_samples"]))
+def _bias(result: TrainingResult) -> float:
+    """By how much the mean confidence exceeds the share of right labels."""
+    right = (result.held_out["label"] == result.held_out["predicted"]).mean()
+    return float(result.held_out["confidence"].mean() - right)
 
 
 def _top_genes(panel: pd.DataFrame, binary: bool) -> list[dict]:

@@ -16,6 +16,7 @@ from optirank.workflow import grids
 from optirank.workflow.candidates import Candidates, candidates
 from optirank.workflow.finishing import (
     calibrate_model,
+    calibration_notes,
     final_fit,
     held_out_scores,
     held_out_table,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from optirank.datasets.data import ExpressionData
     from optirank.estimators._folds import Fold
 
+_MARGIN = 0.85  # of the time allowed that is planned for
 _FEWEST = 200  # samples below which none are left out to save time
 
 
@@ -123,10 +125,11 @@ def train_prepared(
     folds, fold_notes = prepared.folds()
     chooser = candidates(prepared)
     clock = time_one_fit(prepared, chooser, folds[0], sides, _threads(n_jobs))
-    level = clock.level(len(folds), budget - (time.perf_counter() - begin))
+    room = _MARGIN * (budget - (time.perf_counter() - begin))
+    level = clock.level(len(folds), room)
     shortest = clock.seconds(grids.GRIDS[level], len(folds))
-    if shortest > budget and len(prepared.y) > _FEWEST:
-        n = max(_FEWEST, int(len(prepared.y) * budget / shortest))
+    if shortest > room and len(prepared.y) > _FEWEST:
+        n = max(_FEWEST, int(len(prepared.y) * room / shortest))
         prepared = prepared.thinned(n, "the time allowed is short")
         folds, fold_notes = prepared.folds()
         chooser = candidates(prepared)
@@ -147,6 +150,8 @@ def train_prepared(
     calibrate_model(model, scored, calibrate, target_error, notes)
     held_out = held_out_table(scored, model, prepared)
     by_fold = fold_table(held_out)
+    balanced_accuracy = float(by_fold["balanced_accuracy"].mean())
+    notes += calibration_notes(choice, balanced_accuracy)
     timings = {
         "planning": planned - begin,
         "cross-validation": searched - planned,
@@ -162,7 +167,7 @@ def train_prepared(
         held_out,
         class_table(prepared.y, held_out, model.classes_),
         by_fold,
-        float(by_fold["balanced_accuracy"].mean()),
+        balanced_accuracy,
         float(standard_error(by_fold["balanced_accuracy"].to_numpy())),
         choice.optimism,
         choice.params,
