@@ -143,9 +143,11 @@ def test_a_class_of_one_source_is_not_judged_where_it_cannot_be_known(data):
     assert not hasattr(found.model, "calibration_")
 
 
-def test_at_most_so_many_genes_are_needed(data):
+def test_at_most_so_many_genes_are_needed(data, monkeypatch):
+    monkeypatch.setattr(grids, "GRIDS", SHORT)
     found = train(data, "cell_type", max_genes=20)
     assert 2 <= len(found.genes) <= 20
+    assert found.path.loc[found.path["best"], "selected"].all()
 
 
 def test_only_genes_asked_for_are_used_and_missing_ones_are_named(data):

@@ -117,14 +117,16 @@ class Choice:
     table: pd.DataFrame  # n_genes, score, standard_error, selected, best and the parameters
 
 
-def choose(found: Searched, y: NDArray) -> Choice:
-    """The fewest genes within one standard error of the best score."""
+def choose(found: Searched, y: NDArray, rule: str = "one_se") -> Choice:
+    """The fewest genes within one standard error of the best score, or the best ("best")."""
     classes = np.unique(y)
     scores, genes = found.scores(y, classes), found.gene_counts()
-    index, best = (select(scores, genes, rule) for rule in ("one_se", "best"))
+    index, best = (select(scores, genes, one) for one in (rule, "best"))
     every = np.arange(scores.shape[1])
     others = [np.delete(every, k) for k in every] if len(every) > 1 else [every]
-    checked = [scores[select(scores[:, rest], genes[:, rest]), k] for k, rest in enumerate(others)]
+    checked = [
+        scores[select(scores[:, rest], genes[:, rest], rule), k] for k, rest in enumerate(others)
+    ]
     error = standard_error(scores)
     table = pd.DataFrame(found.settings, columns=list(found.names))
     table.insert(0, "n_genes", genes.mean(axis=1))

@@ -58,7 +58,8 @@ def train(
     Samples without a label, samples without counts and classes of fewer than three samples are
     left out; ``notes`` of the result say so. Above 3000 genes, 1000 to 2000 are selected first by
     their correlation with the labels, anew in every fold. Settings are chosen by cross-validation:
-    the fewest genes within one standard error of the best balanced accuracy.
+    the fewest genes within one standard error of the best balanced accuracy, or, where the number
+    of genes is limited anyway by ``max_genes``, the best.
 
     Parameters
     ----------
@@ -141,7 +142,7 @@ def train_prepared(
     planned = time.perf_counter()
     left = budget - (planned - begin)
     found = cross_validate(prepared, chooser, folds, clock, level, left, progress)
-    choice = choose(found, prepared.y)
+    choice = choose(found, prepared.y, "one_se" if prepared.max_genes is None else "best")
     searched = time.perf_counter()
     notes += search_notes(plan, found)
     model, genes = final_fit(prepared, chooser, choice, clock.n_jobs, notes)
