@@ -24,12 +24,13 @@ def run_experiment(settings: Settings, out: Path, jobs: int) -> Written:
     """Run an experiment with a progress bar, write its report and show the table."""
     from rich.console import Console
 
-    from optirank.benchmark.simulation import figures, report, runner, storage
+    from optirank.benchmark.simulation import report, runner, storage
+    from optirank.benchmark.style import missing_extra
 
     console = Console()
     with bad_input():
         storage.Storage(out, settings).open()
-    missing = figures.missing_extra()
+    missing = missing_extra()
     if missing:
         console.print(f"No figures and no page will be made: they need {missing}", markup=False)
     with _progress(console) as bar:

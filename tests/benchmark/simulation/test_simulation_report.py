@@ -18,6 +18,7 @@ from optirank.benchmark.simulation.table import (
     selected_frame,
     summary_frame,
 )
+from optirank.benchmark.style import new_figure
 
 SETTINGS = Settings(repeats=3)
 MEANS = {"lr": 0.79, "rank-lr": 0.81, "optirank": 0.96, "oracle": 0.97}
@@ -143,7 +144,7 @@ def test_the_ceiling_of_the_cosine_is_what_the_sizes_tried_allow(point, expected
 
 def test_lines_show_the_summary_and_the_oracle_is_dashed():
     summary = summary_frame(selected_frame(made_up(SETTINGS)))
-    ax = figures.new_figure(5, 4).subplots()
+    ax = new_figure(5, 4).subplots()
     figures.draw_panel(ax, SETTINGS, summary, "accuracy", "tau")
     lines = {line.get_label(): line for line in ax.lines}
     assert set(lines) == {"lr", "rank-lr", "optirank", "oracle (ceiling)"}

@@ -8,7 +8,8 @@ import pytest
 
 from optirank.benchmark.simulation import storage as storage_module
 from optirank.benchmark.simulation.settings import PAPER_GRID, Settings
-from optirank.benchmark.simulation.storage import Storage, write_text
+from optirank.benchmark.simulation.storage import Storage
+from optirank.benchmark.writing import write_text
 
 SETTINGS = Settings()
 UNIT = SETTINGS.units()[0]

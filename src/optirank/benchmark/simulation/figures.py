@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,14 +10,11 @@ import pandas as pd
 
 from optirank.benchmark.simulation.settings import CLASSIFIERS, SWEEPS, Point, Settings
 from optirank.benchmark.simulation.table import at_point
+from optirank.benchmark.style import COLOURS, MARKERS, new_figure, save, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which differ for colour-blind readers too; markers differ besides.
-COLOURS = {"lr": "#009E73", "rank-lr": "#0072B2", "optirank": "#D55E00", "oracle": "#333333"}
-MARKERS = {"lr": "s", "rank-lr": "^", "optirank": "o", "oracle": None}
 PANELS = (
     ("accuracy", "d"),
     ("accuracy", "dp"),
@@ -32,51 +27,6 @@ _AXES = {
     "dp": "number of perturbed genes $d_P$",
     "tau": r"size of the shift $\tau$",
 }
-_STYLE = {
-    "font.size": 11,
-    "axes.titlesize": 12,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "grid.color": "#e6e6e6",
-    "legend.frameon": False,
-    "figure.facecolor": "white",
-    "svg.hashsalt": "optirank",
-}
-
-
-def missing_extra() -> str | None:
-    """Return the line that installs what figures and the report need, or None if it is there."""
-    from importlib.util import find_spec
-
-    if find_spec("matplotlib") and find_spec("jinja2"):
-        return None
-    return "pip install 'optirank[report]'"
-
-
-@contextmanager
-def style() -> Iterator[None]:
-    """Fonts and lines of all figures."""
-    import matplotlib
-
-    with matplotlib.rc_context(_STYLE):
-        yield
-
-
-def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure that needs no screen."""
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def save(figure: Figure, folder: Path, name: str) -> None:
-    """Write a figure as PNG and as SVG."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with style():
-        figure.savefig(folder / f"{name}.png", dpi=150)
-        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
 
 
 def draw_all(

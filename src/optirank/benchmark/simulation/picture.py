@@ -10,8 +10,8 @@ from sklearn.metrics import balanced_accuracy_score
 
 from optirank.benchmark.simulation.classifiers import CLASSIFIERS, Setting
 from optirank.benchmark.simulation.experiment import draw, unit_seed
-from optirank.benchmark.simulation.figures import new_figure, style
 from optirank.benchmark.simulation.settings import Settings, Unit
+from optirank.benchmark.style import new_figure, style
 from optirank.datasets import make_unstable_ranks
 
 if TYPE_CHECKING:

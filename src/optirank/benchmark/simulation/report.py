@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import platform
 from dataclasses import dataclass, field
 from datetime import date
@@ -13,7 +12,8 @@ import pandas as pd
 from optirank import __version__
 from optirank.benchmark.simulation import figures, table
 from optirank.benchmark.simulation.settings import CLASSIFIERS, SWEEPS, Point, Settings, Unit
-from optirank.benchmark.simulation.storage import write_text
+from optirank.benchmark.style import data_uri, missing_extra, save, template
+from optirank.benchmark.writing import write_text
 
 _CAPTIONS = {
     "picture": (
@@ -49,7 +49,7 @@ def write(settings: Settings, results: dict[Unit, dict], folder: str | Path) -> 
     fits, selected = table.fits_frame(results), table.selected_frame(results)
     summary = table.summary_frame(selected)
     header, rows = table.display_rows(summary, settings)
-    written = Written(header, rows, tables=[], missing=figures.missing_extra())
+    written = Written(header, rows, tables=[], missing=missing_extra())
     for name, frame in (("fits", fits), ("selected", selected), ("summary", summary)):
         written.tables.append(folder / f"{name}.csv")
         write_text(written.tables[-1], frame.to_csv(index=False))
@@ -78,28 +78,19 @@ def _draw(
 
     unit = Unit(settings.base, 0)
     story = picture.tell(unit, settings, results[unit])
-    figures.save(picture.draw_picture(story), folder, "picture")
+    save(picture.draw_picture(story), folder, "picture")
     return ["picture", *figures.draw_all(settings, selected, summary, folder)]
 
 
 def _page(settings: Settings, fits: pd.DataFrame, written: Written, folder: Path) -> str:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("optirank.benchmark.simulation", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     images = {
         name: {
-            "source": _data_uri(folder / "figures" / f"{name}.svg"),
+            "source": data_uri(folder / "figures" / f"{name}.svg"),
             "caption": _CAPTIONS[name],
         }
         for name in written.figures
     }
-    return environment.get_template("report.html.jinja").render(
+    return template("optirank.benchmark.simulation", "report.html.jinja").render(
         settings=settings,
         base=settings.base,
         default_point=settings.base == Point(),
@@ -128,7 +119,3 @@ def _fit_summary(fits: pd.DataFrame) -> list[dict]:
         }
         for name, rows in ((name, groups.get_group(name)) for name in CLASSIFIERS)
     ]
-
-
-def _data_uri(path: Path) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode("ascii")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 
 from optirank import __version__
 from optirank.benchmark.simulation.settings import Settings, Unit
+from optirank.benchmark.writing import write_text
 
 _FORMAT = 1
 
@@ -77,13 +77,3 @@ class Storage:
 
 def _short(value: object) -> object:
     return value.get("name") if isinstance(value, dict) else value
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file under a temporary name and rename it, so that it is whole or not there."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
