@@ -1,0 +1,157 @@
+"""What is written from a benchmark's results: tables, figures and one page that needs nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from optirank import __version__
+from optirank.benchmark import figures, latex, markdown, tables, words
+from optirank.benchmark.analysis import Analysis, analyse, place_title
+from optirank.benchmark.layout import Table
+from optirank.benchmark.style import data_uri, missing_extra, template
+from optirank.benchmark.writing import write_text
+
+if TYPE_CHECKING:
+    from optirank.benchmark.results import Results
+
+_PAGE = "report.html"
+_CAPTIONS = {
+    "scores": "Balanced accuracy of each classifier on each task, by kind of shift.",
+    "wins": "In how many tasks the row has the higher mean balanced accuracy than the column.",
+    "genes": (
+        "Balanced accuracy against the number of genes that a model needs (logarithmic). Small and "
+        "light: one task; large: mean over the tasks of the panel."
+    ),
+    "sources": "Balanced accuracy with the first source alone and with both sources merged.",
+    "times": "A dot is a task; the line is the median over tasks. Both axes are logarithmic.",
+}
+
+
+@dataclass
+class Written:
+    """What was written where; `missing` is the line that installs what figures and page need."""
+
+    tables: list[Path] = field(default_factory=list)
+    figures: list[str] = field(default_factory=list)
+    page: Path | None = None
+    missing: str | None = None
+
+
+def write(results: Results, folder: str | Path) -> Written:
+    """Write the report into a folder, in place of an earlier one.
+
+    Parameters
+    ----------
+    results : Results
+        Scores, tasks and facts of a run; it need not be finished.
+    folder : path
+        Gets ``report.html``, ``tables/`` (CSV, Markdown, LaTeX) and ``figures/`` (PNG, SVG). Tables
+        and figures there that the results no longer have are removed.
+
+    Returns
+    -------
+    Written
+        The files; without matplotlib or jinja2 only tables are written, and `missing` says what
+        to install.
+    """
+    folder = Path(folder)
+    found = analyse(results)
+    built = tables.build(found)
+    written = Written(missing=missing_extra())
+    written.tables = _write_tables(found, built, folder / "tables")
+    _remove_others(folder / "tables", {path.name for path in written.tables})
+    page = folder / _PAGE
+    if written.missing is None:
+        written.figures = figures.draw_all(found, folder / "figures")
+        write_text(page, _page(results, found, built, written.figures, folder / "figures"))
+        written.page = page
+    else:
+        page.unlink(missing_ok=True)
+    kept = {f"{name}.{kind}" for name in written.figures for kind in ("png", "svg")}
+    _remove_others(folder / "figures", kept)
+    return written
+
+
+def _write_tables(found: Analysis, built: list[Table], folder: Path) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {"scores.csv": found.scores.to_csv(index=False)}
+    for table in built:
+        texts[f"{table.name}.csv"] = table.frame.to_csv(index=False)
+        texts[f"{table.name}.md"] = markdown.render(table)
+        texts[f"{table.name}.tex"] = latex.render(table)
+    for name, text in texts.items():
+        write_text(folder / name, text)
+    return [folder / name for name in texts]
+
+
+def _remove_others(folder: Path, keep: set[str]) -> None:
+    """Remove files of an earlier report, and what an interrupted one left."""
+    if not folder.is_dir():
+        return
+    for path in folder.iterdir():
+        ours = path.suffix in (".csv", ".md", ".tex", ".png", ".svg", ".tmp")
+        if ours and path.name not in keep and path.is_file():
+            path.unlink()
+
+
+def _page(
+    results: Results, found: Analysis, built: list[Table], names: list[str], folder: Path
+) -> str:
+    images = {
+        name: {"source": data_uri(folder / f"{name}.svg"), "caption": _CAPTIONS[name]}
+        for name in names
+    }
+    by_name = {table.name: table for table in built}
+    starting = {
+        start: [table for name, table in by_name.items() if name.startswith(start)]
+        for start in ("summary", "genes")
+    }
+    return template("optirank.benchmark", "benchmark.html.jinja").render(
+        tables=by_name,
+        summaries=starting["summary"],
+        genes=starting["genes"],
+        pairwise=[table for table in built if table.place is not None],
+        place_title=place_title,
+        images=images,
+        sentences=words.summarise(found),
+        unfinished=_unfinished(found),
+        problems=results.problems,
+        missing=list(results.run.get("missing", ())),
+        quick=results.run.get("profile") == "quick",
+        facts=_facts(results, found),
+        version=results.run.get("version", __version__),
+        today=date.today().isoformat(),
+    )
+
+
+def _unfinished(found: Analysis) -> list[str]:
+    """Return where a classifier has fewer pairs than the others of its task."""
+    rows = found.summary[~found.summary["complete"].astype(bool)]
+    return [f"{place_title(row.task, row.scenario)}: {row.classifier}" for row in rows.itertuples()]
+
+
+def _facts(results: Results, found: Analysis) -> dict[str, str]:
+    run = results.run
+    facts = {
+        "profile": run.get("profile"),
+        "classifiers": ", ".join(run.get("classifiers", ())),
+        "scores": f"{len(found.scores)} (class, fold and classifier)",
+        "CPU time": _duration(run.get("cpu_seconds")),
+        "processes": run.get("jobs"),
+        "optirank": run.get("version"),
+        "Python": run.get("python"),
+        "platform": run.get("platform"),
+    }
+    return {name: str(value) for name, value in facts.items() if value not in (None, "")}
+
+
+def _duration(seconds: float | None) -> str | None:
+    if seconds is None or seconds != seconds:
+        return None
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
