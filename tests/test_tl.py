@@ -115,6 +115,7 @@ def test_missing_genes_are_told_in_the_log(model, adata, caplog):
         ({"threshold": -1}, ValueError, "between 0 and 1"),
         ({"block_size": 0}, ValueError, "block_size=0"),
         ({"gene_column": "code"}, MissingGenesError, "Missing genes"),
+        ({"target_error": 0.1}, ValueError, "give a threshold instead"),
         ({"model": "nothing.optirank"}, FileNotFoundError, "nothing.optirank"),
     ],
 )
@@ -123,6 +124,21 @@ def test_bad_input_changes_nothing(options, error, message, model, adata):
         optirank.tl.annotate(adata, **{"model": model, **options})
     assert "optirank" not in adata.obs
     assert not adata.obsm
+
+
+def test_classes_that_lack_their_genes_can_be_left_out(model, adata):
+    own = (model.reference_[0] | (model.coef_[0] != 0)) & ~(
+        model.reference_[1:] | (model.coef_[1:] != 0)
+    ).any(axis=0)
+    adata = adata[:, ~adata.var_names.isin(model.feature_names_in_[own])].copy()
+    share = Predictor(model, adata.var_names, max_missing=0.95).bound.losses[0].share_missing
+    with pytest.raises(MissingGenesError, match="drop_classes"):
+        optirank.tl.annotate(adata, model, max_missing=share - 0.01)
+    optirank.tl.annotate(adata, model, max_missing=share - 0.01, drop_classes=True)
+    gone = str(model.classes_[0])
+    assert adata.uns["optirank"]["left_out_classes"].tolist() == [gone]
+    assert gone not in adata.obs["optirank"].cat.categories
+    assert "LEFT OUT" in adata.uns["optirank"]["notes"][0]
 
 
 def test_without_missing_genes_the_record_is_empty_and_can_be_stored(model, tmp_path):

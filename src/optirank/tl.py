@@ -65,6 +65,7 @@ def annotate(
     threshold: float | None = None,
     target_error: float | None = None,
     max_missing: float = 0.5,
+    drop_classes: bool = False,
     block_size: int = 2048,
     copy: bool = False,
 ) -> AnnData | None:
@@ -88,6 +89,9 @@ def annotate(
         the training.
     max_missing : float, default=0.5
         The share of a class's genes that may be missing; what is missing is told in the log.
+    drop_classes : bool, default=False
+        Whether to leave out classes that lack more, instead of refusing; samples of these classes
+        get the label of another.
     block_size : int, default=2048
         Samples looked at together.
     copy : bool, default=False
@@ -106,8 +110,10 @@ def annotate(
     ``adata.obsm[key_added + "_proba"]`` : array, samples x classes
         Probabilities, in the order of ``adata.uns[key_added]["classes"]``.
     ``adata.uns[key_added]`` : dict
-        The classes, the genes that are missing, the threshold and the version of optirank.
+        The classes, those left out, the genes that are missing, the threshold and the version of
+        optirank.
     """
+    from optirank.datasets.anndata_files import other_gene_names
     from optirank.model.predict import Predictor
     from optirank.workflow.labels import as_category, label_words, majority
     from optirank.workflow.predict import class_names, prediction_record, rejection_threshold
@@ -121,9 +127,14 @@ def annotate(
     if block_size < 1:
         raise ValueError(f"block_size={block_size}: use at least 1")
     model = as_model(model)
-    limit, reason = rejection_threshold(model, threshold, target_error)
-    genes = gene_names_of(adata, gene_column)
-    predictor = Predictor(model, genes, max_missing=max_missing)
+    predictor = Predictor(
+        model,
+        gene_names_of(adata, gene_column),
+        max_missing=max_missing,
+        drop_classes=drop_classes,
+        other_names=other_gene_names(adata.var, gene_column),
+    )
+    limit, reason = rejection_threshold(predictor.model, threshold, target_error)
     for note in predictor.notes():
         logger.warning("%s", note)
 

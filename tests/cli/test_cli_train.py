@@ -48,9 +48,10 @@ def test_a_table_becomes_a_model_and_a_report(csv, tmp_path):
     assert "Balanced accuracy" in done.output
     assert "genes needed" in done.output
     model = load(out)
-    assert model.training_summary_["source"] == str(csv)
+    assert model.training_summary_["source"] == "reference.csv"  # not where it lay
     assert f"{len(model.coef_[0])}" == "90"
     assert "</html>" in report.read_text()
+    assert str(csv.parent) not in report.read_text()
     again = optirank(
         "predict", csv, "--genes-in", "columns", "--annotations", "cell_type,dataset,platform",
         "--model", out, "--out", tmp_path / "labels.csv",

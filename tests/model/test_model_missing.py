@@ -16,6 +16,7 @@ from optirank.model import (
     explain,
     predict_samples,
     remember_training,
+    subset,
 )
 from optirank.ranks.definition import TIES, ranks_by_definition
 
@@ -108,7 +109,7 @@ def test_a_class_that_lacks_its_genes_can_be_left_out():
     model.coef_[2, own] = model.coef_[2, own] + 1
     names = model.feature_names_in_[~own]
     needed = (model.reference_[2] | (model.coef_[2] != 0)).sum()
-    with pytest.raises(MissingGenesError, match=r"1 classes are missing: type 2.*subset\(\)"):
+    with pytest.raises(MissingGenesError, match=r"1 class are missing: type 2.*drop_classes"):
         bind(model, names, max_missing=(own.sum() - 0.5) / needed)
 
 
@@ -169,3 +170,41 @@ def test_a_leukaemia_model_works_on_another_array_that_lacks_a_sixth_of_the_gene
     truth = test.obs["cell_type"].to_numpy(dtype=object)
     recalls = [np.mean(found[truth == label] == label) for label in np.unique(truth)]
     assert np.mean(recalls) > 0.75
+
+
+def test_classes_that_lack_their_genes_are_left_out_where_asked_for():
+    model = make_model(n_classes=4, n_genes=40)
+    model.coef_[1], model.reference_weights_[1] = 0.0, 0.0
+    model.coef_[1, :2], model.reference_weights_[1, 1:4] = 1.0, 1.0
+    names = model.feature_names_in_[4:]
+    X = make_samples(0, 30, 36)
+    with pytest.raises(MissingGenesError, match="type 1") as refused:
+        Predictor(model, names, max_missing=0.6)
+    assert refused.value.droppable
+    assert refused.value.enough is None  # without a reference gene no limit will do
+    predictor = Predictor(model, iter(names), max_missing=0.6, drop_classes=True)
+    assert predictor.classes.tolist() == ["type 0", "type 2", "type 3"]
+    assert [loss.label for loss in predictor.left_out] == ["type 1"]
+    assert "LEFT OUT" in predictor.notes()[0]
+    assert "type 1 (4 of 4)" in predictor.notes()[0]
+    rest = Predictor(subset(model, predictor.classes), names, max_missing=0.6)
+    np.testing.assert_array_equal(predictor.predict(X).scores, rest.predict(X).scores)
+
+
+def test_with_fewer_than_two_classes_left_none_is_left_out():
+    model = make_model(n_classes=3, n_genes=40)
+    with pytest.raises(MissingGenesError) as refused:
+        Predictor(model, ["OTHER1", "OTHER2"], drop_classes=True)
+    assert not refused.value.droppable
+
+
+def test_a_column_that_names_more_of_the_genes_is_said():
+    model = make_model(n_genes=12)
+    genes = model.feature_names_in_
+    others = {"id": [f"ID{j}" for j in range(12)], "symbol": genes}
+    with pytest.raises(MissingGenesError, match="name the column 'symbol', which has"):
+        Predictor(model, [f"X{j}" for j in range(12)], other_names=others)
+    some_found = [*genes[:-1], "X11"]
+    notes = Predictor(model, some_found, max_missing=1, other_names=others).notes()
+    assert any("the column 'symbol'" in note for note in notes)
+    assert not Predictor(model, genes, other_names=others).notes()

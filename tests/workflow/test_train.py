@@ -157,6 +157,15 @@ def test_only_genes_asked_for_are_used_and_missing_ones_are_named(data):
     assert any("NOSUCH1" in note for note in found.notes)
 
 
+def test_only_genes_are_used_that_the_data_to_be_labelled_have(data):
+    there = [name.lower() for name in data.gene_names[:60]]
+    found = train(data, "cell_type", available=[*there, "OTHER"])
+    assert set(found.model.feature_names_in_) == set(data.gene_names[:60])
+    assert any("60 of 110 genes are used" in note for note in found.notes)
+    assert any("60 genes were matched in another case" in note for note in found.notes)
+    assert not Predictor(found.model, there).bound.match.missing
+
+
 def test_excluded_genes_are_not_used_at_all(data):
     first = str(data.gene_names[0])
     found = train(data, "cell_type", exclude=[first.lower(), "RP*", "ZZZ*"])

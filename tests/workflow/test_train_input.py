@@ -28,6 +28,7 @@ def test_bad_input_is_refused_before_any_work(data):
     refused(data, "the single value", batch="dataset")
     refused(data, "no column 'donor'", batch="donor")
     refused(data, "0 of the 2 genes", genes=["A", "B"])
+    refused(data, "shares 0 genes with", available=["A", "B"])
     refused(data, "max_genes=1", max_genes=1)
     refused(data, "none of the reference genes", include=["NOSUCH"])
     refused(data, "leave no gene to weigh", include=["*"], max_genes=10)

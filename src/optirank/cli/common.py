@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -11,9 +12,13 @@ from typing import TYPE_CHECKING
 from optirank.cli.errors import bad_input, clean_exit
 
 if TYPE_CHECKING:
+    import typer
     from rich.table import Table
 
-_TEXT = ("cluster", "class", "gene", "label", "role", "what")
+_TEXT = {
+    *("class", "cluster", "data", "gene", "label", "learn from", "role", "shift", "task"),
+    *("test on", "what"),
+}
 
 
 class GenesIn(StrEnum):
@@ -68,6 +73,21 @@ def show(table: Table, *, err: bool = False) -> None:
 def listed(text: str | None) -> list[str]:
     """Names separated by commas."""
     return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def this_command(context: typer.Context, **changed: object) -> str:
+    """The command that runs, as one would type it, with some options changed."""
+    values = context.params | changed
+    words = ["optirank", str(context.info_name)]
+    for parameter in context.command.params:
+        value = values.get(parameter.name)
+        if value is None or value is False or value == parameter.default:
+            continue
+        if parameter.param_type_name == "argument":
+            words.append(str(value))
+        else:
+            words += [parameter.opts[0], *([] if value is True else [str(value)])]
+    return shlex.join(words)
 
 
 @contextmanager

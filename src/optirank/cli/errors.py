@@ -47,13 +47,18 @@ def clean_exit() -> Iterator[None]:
 
 @contextmanager
 def bad_input() -> Iterator[None]:
-    """Turn wrong values and unusable files into one line and exit code 2."""
+    """Turn wrong values and unusable files into one line and exit code 2.
+
+    Notes of the error (``add_note``), such as commands that go on from there, follow below.
+    """
     try:
         yield
     except (ValueError, TypeError, OSError) as error:
         if _state["debug"]:
             raise
         _say(" ".join(str(error).split()))
+        for remedy in getattr(error, "__notes__", ()):
+            typer.echo(f"  {remedy}", err=True)
         raise typer.Exit(BAD_INPUT) from None
 
 

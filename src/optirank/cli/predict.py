@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import math
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optirank.cli.common import GenesIn, add_row, bar, check_folder, listed, new_table, show, tidy
+from optirank.cli.common import (
+    GenesIn,
+    add_row,
+    bar,
+    check_folder,
+    listed,
+    new_table,
+    show,
+    this_command,
+    tidy,
+)
 from optirank.cli.errors import DebugOption
 
 if TYPE_CHECKING:
@@ -15,6 +29,7 @@ if TYPE_CHECKING:
 
 
 def predict(
+    context: typer.Context,
     query: Annotated[
         Path,
         typer.Argument(help=".h5ad, .zarr, 10x (.h5 or folder), .csv or .tsv.", show_default=False),
@@ -44,6 +59,10 @@ def predict(
         float,
         typer.Option(min=0.0, max=1.0, help="Share of a class's genes that may be missing."),
     ] = 0.5,
+    drop_classes: Annotated[
+        bool,
+        typer.Option("--drop-classes", help="Leave out classes that lack more than that."),
+    ] = False,
     missing: Annotated[
         Path | None,
         typer.Option("--missing", help="Write the missing genes and their weights (.csv)."),
@@ -71,7 +90,7 @@ def predict(
 
     The file is read in blocks, and of it the genes of the model's panel alone: memory stays flat
     however many samples there are. Genes that are missing, or are spelled in another way, are
-    named; when a class lacks too many the command refuses.
+    named; when a class lacks too many the command refuses and says what can be done.
 
     Examples:
 
@@ -90,7 +109,7 @@ def predict(
 
         fitted = load(model)
         check_folder(out, missing)
-        with bar("predicting") as progress:
+        with _ways_out(context, fitted, query), bar("predicting") as progress:
             done = predict_file(
                 query,
                 fitted,
@@ -99,6 +118,7 @@ def predict(
                 threshold=threshold,
                 target_error=target_error,
                 max_missing=max_missing,
+                drop_classes=drop_classes,
                 layer=layer,
                 gene_column=gene_column,
                 genes_in=genes_in.value if genes_in else None,
@@ -112,6 +132,33 @@ def predict(
             with replacing(missing) as temporary:
                 table[table["gene"].isin(done.missing)].to_csv(temporary, index=False)
         _report(done)
+
+
+@contextmanager
+def _ways_out(context: typer.Context, fitted: Any, query: Path) -> Iterator[None]:
+    """Add to the word of missing genes the commands that go on from there."""
+    from optirank.model import MissingGenesError
+
+    try:
+        yield
+    except MissingGenesError as error:
+        if error.match.elsewhere:
+            error.add_note("read the gene names of the query from another column:")
+            error.add_note(this_command(context, gene_column=error.match.elsewhere[0]))
+        if error.droppable:
+            error.add_note("leave these classes out, whose samples then get another label:")
+            error.add_note(this_command(context, drop_classes=True))
+        if error.match.present.sum() > 1:
+            summary = getattr(fitted, "training_summary_", {})
+            words = [summary.get("source") or "REFERENCE", "--label", summary.get("label", "LABEL")]
+            words += ["--for", str(query), "--out", "for_query.optirank"]
+            error.add_note("train a model for the genes that the query has:")
+            error.add_note(shlex.join(["optirank", "train", *words]))
+        if error.enough is not None:
+            limit = math.ceil(100 * error.enough) / 100
+            error.add_note("label all the same, with little to go by for these classes:")
+            error.add_note(this_command(context, max_missing=limit))
+        raise
 
 
 def _report(done: FilePrediction) -> None:

@@ -38,6 +38,10 @@ def train(
     genes: Annotated[
         str | None, typer.Option(help="A file of genes to use, or the most genes to need.")
     ] = None,
+    query: Annotated[
+        list[Path] | None,
+        typer.Option("--for", help="Data to be labelled later: only genes they have are used."),
+    ] = None,
     include: Annotated[
         list[str] | None,
         typer.Option(help="Fix the reference set to these genes: names, patterns or a file."),
@@ -83,6 +87,8 @@ def train(
 
       optirank train all.h5ad --label cell_type --batch donor --out model.optirank
 
+      optirank train reference.h5ad --label cell_type --for query.h5ad --out model.optirank
+
       optirank train counts.csv --genes-in rows --samples labels.csv --label type --out m.optirank
 
       optirank train reference.h5ad --label cell_type --genes 50 --exclude 'MT-*' --out m.optirank
@@ -107,6 +113,7 @@ def train(
             options = {"layer": layer, "gene_column": gene_column, "samples": samples}
             options["genes_in"] = genes_in.value if genes_in else None
             data = _read(file, label, batch, beside, options)
+            chosen["available"] = _genes_of(query, options["genes_in"])
             prepared = prepare(data, label, batch=batch, genes=wanted, max_genes=most, **chosen)
         said: list[str] = []
 
@@ -193,6 +200,20 @@ def _read(
             if column is not None:
                 check_column(opened.obs, column, str(options["samples"] or file))
         return opened.read()
+
+
+def _genes_of(files: list[Path] | None, genes_in: str | None) -> list[str] | None:
+    """The genes that all of some files of expression have."""
+    from optirank.datasets import open_expression
+    from optirank.datasets.reading import guess_format
+
+    common: list[str] | None = None
+    for file in files or []:
+        table = file.is_file() and guess_format(file) == "table"
+        with open_expression(file, genes_in=genes_in if table else None) as opened:
+            there = [str(name) for name in opened.gene_names]
+        common = there if common is None else [name for name in common if name in set(there)]
+    return common
 
 
 @contextmanager

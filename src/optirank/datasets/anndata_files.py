@@ -15,7 +15,8 @@ from optirank.datasets.stored import CompressedColumns, CompressedRows, Dense, S
 if TYPE_CHECKING:
     import pandas as pd
 
-Parts = tuple[StoredMatrix, np.ndarray, "pd.DataFrame"]
+# The matrix, the names of the genes, the annotations, and other names that the genes have.
+Parts = tuple[StoredMatrix, np.ndarray, "pd.DataFrame", dict[str, np.ndarray]]
 
 
 @contextlib.contextmanager
@@ -84,7 +85,7 @@ def _parts(group: Any, path: Path, layer: str | None, gene_column: str | None) -
             f"{path}: X is {matrix.shape[0]} x {matrix.shape[1]}, but obs has {len(obs)} rows and "
             f"var {len(var)}"
         )
-    return matrix, gene_names(var, gene_column, path), obs
+    return matrix, gene_names(var, gene_column, path), obs, other_gene_names(var, gene_column)
 
 
 def _frame(group: Any, key: str, path: Path) -> pd.DataFrame:
@@ -134,6 +135,15 @@ def stored_matrix(element: Any, path: Path) -> StoredMatrix:
     if str(kind).startswith("csc"):
         return CompressedColumns(*parts, source=str(path))
     raise DataError(f"{path}: X is stored as {kind!r}; it should be dense, CSR or CSC")
+
+
+def other_gene_names(var: pd.DataFrame, gene_column: str | None) -> dict[str, np.ndarray]:
+    """The columns of ``var`` with text, which could be names of the genes too."""
+    return {
+        str(name): var[name].astype(str).to_numpy(dtype=object)
+        for name in var.columns
+        if name != gene_column and var[name].dtype.kind not in "biufcmM"
+    }
 
 
 def gene_names(var: pd.DataFrame, gene_column: str | None, path: Path) -> np.ndarray:

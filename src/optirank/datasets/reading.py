@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,8 @@ class OpenExpression:
     gene_names: np.ndarray
     obs: pd.DataFrame
     path: Path
+    other_gene_names: dict[str, np.ndarray] = field(default_factory=dict)
+    """What ``gene_column`` could name instead, by column."""
 
     @property
     def n_samples(self) -> int:
@@ -146,7 +148,7 @@ def open_expression(
             parts = tables.read_table(
                 path, genes_in=genes_in, annotations=beside, gene_column=gene_column, sep=sep
             )
-        matrix, names, obs = parts
+        matrix, names, obs, others = parts
         if samples is not None:
             obs = _join(obs, Path(samples), path)
         if label is not None:
@@ -154,7 +156,7 @@ def open_expression(
         twice = duplicates(names)
         if twice:
             logger.warning("%s: %d gene names occur twice: %s", path, len(twice), some(twice))
-        yield OpenExpression(matrix, names, obs, path)
+        yield OpenExpression(matrix, names, obs, path, others)
 
 
 def read_expression(

@@ -67,9 +67,9 @@ def read_table(
     if genes_in == "rows":
         names = frame[header.index(gene_column, 1)].to_numpy(dtype=object) if gene_column else lines
         obs = pd.DataFrame(index=pd.Index(columns, dtype=str))
-        return InMemory(np.ascontiguousarray(values.T)), names, obs
+        return InMemory(np.ascontiguousarray(values.T)), names, obs, {}
     obs = pd.DataFrame({header[k]: frame[k].to_numpy() for k in beside}, index=pd.Index(lines))
-    return InMemory(values), columns, obs
+    return InMemory(values), columns, obs, {}
 
 
 def read_annotations(path: Path, sep: str | None = None, key: str | None = None) -> pd.DataFrame:

@@ -59,10 +59,10 @@ def read_tenx_folder(folder: Path, gene_column: str | None) -> Parts:
         "name": [fields[min(1, len(fields) - 1)] for fields in features],
     }
     kinds = [fields[2] if len(fields) > 2 else _EXPRESSION for fields in features]
-    kept, names = _expressed(table, np.array(kinds), gene_column, folder)
+    kept, names, others = _expressed(table, np.array(kinds), gene_column, folder)
     if kept is not None:
         matrix = matrix[:, kept]
-    return InMemory(matrix), names, pd.DataFrame(index=pd.Index(barcodes, dtype=str))
+    return InMemory(matrix), names, pd.DataFrame(index=pd.Index(barcodes, dtype=str)), others
 
 
 @contextlib.contextmanager
@@ -95,26 +95,27 @@ def _h5_parts(file: Any, path: Path, gene_column: str | None) -> Parts:
         kinds = np.array(_text(features["feature_type"])) if "feature_type" in features else None
     else:
         table, kinds = {"id": _text(group["genes"]), "name": _text(group["gene_names"])}, None
-    kept, names = _expressed(table, kinds, gene_column, path)
+    kept, names, others = _expressed(table, kinds, gene_column, path)
     barcodes = _text(group["barcodes"])
     shape = (len(barcodes), len(table["id"]))
     matrix = CompressedRows(group["data"], group["indices"], group["indptr"], shape, kept)
-    return matrix, names, pd.DataFrame(index=pd.Index(barcodes, dtype=str))
+    return matrix, names, pd.DataFrame(index=pd.Index(barcodes, dtype=str)), others
 
 
 def _expressed(
     table: dict[str, list[str]], kinds: np.ndarray | None, gene_column: str | None, path: Path
-) -> tuple[np.ndarray | None, np.ndarray]:
-    """Return the positions of genes (None: all are) and their names."""
+) -> tuple[np.ndarray | None, np.ndarray, dict[str, np.ndarray]]:
+    """Return the positions of genes (None: all are), their names and their other names."""
     column = gene_column or "name"
     if column not in table:
         raise DataError(f"{path} has no gene column {column!r}: use one of {some(GENE_COLUMNS)}")
-    names = np.array(table[column], dtype=object)
+    named = {key: np.array(names, dtype=object) for key, names in table.items()}
+    names = named.pop(column)
     if kinds is None or (kinds == _EXPRESSION).all():
-        return None, names
+        return None, names, named
     kept = np.flatnonzero(kinds == _EXPRESSION)
     logger.info("%s: %d features that are no genes are left out", path, len(kinds) - len(kept))
-    return kept, names[kept]
+    return kept, names[kept], {key: others[kept] for key, others in named.items()}
 
 
 def _lines(path: Path) -> list[str]:

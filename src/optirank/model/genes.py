@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -35,6 +35,8 @@ class GeneMatch:
     ambiguous: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Genes that cannot be told from others without guessing, with the columns in question; they
     count as missing."""
+    elsewhere: tuple[str, int] | None = None
+    """A column of the data with other names, in which more of the genes are, and how many."""
 
     @property
     def present(self) -> NDArray[np.bool_]:
@@ -71,6 +73,12 @@ class GeneMatch:
                 f"{len(self.missing)} of {len(self.genes)} genes are missing: "
                 f"{listed(self.missing)}"
             )
+        if self.elsewhere:
+            column, n = self.elsewhere
+            notes.append(
+                f"the column {column!r} of the data's genes has {n} of the {len(self.genes)}: it "
+                "may be the one to use (gene_column)"
+            )
         return notes
 
 
@@ -104,6 +112,16 @@ def match_genes(
         for spelled, key in zip(found, (_without_version, _folded), strict=True):
             _match_loosely(wanted, columns, free, key, at, spelled, ambiguous)
     return GeneMatch(tuple(wanted), columns, *found, ambiguous)
+
+
+def better_column(match: GeneMatch, columns: Mapping[str, Iterable[str]]) -> tuple[str, int] | None:
+    """Of other names that the data have for their genes, those that find more, and how many."""
+    wanted = set(match.genes)
+    found = {name: len(wanted.intersection(names)) for name, names in columns.items()}
+    best = max(found, key=found.__getitem__, default=None)
+    if best is None or found[best] <= match.present.sum():
+        return None
+    return best, found[best]
 
 
 def listed(names: Iterable[str]) -> str:

@@ -17,18 +17,18 @@ What is lost is counted for each class; beyond a share of its genes the model re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank.model.genes import GeneMatch, listed, match_genes
+from optirank.model.genes import GeneMatch, better_column, listed, match_genes
 from optirank.model.linear import LinearParts, linear_parts
 from optirank.ranks.definition import check_ties
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     import pandas as pd
     from numpy.typing import NDArray
@@ -37,7 +37,24 @@ MAX_MISSING = 0.5
 
 
 class MissingGenesError(ValueError):
-    """Too many of a model's genes are missing from the data."""
+    """Too many of a model's genes are missing from the data.
+
+    ``lacking`` are the classes that lack too many, ``droppable`` says whether enough others stay,
+    ``enough`` is the least ``max_missing`` that would pass, None where none does, and ``match`` how
+    each gene was looked for.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        lacking: tuple[ClassLoss, ...] = (),
+        droppable: bool = False,
+        enough: float | None = None,
+        match: GeneMatch | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.lacking, self.droppable, self.enough = lacking, droppable, enough
+        self.match = match
 
 
 @dataclass(frozen=True)
@@ -54,6 +71,9 @@ class ClassLoss:
     def share_missing(self) -> float:
         """Share of the class's genes that are missing."""
         return self.n_missing / self.n_genes
+
+    def __str__(self) -> str:
+        return f"{self.label} ({self.n_missing} of {self.n_genes})"
 
 
 @dataclass(frozen=True)
@@ -100,7 +120,10 @@ class BoundModel:
 
 
 def bind(
-    model: Any, genes: Iterable[str] | None = None, max_missing: float = MAX_MISSING
+    model: Any,
+    genes: Iterable[str] | None = None,
+    max_missing: float = MAX_MISSING,
+    other_names: Mapping[str, Iterable[str]] | None = None,
 ) -> BoundModel:
     """Find the model's genes in new data, and settle what stands in for the missing ones.
 
@@ -109,11 +132,11 @@ def bind(
     model : a fitted linear classifier on ranks.
     genes : the names of the data's columns; None for the columns of the training data.
     max_missing : the share of a class's genes that may be missing.
+    other_names : other names of the data's columns, by kind: said where they would find more.
     """
-    if not 0 <= max_missing <= 1:
-        raise ValueError(f"max_missing={max_missing!r}: use a share between 0 and 1")
     parts = linear_parts(model)
     match, n_columns = _match(parts, genes)
+    match = replace(match, elsewhere=better_column(match, other_names or {}))
     here = match.present
     losses = _losses(parts, here)
     _refuse(losses, match, max_missing)
@@ -174,22 +197,49 @@ def _non_zeros(matrix: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     return np.searchsorted(genes, np.arange(len(matrix) + 1)), rows, matrix[genes, rows]
 
 
+def lacking_classes(
+    model: Any, genes: Iterable[str] | None, max_missing: float = MAX_MISSING
+) -> tuple[ClassLoss, ...]:
+    """What the classes lack that lack too many of their genes, or their whole reference set."""
+    parts = linear_parts(model)
+    match, _ = _match(parts, genes)
+    return tuple(_lacking(_losses(parts, match.present), max_missing))
+
+
+def _lacking(losses: tuple[ClassLoss, ...], max_missing: float) -> list[ClassLoss]:
+    if not 0 <= max_missing <= 1:
+        raise ValueError(f"max_missing={max_missing!r}: use a share between 0 and 1")
+    return [loss for loss in losses if loss.share_missing > max_missing or loss.reference_lost == 1]
+
+
 def _refuse(losses: tuple[ClassLoss, ...], match: GeneMatch, max_missing: float) -> None:
-    over = [loss for loss in losses if loss.share_missing > max_missing]
-    empty = [loss for loss in losses if loss.reference_lost == 1.0]
-    bad = over or empty
+    bad = _lacking(losses, max_missing)
     if not bad:
         return
-    shown = listed(f"{loss.label!s} ({loss.n_missing} of {loss.n_genes})" for loss in bad)
+    over = [loss for loss in bad if loss.share_missing > max_missing]
+    empty = any(loss.reference_lost == 1 for loss in bad)
+    classes = "1 class" if len(bad) == 1 else f"{len(bad)} classes"
+    shown = listed(str(loss) for loss in bad)
     if over:
-        what = (
-            f"more than {max_missing:.0%} of the genes of {len(bad)} classes are missing: {shown}"
-        )
+        what = f"more than {max_missing:.0%} of the genes of {classes} are missing: {shown}"
     else:
-        what = f"none of the reference genes of {len(bad)} classes are there: {shown}"
-    remedy = "check that the gene names are of the same kind as the model's"
-    if over and not empty:
-        remedy += ", or raise max_missing"
-    if len(losses) > len(bad) + 1:
-        remedy += ", or leave these classes out with subset()"
-    raise MissingGenesError(f"{what}. Missing genes: {listed(match.missing)}. Please {remedy}.")
+        what = f"none of the reference genes of {classes} are there: {shown}"
+    remedies = ["check that the gene names are of the same kind as the model's"]
+    if match.elsewhere:
+        column, n = match.elsewhere
+        remedies = [f"name the column {column!r}, which has {n} of the {len(match.genes)} genes"]
+    droppable = len(losses) >= len(bad) + 2
+    if droppable:
+        remedies.append("leave these classes out (drop_classes)")
+    if not empty:
+        remedies.append("raise max_missing")
+    if match.present.any():
+        remedies.append("train again on the genes that are there (available)")
+    enough = None if empty else max(loss.share_missing for loss in bad)
+    raise MissingGenesError(
+        f"{what}. Missing genes: {listed(match.missing)}. Please {', or '.join(remedies)}.",
+        tuple(bad),
+        droppable,
+        enough,
+        match,
+    )

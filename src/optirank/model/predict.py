@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank.model.calibration import share_out
+from optirank.model.genes import listed
 from optirank.model.linear import linear_model
 from optirank.model.missing import MAX_MISSING, bind
+from optirank.model.subsets import without_lacking
 from optirank.model.sweep import compiled_scores, plain_scores
 from optirank.solver.problem import sigmoid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
+
+    from optirank.model.missing import ClassLoss
 
 UNASSIGNED = "unassigned"
 _COMPILE_FROM = 300_000  # samples x (rows + 10): what NumPy does in about the time numba loads
@@ -70,6 +74,10 @@ class Predictor:
     genes : the names of the data's columns; None when they are those of the training data.
     max_missing : the share of a class's genes that may be missing, see
         :mod:`optirank.model.missing` for what stands in for them.
+    drop_classes : whether to leave out the classes that lack more, instead of refusing; ``notes``
+        then says which. Samples of these classes get the label of another.
+    other_names : other names that the data have for their columns, by kind; where genes are missing
+        that are found by them, that is said.
     calibrated : whether to use the model's ``calibration_``, where it has one.
     compiled : whether to use compiled loops; None uses them once there is enough to predict to be
         worth loading numba, and NumPy before. Both give the same up to the last few bits.
@@ -77,6 +85,8 @@ class Predictor:
     Attributes
     ----------
     classes : the labels.
+    model : the model that predicts, without classes that were left out.
+    left_out : what the classes lack that were left out.
     columns : the columns of the data that are looked at.
     bound : the model over these columns, with ``bound.match`` (how each gene was found) and
         ``bound.losses`` (what each class lacks).
@@ -88,10 +98,18 @@ class Predictor:
         genes: Iterable[str] | None = None,
         *,
         max_missing: float = MAX_MISSING,
+        drop_classes: bool = False,
+        other_names: Mapping[str, Iterable[str]] | None = None,
         calibrated: bool = True,
         compiled: bool | None = None,
     ) -> None:
-        self.bound = bind(model, genes, max_missing)
+        genes = None if genes is None else list(genes)
+        self.left_out: tuple[ClassLoss, ...] = ()
+        if drop_classes:
+            model, self.left_out = without_lacking(model, genes, max_missing)
+        self.model = model
+        self.max_missing = max_missing
+        self.bound = bind(model, genes, max_missing, other_names)
         self.compiled = compiled
         self._seen = 0
         self._calibration = None
@@ -110,8 +128,16 @@ class Predictor:
         return self.bound.columns
 
     def notes(self) -> list[str]:
-        """What there is to say about the genes."""
-        return self.bound.notes()
+        """What there is to say about classes left out and about the genes."""
+        notes = self.bound.notes()
+        if self.left_out:
+            what = "1 class is" if len(self.left_out) == 1 else f"{len(self.left_out)} classes are"
+            notes.insert(
+                0,
+                f"{what} LEFT OUT, more than {self.max_missing:.0%} of their genes are missing: "
+                f"{listed(map(str, self.left_out))}; their samples get the label of another class",
+            )
+        return notes
 
     def narrowed(self) -> Predictor:
         """The same for data of which only ``columns`` were read, in that order."""

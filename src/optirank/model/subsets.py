@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank.model.linear import linear_model, linear_parts
+from optirank.model.missing import MAX_MISSING, ClassLoss, lacking_classes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,6 +64,21 @@ def subset(model: Any, classes: Iterable) -> Any:
     if hasattr(fitted, "calibration_") and len(kept) > 2:
         small.calibration_ = fitted.calibration_.subset(kept)
     return small
+
+
+def without_lacking(
+    model: Any, genes: Iterable[str] | None, max_missing: float = MAX_MISSING
+) -> tuple[Any, tuple[ClassLoss, ...]]:
+    """The model without the classes that lack too many of their genes, and what these lack.
+
+    Where fewer than two classes would stay, the model is given back as it is.
+    """
+    lacking = lacking_classes(model, genes, max_missing)
+    gone = [loss.label for loss in lacking]
+    kept = [label for label in linear_model(model).classes_.tolist() if label not in gone]
+    if not lacking or len(kept) < 2:
+        return model, ()
+    return subset(model, kept), lacking
 
 
 def _positions(known: np.ndarray, classes: Iterable) -> np.ndarray:

@@ -100,7 +100,12 @@ def explain_sample(
         if len(where) != 1:
             what = "has no sample" if not len(where) else f"has {len(where)} samples called"
             raise DataError(f"{path} {what} {sample!r}: there are {some(names, 5)}")
-        predictor = Predictor(model, opened.gene_names, max_missing=max_missing)
+        predictor = Predictor(
+            model,
+            opened.gene_names,
+            max_missing=max_missing,
+            other_names=opened.other_gene_names,
+        )
         row = opened.read(predictor.columns, (int(where[0]), int(where[0]) + 1))
     found = predictor.narrowed().predict(row.X)
     table = explain(model, row.X, row.gene_names, max_missing=max_missing)

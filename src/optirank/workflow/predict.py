@@ -66,6 +66,7 @@ def predict_file(
     threshold: float | None = None,
     target_error: float | None = None,
     max_missing: float = MAX_MISSING,
+    drop_classes: bool = False,
     layer: str | None = None,
     gene_column: str | None = None,
     genes_in: str | None = None,
@@ -94,6 +95,7 @@ def predict_file(
     target_error : withhold labels so that of those given no larger share is wrong, by the held-out
         samples of the training.
     max_missing : the share of a class's genes that may be missing.
+    drop_classes : whether to leave out classes that lack more, instead of refusing.
     progress : called with the number of samples done and of all.
     """
     path, out = Path(path), Path(out)
@@ -101,7 +103,7 @@ def predict_file(
         raise FileNotFoundError(f"{path} does not exist")
     check_output(out, path, format or guess_format(path))
     model = load(model) if isinstance(model, str | os.PathLike) else model
-    limit, reason = rejection_threshold(model, threshold, target_error)
+    rejection_threshold(model, threshold, target_error)  # refused before any work
     reading = {"layer": layer, "gene_column": gene_column, "genes_in": genes_in, "format": format}
     beside = {"annotations": annotations, "samples": samples}
     with (
@@ -110,13 +112,19 @@ def predict_file(
     ):
         many = opened.n_samples >= _MANY and importlib.util.find_spec("numba") is not None
         predictor = Predictor(
-            model, opened.gene_names, max_missing=max_missing, compiled=True if many else None
+            model,
+            opened.gene_names,
+            max_missing=max_missing,
+            drop_classes=drop_classes,
+            other_names=opened.other_gene_names,
+            compiled=many or None,
         )
+        limit, reason = rejection_threshold(predictor.model, threshold, target_error)
         notes = predictor.notes()
         size = max(1, min(_BLOCK, _VALUES // max(1, len(opened.gene_names))))
         size = size if block_size is None else block_size
         codes, confidence, empty = _predict(opened, predictor, spool, size, progress)
-        if not is_calibrated(model):
+        if not is_calibrated(predictor.model):
             notes.append("the model is not calibrated: a confidence is no share of right labels")
         if limit is not None:
             codes[confidence < limit] = len(predictor.classes)
@@ -194,6 +202,7 @@ def prediction_record(predictor: Predictor, threshold: float | None, reason: str
         "classes": class_names(predictor),
         "n_genes": len(bound.match.genes),
         "missing_genes": np.array(bound.match.missing, dtype=object),
+        "left_out_classes": np.array([str(loss.label) for loss in predictor.left_out], object),
         "notes": np.array(predictor.notes(), dtype=object),
         "optirank_version": optirank.__version__,
     }

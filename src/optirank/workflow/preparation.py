@@ -12,6 +12,7 @@ import pandas as pd
 from scipy import sparse
 
 from optirank.datasets.errors import DataError, some
+from optirank.model.genes import match_genes
 from optirank.preprocessing._statistics import is_counts
 from optirank.workflow.folding import fold_samples
 
@@ -87,6 +88,7 @@ def prepare(
     *,
     batch: str | None = None,
     genes: Sequence[str] | None = None,
+    available: Sequence[str] | None = None,
     max_genes: int | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
@@ -98,6 +100,8 @@ def prepare(
     groups = None if batch is None else data.labels(batch)
     notes: list[str] = []
     data = _chosen_genes(data, genes, exclude, notes)
+    if available is not None:
+        data = _available_genes(data, available, notes)
     keep = _usable_samples(data, label, labels, batch, groups, notes)
     if not keep.all():
         data = data.select_samples(keep)
@@ -227,6 +231,23 @@ def _chosen_genes(
     if data.n_genes < 2:
         raise DataError(f"{data.source} has {data.n_genes} gene: ranks need at least 2")
     return data
+
+
+def _available_genes(
+    data: ExpressionData, available: Sequence[str], notes: list[str]
+) -> ExpressionData:
+    """The genes that prediction would find among those available."""
+    match = match_genes(data.gene_names, available)
+    n = int(match.present.sum())
+    if n < 2:
+        raise DataError(
+            f"{data.source} shares {n} genes with the data to be labelled: it has genes such as "
+            f"{some(data.gene_names, 3)}, those have {some(available, 3)}"
+        )
+    notes.append(f"{n} of {data.n_genes} genes are used: those that the data to be labelled have")
+    spelled = replace(match, genes=(), columns=match.columns[:0])
+    notes += spelled.notes()
+    return data.select_genes(np.flatnonzero(match.present))
 
 
 def matching(names: Sequence[str], pattern: str) -> list[str]:

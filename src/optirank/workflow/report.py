@@ -81,7 +81,6 @@ def page(result: TrainingResult) -> str:
         classes=list(model.classes_),
         class_rows=_class_rows(result.per_class),
         weak=_weak(result.per_class),
-        source_name=Path(result.source).name,
         mistakes=_mistakes(result),
         n_right=int((result.held_out["label"] == result.held_out["predicted"]).sum()),
         images={

@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,6 +44,7 @@ def train(
     *,
     batch: str | None = None,
     genes: Sequence[str] | None = None,
+    available: Sequence[str] | None = None,
     max_genes: int | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
@@ -68,6 +70,8 @@ def train(
     batch : a column with the source of each sample (data set, donor, platform): folds then leave
         whole sources out, and the figures say what to expect of a new one.
     genes : the genes to use; others are ignored.
+    available : the genes of the data to be labelled later; others are not used. They are found by
+        name as in prediction, whatever their case and version.
     max_genes : the most genes the model may need.
     include : genes of a fixed reference set (names or patterns such as ``RPL*``), such as
         housekeeping genes; nothing is then learned about the reference, only the weights are, and
@@ -93,6 +97,7 @@ def train(
         label,
         batch=batch,
         genes=genes,
+        available=available,
         max_genes=max_genes,
         include=include,
         exclude=exclude,
@@ -164,7 +169,7 @@ def train_prepared(
         plan,
         prepared.label,
         prepared.batch,
-        prepared.source,
+        Path(prepared.source).name,  # where a file lay is nobody's business
         held_out,
         class_table(prepared.y, held_out, model.classes_),
         by_fold,
