@@ -86,10 +86,10 @@ def _lr_family(grid: dict[str, tuple], **options) -> Family:
     return LogisticFamily(grid["l1"], grid["l2"], **options)
 
 
-def _rf(**params) -> ClassifierMixin:
+def _rf(n_estimators: int = 300, **params) -> ClassifierMixin:
     from sklearn.ensemble import RandomForestClassifier
 
-    return RandomForestClassifier(n_estimators=300, class_weight="balanced", **params)
+    return RandomForestClassifier(n_estimators, class_weight="balanced", **params)
 
 
 def _scn(**params) -> ClassifierMixin:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from optirank import __version__
-from optirank.cli import datasets, demo, inspect, panel, predict, simulate, train
+from optirank.cli import benchmark, datasets, demo, inspect, panel, predict, simulate, train
 from optirank.cli.errors import DebugOption
 
 _HELP = """Classify expression profiles by ranks relative to a learned reference set of genes.
@@ -37,6 +37,7 @@ app.command("train")(train.train)
 app.command("predict")(predict.predict)
 app.command("panel")(panel.panel)
 app.command("inspect")(inspect.inspect)
+app.add_typer(benchmark.app, name="benchmark")
 app.add_typer(datasets.app, name="datasets")
 
 

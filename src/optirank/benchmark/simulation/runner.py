@@ -6,17 +6,12 @@ in, choosing and testing follow as one more task, ahead of the folds of later un
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from pathlib import Path
 
+from optirank.benchmark.processes import submit, worker_processes
 from optirank.benchmark.simulation.experiment import finish, fit_fold
 from optirank.benchmark.simulation.settings import FOLDS, Settings, Unit
 from optirank.benchmark.simulation.storage import Storage
@@ -52,7 +47,7 @@ def run(
             results[unit] = stored
             progress(unit.weight)
     if missing:
-        with _executor(jobs) as executor:
+        with worker_processes(jobs) as executor:
             for unit, result in _compute(missing, settings, executor, jobs, progress):
                 storage.save(unit, result)
                 results[unit] = result
@@ -73,11 +68,11 @@ def _compute(
                 unit = ready.popleft()
                 gathered = [fit for fold in fits.pop(unit) for fit in fold]
                 task = (finish, unit, settings.seed, settings.grids(), gathered)
-                running[_submit(executor, task)] = (unit, True)
+                running[submit(executor, *task)] = (unit, True)
             else:
                 unit, fold = folds.popleft()
                 task = (fit_fold, unit, settings.seed, settings.grid, fold)
-                running[_submit(executor, task)] = (unit, False)
+                running[submit(executor, *task)] = (unit, False)
         done, _ = wait(running, return_when=FIRST_COMPLETED)
         for future in done:
             unit, finished = running.pop(future)
@@ -89,65 +84,3 @@ def _compute(
             if len(fits[unit]) == FOLDS:
                 fits[unit].sort(key=lambda fold: fold[0]["fold"])
                 ready.append(unit)
-
-
-class _Inline(Executor):
-    """Run each task at once in this process."""
-
-    def submit(self, function: Callable, /, *args, **kwargs) -> Future:
-        future: Future = Future()
-        future.set_result(function(*args, **kwargs))
-        return future
-
-
-@contextmanager
-def _executor(jobs: int) -> Iterator[Executor]:
-    """One process: this one. More: workers that end with this process, whatever ends it."""
-    if jobs == 1:
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(1):
-            yield _Inline()
-        return
-    context = multiprocessing.get_context("spawn")
-    lifeline, ours = context.Pipe(duplex=False)
-    executor = ProcessPoolExecutor(
-        jobs, mp_context=context, initializer=_start_worker, initargs=(lifeline,)
-    )
-    try:
-        yield executor
-    except BrokenProcessPool as error:
-        raise RuntimeError(
-            "a worker process was ended from outside, perhaps for want of memory; finished units "
-            "are kept: run the same again, with fewer jobs"
-        ) from error
-    finally:
-        ours.close()  # the workers see the end of the pipe and leave, even amid a task
-        executor.shutdown(wait=True, cancel_futures=True)
-        lifeline.close()
-
-
-def _submit(executor: Executor, task: tuple) -> Future:
-    """Submit with Ctrl-C held back: workers started meanwhile inherit that, and leave it to us."""
-    if isinstance(executor, _Inline) or not hasattr(signal, "pthread_sigmask"):  # Windows
-        return executor.submit(*task)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        return executor.submit(*task)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _start_worker(lifeline) -> None:
-    """One thread of linear algebra a worker, and an end to it when the parent has ended."""
-    from threadpoolctl import threadpool_limits
-
-    threadpool_limits(1)
-    threading.Thread(target=_leave_with_parent, args=(lifeline,), daemon=True).start()
-
-
-def _leave_with_parent(lifeline) -> None:
-    try:
-        lifeline.recv_bytes()
-    except (EOFError, OSError):
-        os._exit(1)

@@ -1,0 +1,131 @@
+"""Run the units of a plan over processes or a dask cluster; what is finished is stored at once."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from optirank.benchmark.plan import Plan
+from optirank.benchmark.preparation import Design, prepare
+from optirank.benchmark.processes import submit, worker_processes
+from optirank.benchmark.profiles import PROFILES
+from optirank.benchmark.storage import Storage, Unit
+from optirank.benchmark.tasks import load_tasks
+from optirank.benchmark.work import run_unit
+
+Progress = Callable[[Unit, bool], None]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a worker needs to know besides the unit; it reads the data itself."""
+
+    profile: str
+    seed: int
+    data: Path | None
+    task_file: Path | None
+
+
+def run(
+    plan: Plan,
+    work: Work,
+    storage: Storage,
+    *,
+    jobs: int = 1,
+    dask: str | None = None,
+    progress: Progress = lambda unit, stored: None,
+) -> dict[str, str]:
+    """Compute the units that are not stored yet; return what failed, by task.
+
+    ``progress`` is told each unit, and whether it was there before. An interrupt ends the
+    processes and leaves the finished units in the folder.
+    """
+    start = time.perf_counter()
+    waiting: deque[Unit] = deque()
+    for unit in plan.units:
+        if storage.has(unit):
+            progress(unit, True)
+        else:
+            waiting.append(unit)
+    total, failed = len(waiting), {}
+    try:
+        if waiting:
+            with _executor(jobs, dask) as (executor, at_once):
+                for unit, future in _completed(waiting, executor, at_once, work):
+                    try:
+                        storage.save(unit, future.result())
+                    except (KeyboardInterrupt, BrokenExecutor):
+                        raise
+                    except Exception as error:
+                        reason = " ".join(f"{type(error).__name__}: {error}".split())
+                        where = f"{unit.classifier}, {unit.positive}, split {unit.split}"
+                        failed.setdefault(unit.task, f"{where}: {reason}")
+                    progress(unit, False)
+    finally:
+        storage.log(
+            units=total - len(waiting),
+            jobs=jobs,
+            dask=bool(dask),
+            wall_seconds=round(time.perf_counter() - start, 1),
+            tasks=plan.tasks,
+            missing=plan.missing,
+            problems=plan.problems | failed,
+        )
+    return failed
+
+
+def _completed(
+    waiting: deque[Unit], executor: Executor, at_once: int, work: Work
+) -> Iterator[tuple[Unit, Future]]:
+    """Units with their results as they come, never more under way than can be computed soon."""
+    running: dict[Future, Unit] = {}
+    while waiting or running:
+        while waiting and len(running) < at_once:
+            unit = waiting.popleft()
+            running[submit(executor, compute, unit, work)] = unit
+        done, _ = wait(running, return_when=FIRST_COMPLETED)
+        for future in done:
+            yield running.pop(future), future
+
+
+def compute(unit: Unit, work: Work) -> dict:
+    """The result of a unit, in a worker."""
+    profile = PROFILES[work.profile]
+    design = _designs(unit.task, work)[unit.scenario]
+    split = next(one for one in design.splits if one.index == unit.split)
+    return run_unit(design, split, unit.positive, unit.classifier, profile)
+
+
+@functools.lru_cache(maxsize=2)  # units come task by task
+def _designs(task: str, work: Work) -> dict[str, Design]:
+    profile = PROFILES[work.profile]
+    designs = prepare(task, load_tasks(work.task_file), work.data, work.seed, profile.n_splits)
+    return {design.scenario: design for design in designs}
+
+
+@contextmanager
+def _executor(jobs: int, dask: str | None) -> Iterator[tuple[Executor, int]]:
+    """Where the work is done, and how many units may be under way."""
+    if dask is None:
+        with worker_processes(jobs) as executor:
+            yield executor, jobs
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ImportError("a dask cluster needs: pip install 'optirank[dask]'") from None
+    try:
+        client = Client(dask, timeout=30)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"no dask scheduler answers at {dask!r}: {error}") from error
+    with client:
+        threads = sum(client.nthreads().values())
+        if threads == 0:
+            raise ValueError(f"the dask scheduler at {dask!r} has no workers: start some")
+        yield client.get_executor(pure=False), 2 * threads

@@ -1,0 +1,154 @@
+"""How samples are split: for training, for choosing a setting, for testing.
+
+cells     at most 100 cells of each type train, the others validate; 5 draws. A type keeps a fifth
+          of its cells for validation: the paper's rule leaves none of a type of 100 or fewer.
+          Multi-source: half as many of the source, and as many of the auxiliary set.
+folds     5 stratified folds. Multi-source: of each data set, joined.
+hold-out  a tenth is held out for testing, then 5 folds of the others.
+nested    4 parts: 2 train, 1 validates, 1 tests, in all 12 ways.
+"""
+
+from __future__ import annotations
+
+import warnings
+import zlib
+from dataclasses import dataclass, field
+from itertools import permutations
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold, train_test_split
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+CELLS = 100
+DRAWS = 5
+FOLDS = 5
+PARTS = 4
+HELD_OUT = 0.1
+_VALIDATION_SHARE = 0.2
+
+
+def _nothing() -> NDArray:
+    return np.zeros(0, dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Positions of samples in the source, and in the auxiliary set.
+
+    ``part`` tells test samples apart: settings are chosen among the splits of one part.
+    ``auxiliary_reference`` are samples that only a choice of reference genes may look at.
+    """
+
+    index: int
+    train: NDArray
+    validation: NDArray
+    test: NDArray = field(default_factory=_nothing)
+    auxiliary_train: NDArray = field(default_factory=_nothing)
+    auxiliary_validation: NDArray = field(default_factory=_nothing)
+    auxiliary_reference: NDArray = field(default_factory=_nothing)
+    part: int = 0
+
+    def rows(self) -> Iterator[NDArray]:
+        """All positions, in a fixed order."""
+        yield from (self.train, self.validation, self.test)
+        yield from (self.auxiliary_train, self.auxiliary_validation, self.auxiliary_reference)
+
+
+def make_splits(
+    scheme: str, y: NDArray, y_auxiliary: NDArray | None, scenario: str, *, name: str, seed: int
+) -> list[Split]:
+    """The splits of a task. Both scenarios draw alike, so that they can be compared in pairs."""
+    random = np.random.default_rng([seed, zlib.crc32(name.encode())])
+    if scheme == "cells":
+        return [_draw_cells(k, y, y_auxiliary, scenario, random) for k in range(DRAWS)]
+    if scheme == "folds":
+        return _folds(y, y_auxiliary, scenario, random)
+    if scheme == "hold-out":
+        return _hold_out(y, random)
+    return _nested(y, random)
+
+
+def _draw_cells(k: int, y: NDArray, y_auxiliary, scenario: str, random) -> Split:
+    taken = {name: _some(y, name, CELLS, random) for name in np.unique(y)}
+    train = np.concatenate([*taken.values()])
+    validation = np.setdiff1d(np.arange(len(y)), train)
+    if y_auxiliary is None:
+        return Split(k, np.sort(train), validation)
+    others = {name: _some(y_auxiliary, name, CELLS, random) for name in np.unique(y_auxiliary)}
+    if scenario == "single":
+        reference = np.sort(np.concatenate([*others.values()]))
+        return Split(k, np.sort(train), validation, auxiliary_reference=reference)
+    half = {name: rows[: max(1, len(rows) // 2)] for name, rows in taken.items()}
+    added = {
+        name: rows[: max(1, len(taken[name]) - len(half[name]))] for name, rows in others.items()
+    }
+    auxiliary_train = np.concatenate([*added.values()])
+    return Split(
+        k,
+        np.sort(np.concatenate([*half.values()])),
+        validation,
+        auxiliary_train=np.sort(auxiliary_train),
+        auxiliary_validation=np.setdiff1d(np.arange(len(y_auxiliary)), auxiliary_train),
+    )
+
+
+def _some(y: NDArray, name: str, most: int, random) -> NDArray:
+    """Positions of samples of a class, at most so many, and a fifth of them left."""
+    rows = np.flatnonzero(y == name)
+    left = max(1, int(np.ceil(_VALIDATION_SHARE * len(rows)))) if len(rows) > 1 else 0
+    return random.permutation(rows)[: min(most, len(rows) - left)]
+
+
+def _folds(y: NDArray, y_auxiliary, scenario: str, random) -> list[Split]:
+    own = _stratified(y, FOLDS, random)
+    if y_auxiliary is None:
+        return [Split(k, train, test) for k, (train, test) in enumerate(own)]
+    theirs = _stratified(y_auxiliary, FOLDS, random)
+    if scenario == "single":
+        everything = np.arange(len(y_auxiliary))
+        return [
+            Split(k, train, test, auxiliary_reference=everything)
+            for k, (train, test) in enumerate(own)
+        ]
+    return [
+        Split(k, train, test, auxiliary_train=more, auxiliary_validation=rest)
+        for k, ((train, test), (more, rest)) in enumerate(zip(own, theirs, strict=True))
+    ]
+
+
+def _hold_out(y: NDArray, random) -> list[Split]:
+    rest, test = train_test_split(
+        np.arange(len(y)), test_size=HELD_OUT, stratify=y, random_state=_seed(random)
+    )
+    rest, test = np.sort(rest), np.sort(test)
+    return [
+        Split(k, rest[train], rest[validation], test)
+        for k, (train, validation) in enumerate(_stratified(y[rest], FOLDS, random))
+    ]
+
+
+def _nested(y: NDArray, random) -> list[Split]:
+    parts = [test for _, test in _stratified(y, PARTS, random)]
+    splits = []
+    for index, (test, validation) in enumerate(permutations(range(PARTS), 2)):
+        train = np.sort(
+            np.concatenate([p for k, p in enumerate(parts) if k not in (test, validation)])
+        )
+        splits.append(Split(index, train, parts[validation], parts[test], part=test))
+    return splits
+
+
+def _stratified(y: NDArray, n: int, random) -> list[tuple[NDArray, NDArray]]:
+    folds = StratifiedKFold(n, shuffle=True, random_state=_seed(random))
+    with warnings.catch_warnings():  # a class with fewer samples than folds is in some of them
+        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+        return list(folds.split(y, y))
+
+
+def _seed(random) -> int:
+    return int(random.integers(2**31))

@@ -1,0 +1,233 @@
+"""The work of one unit: a classifier's whole grid on one split of one binary problem."""
+
+from __future__ import annotations
+
+import time
+import warnings
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.metrics import recall_score
+
+from optirank.benchmark.classifiers import Classifier, get
+from optirank.estimators._base import one_blas_thread, order_for_fitting
+from optirank.estimators._families import Samples
+from optirank.preprocessing import SingleCellNetGenes
+from optirank.solver.problem import sample_weights
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optirank.benchmark.preparation import Design, Set
+    from optirank.benchmark.profiles import Profile
+    from optirank.benchmark.splits import Split
+
+
+@dataclass(frozen=True)
+class Part:
+    """Samples of one data set over the selected genes, with the label of the binary problem."""
+
+    raw: sp.csr_array
+    values: sp.csr_array
+    positive: NDArray
+
+    def join(self, other: Part) -> Part:
+        """Both, one below the other."""
+        return Part(
+            sp.csr_array(sp.vstack([self.raw, other.raw])),
+            sp.csr_array(sp.vstack([self.values, other.values])),
+            np.concatenate([self.positive, other.positive]),
+        )
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One split of one binary problem, over the genes selected from its training samples."""
+
+    train: Part
+    dataset: NDArray | None  # of the training samples, where they come from two sets
+    validation: list[Part]  # one a data set
+    tests: dict[str, Part]
+    reference: Part | None  # auxiliary samples that only a choice of reference genes may look at
+    genes: NDArray  # positions of the selected genes
+    counts: bool
+    seed: int
+
+
+def make_problem(design: Design, split: Split, positive: str, profile: Profile) -> Problem:
+    """Select the genes on the training samples alone and cut all parts to them."""
+    source, auxiliary = design.source, design.auxiliary
+    seed = zlib.crc32(f"{design.key}/{split.index}/{positive}".encode())
+    genes = selected_genes(design, split, positive, profile.n_top, seed)
+
+    def part(one: Set, rows: NDArray | slice) -> Part:
+        return Part(
+            sp.csr_array(one.raw[rows][:, genes]),
+            sp.csr_array(one.values[rows][:, genes]),
+            one.labels[rows] == positive,
+        )
+
+    train, dataset = part(source, split.train), None
+    validation = [part(source, split.validation)]
+    if len(split.auxiliary_train):
+        more = part(auxiliary, split.auxiliary_train)
+        dataset = np.repeat([0, 1], [len(train.positive), len(more.positive)])
+        train = train.join(more)
+        validation.append(part(auxiliary, split.auxiliary_validation))
+    return Problem(
+        train,
+        dataset,
+        validation,
+        {
+            name: part(source, split.test) if one is None else part(one, slice(None))
+            for name, one in design.tests.items()
+        },
+        part(auxiliary, split.auxiliary_reference) if len(split.auxiliary_reference) else None,
+        genes,
+        all(one.counts for one in (source, auxiliary) if one is not None),
+        seed,
+    )
+
+
+def selected_genes(design: Design, split: Split, positive: str, n_top: int, seed: int) -> NDArray:
+    """SingleCellNet's choice of genes, on the training samples of a split."""
+    parts = [(design.source, split.train)]
+    if len(split.auxiliary_train):
+        parts.append((design.auxiliary, split.auxiliary_train))
+    if all(one.counts for one, _ in parts):
+        X = sp.vstack([one.raw[rows] for one, rows in parts])
+    else:
+        X = sp.vstack([one.values[rows] for one, rows in parts])
+    y = np.concatenate([one.labels[rows] == positive for one, rows in parts])
+    selector = SingleCellNetGenes(n_top, random_state=seed).fit(sp.csr_matrix(X), y)
+    return selector.get_support(indices=True)
+
+
+def run_unit(
+    design: Design, split: Split, positive: str, name: str, profile: Profile
+) -> dict[str, object]:
+    """Fit the whole grid; return scores, numbers of genes and times, a value a setting."""
+    classifier = get(name)
+    start = time.thread_time()
+    problem = make_problem(design, split, positive, profile)
+    with one_blas_thread():
+        if classifier.family is not None:
+            result = _run_family(classifier, problem, profile)
+        else:
+            result = _run_forest(classifier, problem, profile)
+    sizes = {
+        "n_features": len(problem.genes),
+        "n_train": len(problem.train.positive),
+        "n_validation": sum(len(part.positive) for part in problem.validation),
+        "n_test": {key: len(part.positive) for key, part in problem.tests.items()},
+    }
+    return {**result, **sizes, "unit_seconds": time.thread_time() - start}
+
+
+def _run_family(classifier: Classifier, problem: Problem, profile: Profile) -> dict[str, object]:
+    """A classifier whose grid is fitted in chains."""
+    grid = profile.grid(classifier)
+    options = {}
+    if classifier.name == "ANrank-lr" and problem.reference is not None:
+        auxiliary = problem.reference
+        options["auxiliary"] = (auxiliary.values, auxiliary.positive.astype(float))
+    family = classifier.family(grid, **options)
+    train, *others = (
+        _samples(part, family)
+        for part in (problem.train, *problem.validation, *problem.tests.values())
+    )
+    if problem.dataset is not None:
+        train = Samples(train.X, train.orders, problem.dataset)
+    y = problem.train.positive.astype(float)
+    v = sample_weights(y)
+    n_genes = len(problem.genes)
+    models = {}
+    for chain in family.chains(n_genes):
+        models.update(family.fit_chain(train, y, v, chain))
+    columns: dict[str, list] = {"scores": [], "n_genes": [], "fit_seconds": [], "converged": []}
+    known: dict[tuple[int, ...], NDArray] = {}
+    for setting in family.settings():
+        chosen = family.models_of(setting, models, n_genes)
+        key = tuple(id(model) for model in chosen)
+        if key not in known:
+            known[key] = [
+                np.mean([family.scores(one, model) for model in chosen], axis=0) > 0
+                for one in others
+            ]
+        columns["scores"].append(_scores(problem, known[key]))
+        genes = np.logical_or.reduce([model.genes for model in chosen])
+        columns["n_genes"].append(int(genes.sum()))
+        columns["fit_seconds"].append(sum(model.seconds for model in chosen))
+        columns["converged"].append(all(model.converged for model in chosen))
+    names = family.names[: len(grid)]
+    settings = [dict(zip(names, setting, strict=False)) for setting in family.settings()]
+    return _table(settings, columns)
+
+
+def _samples(part: Part, family) -> Samples:
+    return Samples(
+        part.values if family.needs_values else None,
+        order_for_fitting(part.raw, 1) if family.needs_ranks else None,
+    )
+
+
+def _run_forest(classifier: Classifier, problem: Problem, profile: Profile) -> dict[str, object]:
+    """A classifier of one setting, fitted by scikit-learn's rules."""
+
+    def view(part: Part) -> sp.csr_matrix:
+        raw = classifier.name == "SCN" and problem.counts
+        return sp.csr_matrix(part.raw if raw else part.values)
+
+    model = classifier.make(
+        random_state=problem.seed % 2**31, n_jobs=1, **profile.trees(classifier)
+    )
+    start = time.perf_counter()
+    model.fit(view(problem.train), problem.train.positive)
+    seconds = time.perf_counter() - start
+    said = [model.predict(view(part)) for part in (*problem.validation, *problem.tests.values())]
+    columns = {
+        "scores": [_scores(problem, said)],
+        "n_genes": [classifier.n_genes(model)],
+        "fit_seconds": [seconds],
+        "converged": [True],
+    }
+    return _table([{}], columns)
+
+
+def _scores(problem: Problem, said: list[NDArray]) -> tuple[float, list[float]]:
+    """Validation score, the mean over the data sets', and one test score a test set."""
+    n = len(problem.validation)
+    inside = [
+        balanced_accuracy(part.positive, one)
+        for part, one in zip(problem.validation, said[:n], strict=True)
+    ]
+    outside = [
+        balanced_accuracy(part.positive, one)
+        for part, one in zip(problem.tests.values(), said[n:], strict=True)
+    ]
+    return float(np.nanmean(inside)), outside
+
+
+def balanced_accuracy(truth: NDArray, said: NDArray) -> float:
+    """Mean of sensitivity and specificity; of the one there is where a class has no samples."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        recalls = recall_score(
+            truth, said, labels=np.unique(truth), average=None, zero_division=0.0
+        )
+    return float(np.mean(recalls))
+
+
+def _table(settings: list[dict], columns: dict[str, list]) -> dict[str, object]:
+    scores = columns["scores"]
+    return {
+        "settings": settings,
+        "validation": [validation for validation, _ in scores],
+        "test": [list(tests) for _, tests in zip(*zip(*scores, strict=True), strict=True)],
+        "n_genes": columns["n_genes"],
+        "fit_seconds": [round(one, 6) for one in columns["fit_seconds"]],
+        "converged": columns["converged"],
+    }

@@ -1,0 +1,276 @@
+"""`optirank benchmark`: the paper's evaluation on real data, as a command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from optirank.cli.common import add_row, listed, new_table, show, tidy
+from optirank.cli.errors import BAD_INPUT, UNEXPECTED, DebugOption
+
+if TYPE_CHECKING:
+    from optirank.benchmark.plan import Plan
+    from optirank.benchmark.storage import Storage, Unit
+
+_HELP = """The paper's evaluation on real data: six classifiers, tasks with different shifts.
+
+Data sets are read from a folder (--data, else OPTIRANK_DATA); see optirank datasets.
+
+Examples:
+
+  optirank benchmark list --data sets               which tasks can be run
+
+  optirank benchmark run --quick --out quick        a look at all of them, in minutes
+
+  optirank benchmark run --out results              the paper's grids; a rerun goes on
+
+  optirank benchmark report results                 tables, figures and the page again
+"""
+
+app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
+
+DataOption = Annotated[
+    Path | None,
+    typer.Option("--data", help="Folder of .h5ad sets; else OPTIRANK_DATA, else the cache."),
+]
+TaskFileOption = Annotated[
+    Path | None, typer.Option("--task-file", help="TOML file of more tasks, in the form of ours.")
+]
+
+
+@app.command("list")
+def list_(
+    data: DataOption = None, task_file: TaskFileOption = None, debug: DebugOption = False
+) -> None:
+    """List the tasks, and whether their data are there.
+
+    Examples:
+
+      optirank benchmark list --data sets
+    """
+    with tidy():
+        from optirank.benchmark.plan import missing_data
+        from optirank.benchmark.tasks import load_tasks
+
+        file = load_tasks(task_file)
+        ready = 0
+        for title, wanted in (("Tasks of the paper", True), ("Tasks on other sets", False)):
+            table = new_table(title, "task", "shift", "learn from", "test on", "data")
+            table.columns[0].no_wrap = True  # the name is what one has to type
+            table.columns[0].min_width = max(map(len, file.tasks))
+            for task in file.tasks.values():
+                if task.paper != wanted:
+                    continue
+                lacking = missing_data(task, file, data)
+                ready += lacking is None
+                base = file.tasks[task.models_of] if task.models_of else task
+                sources = " + ".join((*base.train, *filter(None, [task.auxiliary])))
+                target = task.test or "held-out samples"
+                here = "here" if lacking is None else "missing"
+                add_row(table, task.name, task.shift, sources, target, here)
+            show(table)
+        typer.echo(f"{ready} of {len(file.tasks)} tasks can be run.")
+
+
+@app.command("run")
+def run(
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder of the results; a rerun goes on there.")
+    ],
+    tasks: Annotated[
+        str | None,
+        typer.Option(help="Names separated by commas; else all that can be run."),
+    ] = None,
+    classifiers: Annotated[
+        str | None, typer.Option(help="Names separated by commas; else all six.")
+    ] = None,
+    data: DataOption = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", min=1, help="Processes; all processors where not given."),
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(help="Address of a dask scheduler whose workers see the same files."),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small grids, fewer genes, splits and trees.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of splits and forests.")] = 0,
+    task_file: TaskFileOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """Run tasks and write the report into the folder's report/.
+
+    Each (task, split, class, classifier) is stored as soon as it is done: Ctrl-C or a crash loses
+    no more than what was under way, and the same command goes on. A task whose data are damaged is
+    named and left out; the others are run.
+
+    Examples:
+
+      optirank benchmark run --quick --out quick --data sets
+
+      optirank benchmark run --out results --tasks nki_er-vdx_er,vdx_er-expo_er
+
+      optirank benchmark run --out results --classifiers optirank,rank-lr --jobs 8
+
+      optirank benchmark run --out results --dask tcp://host:8786
+    """
+    with tidy():
+        from optirank.benchmark.plan import make_plan
+        from optirank.benchmark.profiles import PAPER, QUICK
+        from optirank.benchmark.runner import Work
+        from optirank.benchmark.storage import Storage
+        from optirank.benchmark.tasks import load_tasks
+        from optirank.cli.running import default_jobs
+        from optirank.datasets.catalogue import local_paths
+
+        if jobs is not None and dask is not None:
+            raise ValueError("--jobs and --dask: give one of them")
+        file, profile = load_tasks(task_file), QUICK if quick else PAPER
+        local_paths(data)  # a folder that is not there is an error, whatever the tasks
+        file.choose(listed(tasks))
+        storage = Storage(out).open(profile, seed)
+        with _status("reading data") as tell:
+            plan = make_plan(
+                file,
+                listed(tasks),
+                listed(classifiers),
+                profile,
+                storage,
+                data=data,
+                seed=seed,
+                tell=tell,
+            )
+        _announce(plan, storage)
+        if not plan.units:
+            raise ValueError(
+                "no task can be run: optirank benchmark list shows what is missing; --data names "
+                "the folder of data sets"
+            )
+        work = Work(profile.name, seed, data, task_file)
+        failed = _compute(plan, work, storage, jobs or default_jobs(), dask)
+        _write_report(storage)
+        for name, reason in (plan.problems | failed).items():
+            typer.echo(f"optirank: {name}: {reason}", err=True)
+        if failed:
+            raise typer.Exit(UNEXPECTED)
+        if plan.problems:
+            raise typer.Exit(BAD_INPUT)
+
+
+@app.command("report")
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder of a run.", show_default=False)],
+    debug: DebugOption = False,
+) -> None:
+    """Write tables, figures and the page of a run again, from its stored results.
+
+    Examples:
+
+      optirank benchmark report results
+    """
+    with tidy():
+        from optirank.benchmark.storage import Storage
+
+        _write_report(Storage(folder))
+
+
+def _announce(plan: Plan, storage: Storage) -> None:
+    """Say before any fitting what will be done, and what cannot be."""
+    for name, reason in plan.problems.items():
+        typer.echo(f"{name} cannot be run: {reason}", err=True)
+    if plan.missing:
+        typer.echo(f"{len(plan.missing)} tasks lack data: optirank benchmark list shows them.")
+    stored = sum(storage.has(unit) for unit in plan.units)
+    there = f", {stored} of them there already" if stored else ""
+    typer.echo(f"{len(plan.tasks)} tasks, {len(plan.units)} units of work{there}.")
+
+
+def _compute(plan: Plan, work, storage: Storage, jobs: int, dask: str | None) -> dict[str, str]:
+    from optirank.benchmark import runner
+
+    total = sum(unit.weight for unit in plan.units)
+    with _bar(total, len(plan.units)) as advance:
+        try:
+            return runner.run(plan, work, storage, jobs=jobs, dask=dask, progress=advance)
+        except KeyboardInterrupt:
+            typer.echo(
+                f"Finished units are kept in {storage.folder}: the same command goes on.", err=True
+            )
+            raise
+
+
+def _write_report(storage: Storage) -> None:
+    from optirank.benchmark import report
+    from optirank.benchmark.results import collect
+
+    results = collect(storage)
+    if results.scores.empty:
+        raise ValueError(f"{storage.folder} has no problem that is run to the end yet")
+    written = report.write(results, storage.folder / "report")
+    if written.missing:
+        typer.echo(f"No figures and no page: they need {written.missing}")
+    typer.echo(f"Report: {written.page or storage.folder / 'report'}")
+
+
+@contextmanager
+def _status(text: str) -> Iterator[Callable[[str], None]]:
+    from rich.console import Console
+
+    with Console(stderr=True).status(text) as status:
+        yield lambda name: status.update(f"{text}: {name}")
+
+
+@contextmanager
+def _bar(total: float, n_units: int) -> Iterator[Callable[[Unit, bool], None]]:
+    """A bar with the time left; where nobody looks, a line a minute."""
+    import time
+
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    start = time.monotonic()
+    state = {"done": 0.0, "before": 0.0, "units": 0, "said": start}
+
+    def left() -> str:
+        computed = state["done"] - state["before"]
+        if computed <= 0:
+            return "?"
+        seconds = (time.monotonic() - start) * (total - state["done"]) / computed
+        return f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
+
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("{task.fields[units]} of {task.fields[n]} units"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left: {task.fields[left]}  {task.description}"),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
+        task = progress.add_task("", total=total, units=0, n=n_units, left="?")
+
+        def advance(unit: Unit, stored: bool) -> None:
+            state["done"] += unit.weight
+            state["units"] += 1
+            if stored:
+                state["before"] += unit.weight
+            progress.update(
+                task,
+                completed=state["done"],
+                description=unit.design,
+                units=state["units"],
+                left=left(),
+            )
+            if not console.is_terminal and time.monotonic() - state["said"] > 60:
+                state["said"] = time.monotonic()
+                said = f"{state['units']} of {n_units} units, left: {left()} ({unit.design})"
+                typer.echo(said, err=True)
+
+        yield advance
