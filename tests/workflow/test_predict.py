@@ -143,7 +143,7 @@ def test_an_h5ad_is_a_copy_with_the_fields_of_annotate(model, query_file, tmp_pa
 
 def test_parquet_needs_pyarrow_and_says_so(model, query_file, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(DataError, match=r"pip install pyarrow, or write the labels as \.csv"):
+    with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'optirank\[parquet\]'"):
         predict_file(query_file, model, tmp_path / "labels.parquet")
 
 

@@ -209,14 +209,7 @@ def _write_parquet(labels: Labels, path: Path) -> None:
 
 
 def _need_pyarrow(out: Path) -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise DataError(
-            f"writing {out} needs pyarrow: pip install pyarrow, or write the labels as .csv"
-        ) from error
-    return pyarrow, pyarrow.parquet
+    return (need("pyarrow", "parquet", f"writing {out}"), need("pyarrow.parquet", "parquet", ""))
 
 
 def _add_to_h5ad(labels: Labels, path: Path, key: str) -> None:
