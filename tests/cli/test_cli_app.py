@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -28,6 +29,10 @@ def test_help_names_the_commands_and_the_exit_codes():
     assert done.returncode == 0
     for word in ("demo", "simulate", "Exit codes", "130"):
         assert word in done.stdout
+    commands = done.stdout.partition("Commands:")[2].split("\n  ")
+    names = {line.split()[0] for line in commands if line.strip()}
+    examples = re.findall(r"^    optirank (\w+)", done.stdout, re.MULTILINE)
+    assert set(examples) == names
 
 
 @pytest.mark.parametrize("command", ["demo", "simulate"])

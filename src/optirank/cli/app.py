@@ -14,13 +14,27 @@ _HELP = """Classify expression profiles by ranks relative to a learned reference
 
 Exit codes: 0 all went well; 1 an unexpected failure; 2 a wrong option or input; 130 interrupted.
 
-Examples:
+From labelled profiles to labels for new ones, here of a generated pair:
 
-  optirank demo                   see in a minute what it does
+  optirank datasets example pair
 
-  optirank simulate --repeats 4   the paper's synthetic experiment
+  optirank train pair/reference.h5ad --label cell_type --out model.optirank
 
-  optirank simulate --help        the options of a command
+  optirank predict pair/query.h5ad --model model.optirank --out labels.csv
+
+  optirank panel model.optirank      the genes to measure
+
+  optirank inspect model.optirank    what the model is
+
+More:
+
+  optirank demo                      see in a minute what it does
+
+  optirank simulate --repeats 4      the paper's synthetic experiment
+
+  optirank benchmark --help          the paper's evaluation on real data
+
+  optirank train --help              the options of a command
 """
 
 app = typer.Typer(
@@ -31,14 +45,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo.demo)
-app.command("simulate")(simulate.simulate)
 app.command("train")(train.train)
 app.command("predict")(predict.predict)
 app.command("panel")(panel.panel)
 app.command("inspect")(inspect.inspect)
-app.add_typer(benchmark.app, name="benchmark")
 app.add_typer(datasets.app, name="datasets")
+app.command("demo")(demo.demo)
+app.command("simulate")(simulate.simulate)
+app.add_typer(benchmark.app, name="benchmark")
 
 
 def _show_version(wanted: bool) -> None:
