@@ -51,7 +51,6 @@ class Table:
     rows: list[list[Cell]]
     frame: pd.DataFrame
     breaks: frozenset[int] = field(default_factory=frozenset)
-    sortable: bool = True
     place: tuple[str, str] | None = None
 
 

@@ -99,7 +99,7 @@ def template(package: str, name: str) -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["breakable"] = _breakable
+    environment.filters |= {"breakable": _breakable, "unbroken": _unbroken}
     return environment.get_template(name)
 
 
@@ -108,3 +108,11 @@ def _breakable(text: str) -> str:
     from markupsafe import Markup, escape
 
     return Markup(str(escape(text)).replace("_", "_<wbr>"))
+
+
+def _unbroken(text: str) -> str:
+    """Keep each word of a heading on one line, with its hyphens."""
+    from markupsafe import Markup
+
+    word = Markup('<span class="solid">{}</span>')
+    return Markup(" ").join(word.format(part) for part in text.split())

@@ -201,7 +201,6 @@ def _pairwise(found: Analysis, task: str, scenario: str) -> Table:
         columns=[_word(""), *map(Column, names)],
         rows=rows,
         frame=frame,
-        sortable=False,
         place=(task, scenario),
     )
 
