@@ -4,14 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup browser demo test test-all lint format bench clean
+.PHONY: setup browser demo test test-all lint format bench docs clean
 
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("optirank needs Python 3.11 or newer; this is %s: run make PYTHON=/path/to/python3.11" % sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,test,docs]'
 	touch $@
 
 # Pages are tested in headless Chromium: installed where that can be done, else those tests skip.
@@ -42,5 +42,10 @@ test-all: lint browser
 bench: setup
 	$(BIN)/python benchmarks/run.py
 
+# The pages are in docs/_build/html, index.html first; a warning is an error.
+docs: setup
+	$(BIN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build .pytest_cache .ruff_cache .hypothesis

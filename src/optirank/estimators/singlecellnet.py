@@ -22,12 +22,12 @@ _BLOCK_VALUES = 1 << 22  # comparisons held at once while pairs are scored
 class SingleCellNetClassifier(ClassifierMixin, BaseEstimator):
     """SingleCellNet (SCN): a random forest on the order of pairs of genes.
 
-    Genes are selected by their correlation with the label (:class:`SingleCellNetGenes`,
-    `n_top_genes` each way). Every ordered pair (a, b) of selected genes is a binary feature,
-    ``x_a > x_b``; the `n_top_pairs` features of highest correlation with the label are kept. With
-    more than two classes both choices are made for each class against the rest, among the class's
-    own genes, and the pairs of all classes are joined. A random forest with balanced class
-    weights learns from these features.
+    Genes are selected by their correlation with the label
+    (:class:`~optirank.preprocessing.SingleCellNetGenes`, `n_top_genes` each way). Every ordered
+    pair (a, b) of selected genes is a binary feature, ``x_a > x_b``; the `n_top_pairs` features of
+    highest correlation with the label are kept. With more than two classes both choices are made
+    for each class against the rest, among the class's own genes, and the pairs of all classes are
+    joined. A random forest with balanced class weights learns from these features.
 
     The forest also learns a class of `n_random` profiles without structure: the pair features of
     random training samples, each profile's values shuffled over its pairs. This class never
@@ -51,7 +51,7 @@ class SingleCellNetClassifier(ClassifierMixin, BaseEstimator):
     n_random : int, default=100
         Shuffled profiles of the random class; 0 leaves it out.
     min_fraction, min_expressed, min_mean, n_counts
-        The filter and the down-sampling, see :class:`SingleCellNetGenes`.
+        The filter and the down-sampling, see :class:`~optirank.preprocessing.SingleCellNetGenes`.
     n_jobs : int or None, default=None
         Threads the trees are grown and asked with.
     random_state : int, RandomState instance or None, default=None

@@ -1,0 +1,172 @@
+"""Tables of the command line's options in the documentation, read from ``--help`` at each build.
+
+    ```{command} train
+    ```
+
+gives the usage, the arguments and the options of ``optirank train``. ``{other-commands}`` gives the
+same, with the help's own words and examples, for every command that its page does not name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+_WIDE = 400
+_ENTRY = re.compile(r"  (\S.*?)(?:  +(\S.*))?")
+_BRACKETS = re.compile(r"\s*\[(required|default: [^\]]*|[^\]]*<=?x[^\]]*|x>=?[^\]]*)\]")
+
+
+@dataclass(frozen=True)
+class Help:
+    """The help of one command, taken apart."""
+
+    usage: str
+    words: tuple[str, ...]
+    examples: tuple[str, ...]
+    arguments: tuple[tuple[str, str], ...]
+    options: tuple[tuple[str, str], ...]
+
+
+def command_names() -> list[str]:
+    """Every command that does something, such as ``train`` and ``datasets list``."""
+    import typer
+
+    from optirank.cli.app import app
+
+    def walk(group, prefix: tuple[str, ...]):
+        for name, command in group.commands.items():
+            if getattr(command, "commands", None):
+                yield from walk(command, (*prefix, name))
+            else:
+                yield " ".join((*prefix, name))
+
+    return list(walk(typer.main.get_command(app), ()))
+
+
+def read_help(command: str) -> Help:
+    """What ``optirank COMMAND --help`` says."""
+    from typer.testing import CliRunner
+
+    from optirank.cli.app import app
+
+    asked = [*command.split(), "--help"]
+    wide = {"terminal_width": _WIDE, "max_content_width": _WIDE}
+    done = CliRunner().invoke(app, asked, prog_name="optirank", **wide)
+    if done.exit_code:
+        raise ValueError(f"optirank {command} --help ended with code {done.exit_code}")
+    usage, _, text = done.output.partition("\n")
+    parts = re.split(r"^(Arguments|Options):\n", text, flags=re.MULTILINE)
+    tables = dict(zip(parts[1::2], parts[2::2], strict=True))
+    words, _, examples = parts[0].partition("Examples:")
+    return Help(
+        re.sub(r"\{(\w+)\}", lambda name: name[1].upper(), usage.removeprefix("Usage: ")),
+        tuple(filter(None, (re.sub(r"\s+", " ", part).strip() for part in words.split("\n\n")))),
+        tuple(filter(None, map(str.strip, examples.splitlines()))),
+        _entries(tables.get("Arguments", "")),
+        tuple(entry for entry in _entries(tables.get("Options", "")) if "--help" not in entry[0]),
+    )
+
+
+def _entries(table: str) -> tuple[tuple[str, str], ...]:
+    found = []
+    for line in table.splitlines():
+        if line.strip():
+            name, words = _ENTRY.fullmatch(line.rstrip()).groups()
+            found.append((name, words or ""))
+    return tuple(found)
+
+
+class Command(SphinxDirective):
+    """Usage, arguments and options of one command."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        """Make the nodes."""
+        shown = read_help(self.arguments[0])
+        usage = nodes.literal_block(shown.usage, shown.usage, language="text")
+        return [usage, self.table(shown.arguments, shown.options)]
+
+    def table(self, arguments, options) -> nodes.Node:
+        """A line an argument or option: its name, what it means, its default."""
+        table = nodes.table(classes=["options"])
+        group = nodes.tgroup(cols=3)
+        table += group
+        for width in (30, 55, 15):
+            group += nodes.colspec(colwidth=width)
+        head, body = nodes.thead(), nodes.tbody()
+        group += head
+        group += body
+        head += self._row(*(nodes.Text(word) for word in ("option", "what it does", "default")))
+        for name, words in arguments:
+            bare, _, kind = name.partition(" ")
+            body += self._line(f"{bare.upper()} {kind}", words)
+        for name, words in options:
+            body += self._line(name, words)
+        return table
+
+    def _line(self, name: str, words: str) -> nodes.row:
+        notes = _BRACKETS.findall(words)
+        text = _BRACKETS.sub("", words).strip()
+        default = ""
+        for note in notes:
+            for part in note.split("; "):
+                if part.startswith("default: "):
+                    default = part.removeprefix("default: ")
+                elif part == "required":
+                    default = "required"
+        names = nodes.inline()
+        flag, _, kind = name.partition(" <")
+        names += nodes.literal(flag.strip(), flag.strip())
+        if kind:
+            names += nodes.Text(" " + kind.rstrip(">").replace(" range", ""))
+        return self._row(names, nodes.Text(text), nodes.Text(default))
+
+    @staticmethod
+    def _row(*cells: nodes.Node) -> nodes.row:
+        row = nodes.row()
+        for cell in cells:
+            row += nodes.entry("", nodes.paragraph("", "", cell))
+        return row
+
+
+class OtherCommands(Command):
+    """Every command that the page has no ``{command}`` for."""
+
+    required_arguments = 0
+
+    def run(self) -> list[nodes.Node]:
+        """Make a section a command."""
+        with open(self.env.doc2path(self.env.docname), encoding="utf-8") as page:
+            named = set(re.findall(r"^```\{command\} (.+?)\s*$", page.read(), re.MULTILINE))
+        found: list[nodes.Node] = []
+        for name in command_names():
+            if name not in named:
+                found += self._section(name)
+        return found
+
+    def _section(self, name: str) -> list[nodes.Node]:
+        shown = read_help(name)
+        section = nodes.section(ids=[nodes.make_id(f"optirank {name}")])
+        section += nodes.title("", "", nodes.literal("", f"optirank {name}"))
+        for words in shown.words:
+            section += nodes.paragraph("", "", nodes.Text(words))
+        if shown.examples:
+            text = "\n".join(shown.examples)
+            section += nodes.literal_block(text, text, language="text")
+        else:
+            section += nodes.literal_block(shown.usage, shown.usage, language="text")
+        section += self.table(shown.arguments, shown.options)
+        return [section]
+
+
+def setup(app) -> dict:
+    """Tell Sphinx of the directives."""
+    app.add_directive("command", Command)
+    app.add_directive("other-commands", OtherCommands)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,132 @@
+"""Every code block of the documentation and the README is run, or says why it is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from doc_blocks import (
+    PAGES,
+    REASONS,
+    RUN,
+    SHOWN,
+    Block,
+    differences,
+    expected_output,
+    find_blocks,
+    read_blocks,
+)
+
+_SLOW_WITH_DATA = {"tutorial-single-cell.md"}  # fits 13 types of cells
+_LIMIT = 300  # seconds a page
+_RUNNER = Path(__file__).with_name("run_page.py")
+
+
+def pages(*, data: bool) -> list:
+    """The pages with blocks to run, those on real data or the others."""
+    found = []
+    for page in PAGES:
+        if any(to_run(block, data=data) for block in read_blocks(page)):
+            marks = [pytest.mark.slow] if data and page.name in _SLOW_WITH_DATA else []
+            found.append(pytest.param(page, id=page.stem, marks=marks))
+    return found
+
+
+def to_run(block: Block, *, data: bool) -> bool:
+    return block.language in RUN and block.not_run is None and block.needs_data == data
+
+
+def run_page(page: Path, folder: Path, *, data: Path | None = None) -> None:
+    """Run the blocks of a page in a folder, in a process of its own, and compare what is shown."""
+    blocks = read_blocks(page)
+    chosen = [k for k, block in enumerate(blocks) if to_run(block, data=data is not None)]
+    given, found = folder / ".blocks.json", folder / ".printed.json"
+    code = [(b.language, b.code, b.page, b.line) for b in (blocks[k] for k in chosen)]
+    given.write_text(json.dumps(code), encoding="utf-8")
+    environment = {name: value for name, value in os.environ.items() if name != "OPTIRANK_DATA"}
+    environment |= {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "MPLBACKEND": "Agg",
+        "COLUMNS": "100",
+        "XDG_CACHE_HOME": str(folder / ".cache"),
+        "MPLCONFIGDIR": os.environ.get("MPLCONFIGDIR", str(Path.home() / ".cache" / "matplotlib")),
+    }
+    if data is not None:
+        environment["OPTIRANK_DATA"] = str(data.resolve())
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(_RUNNER), given.name, found.name],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=_LIMIT,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    printed = json.loads(found.read_text(encoding="utf-8"))
+    for k, output in zip(chosen, printed, strict=True):
+        shown = expected_output(blocks, k)
+        if shown is not None:
+            lost = differences(shown, output)
+            assert not lost, f"{shown.where}: {lost} is shown, but printed was\n{output}"
+
+
+@pytest.mark.parametrize("page", pages(data=False))
+def test_the_blocks_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None:
+    run_page(page, tmp_path)
+
+
+@pytest.mark.parametrize("page", pages(data=True))
+def test_the_blocks_of_a_page_run_on_real_data(
+    page: Path, tmp_path: Path, data_folder: Path
+) -> None:
+    run_page(page, tmp_path, data=data_folder)
+
+
+def test_blocks_are_run_or_say_why_not() -> None:
+    wrong = []
+    for block in (block for page in PAGES for block in read_blocks(page)):
+        if block.language not in RUN + SHOWN:
+            wrong.append(f"{block.where}: a block of {block.language!r} is neither run nor output")
+        elif block.not_run is not None and block.not_run not in REASONS:
+            wrong.append(f"{block.where}: {block.not_run!r} is no reason not to run a block")
+        elif block.mark.startswith("needs") and not block.needs_data:
+            wrong.append(f"{block.where}: {block.mark!r} is not known")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_few_blocks_are_not_run() -> None:
+    blocks = [block for page in PAGES for block in read_blocks(page) if block.language in RUN]
+    left_out = [f"{block.where} ({block.not_run})" for block in blocks if block.not_run]
+    print("not run:", *left_out, sep="\n  ")
+    assert len(left_out) <= 0.2 * len(blocks), left_out
+
+
+def test_shown_output_is_compared() -> None:
+    text = "```bash\nx\n```\n\n```text\nfound 96.0 % of 12 cells\n...\n```\n"
+    shown = expected_output(find_blocks(text, "page.md"), 0)
+    assert not differences(shown, "noise\nfound  96.1 %   of 12 cells\n")
+    assert differences(shown, "found 50.0 % of 12 cells\n")
+    assert differences(shown, "lost 96.0 % of 12 cells\n")
+
+
+def test_where_numbers_vary_words_are_compared() -> None:
+    text = "```bash\nx\n```\n\n<!-- output: numbers vary -->\n```text\nfound 96.0 %\n```\n"
+    shown = expected_output(find_blocks(text, "page.md"), 0)
+    assert not differences(shown, "found 50.0 %\n")
+    assert differences(shown, "lost 96.0 %\n")
+
+
+def test_a_marker_holds_for_the_next_block_only() -> None:
+    text = "<!-- not run: takes minutes -->\n```bash\na\n```\n\n```bash\nb\n```\n"
+    assert [block.not_run for block in find_blocks(text, "page.md")] == ["takes minutes", None]
+
+
+def test_text_between_blocks_ends_a_marker_and_an_output() -> None:
+    text = "```bash\na\n```\nwords\n```text\nb\n```\n<!-- needs data -->\nwords\n```bash\nc\n```\n"
+    blocks = find_blocks(text, "page.md")
+    assert expected_output(blocks, 0) is None
+    assert not blocks[2].needs_data

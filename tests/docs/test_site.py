@@ -1,0 +1,95 @@
+"""The site is made without a warning, and has every public name, command and option."""
+
+from __future__ import annotations
+
+import html
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from doc_blocks import ROOT
+
+pytest.importorskip("sphinx", reason="no Sphinx here: pip install 'optirank[docs]'")
+pytest.importorskip("myst_parser", reason="no myst-parser here: pip install 'optirank[docs]'")
+pytest.importorskip("furo", reason="no furo here: pip install 'optirank[docs]'")
+
+MODULES = (
+    "optirank",
+    "optirank.datasets",
+    "optirank.model",
+    "optirank.pl",
+    "optirank.preprocessing",
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    options = ("-W", "--keep-going", "-n", "-q", "-b", "html", "-d", str(folder / "doctrees"))
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", *options, str(ROOT / "docs"), str(folder / "html")],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "html"
+
+
+def words(page: Path) -> str:
+    """The text of a page."""
+    body = re.sub(r"<(script|style).*?</\1>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return html.unescape(re.sub(r"<[^>]+>", "", body))
+
+
+def test_every_page_is_reached_from_the_first(site: Path) -> None:
+    first = (site / "index.html").read_text(encoding="utf-8")
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        assert f'href="{page.stem}.html"' in first or page.stem == "index", page.name
+
+
+def test_the_api_page_has_every_public_name(site: Path) -> None:
+    page = (site / "api.html").read_text(encoding="utf-8")
+    names = [
+        f"{module}.{name}"
+        for module in MODULES
+        for name in importlib.import_module(module).__all__
+        if not name.startswith("__")
+    ]
+    names += ["optirank.tl.train", "optirank.tl.annotate"]
+    described = {name.split(".")[-1] for name in re.findall(r'id="(optirank[\w.]+)"', page)}
+    assert not [name for name in names if name.split(".")[-1] not in described]
+
+
+def test_the_command_line_page_has_every_command_and_option(site: Path) -> None:
+    sys.path.insert(0, str(ROOT / "docs" / "_ext"))
+    try:
+        from command_tables import command_names, read_help
+    finally:
+        sys.path.remove(str(ROOT / "docs" / "_ext"))
+
+    page = words(site / "command-line.html")
+    assert len(command_names()) >= 11
+    for command in command_names():
+        shown = read_help(command)
+        assert f"optirank {command}" in page
+        assert shown.options, command
+        for name, text in (*shown.arguments, *shown.options):
+            flag = name.split(" <")[0]
+            assert flag in page or flag.upper() in page, (command, name)
+            assert text.split("  [")[0] in page, (command, text)
+
+
+def test_the_pages_load_nothing_from_elsewhere(site: Path) -> None:
+    loaded = re.compile(r'<(?:script|img|link)[^>]+(?:src|href)="(https?:[^"]+)"')
+    for page in site.glob("*.html"):
+        assert not loaded.findall(page.read_text(encoding="utf-8")), page.name
+
+
+def test_formulas_are_drawn(site: Path) -> None:
+    page = (site / "method.html").read_text(encoding="utf-8")
+    assert page.count("<math") > 20
+    assert "\\frac" not in words(site / "method.html")
