@@ -16,6 +16,7 @@ from optirank.benchmark.analysis import analyse
 from optirank.benchmark.results import Results
 
 SMALL = {"plain": ["nki_er-vdx_er", "tcga_tumours9"], "triples": ["nki_er-vdx_er-expo_er"]}
+TINY = {**SMALL, "plain": ["nki_er-vdx_er"], "classifiers": ["lr", "optirank"]}
 FIGURES = ["scores", "genes", "sources", "times", "wins"]
 
 
@@ -171,13 +172,15 @@ LACKING = {
     "no columns": lambda: Results(pd.DataFrame(), pd.DataFrame(), {"a": "why"}, {}),
     "one classifier": lambda: made_results(["nki_er-vdx_er"], [], ["optirank"]),
     "another classifier": lambda: made_results(["nki_er-vdx_er"], [], ["rf"]),
-    "only triples": lambda: made_results([], SMALL["triples"]),
-    "only multi": lambda: without(made_results([], SMALL["triples"]), scenario="single"),
-    "no optirank": lambda: made_results(**SMALL, classifiers=["ANrank-lr", "lr", "rank-lr"]),
-    "one split and class": lambda: made_results(**SMALL, splits=1, classes=["a"]),
-    "unfinished": lambda: without(made_results(**SMALL), classifier="optirank", positive="beta"),
+    "only triples": lambda: made_results([], TINY["triples"], TINY["classifiers"]),
+    "only multi": lambda: without(
+        made_results([], TINY["triples"], TINY["classifiers"]), scenario="single"
+    ),
+    "no optirank": lambda: made_results(**{**TINY, "classifiers": ["ANrank-lr", "lr"]}),
+    "one split and class": lambda: made_results(**TINY, splits=1, classes=["a"]),
+    "unfinished": lambda: without(made_results(**TINY), classifier="optirank", positive="beta"),
     "a task unknown": lambda: Results(
-        made_results(**SMALL).scores, made_results().tasks.iloc[:0], {}, {"profile": "quick"}
+        made_results(**TINY).scores, made_results().tasks.iloc[:0], {}, {"profile": "quick"}
     ),
 }
 
@@ -201,7 +204,7 @@ def test_the_page_names_what_is_unfinished(tmp_path, no_figures):
     report.write(LACKING["unfinished"](), tmp_path)
     page = page_text(tmp_path)
     assert "The run is not finished" in page
-    assert "tcga_tumours9: optirank" in page
+    assert "nki_er-vdx_er: optirank" in page
     assert "(1)†" in page or "(2)†" in page
 
 

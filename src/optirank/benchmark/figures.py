@@ -84,8 +84,8 @@ def _rows_by_shift(found: Analysis) -> list[tuple[str, tuple[str, str] | None]]:
     for place in found.summary[["task", "scenario"]].drop_duplicates().itertuples(index=False):
         shift = found.shift(place.task)
         if shift != before:
-            words = SHIFTS.get(shift, shift) or "shift unknown"
-            rows.append((words if words == "no shift" else f"{words} shift", None))
+            kind = SHIFTS.get(shift, shift) or "unknown"
+            rows.append((kind if shift == "none" else f"{kind} shift", None))
             before = shift
         short = f"{place.task}, {place.scenario}" if place.scenario else place.task
         rows.append((short, tuple(place)))

@@ -22,7 +22,10 @@ _SIGNS = {
     "<": r"$<$",
     ">": r"$>$",
     "|": r"$|$",
-    '"': r"\textquotedbl{}",
+    '"': "''",
+    "[": "{[}",  # after the end of a row, [ and * would be options of it
+    "*": "{*}",
+    "†": r"\textdagger{}",
     "±": r"$\pm$",
     "≤": r"$\le$",
     "≥": r"$\ge$",
@@ -116,13 +119,11 @@ def escape(text: str) -> str:
 def _sign(sign: str) -> str:
     if sign in _SIGNS:
         return _SIGNS[sign]
-    if sign == "†":
-        return r"\textdagger{}"
     if ord(sign) < 0x180:
         return sign if sign.isprintable() else " "
     name = unicodedata.name(sign, "")
     greek = re.fullmatch(r"GREEK SMALL LETTER (ALPHA|BETA|GAMMA|DELTA|EPSILON|KAPPA|MU|PI)", name)
-    return rf"$\{greek[1].lower()}$" if greek else f"[U+{ord(sign):04X}]"
+    return rf"$\{greek[1].lower()}$" if greek else f"(U+{ord(sign):04X})"
 
 
 def _line(cells: list[str]) -> str:

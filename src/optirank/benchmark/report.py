@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 _PAGE = "report.html"
 _CAPTIONS = {
     "scores": "Balanced accuracy of each classifier on each task, by kind of shift.",
-    "wins": "In how many tasks the row has the higher mean balanced accuracy than the column.",
+    "wins": (
+        "In how many tasks the row has a higher mean balanced accuracy than the column; ties count "
+        "for neither."
+    ),
     "genes": (
         "Balanced accuracy against the number of genes that a model needs (logarithmic). Small and "
         "light: one task; large: mean over the tasks of the panel."
@@ -140,7 +143,9 @@ def _facts(results: Results, found: Analysis) -> dict[str, str]:
         "classifiers": ", ".join(run.get("classifiers", ())),
         "scores": f"{len(found.scores)} (class, fold and classifier)",
         "CPU time": _duration(run.get("cpu_seconds")),
+        "elapsed": _duration(run.get("wall_seconds")),
         "processes": run.get("jobs"),
+        "seed": run.get("seed"),
         "optirank": run.get("version"),
         "Python": run.get("python"),
         "platform": run.get("platform"),

@@ -46,7 +46,8 @@ def _scope(found: Analysis) -> str:
     tasks = [count(plain, "task") + " with one source"] if plain else []
     if triples:
         tasks.append(count(triples, "task") + " with a second source")
-    return f"This run compares {count(len(names), 'classifier')} on {listed(tasks)}."
+    verb = "compares" if len(names) > 1 else "has scores of"
+    return f"This run {verb} {count(len(names), 'classifier')} on {listed(tasks)}."
 
 
 def _standing(found: Analysis, scenario: str) -> list[str]:
