@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from example_model import N_QUERY, as_anndata, panel_names, trained_example, with_held_out
-from optirank.datasets import DataError
 from optirank.datasets.writing import write_table
 from optirank.model import (
     Predictor,

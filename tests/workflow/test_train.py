@@ -9,11 +9,15 @@ import pytest
 
 from optirank import AnovaRankLogisticRegression, OptirankClassifier, load, save
 from optirank.datasets import read_expression
+from optirank.estimators._base import order_for_fitting
+from optirank.estimators._families import Samples
 from optirank.model import Predictor, predict_samples
 from optirank.workflow import grids
 from optirank.workflow.planning import Clock, duration
 from optirank.workflow.train import train
 from training_cases import SHORT, SINGLE, noise, small, with_obs
+
+WIDE = grids.GRIDS
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +92,7 @@ def test_what_will_be_done_is_said_first_and_progress_reaches_its_end(result):
     text = "\n".join(said)
     assert "100 samples, 110 genes, 5 classes" in text
     assert "5 folds, stratified by class" in text
-    assert "2 settings are tried" in text
+    assert "up to 2 settings are tried" in text
     assert "on 2 threads" in text
     assert steps[-1][0] == steps[-1][1] == len(set(steps))
 
@@ -225,14 +229,51 @@ def test_the_widest_grid_within_the_time_is_tried(monkeypatch):
     assert clock.level(5, wide) == 0
     assert clock.level(5, wide - 1) == 1
     assert clock.level(5, 0.0) == 1
-    clock.learn(SHORT[0], 100.0)
+    clock.learn([2] * 10, 100.0)
     assert clock.seconds(SHORT[0], 5) > wide
 
 
 def test_a_short_time_uses_fewer_samples_and_says_so():
     found = train(noise(420, 40), "kind", budget=0.01)
-    assert len(found.held_out) == 200
+    assert found.plan.n_samples == 200
     assert any("the time allowed is short" in note for note in found.notes)
+    assert any("time was up after 2 of 5 folds" in note for note in found.notes)
+    assert len(found.held_out) == 80
+
+
+def test_what_outlasts_its_time_is_cut_and_said(data, monkeypatch):
+    monkeypatch.setattr(grids, "GRIDS", SHORT)
+    monkeypatch.setattr(Clock, "level", lambda *_: 0)  # plan for more than there is time for
+    found = train(data, "cell_type", budget=0.01)
+    assert found.plan.n_settings == 2
+    assert len(found.path) == 1
+    assert len(found.by_fold) == 2
+    assert found.model.training_summary_["n_settings"] == 1
+    assert any("a single setting of the 2 planned was tried" in note for note in found.notes)
+
+
+@pytest.mark.timing
+def test_the_time_allowed_is_kept_with_many_classes(monkeypatch):
+    monkeypatch.setattr(grids, "GRIDS", WIDE)
+    found = train(noise(600, 400, 12), "kind", budget=20, n_jobs=2)
+    assert found.timings["total"] < 24
+
+
+@pytest.mark.parametrize("reference", [None, np.arange(3)])
+def test_once_time_is_up_the_last_grid_alone_is_fitted(reference, monkeypatch):
+    monkeypatch.setattr(grids, "GRIDS", (WIDE[0], *SINGLE))
+    rng = np.random.default_rng(0)
+    samples = Samples(orders=order_for_fitting(rng.normal(size=(30, 20)), 1))
+    y, v = np.arange(30.0) % 2, np.full(30, 1 / 30)
+    fits = []
+    for until in (np.inf, 0.0):
+        watched = {"tell": fits.append, "until": until}
+        family = grids.make_family(WIDE[0], ("rising",), reference, **watched)
+        for chain in family.chains(20):
+            family.fit_chain(samples, y, v, chain)
+    n = len(fits) // 2
+    assert set(fits[:n]) == {WIDE[0].n_penalties}
+    assert sorted(fits[n:]) == [0] * (n - 1) + [1]
 
 
 def test_the_grids_are_nested():

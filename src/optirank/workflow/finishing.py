@@ -126,8 +126,17 @@ def search_notes(plan: Plan, found: Searched) -> list[str]:
         )
     if plan.level or found.shortened:
         n = len(found.settings)
-        tried = f"{n} settings were tried" if n > 1 else "a single setting was tried"
+        planned = f" of the {plan.n_settings} planned" if found.shortened else ""
+        tried = f"{n} settings{planned} were tried"
+        if n == 1:
+            tried = f"a single setting{planned} was tried"
         notes.append(f"to keep to the time allowed {tried}; more time may find better ones")
+    if found.n_skipped:
+        done = len(found.folds)
+        notes.append(
+            f"time was up after {done} of {plan.n_folds} folds: what is said of held-out samples "
+            "is said of those of these folds"
+        )
     return notes
 
 
@@ -155,7 +164,7 @@ def summary(result: TrainingResult) -> dict[str, Any]:
         "recall": {str(k): float(v) for k, v in result.per_class["recall"].items()},
         "precision": {str(k): float(v) for k, v in result.per_class["precision"].items()},
         "n_folds": len(result.by_fold),
-        "n_settings": result.plan.n_settings,
+        "n_settings": len(result.path),
         "seconds": result.timings["total"],
         "notes": list(result.notes),
         "held_out": {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +31,7 @@ class Grid:
 
 
 # From the widest to a single setting; each holds the next, so that a search which turns out to be
-# slower than planned can go on with the next one and keep what is done.
+# slower than planned can go on with a narrower one and keep what is done.
 GRIDS = (
     Grid((0.02, 0.05, 0.1, 0.2, 0.4, 1.0), (0.0, 1e-3, 5e-3, 2e-2), (1e-4, 1e-3, 1e-2)),
     Grid((0.02, 0.05, 0.2), (1e-3, 5e-3, 2e-2), (1e-3, 1e-2)),
@@ -43,20 +45,28 @@ SIDES = ("both",)
 SIDES_OF_SOURCES = ("best", "both")
 
 
-def _nothing() -> None:
+Tell = Callable[[int], None]  # is told how many settings of a chain were fitted
+
+
+def _nothing(n_fits: int) -> None:
     pass
 
 
 @dataclass(frozen=True)
 class WatchedOptirank(OptirankFamily):
-    """optirank, telling of each chain that is done."""
+    """optirank, telling of each chain that is done; once time is up, the last grid alone is."""
 
-    tell: Callable[[], None] = _nothing
+    tell: Tell = _nothing
+    until: float = math.inf  # of time.perf_counter
 
     def fit_chain(self, samples, y, v, chain) -> dict:
         """See :class:`Family`."""
-        found = super().fit_chain(samples, y, v, chain)
-        self.tell()
+        last, family = GRIDS[-1], self
+        if time.perf_counter() > self.until:
+            family = replace(self, n_references=last.n_references, l1s=last.l1s, l2s=last.l2s)
+        wanted = chain in family.chains(samples.orders.n_genes)
+        found = OptirankFamily.fit_chain(family, samples, y, v, chain) if wanted else {}
+        self.tell(len(found))
         return found
 
 
@@ -65,14 +75,18 @@ class FixedReference(Family):
     """Weights on ranks relative to a reference set that the user named."""
 
     reference: tuple[int, ...] = ()
-    tell: Callable[[], None] = _nothing
+    tell: Tell = _nothing
+    until: float = math.inf  # of time.perf_counter
 
     def fit_chain(self, samples, y, v, chain) -> dict:
         """See :class:`Family`."""
+        last, family = GRIDS[-1], self
+        if time.perf_counter() > self.until:
+            family = replace(self, l1s=last.l1s, l2s=last.l2s)
         gamma = np.zeros(samples.orders.n_genes)
         gamma[list(self.reference)] = 1.0
-        found = self._fixed_chain(self._problem(samples, y, v, len(self.reference)), gamma)
-        self.tell()
+        found = family._fixed_chain(self._problem(samples, y, v, len(self.reference)), gamma)
+        self.tell(len(found))
         return found
 
 
@@ -80,13 +94,17 @@ def make_family(
     grid: Grid,
     sides: tuple[str, ...],
     reference: NDArray | None,
-    tell: Callable[[], None] = _nothing,
+    **watched: Any,
 ) -> Any:
-    """The family whose settings are tried; ``reference`` are positions, None to learn the set."""
+    """The family whose settings are tried; ``reference`` are positions, None to learn the set.
+
+    ``watched`` are ``tell`` and ``until`` of the families above.
+    """
     if reference is not None:
-        return FixedReference(grid.l1s, grid.l2s, reference=tuple(reference.tolist()), tell=tell)
+        fixed = tuple(reference.tolist())
+        return FixedReference(grid.l1s, grid.l2s, reference=fixed, **watched)
     return WatchedOptirank(
-        grid.l1s, grid.l2s, n_references=grid.n_references, sides=sides, tell=tell
+        grid.l1s, grid.l2s, n_references=grid.n_references, sides=sides, **watched
     )
 
 

@@ -58,7 +58,7 @@ class Plan:
         else:
             words.append(f"{self.n_folds} folds that leave whole sources out ({self.sources})")
         one = self.n_settings == 1
-        settings = "one setting is" if one else f"{self.n_settings} settings are"
+        settings = "one setting is" if one else f"up to {self.n_settings} settings are"
         shrunk = "" if self.level == 0 else ", the grid being shortened to fit the time"
         words.append(f"{settings} tried in each fold{shrunk}")
         threads = f"{self.n_jobs} thread{'s' if self.n_jobs > 1 else ''}"
@@ -87,19 +87,24 @@ class Clock:
 
     def seconds(self, grid: Grid, n_folds: int) -> float:
         """Of a search over so many folds, and of the final fit."""
-        final = self.n_problems * (1 if self.fixed else 2) * _COLD * self.first_seconds
-        return n_folds * self._fold(grid) + self.fold_seconds + final / self._threads()
+        return n_folds * self._fold([grid.n_penalties] * self.chains(grid)) + self.final_seconds
 
-    def learn(self, grid: Grid, seconds: float) -> None:
-        """Correct the prediction by the time a fold took."""
-        factor = seconds / self._fold(grid)
+    @property
+    def final_seconds(self) -> float:
+        """Of the final fit."""
+        fits = self.n_problems * (1 if self.fixed else 2)
+        return self.fold_seconds + fits * _COLD * self.first_seconds / self._threads()
+
+    def learn(self, fits: list[int], seconds: float) -> None:
+        """Correct the prediction by the time of a fold, in which each chain had so many fits."""
+        factor = seconds / self._fold(fits)
         self.first_seconds *= factor
         self.next_seconds *= factor
         self.fold_seconds *= factor
 
-    def _fold(self, grid: Grid) -> float:
-        chain = self.first_seconds + (grid.n_penalties - 1) * self.next_seconds
-        return self.fold_seconds + self.chains(grid) * chain / self._threads()
+    def _fold(self, fits: list[int]) -> float:
+        chains = [self.first_seconds + (n - 1) * self.next_seconds for n in fits if n]
+        return self.fold_seconds + sum(chains) / self._threads()
 
     def _threads(self) -> float:
         return 1 + _EFFICIENCY * (self.n_jobs - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.estimators._folds import Fold
+    from optirank.estimators._search import Search
     from optirank.workflow.candidates import Candidates
     from optirank.workflow.preparation import Prepared
 
-_PATIENCE = 1.25  # by how much a search may outlast its time before it is shortened
+_FEWEST_FOLDS = 2  # that are done even if time is up
+_SLACK = 1.1  # what may take longer than the clock says
 
 Progress = Callable[[int, int], None]  # parts done, of how many
 
@@ -41,7 +43,13 @@ class Searched:
     n_genes: list[dict[tuple, int]] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     level: int = 0
-    shortened: bool = False
+    shortened: bool = False  # whether fewer settings than planned were tried
+    n_skipped: int = 0  # folds for which there was no time
+
+    def narrow(self, level: int) -> None:
+        """Go on with a narrower grid."""
+        self.shortened |= level > self.level
+        self.level = level
 
     def scores(self, y: NDArray, classes: NDArray) -> NDArray:
         """Balanced accuracies, settings x folds."""
@@ -68,30 +76,41 @@ def cross_validate(
     left: float,
     progress: Progress | None = None,
 ) -> Searched:
-    """Fit the grid in every fold; a fold that is slower than planned shortens the next ones."""
-    found = Searched(folds, level=level)
+    """Fit the grid in every fold, within the time left for this and the final fit.
+
+    A fold that outlasts its share of the time goes on with the last grid, and narrows the grid of
+    the next ones; where even the last grid takes too long, folds are left out.
+    """
+    found = Searched([], level=level)
     classes, codes = np.unique(prepared.y, return_inverse=True)
     weights = np.ones(len(codes))
     end = time.perf_counter() + left
     orders = None
     for k, fold in enumerate(folds):
         start = time.perf_counter()
+        if k >= _FEWEST_FOLDS and _SLACK * clock.seconds(grids.GRIDS[-1], 1) > end - start:
+            found.n_skipped = len(folds) - k
+            break
         if k:
-            slower = clock.level(len(folds) - k, _PATIENCE * (end - start), found.level)
-            found.shortened |= slower > found.level
-            found.level = slower
+            found.narrow(clock.level(len(folds) - k, end - start, found.level))
         grid = grids.GRIDS[found.level]
+        share = (end - start - clock.final_seconds) / (len(folds) - k)
         genes = chooser(fold[0])
         if orders is None or chooser.limit is not None:
             orders = order_for_fitting(prepared.X[:, genes], clock.n_jobs)
         steps = clock.chains(grid)
         tell = _Counter(progress, k * steps, len(folds) * steps)
-        family = make_family(grid, clock.sides, place(prepared.reference, genes), tell)
+        reference = place(prepared.reference, genes)
+        family = make_family(grid, clock.sides, reference, tell=tell, until=start + share)
         result = search(
             family, Samples(orders=orders), codes, classes, weights, [fold], n_jobs=clock.n_jobs
         )
         if progress is not None:  # a class that the fold lacks is done too
             progress((k + 1) * steps, len(folds) * steps)
+        while not _complete(result, family):
+            found.narrow(found.level + 1)
+            family = make_family(grids.GRIDS[found.level], clock.sides, reference)
+        found.folds.append(fold)
         found.names, found.settings = family.names, family.settings()
         found.decisions.append(
             {
@@ -103,8 +122,19 @@ def cross_validate(
         )
         found.n_genes.append({s: int(result.genes(s, 0).sum()) for s in found.settings})
         found.seconds.append(time.perf_counter() - start)
-        clock.learn(grid, found.seconds[-1])
+        clock.learn(tell.fits, found.seconds[-1])
     return found
+
+
+def _complete(result: Search, family: Any) -> bool:
+    """Whether all settings of a family were fitted, for every class that was there to learn."""
+    try:
+        for models in result.models.values():
+            for setting in family.settings():
+                family.models_of(setting, models, result.n_genes)
+    except KeyError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -164,8 +194,10 @@ class _Counter:
     progress: Progress | None
     done: int
     total: int
+    fits: list[int] = field(default_factory=list)  # of each chain
 
-    def __call__(self) -> None:
+    def __call__(self, n_fits: int) -> None:
         self.done += 1
+        self.fits.append(n_fits)
         if self.progress is not None:
             self.progress(self.done, self.total)
