@@ -29,8 +29,10 @@ from optirank import (
     SingleCellNetClassifier,
 )
 from optirank.datasets import make_unstable_ranks
+from optirank.estimators.logistic import ElasticNetLogisticRegression
 from optirank.model import (
     Calibration,
+    Predictor,
     Rejection,
     fit_calibration,
     fit_rejection,
@@ -234,3 +236,19 @@ plain_values = st.recursive(
 @given(plain_values)
 def test_plain_values_come_back_from_json(value):
     assert repr(decode(json.loads(json.dumps(encode(value), allow_nan=False)))) == repr(value)
+
+
+@pytest.mark.parametrize(("n_classes", "l1"), [(2, 1e-2), (3, 1e-2), (2, 10.0)])
+def test_logistic_regression_on_values_is_kept_too(n_classes, l1, tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.array([f"c{k % n_classes}" for k in range(60)])
+    X = pd.DataFrame(rng.normal(size=(60, 8)), columns=[f"g{j}" for j in range(8)])
+    X["g0"] += 2.0 * (y == "c0")
+    model = ElasticNetLogisticRegression(l1=l1, l2=1e-2).fit(X, y)
+    found = save_and_load(model, tmp_path)
+    np.testing.assert_array_equal(found.decision_function(X), model.decision_function(X))
+    np.testing.assert_array_equal(found.predict(X), model.predict(X))
+    np.testing.assert_array_equal(found.genes_, model.genes_)
+    assert found.get_params() == model.get_params()
+    with pytest.raises(TypeError, match="has no weights on relative ranks"):
+        Predictor(found, X.columns)

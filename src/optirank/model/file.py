@@ -20,6 +20,7 @@ import optirank
 from optirank.model.archive import Archive, Arrays, ModelFileError, write_arrays, write_zip
 from optirank.model.forms import FORMS, MAX_ENTRIES, form_of, register
 from optirank.model.search_form import SEARCH
+from optirank.model.values_form import VALUES
 
 SCHEMA = 1
 _FORMAT = "optirank-model"
@@ -27,6 +28,7 @@ _JSON_BYTES = 1 << 24
 _ARRAYS_BYTES = 4 * 8 * MAX_ENTRIES
 
 register(SEARCH)
+register(VALUES)
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -36,8 +38,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : OptirankClassifier, OptirankClassifierCV, RankLogisticRegression or
-        AnovaRankLogisticRegression, fitted.
+    model : OptirankClassifier, OptirankClassifierCV, RankLogisticRegression,
+        AnovaRankLogisticRegression or ElasticNetLogisticRegression, fitted.
     path : the file; one that is there is replaced.
 
     Raises

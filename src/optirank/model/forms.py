@@ -140,7 +140,7 @@ def rebuild_linear(cls: type, document: Document, arrays: Arrays) -> Any:
     model = rebuild_parameters(cls, document)
     if model.ties not in TIES:
         raise ModelFileError(f"ties={model.ties!r} is not a way to rank ties")
-    classes = _rebuild_classes(document)
+    classes = rebuild_classes(document)
     n_features, n_rows, n_panel = (
         member(document, key, int) for key in ("n_features", "n_rows", "n_panel")
     )
@@ -149,11 +149,9 @@ def rebuild_linear(cls: type, document: Document, arrays: Arrays) -> Any:
     n_problems = 1 if len(classes) == 2 else len(classes)
     if n_rows % n_problems or n_rows // n_problems not in _ROWS:
         raise ModelFileError(f"{n_rows} rows of weights do not fit {len(classes)} classes")
-    names = _rebuild_names(document, n_features)
+    names = rebuild_names(document, n_features)
 
-    panel = arrays.take("panel", ("int32",), (n_panel,))
-    if panel[0] < 0 or panel[-1] >= n_features or (np.diff(panel) <= 0).any():
-        raise ModelFileError("the panel's positions are not increasing positions of genes")
+    panel = rebuild_panel(arrays, n_panel, n_features)
     matrix = (n_rows, n_panel)
     coef = arrays.take("coef", ("float64",), matrix)
     gamma = arrays.take("reference", ("bool", "float64"), matrix).astype(np.float64)
@@ -166,9 +164,9 @@ def rebuild_linear(cls: type, document: Document, arrays: Arrays) -> Any:
     if names is not None:
         model.feature_names_in_ = names
     model.classes_ = classes
-    model.coef_ = _spread(coef, panel, n_features)
+    model.coef_ = spread(coef, panel, n_features)
     model.intercept_ = arrays.take("intercept", ("float64",), (n_rows,))
-    model.reference_weights_ = _spread(gamma, panel, n_features)
+    model.reference_weights_ = spread(gamma, panel, n_features)
     model.reference_ = model.reference_weights_ > 0
     model.objective_ = arrays.take("objective", ("float64",), (n_rows,))
     model.n_iter_ = arrays.take("n_iter", ("int64",), (n_rows,))
@@ -176,14 +174,23 @@ def rebuild_linear(cls: type, document: Document, arrays: Arrays) -> Any:
     model.genes_ = (model.reference_ | (model.coef_ != 0)).any(axis=0)
     if "mean_ranks" in arrays:
         means = arrays.take("mean_ranks", ("float64",), matrix)
-        model.mean_ranks_ = _spread(means, panel, n_features)
+        model.mean_ranks_ = spread(means, panel, n_features)
     for key, (_, build) in _EXTRAS.items():
         if document.get(key) is not None:
             setattr(model, f"{key}_", build(document[key], n_problems))
     return model
 
 
-def _rebuild_classes(document: Document) -> NDArray:
+def rebuild_panel(arrays: Arrays, n_panel: int, n_features: int) -> NDArray:
+    """The positions of the panel's genes."""
+    panel = arrays.take("panel", ("int32",), (n_panel,))
+    if n_panel and (panel[0] < 0 or panel[-1] >= n_features or (np.diff(panel) <= 0).any()):
+        raise ModelFileError("the panel's positions are not increasing positions of genes")
+    return panel
+
+
+def rebuild_classes(document: Document) -> NDArray:
+    """The labels, two or more."""
     classes = decode_array(document.get("classes"))
     if len(classes) < 2 or len(np.unique(classes)) < len(classes):
         raise ModelFileError("the classes are not two or more distinct labels")
@@ -192,7 +199,8 @@ def _rebuild_classes(document: Document) -> NDArray:
     return classes
 
 
-def _rebuild_names(document: Document, n_features: int) -> NDArray | None:
+def rebuild_names(document: Document, n_features: int) -> NDArray | None:
+    """The names of all genes, None where the training data had none."""
     names = document.get("genes")
     if names is None:
         return None
@@ -216,7 +224,8 @@ def member(document: Document, key: str, kind: type) -> Any:
     return value
 
 
-def _spread(columns: NDArray, panel: NDArray, n_features: int) -> NDArray:
+def spread(columns: NDArray, panel: NDArray, n_features: int) -> NDArray:
+    """The panel's columns among those of all genes, zero elsewhere."""
     full = np.zeros((len(columns), n_features))
     full[:, panel] = columns
     return full
