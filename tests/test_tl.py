@@ -16,6 +16,7 @@ from example_model import N_QUERY, as_anndata, panel_names, trained_example, wit
 from optirank.datasets import DataError
 from optirank.datasets.example import make_example
 from optirank.model import MissingGenesError, Predictor, save
+from optirank.workflow import grids
 from optirank.workflow.predict import predict_file
 
 
@@ -167,13 +168,15 @@ def test_without_x_a_layer_is_asked_for(model, adata):
 
 
 @pytest.mark.slow
-def test_train_then_annotate():
-    reference, query = (as_anndata(data) for data in make_example(120, 80))
-    model = optirank.tl.train(reference, "cell_type", budget=15)
+def test_train_then_annotate(monkeypatch):
+    monkeypatch.setattr(grids, "GRIDS", (grids.Grid((0.05,), (2e-2,), (1e-2,)),))
+    reference, query = (as_anndata(data) for data in make_example(300, 200))
+    model = optirank.tl.train(reference, "cell_type")
     optirank.tl.annotate(query, model)
     truth = query.obs["cell_type"].astype(str)
-    commonest = truth.value_counts(normalize=True).max()
-    assert (query.obs["optirank"] == truth).mean() > commonest  # how well is train's to test
+    recalls = (query.obs["optirank"] == truth).groupby(truth).mean()
+    assert model.training_summary_["balanced_accuracy"] > 0.8
+    assert recalls.mean() > 0.8  # on another platform; guessing gives 0.2
     assert model.training_summary_["label"] == "cell_type"
     optirank.tl.annotate(query, model, "sure", target_error=0.2)  # training kept what this needs
     assert "held-out samples" in query.uns["sure"]["threshold_reason"]

@@ -56,7 +56,10 @@ def bad_input() -> Iterator[None]:
     except (ValueError, TypeError, OSError) as error:
         if _state["debug"]:
             raise
-        _say(" ".join(str(error).split()))
+        text = str(error)
+        if isinstance(error, OSError) and error.filename is not None:
+            text = f"{error.filename}: {str(error.strerror).lower()}"
+        _say(" ".join(text.split()))
         for remedy in getattr(error, "__notes__", ()):
             typer.echo(f"  {remedy}", err=True)
         raise typer.Exit(BAD_INPUT) from None

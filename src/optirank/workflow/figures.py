@@ -6,8 +6,6 @@ import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from optirank._plots.common import BLUE, GREY, ORANGE
-
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -59,32 +57,16 @@ def reliability(result: TrainingResult) -> Figure:
 
 def selection_path(result: TrainingResult) -> Figure:
     """Held-out score of all settings against the genes they need."""
-    table = result.path
-    figure = _new(6.2, 4.0)
-    ax = figure.subplots()
-    best, selected = (table[table[which]].iloc[0] for which in ("best", "selected"))
-    low = 100 * (best["score"] - best["standard_error"])
-    ax.axhspan(low, 100 * best["score"], color=BLUE, alpha=0.12, lw=0, label="one standard error")
-    ax.plot(table["n_genes"], 100 * table["score"], ".", color=GREY, label="settings tried")
-    ordered = table.sort_values(["n_genes", "score"], ascending=[True, False])
-    front = ordered[ordered["score"].cummax() == ordered["score"]]
-    ax.plot(front["n_genes"], 100 * front["score"], "o-", color=BLUE, ms=4, label="best so far")
-    ax.plot(
-        [selected["n_genes"]],
-        [100 * selected["score"]],
-        "D",
-        color=ORANGE,
-        ms=9,
-        mec="white",
-        label="chosen",
+    from optirank._plots.selection import draw_settings
+
+    table = result.path.assign(
+        score=100 * result.path["score"], standard_error=100 * result.path["standard_error"]
     )
-    if table["n_genes"].max() > 20 * max(1.0, table["n_genes"].min()):
-        ax.set_xscale("log")
-        ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    ax.set_xlabel("genes needed (mean over folds)")
+    figure = _new(6.6, 4.4)
+    ax = figure.subplots()
+    draw_settings(ax, table, table["n_genes"], table["score"], digits=1)
     ax.set_ylabel("balanced accuracy (%)")
     ax.grid(visible=True)
-    ax.legend(loc="best", fontsize=9)
     return figure
 
 
