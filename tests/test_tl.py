@@ -170,13 +170,13 @@ def test_without_x_a_layer_is_asked_for(model, adata):
 @pytest.mark.slow
 def test_train_then_annotate(monkeypatch):
     monkeypatch.setattr(grids, "GRIDS", (grids.Grid((0.05,), (2e-2,), (1e-2,)),))
-    reference, query = (as_anndata(data) for data in make_example(300, 200))
+    reference, query = (as_anndata(data) for data in make_example(400, 300))
     model = optirank.tl.train(reference, "cell_type")
     optirank.tl.annotate(query, model)
     truth = query.obs["cell_type"].astype(str)
     recalls = (query.obs["optirank"] == truth).groupby(truth).mean()
     assert model.training_summary_["balanced_accuracy"] > 0.8
-    assert recalls.mean() > 0.8  # on another platform; guessing gives 0.2
+    assert recalls.mean() > 0.85  # on another platform; guessing gives 0.2
     assert model.training_summary_["label"] == "cell_type"
     optirank.tl.annotate(query, model, "sure", target_error=0.2)  # training kept what this needs
     assert "held-out samples" in query.uns["sure"]["threshold_reason"]

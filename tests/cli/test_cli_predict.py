@@ -28,6 +28,7 @@ def folder(tmp_path_factory):
     save(with_held_out(model), folder / "model.optirank")
     as_anndata(query).write_h5ad(folder / "query.h5ad")
     write_table(query, folder / "query.csv")
+    (folder / "query.bin").write_bytes((folder / "query.h5ad").read_bytes())
     (folder / "torn.optirank").write_bytes((folder / "model.optirank").read_bytes()[:2000])
     (folder / "torn.h5ad").write_bytes((folder / "query.h5ad").read_bytes()[:20000])
     few = [gene for gene in query.gene_names if gene not in panel_names(model)]
@@ -92,6 +93,14 @@ def test_a_table(folder, tmp_path):
     assert len(pd.read_csv(tmp_path / "labels.csv")) == N_QUERY
 
 
+def test_a_file_whose_name_does_not_tell_its_format(folder, tmp_path):
+    done = predict(
+        *(folder / "query.bin", "-m", folder / "model.optirank", "-o", tmp_path / "labels.csv"),
+        *("--format", "h5ad"),
+    )
+    assert done.exit_code == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     ("query", "model", "options", "message"),
     [
@@ -101,6 +110,7 @@ def test_a_table(folder, tmp_path):
         ("query.h5ad", "torn.optirank", [], "cannot open the model file"),
         ("query.h5ad", "query.h5ad", [], "cannot open the model file"),
         ("other.h5ad", "model.optirank", [], "Missing genes"),
+        ("query.bin", "model.optirank", [], "give the format, one of h5ad"),
         ("query.csv", "model.optirank", [], "'rows' or in 'columns'"),
         ("query.csv", "model.optirank", ["--genes-in", "columns"], "query.csv"),
         ("query.h5ad", "model.optirank", ["--clusters", "louvain"], "no column 'louvain'"),

@@ -71,7 +71,7 @@ def test_a_missing_file_and_an_unknown_name(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nothing\.h5ad does not exist"):
         read_expression(tmp_path / "nothing.h5ad")
     (tmp_path / "data.bin").write_bytes(b"x")
-    with pytest.raises(DataError, match="give format="):
+    with pytest.raises(DataError, match="give the format"):
         read_expression(tmp_path / "data.bin")
     with pytest.raises(DataError, match=r"without matrix\.mtx"):
         read_expression(tmp_path)

@@ -49,7 +49,7 @@ def test_sources_that_share_no_class_are_refused(data):
 def test_values_that_are_no_numbers_are_refused(data):
     X = data.X.toarray().astype(float)
     X[2, 3] = np.nan
-    refused(replace(data, X=X), "1 values are missing or infinite")
+    refused(replace(data, X=X), "1 value is missing or infinite")
 
 
 def test_many_classes_of_one_sample_are_no_classes(data):

@@ -28,6 +28,16 @@ class GenesIn(StrEnum):
     columns = "columns"
 
 
+class FileFormat(StrEnum):
+    """What a file is, where its name does not tell."""
+
+    h5ad = "h5ad"
+    zarr = "zarr"
+    tenx_h5 = "10x_h5"
+    tenx_mtx = "10x_mtx"
+    table = "table"
+
+
 @contextmanager
 def tidy() -> Iterator[None]:
     """End on bad input and on a missing extra with one line and code 2."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optirank.cli.common import (
+    FileFormat,
     GenesIn,
     add_row,
     bar,
@@ -84,6 +85,10 @@ def predict(
     block_size: Annotated[
         int | None, typer.Option(min=1, help="Samples read at a time, if not what suits the file.")
     ] = None,
+    file_format: Annotated[
+        FileFormat | None,
+        typer.Option("--format", help="What the file is, where its name does not tell."),
+    ] = None,
     debug: DebugOption = False,
 ) -> None:
     """Label the samples of a file with a trained model.
@@ -124,6 +129,7 @@ def predict(
                 genes_in=genes_in.value if genes_in else None,
                 annotations=listed(annotations),
                 samples=samples,
+                format=file_format.value if file_format else None,
                 block_size=block_size,
                 progress=progress,
             )
@@ -183,4 +189,5 @@ def _report(done: FilePrediction) -> None:
         for row in done.clusters.itertuples():
             add_row(table, row.cluster, row.n_samples, row.label, f"{row.share:.0%}")
         show(table)
-    typer.echo(f"{done.out}: {done.n_samples} samples, mean confidence {done.mean_confidence:.3f}")
+    sure = f", mean confidence {done.mean_confidence:.3f}" if done.n_samples else ""
+    typer.echo(f"{done.out}: {done.n_samples} samples{sure}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optirank.cli.common import GenesIn, add_row, new_table, show
+from optirank.cli.common import FileFormat, GenesIn, add_row, new_table, show
 from optirank.cli.errors import DebugOption, bad_input, clean_exit
 
 if TYPE_CHECKING:
@@ -74,6 +74,10 @@ def train(
     samples: Annotated[
         Path | None, typer.Option(help="A table about the samples, such as their labels.")
     ] = None,
+    file_format: Annotated[
+        FileFormat | None,
+        typer.Option("--format", help="What the file is, where its name does not tell."),
+    ] = None,
     debug: DebugOption = False,
 ) -> None:
     """Train a classifier on labelled expression profiles.
@@ -112,6 +116,7 @@ def train(
             beside = [name.strip() for name in (annotations or "").split(",") if name.strip()]
             options = {"layer": layer, "gene_column": gene_column, "samples": samples}
             options["genes_in"] = genes_in.value if genes_in else None
+            options["format"] = file_format.value if file_format else None
             data = _read(file, label, batch, beside, options)
             chosen["available"] = _genes_of(query, options["genes_in"])
             prepared = prepare(data, label, batch=batch, genes=wanted, max_genes=most, **chosen)

@@ -26,8 +26,8 @@ def open_h5ad(path: Path, layer: str | None, gene_column: str | None) -> Iterato
     h5py = need("h5py", "anndata", f"reading {path}")
     if not h5py.is_hdf5(path):
         raise DataError(
-            f"{path} is not an HDF5 file, so not an .h5ad: give its format "
-            "(format='csv', ...), or fetch it again if it should be one"
+            f"{path} is not an HDF5 file, so not an .h5ad: give its format (such as 'table'), or "
+            "fetch it again if it should be one"
         )
     with readable(path):
         file = h5py.File(path, "r")

@@ -100,7 +100,7 @@ def guess_format(path: Path) -> str:
         return "table"
     raise DataError(
         f"{path}: its name does not tell its format (.h5ad, .zarr, .h5, .csv, .tsv, a 10x folder): "
-        f"give format=, one of {some(FORMATS)}"
+        f"give the format, one of {some(FORMATS)}"
     )
 
 

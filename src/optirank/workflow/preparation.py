@@ -152,6 +152,8 @@ def _usable_samples(
             notes.append(f"{n} sample{'s are' if n > 1 else ' is'} left out: {what}")
         return keep & ~mask
 
+    if not data.n_samples:
+        raise DataError(f"{data.source} holds no samples")
     keep = np.ones(data.n_samples, dtype=bool)
     keep = without(_missing(labels), f"no label in {label!r}")
     if groups is not None:
@@ -183,9 +185,10 @@ def _empty(data: ExpressionData) -> NDArray:
         raise DataError(f"{data.source}: the matrix holds {values.dtype}, not numbers")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         n = int((~np.isfinite(values)).sum())
+        what = "1 value is" if n == 1 else f"{n} values are"
         raise DataError(
-            f"{data.source}: {n} values are missing or infinite (NaN, inf): fill them in, or leave "
-            "these genes or samples out"
+            f"{data.source}: {what} missing or infinite (NaN, inf): fill in what is missing, or "
+            "leave these genes or samples out"
         )
     if sparse.issparse(X):
         low, high = (np.ravel(extreme(axis=1).toarray()) for extreme in (X.min, X.max))
