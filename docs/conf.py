@@ -23,7 +23,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_ext"]
 nitpicky = True
-smartquotes = False  # what is quoted may be typed
+smartquotes_action = "D"  # dashes; quotes stay, since what is quoted may be typed
 nitpick_ignore = [("py:mod", "optirank.model.missing")]  # its rule is on the page of the method
 
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]

@@ -72,9 +72,13 @@ def read_help(command: str) -> Help:
 
 
 def _entries(table: str) -> tuple[tuple[str, str], ...]:
-    found = []
-    for line in table.splitlines():
-        if line.strip():
+    """Names and words; the words of a long name stand on the next line."""
+    found: list[tuple[str, str]] = []
+    for line in filter(str.strip, table.splitlines()):
+        if line.startswith("   "):
+            name, words = found.pop()
+            found.append((name, f"{words} {line.strip()}".strip()))
+        else:
             name, words = _ENTRY.fullmatch(line.rstrip()).groups()
             found.append((name, words or ""))
     return tuple(found)
@@ -131,7 +135,9 @@ class Command(SphinxDirective):
     def _row(*cells: nodes.Node) -> nodes.row:
         row = nodes.row()
         for cell in cells:
-            row += nodes.entry("", nodes.paragraph("", "", cell))
+            paragraph = nodes.paragraph("", "", cell)
+            paragraph["support_smartquotes"] = False  # --option stays as it is typed
+            row += nodes.entry("", paragraph)
         return row
 
 
@@ -155,7 +161,9 @@ class OtherCommands(Command):
         section = nodes.section(ids=[nodes.make_id(f"optirank {name}")])
         section += nodes.title("", "", nodes.literal("", f"optirank {name}"))
         for words in shown.words:
-            section += nodes.paragraph("", "", nodes.Text(words))
+            paragraph = nodes.paragraph("", "", nodes.Text(words))
+            paragraph["support_smartquotes"] = False
+            section += paragraph
         if shown.examples:
             text = "\n".join(shown.examples)
             section += nodes.literal_block(text, text, language="text")

@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,6 @@ from doc_blocks import (
     read_blocks,
 )
 
-_SLOW_WITH_DATA = {"tutorial-single-cell.md"}  # fits 13 types of cells
 _LIMIT = 300  # seconds a page
 _RUNNER = Path(__file__).with_name("run_page.py")
 
@@ -31,8 +32,7 @@ def pages(*, data: bool) -> list:
     found = []
     for page in PAGES:
         if any(to_run(block, data=data) for block in read_blocks(page)):
-            marks = [pytest.mark.slow] if data and page.name in _SLOW_WITH_DATA else []
-            found.append(pytest.param(page, id=page.stem, marks=marks))
+            found.append(pytest.param(page, id=page.stem, marks=[pytest.mark.slow] * data))
     return found
 
 
@@ -74,9 +74,25 @@ def run_page(page: Path, folder: Path, *, data: Path | None = None) -> None:
             assert not lost, f"{shown.where}: {lost} is shown, but printed was\n{output}"
 
 
+@pytest.fixture(scope="module")
+def running(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[Path, Future]]:
+    """The pages asked for, two at a time: most of their time one processor is idle."""
+    chosen = [
+        item.callspec.params["page"]
+        for item in request.session.items
+        if getattr(item, "originalname", "") == test_the_blocks_of_a_page_run_in_order.__name__
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        yield {
+            page: pool.submit(run_page, page, tmp_path_factory.mktemp("page")) for page in chosen
+        }
+
+
 @pytest.mark.parametrize("page", pages(data=False))
-def test_the_blocks_of_a_page_run_in_order(page: Path, tmp_path: Path) -> None:
-    run_page(page, tmp_path)
+def test_the_blocks_of_a_page_run_in_order(page: Path, running: dict[Path, Future]) -> None:
+    running[page].result()
 
 
 @pytest.mark.parametrize("page", pages(data=True))
