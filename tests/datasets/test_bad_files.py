@@ -10,10 +10,10 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from expression_files import dense, make, to_anndata, write_tenx_folder, write_tenx_h5
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from expression_files import dense, make, to_anndata, write_tenx_folder, write_tenx_h5
 from optirank.datasets import DataError, read_expression
 from optirank.datasets.writing import write_h5ad, write_table
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from expression_files import assert_equal
 from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
+from expression_files import assert_equal
 from optirank.datasets import DataError, read_expression
 from optirank.datasets.example import ONLY_ONE_PLATFORM, make_example, write_example
 

@@ -12,6 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from expression_files import (
     NAMES,
     assert_equal,
@@ -22,9 +25,6 @@ from expression_files import (
     write_tenx_folder,
     write_tenx_h5,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from optirank.datasets import DataError, iter_blocks, open_expression, read_expression
 from optirank.datasets.writing import write_h5ad, write_table
 

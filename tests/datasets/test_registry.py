@@ -16,8 +16,8 @@ from importlib.resources import files
 import numpy as np
 import pandas as pd
 import pytest
-from expression_files import make, write_tenx_folder
 
+from expression_files import make, write_tenx_folder
 from optirank.datasets import DataError, catalogue, checking, load_dataset, registry
 from optirank.datasets.building import build
 from optirank.datasets.fetching import ByHandError, download, fetch, instructions
