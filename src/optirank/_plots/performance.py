@@ -68,7 +68,8 @@ def confusion(
     cells_between(ax, len(rows), len(columns))
     if max(len(rows), len(columns)) <= _WRITTEN:
         for i, j in zip(*np.nonzero(table), strict=True):
-            text = str(table[i, j]) if counts else f"{100 * shares[i, j]:.0f}"
+            share = f"{100 * shares[i, j]:.0f}" if shares[i, j] >= 0.01 else "<1"
+            text = str(table[i, j]) if counts else share
             colour = "white" if shares[i, j] > 0.55 else DARK
             ax.text(j, i, text, ha="center", va="center", color=colour, fontsize="small")
     known = [shares[i, columns.index(one)] if one in columns else 0.0 for i, one in enumerate(rows)]
