@@ -78,6 +78,19 @@ def test_the_first_sample_and_another_class(folder):
     assert "For monocyte, score" in done.stdout
 
 
+def test_classes_that_lack_genes_can_be_left_out(folder):
+    missing = ("--explain", folder / "query.h5ad", "--max-missing", "0.0")
+    refused = inspect(folder / "model.optirank", *missing)
+    assert refused.exit_code == BAD_INPUT
+    lacking = Predictor(trained_example()[0], trained_example()[1].gene_names).bound.losses
+    gone = [loss.label for loss in lacking if loss.n_missing]
+    assert 0 < len(gone) <= 3
+    done = inspect(folder / "model.optirank", *missing, "--drop-classes")
+    assert done.exit_code == 0, done.stderr
+    assert "LEFT OUT" in done.stderr
+    assert not any(str(label) in done.stdout for label in gone)
+
+
 @pytest.mark.parametrize("label", ["b cell", "t cell"])
 def test_two_classes_have_one_score(label, folder):
     options = ("--explain", folder / "query.h5ad", "--class", label)

@@ -140,6 +140,24 @@ def test_files_that_cannot_be_read_or_written_are_bad_input(csv, tmp_path):
     assert done.exit_code == BAD_INPUT
 
 
+def test_data_to_be_labelled_that_share_no_gene_are_bad_input(csv, reference, tmp_path):
+    from dataclasses import replace
+
+    names = np.array([f"other{k}" for k in range(reference.n_genes)], dtype=object)
+    query = write_table(replace(reference, gene_names=names), tmp_path / "query.csv", "rows")
+    rows = write_table(reference, tmp_path / "reference.csv", "rows")
+    samples = tmp_path / "samples.csv"
+    reference.obs.to_csv(samples, index_label="sample")
+    out = tmp_path / "m.optirank"
+    done = optirank(
+        "train", rows, "--genes-in", "rows", "--samples", samples, "--label", "cell_type",
+        "--for", query, "--out", out,
+    )  # fmt: skip
+    assert done.exit_code == BAD_INPUT
+    assert "shares 0 genes" in done.output
+    assert not out.exists()
+
+
 def test_a_table_must_say_where_its_genes_are(csv, tmp_path):
     done = optirank("train", csv, "--label", "cell_type", "--out", tmp_path / "m.optirank")
     assert done.exit_code == BAD_INPUT

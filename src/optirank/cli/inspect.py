@@ -31,6 +31,14 @@ def inspect(
         Path | None,
         typer.Option("--out", "-o", help="Write all contributions to all classes (.csv)."),
     ] = None,
+    max_missing: Annotated[
+        float,
+        typer.Option(min=0.0, max=1.0, help="Share of a class's genes that may be missing."),
+    ] = 0.5,
+    drop_classes: Annotated[
+        bool,
+        typer.Option("--drop-classes", help="Leave out classes that lack more than that."),
+    ] = False,
     layer: Annotated[str | None, typer.Option(help="A layer of the file instead of X.")] = None,
     gene_column: Annotated[
         str | None, typer.Option(help="Column of var with the gene names, instead of its index.")
@@ -75,6 +83,8 @@ def inspect(
             explain,
             fitted,
             sample,
+            max_missing=max_missing,
+            drop_classes=drop_classes,
             layer=layer,
             gene_column=gene_column,
             genes_in=genes_in.value if genes_in else None,

@@ -83,11 +83,12 @@ def explain_sample(
     genes_in: str | None = None,
     annotations: Sequence[str] = (),
     max_missing: float = MAX_MISSING,
+    drop_classes: bool = False,
 ) -> Explanation:
     """Why a sample of a file (the first where none is named) got its label.
 
     Options are those of :func:`optirank.datasets.read_expression`; only the genes of the model's
-    panel are read, of that sample.
+    panel are read, of that sample. ``max_missing`` and ``drop_classes`` as in prediction.
     """
     import pandas as pd
 
@@ -104,11 +105,12 @@ def explain_sample(
             model,
             opened.gene_names,
             max_missing=max_missing,
+            drop_classes=drop_classes,
             other_names=opened.other_gene_names,
         )
         row = opened.read(predictor.columns, (int(where[0]), int(where[0]) + 1))
     found = predictor.narrowed().predict(row.X)
-    table = explain(model, row.X, row.gene_names, max_missing=max_missing)
+    table = explain(predictor.model, row.X, row.gene_names, max_missing=max_missing)
     scores = found.scores[0]
     both = np.array([-scores, scores]) if np.ndim(scores) == 0 else scores
     ranking = pd.DataFrame(
