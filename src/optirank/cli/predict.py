@@ -164,6 +164,8 @@ def _ways_out(context: typer.Context, fitted: Any, query: Path) -> Iterator[None
             limit = math.ceil(100 * error.enough) / 100
             error.add_note("label all the same, with little to go by for these classes:")
             error.add_note(this_command(context, max_missing=limit))
+        if hasattr(error, "__notes__"):
+            error.args = (f"{error.what} One can:",)
         raise
 
 

@@ -39,20 +39,22 @@ MAX_MISSING = 0.5
 class MissingGenesError(ValueError):
     """Too many of a model's genes are missing from the data.
 
-    ``lacking`` are the classes that lack too many, ``droppable`` says whether enough others stay,
-    ``enough`` is the least ``max_missing`` that would pass, None where none does, and ``match`` how
-    each gene was looked for.
+    ``what`` says so without the remedies, ``lacking`` are the classes that lack too many,
+    ``droppable`` says whether enough others stay, ``enough`` is the least ``max_missing`` that
+    would pass, None where none does, and ``match`` how each gene was looked for.
     """
 
     def __init__(
         self,
-        message: str,
+        what: str,
+        remedies: list[str],
         lacking: tuple[ClassLoss, ...] = (),
         droppable: bool = False,
         enough: float | None = None,
         match: GeneMatch | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(f"{what} Please {', or '.join(remedies)}.")
+        self.what = what
         self.lacking, self.droppable, self.enough = lacking, droppable, enough
         self.match = match
 
@@ -237,7 +239,8 @@ def _refuse(losses: tuple[ClassLoss, ...], match: GeneMatch, max_missing: float)
         remedies.append("train again on the genes that are there (available)")
     enough = None if empty else max(loss.share_missing for loss in bad)
     raise MissingGenesError(
-        f"{what}. Missing genes: {listed(match.missing)}. Please {', or '.join(remedies)}.",
+        f"{what}. Missing genes: {listed(match.missing)}.",
+        remedies,
         tuple(bad),
         droppable,
         enough,
