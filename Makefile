@@ -44,7 +44,7 @@ bench: setup
 
 # The pages are in docs/_build/html, index.html first; a warning is an error.
 docs: setup
-	$(BIN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -E -W --keep-going -n -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 clean:

@@ -3,7 +3,7 @@
     ```{command} train
     ```
 
-gives the usage, the arguments and the options of ``optirank train``. ``{other-commands}`` gives the
+gives the arguments and the options of ``optirank train``. ``{other-commands}`` gives the
 same, with the help's own words and examples, for every command that its page does not name.
 """
 
@@ -85,7 +85,7 @@ def _entries(table: str) -> tuple[tuple[str, str], ...]:
 
 
 class Command(SphinxDirective):
-    """Usage, arguments and options of one command."""
+    """Arguments and options of one command."""
 
     required_arguments = 1
     final_argument_whitespace = True
@@ -93,8 +93,7 @@ class Command(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Make the nodes."""
         shown = read_help(self.arguments[0])
-        usage = nodes.literal_block(shown.usage, shown.usage, language="text")
-        return [usage, self.table(shown.arguments, shown.options)]
+        return [self.table(shown.arguments, shown.options)]
 
     def table(self, arguments, options) -> nodes.Node:
         """A line an argument or option: its name, what it means, its default."""
@@ -154,7 +153,7 @@ class OtherCommands(Command):
         for name in command_names():
             if name not in named:
                 found += self._section(name)
-        return found
+        return found or [nodes.paragraph("", "There are none: all are above.")]
 
     def _section(self, name: str) -> list[nodes.Node]:
         shown = read_help(name)
