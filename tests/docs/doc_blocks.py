@@ -25,7 +25,6 @@ REASONS = {
     "installs software",
     "needs the network",
     "takes minutes",
-    "another tool",
     "files of yours",
 }
 
