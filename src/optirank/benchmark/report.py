@@ -38,6 +38,7 @@ class Written:
     """What was written where; `missing` is the line that installs what figures and page need."""
 
     tables: list[Path] = field(default_factory=list)
+    summaries: list[Table] = field(default_factory=list)
     figures: list[str] = field(default_factory=list)
     page: Path | None = None
     missing: str | None = None
@@ -64,6 +65,7 @@ def write(results: Results, folder: str | Path) -> Written:
     found = analyse(results)
     built = tables.build(found)
     written = Written(missing=missing_extra())
+    written.summaries = [table for table in built if table.name.startswith("summary")]
     written.tables = _write_tables(found, built, folder / "tables")
     _remove_others(folder / "tables", {path.name for path in written.tables})
     page = folder / _PAGE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from optirank.cli.common import add_row, listed, new_table, show, tidy
 from optirank.cli.errors import BAD_INPUT, UNEXPECTED, DebugOption
 
 if TYPE_CHECKING:
+    from optirank.benchmark.layout import Table
     from optirank.benchmark.plan import Plan
     from optirank.benchmark.storage import Storage, Unit
 
@@ -213,9 +215,25 @@ def _write_report(storage: Storage) -> None:
     if results.scores.empty:
         raise ValueError(f"{storage.folder} has no problem that is run to the end yet")
     written = report.write(results, storage.folder / "report")
+    for table in written.summaries:
+        _show_summary(table)
     if written.missing:
         typer.echo(f"No figures and no page: they need {written.missing}")
     typer.echo(f"Report: {written.page or storage.folder / 'report'}")
+
+
+def _show_summary(summary: Table) -> None:
+    """Mean and rank of each classifier; standard errors are in the report."""
+    from rich.text import Text
+
+    kept = [k for k, column in enumerate(summary.columns) if column.text != "shift"]
+    table = new_table(f"{summary.title} (%, rank)", *(summary.columns[k].text for k in kept))
+    table.columns[0].overflow = "fold"
+    for row in summary.rows:
+        cells = [row[k] for k in kept]
+        shown = (Text(re.sub(r" ± [\d.]+", "", one.text), "bold" * one.bold) for one in cells)
+        table.add_row(*shown)
+    show(table)
 
 
 @contextmanager
