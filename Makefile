@@ -33,8 +33,9 @@ format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# A file's tests stay in one process, which keeps what they share.
 test: lint browser
-	$(BIN)/python -m pytest -m "not slow and not timing"
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow and not timing"
 
 test-all: lint browser
 	$(BIN)/python -m pytest

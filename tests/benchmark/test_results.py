@@ -69,6 +69,14 @@ def test_each_part_chooses_by_the_one_standard_error_rule(storage):
     assert scores.groupby("part")["n_genes"].first().tolist() == [4, 6]
 
 
+def test_the_best_validation_score_can_be_asked_for(storage):
+    results = collect(storage, "best")
+    chosen = results.scores.groupby("part")["l2"].unique()
+    assert chosen[0].tolist() == [1.0]
+    assert chosen[1].tolist() == [0.01]
+    assert results.run["selection"] == "best"
+
+
 def test_test_scores_are_those_of_each_splits_own_model(storage):
     scores = collect(storage).scores
     own = scores[scores["task"] == "t"].sort_values("split")

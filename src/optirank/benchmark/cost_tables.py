@@ -120,9 +120,8 @@ def settings(frame: pd.DataFrame) -> Table:
         name="settings",
         title="Chosen settings",
         caption=(
-            "The setting that the one-standard-error rule chose in each binary problem (the class "
-            "against the rest) and test part, with means over the folds. The reference is a "
-            "fraction of the genes offered."
+            "The setting chosen in each binary problem (the class against the rest) and test part, "
+            "with means over the folds. The reference is a fraction of the genes offered."
         ),
         columns=[*_words("task", "class", "classifier"), *map(Column, headings)],
         rows=rows,

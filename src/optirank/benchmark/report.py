@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from optirank.benchmark.results import Results
 
 _PAGE = "report.html"
+SELECTIONS = {"one_se": "one-standard-error rule", "best": "best validation score"}
 _CAPTIONS = {
     "scores": "Balanced accuracy of each classifier on each task, by kind of shift.",
     "wins": (
@@ -126,6 +127,7 @@ def _page(
         problems=results.problems,
         missing=list(results.run.get("missing", ())),
         quick=results.run.get("profile") == "quick",
+        selection=results.run.get("selection", "one_se"),
         facts=_facts(results, found),
         version=results.run.get("version", __version__),
         today=date.today().isoformat(),
@@ -142,6 +144,7 @@ def _facts(results: Results, found: Analysis) -> dict[str, str]:
     run = results.run
     facts = {
         "profile": run.get("profile"),
+        "selection": SELECTIONS.get(run.get("selection")),
         "classifiers": ", ".join(run.get("classifiers", ())),
         "scores": f"{len(found.scores)} (class, fold and classifier)",
         "CPU time": _duration(run.get("cpu_seconds")),

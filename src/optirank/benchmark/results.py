@@ -23,7 +23,7 @@ class Results:
     ----------
     scores : DataFrame
         One row for each task, scenario, positive class, classifier, part and split, at the setting
-        that the one-standard-error rule chose from the validation scores of the part's splits.
+        chosen from the validation scores of the part's splits.
     tasks : DataFrame
         One row for each task and scenario.
     problems : dict
@@ -38,14 +38,17 @@ class Results:
     run: dict = field(default_factory=dict)
 
 
-def collect(storage: Storage) -> Results:
-    """Read all results of a folder; a problem with a split missing is left out, and said."""
+def collect(storage: Storage, rule: str = "one_se") -> Results:
+    """Read all results of a folder; a problem with a split missing is left out, and said.
+
+    ``rule`` chooses the settings: "one_se", the paper's, or "best" validation score.
+    """
     record, lines = storage.record(), storage.log_lines()
     rows, tasks, incomplete, seconds = [], [], {}, 0.0
     for design in storage.designs().values():
         units = _load_units(storage, design)
         seconds += sum(unit["unit_seconds"] for unit in units.values())
-        chosen, lacking = _choose(design, units)
+        chosen, lacking = _choose(design, units, rule)
         rows += chosen
         if lacking:
             incomplete[design["task"]] = f"not run to the end: {lacking} units are missing"
@@ -55,6 +58,7 @@ def collect(storage: Storage) -> Results:
     scores = pd.DataFrame(rows, columns=_SCORES)
     run = {
         "profile": record["profile"],
+        "selection": rule,
         "version": record["version"],
         "seed": record["seed"],
         "classifiers": [name for name in CLASSIFIERS if name in set(scores["classifier"])],
@@ -92,7 +96,9 @@ def _load_units(storage: Storage, design: dict) -> dict[tuple[int, str, str], di
     return found
 
 
-def _choose(design: dict, units: dict[tuple[int, str, str], dict]) -> tuple[list[dict], int]:
+def _choose(
+    design: dict, units: dict[tuple[int, str, str], dict], rule: str
+) -> tuple[list[dict], int]:
     """The rows of a design, and the number of units that its classifiers lack."""
     rows, lacking = [], 0
     parts = np.array(design["parts"])
@@ -108,7 +114,7 @@ def _choose(design: dict, units: dict[tuple[int, str, str], dict]) -> tuple[list
                     continue
                 validation = np.array([unit["validation"] for unit in group]).T
                 n_genes = np.array([unit["n_genes"] for unit in group]).T
-                best = select(validation, n_genes)
+                best = select(validation, n_genes, rule)
                 same = {"positive": positive, "classifier": name, "part": int(part)}
                 for split, unit in zip(splits, group, strict=True):
                     rows += _rows(design, unit, best, same | {"split": split})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,6 +43,13 @@ DataOption = Annotated[
 TaskFileOption = Annotated[
     Path | None, typer.Option("--task-file", help="TOML file of more tasks, in the form of ours.")
 ]
+
+
+class Selection(StrEnum):
+    """How settings are chosen from validation scores."""
+
+    one_se = "one_se"
+    best = "best"
 
 
 @app.command("list")
@@ -168,18 +176,26 @@ def run(
 @app.command("report")
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a run.", show_default=False)],
+    selection: Annotated[
+        Selection,
+        typer.Option(help="The paper's one-standard-error rule, or the best validation score."),
+    ] = Selection.one_se,
     debug: DebugOption = False,
 ) -> None:
     """Write tables, figures and the page of a run again, from its stored results.
 
+    With another rule of selection they go to report-best/, beside report/.
+
     Examples:
 
       optirank benchmark report results
+
+      optirank benchmark report results --selection best
     """
     with tidy():
         from optirank.benchmark.storage import Storage
 
-        _write_report(Storage(folder))
+        _write_report(Storage(folder), selection)
 
 
 def _announce(plan: Plan, storage: Storage) -> None:
@@ -207,19 +223,20 @@ def _compute(plan: Plan, work, storage: Storage, jobs: int, dask: str | None) ->
             raise
 
 
-def _write_report(storage: Storage) -> None:
+def _write_report(storage: Storage, selection: Selection = Selection.one_se) -> None:
     from optirank.benchmark import report
     from optirank.benchmark.results import collect
 
-    results = collect(storage)
+    results = collect(storage, selection.value)
     if results.scores.empty:
         raise ValueError(f"{storage.folder} has no problem that is run to the end yet")
-    written = report.write(results, storage.folder / "report")
+    name = "report" if selection is Selection.one_se else f"report-{selection.value}"
+    written = report.write(results, storage.folder / name)
     for table in written.summaries:
         _show_summary(table)
     if written.missing:
         typer.echo(f"No figures and no page: they need {written.missing}")
-    typer.echo(f"Report: {written.page or storage.folder / 'report'}")
+    typer.echo(f"Report: {written.page or storage.folder / name}")
 
 
 def _show_summary(summary: Table) -> None:
