@@ -235,6 +235,14 @@ def test_list_says_what_is_here(sets):
     assert "5 of 37 tasks can be run" in done.stdout
 
 
+def test_a_reader_that_leaves_is_no_error():
+    process = start("list")
+    process.stdout.close()
+    errors = process.stderr.read()
+    process.wait()
+    assert errors == ""
+
+
 def test_a_real_pair_from_data_to_report(data_folder, tmp_path):
     out = tmp_path / "out"
     chosen = ("--tasks", "nki_er-vdx_er-expo_er", "--data", data_folder, "--out", out)

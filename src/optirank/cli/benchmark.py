@@ -69,19 +69,15 @@ def list_(
         file = load_tasks(task_file)
         ready = 0
         for title, wanted in (("Tasks of the paper", True), ("Tasks on other sets", False)):
-            table = new_table(title, "task", "shift", "learn from", "test on", "data")
-            table.columns[0].no_wrap = True  # the name is what one has to type
-            table.columns[0].min_width = max(map(len, file.tasks))
+            table = new_table(title, "task", "shift", "data", "what")
+            for column in table.columns[:3]:  # a name is what one has to type
+                column.no_wrap = True
             for task in file.tasks.values():
-                if task.paper != wanted:
-                    continue
-                lacking = missing_data(task, file, data)
-                ready += lacking is None
-                base = file.tasks[task.models_of] if task.models_of else task
-                sources = " + ".join((*base.train, *filter(None, [task.auxiliary])))
-                target = task.test or "held-out samples"
-                here = "here" if lacking is None else "missing"
-                add_row(table, task.name, task.shift, sources, target, here)
+                if task.paper == wanted:
+                    lacking = missing_data(task, file, data)
+                    ready += lacking is None
+                    here = "here" if lacking is None else "missing"
+                    add_row(table, task.name, task.shift, here, task.title)
             show(table)
         typer.echo(f"{ready} of {len(file.tasks)} tasks can be run.")
 

@@ -15,10 +15,7 @@ if TYPE_CHECKING:
     import typer
     from rich.table import Table
 
-_TEXT = {
-    *("class", "cluster", "data", "gene", "label", "learn from", "role", "shift", "task"),
-    *("test on", "what"),
-}
+_TEXT = ("class", "cluster", "data", "gene", "label", "role", "shift", "task", "what")
 
 
 class GenesIn(StrEnum):

@@ -53,6 +53,8 @@ def bad_input() -> Iterator[None]:
     """
     try:
         yield
+    except BrokenPipeError:  # no input's fault; see clean_exit
+        raise
     except (ValueError, TypeError, OSError) as error:
         if _state["debug"]:
             raise
