@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from example_model import as_anndata, trained_example
-from optirank import OptirankClassifierCV, __version__
+from optirank import OptirankClassifier, OptirankClassifierCV, __version__
 from optirank.cli.app import app
 from optirank.cli.errors import BAD_INPUT
 from optirank.datasets import make_unstable_ranks
@@ -76,6 +76,24 @@ def test_the_first_sample_and_another_class(folder):
     assert done.exit_code == 0, done.stderr
     assert done.stdout.startswith(f"{query.sample_names[0]}: ")
     assert "For monocyte, score" in done.stdout
+
+
+def test_two_sides_are_told_apart_and_sum_to_the_score(tmp_path):
+    data = make_unstable_ranks(100, 20, 8, random_state=0)
+    X = pd.DataFrame(data.X, columns=[f"g{j}" for j in range(20)])
+    model = OptirankClassifier(n_reference=4, side="both").fit(X, data.y)
+    save(model, tmp_path / "both.optirank")
+    X.head(2).to_csv(tmp_path / "query.csv")
+    options = ("--explain", tmp_path / "query.csv", "--genes-in", "columns", "--genes", 3)
+    done = inspect(tmp_path / "both.optirank", *options, "--out", tmp_path / "why.csv")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.count("(intercept)") == 1
+    assert done.stdout.count("rising") == done.stdout.count("falling") == 3
+    assert "17 more genes" in done.stdout
+    table = pd.read_csv(tmp_path / "why.csv")
+    score = model.decision_function(X.head(1))[0]
+    assert table["contribution"].sum() == pytest.approx(score)
+    assert f"score {score:+.4f}" in done.stdout
 
 
 def test_classes_that_lack_genes_can_be_left_out(folder):

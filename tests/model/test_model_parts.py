@@ -24,6 +24,7 @@ from optirank.model import (
 )
 from optirank.ranks.definition import ranks_by_definition
 
+SIDES = ("rising", "falling")
 multiclass = models.filter(lambda model: len(model.classes_) > 2)
 
 
@@ -139,6 +140,24 @@ def test_contributions_sum_to_the_score(model, seed):
     genes = table[table["gene"] != "(intercept)"]
     np.testing.assert_allclose(genes["weight"] * genes["relative_rank"], genes["contribution"])
     assert len(genes) == np.count_nonzero(model.coef_)
+    assert len(table) - len(genes) == len(classes)
+
+
+def test_an_explanation_names_the_side_and_keeps_a_gene_together():
+    model = make_model(n_classes=3, n_genes=10, sides=2, n_weights=7)
+    table = explain(model, make_samples(0, 1, 10)[0])
+    for row, (label, side) in enumerate((c, s) for c in model.classes_ for s in SIDES):
+        mine = table[(table["class"] == label) & (table["side"] == side)].set_index("gene")
+        weights = pd.Series(model.coef_[row] / 2, index=model.feature_names_in_)
+        pd.testing.assert_series_equal(
+            mine["weight"].sort_index(), weights[weights != 0].sort_index(), check_names=False
+        )
+    for k, (_, mine) in enumerate(table.groupby("class")):
+        assert mine["gene"].iloc[0] == "(intercept)"
+        assert mine["contribution"].iloc[0] == model.intercept_[2 * k : 2 * k + 2].mean()
+        sums = mine[1:].groupby("gene", sort=False)["contribution"].sum()
+        assert (np.diff(sums.abs()) <= 1e-12).all()
+        assert mine["gene"].nunique() == (mine["gene"] != mine["gene"].shift()).sum() < len(mine)
 
 
 def test_an_explanation_shows_ranks_weights_and_values_the_largest_first():

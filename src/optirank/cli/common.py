@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import typer
     from rich.table import Table
 
-_TEXT = ("class", "cluster", "data", "gene", "label", "role", "shift", "task", "what")
+_TEXT = ("class", "cluster", "data", "gene", "label", "role", "shift", "side", "task", "what")
 
 
 class GenesIn(StrEnum):

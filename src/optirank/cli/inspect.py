@@ -118,13 +118,17 @@ def _show_explanation(found: Explanation, label: str | None, n_genes: int) -> No
         add_row(table, row[0], f"{row[1]:+.3f}", f"{row[2]:.3f}")
     show(table)
     about, lines, rest = found.of_class(label, n_genes)
-    columns = ("gene", "role", "value", "relative rank", "weight", "contribution")
-    table = new_table(f"For {about}", *columns)
+    side = ["side"] if "side" in lines else []
+    columns = ("value", "relative rank", "weight", "contribution")
+    table = new_table(f"For {about}", "gene", "role", *side, *columns)
     for row in lines.itertuples():
         value = "missing" if row.missing else "" if row.value != row.value else f"{row.value:g}"
         rank = "" if row.relative_rank != row.relative_rank else f"{row.relative_rank:.3f}"
         weight = "" if row.weight != row.weight else f"{row.weight:+.3g}"
-        add_row(table, row.gene, row.role, value, rank, weight, f"{row.contribution:+.4f}")
+        role = "" if row.role == "intercept" else row.role
+        what = [row.gene, role, *(getattr(row, name) for name in side)]
+        add_row(table, *what, value, rank, weight, f"{row.contribution:+.4f}")
     if rest is not None:
-        add_row(table, f"{rest[0]} more genes", "", "", "", "", f"{rest[1]:+.4f}")
+        empty = [""] * (4 + len(side))
+        add_row(table, f"{rest[0]} more genes", *empty, f"{rest[1]:+.4f}")
     show(table)

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank.model.missing import MAX_MISSING, BoundModel, bind
-from optirank.model.panel import gene_roles
+from optirank.model.panel import gene_roles, side_names
 from optirank.ranks.weighted import weighted_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pandas as pd
+
+    from optirank.model.linear import LinearParts
 
 INTERCEPT = "(intercept)"
 
@@ -41,8 +43,9 @@ def explain(
     A table with the columns ``class``, ``gene``, ``role``, ``missing``, ``value`` (NaN where
     missing), ``relative_rank`` r / s, ``weight`` and ``contribution``, the largest of a class
     first. The contributions of a class, the intercept's line among them, sum to its score; for two
-    classes there is one score, of the second class. A model of two sides has two lines a gene, of
-    half the weight each, since its score is the mean of the two.
+    classes there is one score, of the second class. A model of two sides has a column ``side``
+    too, and up to two lines a gene, of half the weight each, since its score is the mean of the
+    two; they stand together, in the order of their sum.
     """
     import pandas as pd
 
@@ -51,12 +54,26 @@ def explain(
     bound = bind(model, genes, max_missing)
     x = _row(sample, bound)
     tables = [_row_table(bound, row, x) for row in range(bound.parts.n_rows)]
-    table = pd.concat(tables, ignore_index=True)
+    table = pd.concat([_intercepts(bound.parts), *tables], ignore_index=True)
     order = {label: k for k, label in enumerate(bound.parts.problem_classes.tolist())}
     table["_class"] = table["class"].map(order)
-    table["_size"] = -table["contribution"].abs().where(table["gene"] != INTERCEPT, np.inf)
-    table = table.sort_values(["_class", "_size"], kind="stable")
+    sums = table.groupby(["_class", "gene"])["contribution"].transform("sum")
+    table["_size"] = -sums.abs().where(table["gene"] != INTERCEPT, np.inf)
+    keys = ["_class", "_size", "gene"] if "side" in table else ["_class", "_size"]
+    table = table.sort_values(keys, kind="stable")
     return table.drop(columns=["_class", "_size"]).reset_index(drop=True)
+
+
+def _intercepts(parts: LinearParts) -> pd.DataFrame:
+    """A line a class: the mean of its rows' intercepts."""
+    import pandas as pd
+
+    columns = {"class": parts.problem_classes, "gene": INTERCEPT, "role": "intercept"}
+    if parts.rows_per_problem > 1:
+        columns["side"] = ""
+    unknown = dict.fromkeys(("value", "relative_rank", "weight"), np.nan)
+    columns |= {"missing": False, **unknown, "contribution": parts.average(parts.intercept)}
+    return pd.DataFrame(columns)
 
 
 def _row_table(bound: BoundModel, row: int, x: np.ndarray) -> pd.DataFrame:
@@ -76,18 +93,21 @@ def _row_table(bound: BoundModel, row: int, x: np.ndarray) -> pd.DataFrame:
     share = 1.0 / parts.rows_per_problem
     weights = parts.coef[row, used]
     roles = gene_roles(parts.reference_weights[row] > 0, parts.coef[row] != 0)
-    return pd.DataFrame(
-        {
-            "class": parts.problem_classes[row // parts.rows_per_problem],
-            "gene": np.append(parts.genes[used], INTERCEPT),
-            "role": np.append(roles[used], "intercept"),
-            "missing": np.append(~here[used], False),
-            "value": np.append(values[used], np.nan),
-            "relative_rank": np.append(ranks[used], np.nan),
-            "weight": np.append(weights, np.nan) * share,
-            "contribution": np.append(weights * ranks[used], parts.intercept[row]) * share,
-        }
-    )
+    columns = {
+        "class": parts.problem_classes[row // parts.rows_per_problem],
+        "gene": parts.genes[used],
+        "role": roles[used],
+    }
+    if parts.rows_per_problem > 1:
+        columns["side"] = side_names(parts)[row % parts.rows_per_problem]
+    columns |= {
+        "missing": ~here[used],
+        "value": values[used],
+        "relative_rank": ranks[used],
+        "weight": weights * share,
+        "contribution": weights * ranks[used] * share,
+    }
+    return pd.DataFrame(columns, index=range(len(used)))
 
 
 def _row(sample: Any, bound: BoundModel) -> np.ndarray:

@@ -48,7 +48,11 @@ def gene_roles(in_reference: NDArray, has_weight: NDArray) -> NDArray:
 
 def row_names(parts: LinearParts) -> list[str]:
     """A name for each row of a model: its class, and where there are several, its side."""
-    sides = {1: [""], 2: ["_rising", "_falling"]}.get(
-        parts.rows_per_problem, [f"_{k + 1}" for k in range(parts.rows_per_problem)]
-    )
-    return [f"{label}{side}" for label in parts.problem_classes for side in sides]
+    ends = [f"_{side}" for side in side_names(parts)] or [""]
+    return [f"{label}{end}" for label in parts.problem_classes for end in ends]
+
+
+def side_names(parts: LinearParts) -> list[str]:
+    """Names of the solutions whose scores are averaged; none where there is one."""
+    count = parts.rows_per_problem
+    return {1: [], 2: ["rising", "falling"]}.get(count, [str(k + 1) for k in range(count)])

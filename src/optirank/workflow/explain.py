@@ -64,13 +64,14 @@ class Explanation:
         matching = [name for name in known if str(name) == asked]
         chosen = matching[0] if matching else known[0]
         mine = self.table[self.table["class"] == chosen]
-        genes = mine[mine["role"] != "intercept"]
-        rest = genes.iloc[n_genes:]
-        lines = mine[~mine.index.isin(rest.index)]
+        genes = mine.loc[mine["role"] != "intercept", "gene"].unique()
+        beyond = mine["gene"].isin(genes[n_genes:])
+        lines, rest = mine[~beyond], mine[beyond]
         about = f"{chosen}, score {mine['contribution'].sum():+.4f}"
         if len(every) == 2:
             about += f" (below 0: {next(name for name in every if name != str(chosen))})"
-        return about, lines, (len(rest), float(rest["contribution"].sum())) if len(rest) else None
+        left = len(genes) - n_genes
+        return about, lines, (left, float(rest["contribution"].sum())) if left > 0 else None
 
 
 def explain_sample(
