@@ -116,6 +116,17 @@ def test_a_panel_shows_relative_ranks_by_group(model, adata):
     assert found == set(adata.obs["optirank"])
 
 
+@pytest.mark.parametrize("n_genes", [1, 3])
+def test_names_of_classes_stay_apart(n_genes, model, adata):
+    ax = optirank.pl.panel(model, adata, "cell_type", n_genes=n_genes)
+    ax.figure.canvas.draw()
+    assert [text.get_text() for text in ax.texts] == model.classes_.tolist()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[k + 1 :])
+    bar = ax.images[0].colorbar.ax.get_window_extent()
+    assert max(box.x1 for box in boxes) < bar.x0
+
+
 def test_a_panel_of_a_backed_file_is_the_same(model, adata, tmp_path):
     adata.write_h5ad(tmp_path / "query.h5ad")
     backed = anndata.read_h5ad(tmp_path / "query.h5ad", backed="r")

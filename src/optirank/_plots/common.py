@@ -71,7 +71,10 @@ def heat_map(
     bar: str,
 ) -> AxesImage:
     """Draw a matrix with names on both sides and a bar of its colours; NaN is left white."""
-    image = ax.imshow(values, cmap=cmap, vmin=limits[0], vmax=limits[1], aspect="auto")
+    low, high = limits
+    image = ax.imshow(
+        values, cmap=cmap, vmin=low, vmax=high, aspect="auto", interpolation="nearest"
+    )
     ax.set_yticks(range(len(rows)), [str(name) for name in rows])
     turned = len(columns) > 3 or max((len(str(name)) for name in columns), default=0) > 12
     ax.set_xticks(range(len(columns)), [str(name) for name in columns])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from optirank.model.missing import BoundModel
 
 _ROW = 0.19  # inches of a gene
+_NAME = 20  # characters of a class's name on one line, where its genes leave room for more
 _OVERLAP = "overlap of two folds (by chance)"
 
 
@@ -276,18 +278,18 @@ def _heaviest(bound: BoundModel, X: NDArray, n_genes: int) -> tuple[NDArray, lis
 
 
 def _name_blocks(ax: Axes, problems: list[str]) -> None:
-    """Lines between the classes' genes, and their names on the left."""
+    """Lines between the classes' genes, and their names on the right."""
     starts = [k for k, one in enumerate(problems) if not k or problems[k - 1] != one]
     for start, end in zip(starts, [*starts[1:], len(problems)], strict=True):
         if start:
             ax.axhline(start - 0.5, color="white", linewidth=1.5)
+        lines = textwrap.wrap(problems[start], _NAME)
         ax.annotate(
-            problems[start],
+            "\n".join(lines) if len(lines) <= end - start else problems[start],
             (1, (start + end - 1) / 2),
             xycoords=("axes fraction", "data"),
             xytext=(4, 0),
             textcoords="offset points",
-            rotation=90,
             va="center",
             fontsize="small",
             annotation_clip=False,
