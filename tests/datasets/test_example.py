@@ -79,6 +79,7 @@ def test_the_files_are_read_as_generated(tmp_path):
         written[1], genes_in="columns", annotations=["cell_type", "dataset", "platform"]
     )
     assert_equal(table, make_example(40, 30)[0])
+    assert ".0" not in written[1].read_text()
 
 
 def test_too_few_cells_and_a_file_in_the_way(tmp_path):

@@ -42,6 +42,8 @@ def write_table(data: ExpressionData, path: str | Path, genes_in: str = "columns
     import pandas as pd
 
     values = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
+    if values.size and np.abs(values).max() < 2**53 and (values == np.rint(values)).all():
+        values = values.astype(np.int64)  # 3, not 3.0
     if genes_in == "rows":
         frame = pd.DataFrame(values.T, index=data.gene_names, columns=data.sample_names)
         frame.to_csv(path, index_label="gene")
