@@ -67,8 +67,9 @@ def test_a_figure_of_two_classes(tmp_path):
         (["--figure", "/nowhere/panel.png"], "/nowhere"),
         (["--figure", "panel.docx"], ".png, .svg or .pdf"),
         (["--data", "reference.h5ad"], "--data is for --max-genes"),
+        (["--for", "query.h5ad"], "--for is for --max-genes"),
         (["--max-genes", "20"], "name the data (--data) and the file (--save)"),
-        (["--max-genes", "20", "--data", "x.h5ad", "--save", "x"], "name the label"),
+        (["--max-genes", "20", "--data", "x.h5ad", "--save", "x"], "name it (label=, --label)"),
     ],
 )
 def test_bad_input_ends_with_2_and_one_line(arguments, message, model_file):
@@ -87,7 +88,7 @@ def test_a_smaller_panel_is_trained_again(tmp_path):
     done = panel(
         *(tmp_path / "old.optirank", "--max-genes", 25, "--data", tmp_path / "reference.h5ad"),
         *("--label", "cell_type", "--save", tmp_path / "new.optirank", "--budget", "20s"),
-        *("--out", tmp_path / "panel.csv"),
+        *("--out", tmp_path / "panel.csv", "--for", tmp_path / "query.h5ad"),
     )
     assert done.exit_code == 0, done.stderr
     assert "on held-out samples" in done.stdout
@@ -95,7 +96,7 @@ def test_a_smaller_panel_is_trained_again(tmp_path):
     genes = pd.read_csv(tmp_path / "panel.csv")["gene"]
     assert sorted(new.classes_) == ["b cell", "nk cell", "t cell"]
     assert len(genes) == new.genes_.sum() <= 25
-    assert set(genes) == set(panel_names(new))
+    assert set(genes) == set(panel_names(new)) <= set(query.gene_names)
 
 
 def test_a_missing_model_is_one_line(tmp_path):

@@ -117,7 +117,7 @@ def test_a_file_whose_name_does_not_tell_its_format(folder, tmp_path):
         ("query.h5ad", "model.optirank", ["--layer", "counts"], "no layer 'counts'"),
         ("query.h5ad", "model.optirank", ["--gene-column", "id"], "no gene column 'id'"),
         ("query.h5ad", "model.optirank", ["--threshold", "2"], "--threshold"),
-        ("query.h5ad", "model.optirank", ["--target-error", "0"], "target_error=0"),
+        ("query.h5ad", "model.optirank", ["--target-error", "0"], "target error 0"),
         ("query.h5ad", "model.optirank", ["--missing", "/nowhere/x.csv"], "/nowhere"),
         ("query.h5ad", "model.optirank", ["--out", "/nowhere/x.csv"], "/nowhere"),
         ("query.h5ad", "model.optirank", ["--out", "labels.docx"], "labels.docx"),

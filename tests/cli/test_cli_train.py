@@ -12,7 +12,7 @@ from optirank.cli.app import app
 from optirank.cli.errors import BAD_INPUT
 from optirank.cli.train import parse_genes, parse_names, parse_time
 from optirank.datasets.example import make_example
-from optirank.datasets.writing import write_table
+from optirank.datasets.writing import write_h5ad, write_table
 from optirank.workflow import grids
 
 
@@ -103,12 +103,12 @@ def test_an_h5ad_file_with_sources_and_a_limit_of_genes(reference, tmp_path):
         (["--label", "cell_type", "--batch", "donor"], "donor"),
         (["--label", "cell_type", "--annotations", "dataset"], "platform"),
         ([*TABLE, "--genes", "nosuch.txt"], "neither a number of genes nor a file"),
-        ([*TABLE, "--genes", "1"], "max_genes=1"),
+        ([*TABLE, "--genes", "1"], "at most 1 genes"),
         ([*TABLE, "--include", "NOSUCH"], "none of the reference genes"),
         ([*TABLE, "--exclude", "*"], "excluded leave 0"),
         ([*TABLE, "--budget", "soon"], "--budget soon"),
         ([*TABLE, "--budget", "-3"], "--budget -3"),
-        ([*TABLE, "--target-error", "7"], "target_error=7"),
+        ([*TABLE, "--target-error", "7"], "target error 7"),
         ([*TABLE, "--layer", "counts"], "layer"),
         ([*TABLE, "--report", "no/such/folder/report.html"], "does not exist"),
         ([*TABLE, "--batch", "dataset", "--annotations", "platform"], "single value"),
@@ -156,6 +156,21 @@ def test_data_to_be_labelled_that_share_no_gene_are_bad_input(csv, reference, tm
     assert done.exit_code == BAD_INPUT
     assert "shares 0 genes" in done.output
     assert not out.exists()
+
+
+@pytest.mark.parametrize("kind", ["csv", "h5ad"])
+def test_a_table_to_be_labelled_may_have_annotations(kind, reference, tmp_path, monkeypatch):
+    def stop(data, label, **options):
+        assert set(options["available"]) >= set(reference.gene_names)
+        assert data.n_genes == reference.n_genes
+        raise ValueError("far enough")
+
+    monkeypatch.setattr("optirank.workflow.prepare", stop)
+    query = write_table(reference, tmp_path / "query.csv")
+    file = query if kind == "csv" else write_h5ad(reference, tmp_path / "reference.h5ad")
+    options = TABLE if kind == "csv" else (*TABLE[:2], *TABLE[4:])
+    done = optirank("train", file, *options, "--for", query, "--out", tmp_path / "m")
+    assert "far enough" in done.output, done.output
 
 
 def test_a_table_must_say_where_its_genes_are(csv, tmp_path):

@@ -151,7 +151,7 @@ def test_the_threshold_comes_with_its_reason():
 
 @pytest.mark.parametrize("target", [0, 1, -0.1, 5])
 def test_a_target_that_is_no_share_is_refused(target):
-    with pytest.raises(ValueError, match="target_error="):
+    with pytest.raises(ValueError, match="target error "):
         fit_rejection([0.5], [True], target)
 
 

@@ -29,13 +29,13 @@ def test_bad_input_is_refused_before_any_work(data):
     refused(data, "no column 'donor'", batch="donor")
     refused(data, "0 of the 2 genes", genes=["A", "B"])
     refused(data, "shares 0 genes with", available=["A", "B"])
-    refused(data, "max_genes=1", max_genes=1)
+    refused(data, "at most 1 genes", max_genes=1)
     refused(data, "none of the reference genes", include=["NOSUCH"])
     refused(data, "leave no gene to weigh", include=["*"], max_genes=10)
     refused(data, "both included and excluded", include=["CD3D"], exclude=["CD*"])
     refused(data, "excluded leave 0", exclude=["*"])
     refused(data, "budget=0", budget=0)
-    refused(data, "target_error=2", target_error=2)
+    refused(data, "target error 2", target_error=2)
     refused(with_obs(data, cell_type=np.nan), "no sample is left")
 
 

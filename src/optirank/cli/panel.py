@@ -53,6 +53,12 @@ def panel(
     batch: Annotated[
         str | None, typer.Option(help="Column of the sources, where not the one trained on.")
     ] = None,
+    query: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--for", help="With --max-genes: data to be labelled; only their genes serve."
+        ),
+    ] = None,
     budget: Annotated[str, typer.Option(help="Time for the training, as in 90s, 10m, 1h.")] = "10m",
     layer: Annotated[str | None, typer.Option(help="A layer of the data instead of X.")] = None,
     gene_column: Annotated[
@@ -91,12 +97,14 @@ def panel(
         check_folder(out, figure, save)
         fitted = load(model)
         if max_genes is None:
-            _check_unused(data=data, save=save, label=label, batch=batch)
+            given = {"data": data, "save": save, "label": label, "batch": batch, "for": query}
+            _check_unused(given)
         else:
             reading = {"layer": layer, "gene_column": gene_column, "samples": samples}
             reading["genes_in"] = genes_in.value if genes_in else None
             reading["annotations"] = listed(annotations)
-            fitted = _retrain(fitted, max_genes, data, save, label, batch, budget, reading)
+            chosen = {"label": label, "batch": batch, "query": query}
+            fitted = _retrain(fitted, max_genes, data, save, budget, chosen, reading)
         table = panel_table(fitted)
         _show(table)
         if out is not None:
@@ -110,9 +118,9 @@ def panel(
             typer.echo(str(figure))
 
 
-def _check_unused(**options: object) -> None:
+def _check_unused(options: dict[str, object]) -> None:
     for name, value in options.items():
-        if value is not None:
+        if value:
             raise ValueError(f"--{name} is for --max-genes")
 
 
@@ -121,30 +129,34 @@ def _retrain(
     max_genes: int,
     data: Path | None,
     save: Path | None,
-    label: str | None,
-    batch: str | None,
     budget: str,
+    chosen: dict[str, Any],
     reading: dict[str, Any],
 ) -> Any:
     """Train a model of a smaller panel, write it and say how it does beside the old one."""
     from optirank.cli.running import default_jobs
-    from optirank.cli.train import parse_time
+    from optirank.cli.train import genes_of, parse_time
+    from optirank.datasets.reading import is_table
     from optirank.model import save as save_model
     from optirank.workflow.shrinking import shrink
 
     if data is None or save is None:
         raise ValueError("--max-genes trains again: name the data (--data) and the file (--save)")
+    query = chosen.pop("query")
+    available = genes_of(query, reading["genes_in"])
+    if query and not is_table(data):
+        reading["genes_in"] = None  # it is said of the tables to be labelled
     with bar("training") as progress:
         result = shrink(
             fitted,
             data,
             max_genes,
-            label=label,
-            batch=batch,
+            available=available,
             budget=parse_time(budget),
             n_jobs=default_jobs(),
             say=lambda line: typer.echo(line, err=True),
             progress=progress,
+            **chosen,
             **reading,
         )
     save_model(result.model, save)

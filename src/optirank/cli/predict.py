@@ -158,6 +158,8 @@ def _ways_out(context: typer.Context, fitted: Any, query: Path) -> Iterator[None
             summary = getattr(fitted, "training_summary_", {})
             words = [summary.get("source") or "REFERENCE", "--label", summary.get("label", "LABEL")]
             words += ["--for", str(query), "--out", "for_query.optirank"]
+            if context.params.get("genes_in"):
+                words += ["--genes-in", context.params["genes_in"].value]
             error.add_note("train a model for the genes that the query has:")
             error.add_note(shlex.join(["optirank", "train", *words]))
         if error.enough is not None:

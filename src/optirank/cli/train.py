@@ -102,6 +102,7 @@ def train(
 
         with _refused():
             from optirank import save
+            from optirank.datasets.reading import is_table
             from optirank.workflow import prepare, train_prepared, write_report
             from optirank.workflow.report import check_report, check_target
             from optirank.workflow.train import check_target_error
@@ -117,8 +118,10 @@ def train(
             options = {"layer": layer, "gene_column": gene_column, "samples": samples}
             options["genes_in"] = genes_in.value if genes_in else None
             options["format"] = file_format.value if file_format else None
+            chosen["available"] = genes_of(query, options["genes_in"])
+            if query and not is_table(file, options["format"]):
+                options["genes_in"] = None  # it is said of the tables to be labelled
             data = _read(file, label, batch, beside, options)
-            chosen["available"] = _genes_of(query, options["genes_in"])
             prepared = prepare(data, label, batch=batch, genes=wanted, max_genes=most, **chosen)
         said: list[str] = []
 
@@ -207,16 +210,13 @@ def _read(
         return opened.read()
 
 
-def _genes_of(files: list[Path] | None, genes_in: str | None) -> list[str] | None:
+def genes_of(files: list[Path] | None, genes_in: str | None) -> list[str] | None:
     """The genes that all of some files of expression have."""
-    from optirank.datasets import open_expression
-    from optirank.datasets.reading import guess_format
+    from optirank.datasets.reading import read_gene_names
 
     common: list[str] | None = None
     for file in files or []:
-        table = file.is_file() and guess_format(file) == "table"
-        with open_expression(file, genes_in=genes_in if table else None) as opened:
-            there = [str(name) for name in opened.gene_names]
+        there = read_gene_names(file, genes_in)
         common = there if common is None else [name for name in common if name in set(there)]
     return common
 

@@ -120,7 +120,7 @@ def stored_matrix(element: Any, path: Path) -> StoredMatrix:
     """Wrap an element of an AnnData file that holds a matrix."""
     if not hasattr(element, "keys"):
         if element.attrs.get("encoding-type") == "null" or element.shape is None:
-            raise DataError(f"{path} holds no X: name one of its layers (layer=)")
+            raise DataError(f"{path} holds no X: name one of its layers (layer=, --layer)")
         if len(element.shape) != 2 or np.dtype(element.dtype).kind not in "fiub":
             raise DataError(
                 f"{path}: X has shape {tuple(element.shape)} and type {element.dtype}; it should "

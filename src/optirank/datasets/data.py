@@ -149,7 +149,7 @@ def gene_positions(names: np.ndarray, genes: Sequence | np.ndarray, source: str)
     double = [gene for gene in genes if gene in twice]
     if double:
         raise DataError(
-            f"{source} has several genes called {some(double)}: ask for them by position, or make "
-            "the names unique first (merge_duplicates, or another gene_column)"
+            f"{source} has several genes called {some(double)}: ask for them by position, merge "
+            "them (merge_duplicates), or take other names (gene_column=, --gene-column)"
         )
     return np.array([where[gene] for gene in genes], dtype=np.intp)

@@ -100,7 +100,7 @@ def guess_format(path: Path) -> str:
         return "table"
     raise DataError(
         f"{path}: its name does not tell its format (.h5ad, .zarr, .h5, .csv, .tsv, a 10x folder): "
-        f"give the format, one of {some(FORMATS)}"
+        f"give the format, one of {some(FORMATS)} (format=, --format)"
     )
 
 
@@ -125,13 +125,13 @@ def open_expression(
     if kind not in FORMATS:
         raise DataError(f"format={format!r}: use one of {some(FORMATS)}")
     for option, value, kinds in (
-        ("layer", layer, ("h5ad", "zarr")),
-        ("genes_in", genes_in, ("table",)),
-        ("annotations", annotations, ("table",)),
-        ("sep", sep, ("table",)),
+        ("layer= (--layer)", layer, ("h5ad", "zarr")),
+        ("genes_in= (--genes-in)", genes_in, ("table",)),
+        ("annotations= (--annotations)", annotations, ("table",)),
+        ("sep=", sep, ("table",)),
     ):
         if value and kind not in kinds:
-            raise DataError(f"{path}: {option}={value!r} is for {some(kinds)}, this is {kind}")
+            raise DataError(f"{path}: {option} is for {some(kinds)}, this is {kind}")
     with contextlib.ExitStack() as stack:
         if kind == "h5ad":
             parts = stack.enter_context(anndata_files.open_h5ad(path, layer, gene_column))
@@ -203,6 +203,19 @@ def iter_blocks(
     """
     with open_expression(path, **options) as opened:
         yield from opened.blocks(genes, block_size)
+
+
+def is_table(path: Path, format: str | None = None) -> bool:
+    """Whether a file is there and is a table."""
+    return path.exists() and (format or guess_format(path)) == "table"
+
+
+def read_gene_names(path: Path, genes_in: str | None = None) -> list[str]:
+    """The names of a file's genes; of a table, those of its annotations may be among them."""
+    if is_table(path):
+        return tables.read_gene_names(path, genes_in)
+    with open_expression(path) as opened:
+        return [str(name) for name in opened.gene_names]
 
 
 def _join(obs: pd.DataFrame, samples: Path, path: Path) -> pd.DataFrame:

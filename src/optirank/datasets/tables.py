@@ -18,6 +18,8 @@ from optirank.datasets.stored import InMemory
 if TYPE_CHECKING:
     import pandas as pd
 
+_NAMES = {",": ".csv", "\t": ".tsv"}
+
 
 def separator(path: Path, sep: str | None) -> str:
     """Return the separator of a table: the one given, else that of the file's name."""
@@ -42,19 +44,13 @@ def read_table(
     """
     import pandas as pd
 
-    sep = separator(path, sep)
-    header, frame = _read(path, sep)
-    if genes_in not in ("rows", "columns"):
-        raise DataError(
-            f"{path} is a table of {len(frame)} lines and {len(header) - 1} columns: say whether "
-            "its genes are in 'rows' or in 'columns' (genes_in), it is not guessed"
-        )
+    header, frame = _read_oriented(path, genes_in, sep)
     described = [*annotations, *([gene_column] if gene_column else [])]
     absent = [name for name in described if name not in header[1:]]
     if absent:
         raise DataError(f"{path} has no column {some(absent)}: there are {some(header[1:], 20)}")
     if gene_column and genes_in == "columns":
-        raise DataError(f"{path}: gene_column={gene_column!r} is for tables with genes in rows")
+        raise DataError(f"{path}: the gene column {gene_column!r} is for tables with genes in rows")
     beside = [k for k, name in enumerate(header) if k and name in described]
     inside = [k for k in range(1, len(header)) if k not in set(beside)]
     if not inside or frame.empty:
@@ -70,6 +66,12 @@ def read_table(
         return InMemory(np.ascontiguousarray(values.T)), names, obs, {}
     obs = pd.DataFrame({header[k]: frame[k].to_numpy() for k in beside}, index=pd.Index(lines))
     return InMemory(values), columns, obs, {}
+
+
+def read_gene_names(path: Path, genes_in: str | None) -> list[str]:
+    """The names that a table has where its genes are, annotations among them."""
+    header, frame = _read_oriented(path, genes_in, None)
+    return header[1:] if genes_in == "columns" else frame[0].tolist()
 
 
 def read_annotations(path: Path, sep: str | None = None, key: str | None = None) -> pd.DataFrame:
@@ -88,6 +90,19 @@ def read_annotations(path: Path, sep: str | None = None, key: str | None = None)
     return frame.drop(columns=header[names]).replace("", np.nan).set_index(index)
 
 
+def _read_oriented(
+    path: Path, genes_in: str | None, sep: str | None
+) -> tuple[list[str], pd.DataFrame]:
+    """Read a table, whose genes must be said to be in rows or in columns."""
+    header, frame = _read(path, separator(path, sep))
+    if genes_in not in ("rows", "columns"):
+        raise DataError(
+            f"{path} is a table of {len(frame)} lines and {len(header) - 1} columns: say whether "
+            "its genes are in 'rows' or in 'columns' (genes_in=, --genes-in), it is not guessed"
+        )
+    return header, frame
+
+
 def _read(path: Path, sep: str, *, text: bool = False) -> tuple[list[str], pd.DataFrame]:
     """Read a table: its header, and the lines below with columns numbered from 0."""
     import pandas as pd
@@ -99,9 +114,8 @@ def _read(path: Path, sep: str, *, text: bool = False) -> tuple[list[str], pd.Da
             header, first = next(reader, []), next(reader, [])
     if len(header) == 1 and not text:
         other = {",": "\t", "\t": ","}.get(sep, ",")
-        hint = (
-            f", but looks separated by {other!r}: give sep={other!r}" if other in header[0] else ""
-        )
+        hint = f", but looks separated by {other!r}: name it {_NAMES[other]}, or give sep={other!r}"
+        hint = hint if other in header[0] else ""
         raise DataError(f"{path} has a single column when split by {sep!r}{hint}")
     if not first:
         raise DataError(f"{path} is empty: it should have a header line and a line for each entry")
@@ -136,7 +150,7 @@ def _numbers(frame: pd.DataFrame, columns: list[int], header: list[str], path: P
         row = int(np.flatnonzero(wrong)[0]) if wrong.any() else 0
         remedy = "correct it"
         if wrong.all():
-            remedy = "if that column describes the lines, name it as one of the annotations"
+            remedy = "if that column describes the lines, name it (annotations=, --annotations)"
         raise DataError(
             f"{path}: line {frame[0].iloc[row]!r} (number {row + 1} below the header), column "
             f"{header[k]!r} holds {frame[k].iloc[row]!r}, which is not a number: {remedy}"

@@ -162,7 +162,7 @@ def fit_rejection(confidence: ArrayLike, correct: ArrayLike, target_error: float
     """
     confidence, correct = np.asarray(confidence, dtype=float), np.asarray(correct, dtype=bool)
     if not 0 < target_error < 1:
-        raise ValueError(f"target_error={target_error!r}: use a share between 0 and 1, as 0.05")
+        raise ValueError(f"target error {target_error!r}: use a share between 0 and 1, as 0.05")
     if not len(confidence) or confidence.shape != correct.shape:
         raise ValueError("give one confidence and one verdict a held-out sample, at least one")
     order = np.argsort(-confidence, kind="stable")

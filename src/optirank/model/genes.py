@@ -77,7 +77,7 @@ class GeneMatch:
             column, n = self.elsewhere
             notes.append(
                 f"the column {column!r} of the data's genes has {n} of the {len(self.genes)}: it "
-                "may be the one to use (gene_column)"
+                "may be the one to use (gene_column=, --gene-column)"
             )
         return notes
 

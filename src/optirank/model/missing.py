@@ -229,14 +229,15 @@ def _refuse(losses: tuple[ClassLoss, ...], match: GeneMatch, max_missing: float)
     remedies = ["check that the gene names are of the same kind as the model's"]
     if match.elsewhere:
         column, n = match.elsewhere
-        remedies = [f"name the column {column!r}, which has {n} of the {len(match.genes)} genes"]
+        has = f"which has {n} of the {len(match.genes)} genes (gene_column=, --gene-column)"
+        remedies = [f"name the column {column!r}, {has}"]
     droppable = len(losses) >= len(bad) + 2
     if droppable:
-        remedies.append("leave these classes out (drop_classes)")
+        remedies.append("leave these classes out (drop_classes=True, --drop-classes)")
     if not empty:
-        remedies.append("raise max_missing")
+        remedies.append("allow for more (max_missing=, --max-missing)")
     if match.present.any():
-        remedies.append("train again on the genes that are there (available)")
+        remedies.append("train again on the genes that are there (available=, --for)")
     enough = None if empty else max(loss.share_missing for loss in bad)
     raise MissingGenesError(
         f"{what}. Missing genes: {listed(match.missing)}.",

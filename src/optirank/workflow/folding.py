@@ -34,7 +34,8 @@ def fold_samples(
     if not folds:
         raise DataError(
             f"{source}: no class is in two sources of column {batch!r}, so none that is learned "
-            "from some can be tested on another: leave --batch out, or name another column"
+            "from some can be tested on another: leave the column out, or name another (batch=, "
+            "--batch)"
         )
     if lost:
         notes.append(

@@ -178,7 +178,7 @@ def rejection_threshold(
         held_out = summary.get("held_out")
         if "subset_of" in summary or not isinstance(held_out, dict):
             raise ValueError(
-                f"target_error={target_error:g}: the model does not know how its held-out samples "
+                f"target error {target_error:g}: the model does not know how its held-out samples "
                 "did, so no threshold can be derived from an error: give a threshold instead"
             )
         kept = fit_rejection(held_out.get("confidence"), held_out.get("correct"), target_error)

@@ -95,7 +95,7 @@ def prepare(
 ) -> Prepared:
     """Check everything that can be wrong, and leave out what cannot be used; see `train`."""
     if max_genes is not None and max_genes < 2:
-        raise DataError(f"max_genes={max_genes}: a comparison needs at least 2 genes")
+        raise DataError(f"at most {max_genes} genes: a comparison needs at least 2 genes")
     labels = data.labels(label)
     groups = None if batch is None else data.labels(batch)
     notes: list[str] = []
@@ -130,7 +130,7 @@ def prepare(
     if prepared.groups is not None and len(np.unique(prepared.groups)) < 2:
         raise DataError(
             f"{data.source}: column {batch!r} has the single value {prepared.groups[0]!r}, so no "
-            "source can be left out: leave --batch out, or name another column"
+            "source can be left out: leave the column out, or name another (batch=, --batch)"
         )
     prepared.folds()  # refused now rather than later
     return prepared.thinned(MAX_SAMPLES, f"more than {MAX_SAMPLES} samples")
@@ -284,7 +284,7 @@ def _reference(
         notes.append(f"{len(lost)} reference genes asked for are missing: {some(lost)}")
     if max_genes is not None and len(found) >= max_genes:
         raise DataError(
-            f"{len(found)} reference genes leave no gene to weigh among max_genes={max_genes}: "
+            f"{len(found)} reference genes leave no gene to weigh among at most {max_genes}: "
             "allow more genes, or name fewer"
         )
     notes.append(f"the reference set is fixed to {len(found)} genes: {some(sorted(found))}")

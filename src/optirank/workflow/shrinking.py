@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,7 @@ def shrink(
     *,
     label: str | None = None,
     batch: str | None = None,
+    available: Sequence[str] | None = None,
     budget: float | None = None,
     n_jobs: int | None = None,
     say: Any = None,
@@ -46,7 +48,7 @@ def shrink(
     data : a file of labelled profiles, as it was trained on.
     max_genes : the most genes of the new panel.
     label, batch : columns of the classes and of the sources; those of the training where not given.
-    budget, n_jobs, say, progress : as in :func:`optirank.workflow.train.train`.
+    available, budget, n_jobs, say, progress : as in :func:`optirank.workflow.train.train`.
     reading : options of :func:`optirank.datasets.read_expression`.
     """
     from optirank.workflow.train import train
@@ -55,7 +57,9 @@ def shrink(
     summary = getattr(model, "training_summary_", getattr(fitted, "training_summary_", {}))
     label = label or summary.get("label")
     if label is None:
-        raise DataError("the model does not say which column it was trained on: name the label")
+        raise DataError(
+            "the model does not say which column it was trained on: name it (label=, --label)"
+        )
     batch = batch or summary.get("batch")
     whole = read_expression(data, label=label, **reading)
     known = whole.labels(label).isin([str(one) for one in fitted.classes_]).to_numpy()
@@ -69,6 +73,7 @@ def shrink(
         whole.select_samples(known),
         label,
         batch=batch,
+        available=available,
         max_genes=max_genes,
         budget=budget,
         n_jobs=n_jobs,

@@ -196,7 +196,7 @@ def check_budget(budget: float) -> float:
 def check_target_error(target_error: float | None) -> None:
     """A share, or a DataError."""
     if target_error is not None and not 0 < target_error < 1:
-        raise DataError(f"target_error={target_error!r}: use a share between 0 and 1, as 0.05")
+        raise DataError(f"target error {target_error!r}: use a share between 0 and 1, as 0.05")
 
 
 def _threads(n_jobs: int | None) -> int:
