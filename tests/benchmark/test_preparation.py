@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from benchmark_cases import make_set, write_sets
 from optirank.benchmark.preparation import kind_of_values, log_values, prepare
 from optirank.benchmark.profiles import QUICK
-from optirank.benchmark.storage import Storage
+from optirank.benchmark.storage import Storage, describe
 from optirank.benchmark.tasks import load_tasks
 from optirank.datasets.writing import write_h5ad
 
@@ -56,6 +56,33 @@ def test_models_of_one_task_are_tested_by_others_over_genes_common_to_all(sets):
     assert list(design.tests) == ["base", "elsewhere"]
     assert design.tests["base"] is None
     assert len(design.genes) == 36
+    assert design.positives == ["a", "b", "c"]  # whatever the other set has
+    assert set(design.tests["elsewhere"].labels) == {"a", "b"}
+
+
+def test_a_set_that_cannot_test_the_models_of_a_task_does_not_keep_it_from_running(sets):
+    (sets / "third.h5ad").write_bytes(b"damaged")
+    (design,) = prepared(sets, "base")
+    assert list(design.tests) == ["base"]
+    assert "third" in design.refused["elsewhere"]
+    write_h5ad(make_set("third", 66, 36, ("x", "y")), sets / "third.h5ad")
+    (design,) = prepared(sets, "base")
+    assert "0 common classes" in design.refused["elsewhere"]
+
+
+def test_a_task_cannot_test_itself(sets):
+    (sets / "second.h5ad").unlink()
+    (sets / "second.h5ad").symlink_to(sets / "first.h5ad")
+    with pytest.raises(ValueError, match="test itself"):
+        prepared(sets, "pair")
+
+
+def test_what_is_said_of_values_is_part_of_the_fingerprint(sets):
+    (before,) = prepared(sets, "pair")
+    text = (sets / "tasks.toml").read_text()
+    (sets / "tasks.toml").write_text(text + '\n[values]\nfirst = "log"\n')
+    (after,) = prepared(sets, "pair")
+    assert before.fingerprint() != after.fingerprint()
 
 
 def test_a_problem_whose_positive_class_the_auxiliary_set_lacks_is_dropped(sets):
@@ -92,16 +119,16 @@ def test_the_fingerprint_sees_one_changed_value(sets):
 
 
 def test_changed_data_do_not_mix_with_old_results(sets, tmp_path):
-    storage = Storage(tmp_path / "out").open(QUICK, 0)
     (before,) = prepared(sets, "pair")
-    storage.add_design(before)
-    storage.add_design(before)
+    with Storage(tmp_path / "out").open(QUICK, 0) as storage:
+        storage.add_design(before.key, describe(before))
+    storage.check_design(before)
     data = make_set("first")
     data.X[0, 0] += 1
     write_h5ad(data, sets / "first.h5ad")
     (after,) = prepared(sets, "pair")
     with pytest.raises(ValueError, match="the data of pair are not those"):
-        storage.add_design(after)
+        storage.check_design(after)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,17 @@ DESIGN = {
 }
 
 
+LOG = {
+    "units": 4,
+    "jobs": 2,
+    "wall_seconds": 5.0,
+    "tasks": ["t", "u"],
+    "classifiers": ["lr"],
+    "missing": {},
+    "problems": {},
+}
+
+
 def unit_result(validation, test, n_genes):
     return {
         "settings": [{"l1": 0.0, "l2": 10.0**-k} for k in range(len(validation))],
@@ -45,11 +56,8 @@ def unit_result(validation, test, n_genes):
 
 @pytest.fixture
 def storage(tmp_path):
-    import json
-
-    storage = Storage(tmp_path / "out").open(PAPER, 0)
-    (storage.folder / "designs").mkdir()
-    (storage.folder / "designs" / "t.json").write_text(json.dumps(DESIGN))
+    with Storage(tmp_path / "out").open(PAPER, 0) as storage:
+        storage.add_design("t", DESIGN)
     # Part 0: setting 0 is best (0.9 +- 0.1), setting 1 within one standard error with fewer genes.
     # Part 1: setting 2 is best without any spread.
     for split, validation in enumerate(
@@ -86,7 +94,7 @@ def test_test_scores_are_those_of_each_splits_own_model(storage):
 
 
 def test_tasks_and_run_are_described(storage):
-    storage.log(units=4, jobs=2, wall_seconds=5.0, missing={"v": "no data"}, problems={"w": "bad"})
+    storage.log("now", LOG | {"missing": {"v": "no data"}, "problems": {"w": "bad"}})
     results = collect(storage)
     assert results.tasks["shift"].tolist() == ["none", "batch"]
     assert results.tasks["n_test"].tolist() == [3, 7]
@@ -111,9 +119,39 @@ def test_a_half_written_unit_counts_as_missing(storage):
 
 def test_a_folder_of_other_settings_is_refused(storage):
     with pytest.raises(ValueError, match="other settings"):
-        Storage(storage.folder).open(QUICK, 0)
+        Storage(storage.folder).check(QUICK, 0)
     with pytest.raises(ValueError, match="seed was 0"):
-        Storage(storage.folder).open(PAPER, 1)
+        Storage(storage.folder).check(PAPER, 1)
+    Storage(storage.folder).check(PAPER, 0)
+
+
+def test_two_runs_do_not_share_a_folder(storage):
+    with (
+        storage.open(PAPER, 0),
+        pytest.raises(ValueError, match="another run is using"),
+        Storage(storage.folder).open(PAPER, 0),
+    ):
+        pass
+
+
+def test_what_a_killed_run_left_behind_is_removed(storage):
+    left_over = storage.folder / "units" / "t" / ".unit.json.1.tmp"
+    left_over.write_text("half")
+    with storage.open(PAPER, 0):
+        assert not left_over.exists()
+
+
+def test_a_planned_classifier_without_any_unit_is_missed(storage):
+    storage.log("now", LOG | {"classifiers": ["lr", "rf"]})
+    assert "4 units are missing" in collect(storage).problems["t"]
+
+
+def test_a_fold_without_validation_samples_of_a_class_does_not_choose(storage):
+    unit = Unit("t", "", 0, 0, "b", "lr")
+    nan = float("nan")
+    storage.save(unit, storage.load(unit) | {"validation": [nan] * 3})
+    chosen = collect(storage).scores.groupby("part")["l2"].unique()
+    assert chosen[0].tolist() == [1.0]  # by the other fold of the part alone
 
 
 def test_an_empty_folder_has_no_results(tmp_path):

@@ -87,6 +87,13 @@ def test_a_file_adds_tasks(tmp_path):
         ({"train": None, "models_of": '"nowhere"'}, "must name a task"),
         ({"train": None, "models_of": '"PCAWG"'}, "must name a task"),
         ({"test": None, "scheme": '"nested"', "auxiliary": '"three"'}, "auxiliary"),
+        ({"test": '"one"'}, "test itself"),
+        ({"train": '"one"'}, "train = 'one' is of a wrong kind"),
+        ({"train": "[]"}, "wrong kind"),
+        ({"merge": '"x"'}, "merge = 'x' is of a wrong kind"),
+        ({"merge": '{ A = "z" }'}, "looked up as 'a'"),
+        ({"name": '"brca"'}, "built-in"),
+        ({"name": "3"}, "wrong kind"),
     ],
 )
 def test_a_wrong_task_is_named(tmp_path, changes, word):
@@ -99,6 +106,7 @@ def test_a_wrong_task_is_named(tmp_path, changes, word):
     [
         ("[[task", "not valid TOML"),
         ("[other]", "'other'"),
+        ("[task]", "two brackets"),
         ('[values]\nx = "odd"', "values of x"),
     ],
 )

@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score
 
 from benchmark_cases import write_sets
@@ -159,9 +161,9 @@ def test_validation_of_two_sources_is_the_mean_of_their_own_scores(sets):
 
 def test_held_out_samples_and_other_sets_are_tested_by_the_same_models(sets):
     (design,) = designs(sets, "base")
-    result = run_unit(design, design.splits[0], "b", "lr", SMALL)
+    result = run_unit(design, design.splits[0], "a", "lr", SMALL)
     assert [len(one) for one in result["test"]] == [2, 2]
-    assert result["n_test"] == {"base": 6, "elsewhere": 66}
+    assert result["n_test"] == {"base": 9, "elsewhere": 66}
 
 
 @pytest.mark.parametrize(
@@ -169,12 +171,39 @@ def test_held_out_samples_and_other_sets_are_tested_by_the_same_models(sets):
     [
         ([1, 1, 0, 0], [1, 0, 0, 0], 0.75),
         ([1, 1, 0, 0], [1, 1, 1, 1], 0.5),
-        ([1, 1], [1, 0], 0.5),
+        ([1, 1], [1, 0], np.nan),
+        ([0, 0], [1, 0], np.nan),
     ],
 )
 def test_balanced_accuracy(truth, said, expected):
     truth, said = np.array(truth, bool), np.array(said, bool)
-    assert balanced_accuracy(truth, said) == expected
+    assert balanced_accuracy(truth, said) == pytest.approx(expected, nan_ok=True)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=30))
+def test_balanced_accuracy_is_scikit_learns(pairs):
+    truth, said = np.array(pairs).T
+    assume(truth.any() and not truth.all())
+    assert balanced_accuracy(truth, said) == pytest.approx(balanced_accuracy_score(truth, said))
+
+
+def test_a_class_that_a_test_set_lacks_has_no_score_there(sets):
+    (design,) = designs(sets, "base")
+    result = run_unit(design, design.splits[0], "c", "lr", SMALL)
+    own, elsewhere = np.array(result["test"]).T
+    assert np.isfinite(own).all()
+    assert np.isnan(elsewhere).all()
+
+
+def test_one_source_fits_anrank_lr_on_its_own_samples_alone(sets):
+    single, _ = designs(sets, "triple")
+    split = single.splits[0]
+    problem = make_problem(single, split, "a", SMALL)
+    assert len(problem.train.positive) == len(split.train)
+    before = run_unit(single, split, "a", "rank-lr", SMALL)
+    changed = replace(single, auxiliary=spoil(single.auxiliary, np.arange(48)))
+    assert run_unit(changed, split, "a", "rank-lr", SMALL)["test"] == before["test"]
+    assert make_problem(changed, split, "a", SMALL).genes.tolist() == problem.genes.tolist()
 
 
 def test_the_paper_profile_has_the_papers_grids():

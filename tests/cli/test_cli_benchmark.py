@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from benchmark_cases import TASKS, make_set, write_sets
 from optirank.cli.app import app
-from optirank.cli.errors import BAD_INPUT, INTERRUPTED
+from optirank.cli.errors import BAD_INPUT, INTERRUPTED, UNEXPECTED
 from optirank.datasets.writing import write_h5ad
 
 TIMES = ("fit_seconds", "unit_seconds")
@@ -203,7 +203,7 @@ def test_wrong_options_end_before_any_work(sets, tmp_path, more, word):
     done = benchmark(*options(sets, out, *more))
     assert done.returncode == BAD_INPUT
     assert word in " ".join(done.stderr.split())
-    assert not (out / "units").exists()
+    assert not out.exists()
 
 
 def test_a_file_as_the_folder_is_refused(sets, tmp_path):
@@ -220,6 +220,49 @@ def test_a_folder_without_results_has_no_report(tmp_path):
     assert "holds no results" in done.stderr
 
 
+def test_a_failing_unit_is_said_and_the_others_complete(sets, tmp_path, monkeypatch):
+    from optirank.benchmark import runner
+
+    def compute(unit, work):
+        if unit.classifier == "rank-lr":
+            raise RuntimeError("out of luck")
+        return run_unit(unit, work)
+
+    run_unit = runner.compute
+    monkeypatch.setattr(runner, "compute", compute)
+    out, chosen = tmp_path / "out", ("--tasks", "base", "--classifiers", "lr,rank-lr", "--jobs", 1)
+    done = benchmark(*options(sets, out, *chosen))
+    assert done.returncode == UNEXPECTED
+    assert done.stderr.count("out of luck") == 1
+    assert "base failed: rank-lr, a, split 0" in done.stderr
+    assert set(scores(out)["classifier"]) == {"lr"}
+    monkeypatch.setattr(runner, "compute", run_unit)
+    assert benchmark(*options(sets, out, *chosen)).returncode == 0
+    assert set(scores(out)["classifier"]) == {"lr", "rank-lr"}
+    path = next((out / "units" / "base").glob("*-lr.json"))
+    whole = path.read_text()
+    path.write_text(whole[:30])  # a damaged unit is computed again
+    assert benchmark(*options(sets, out, *chosen)).returncode == 0
+    assert len(path.read_text()) > 100
+
+
+def test_data_that_no_gene_of_passes_are_found_before_fitting(tmp_path):
+    sets, out = write_sets(tmp_path / "sets"), tmp_path / "out"
+    data = make_set("first")
+    write_h5ad(replace(data, X=-data.X - 0.5 * (data.X > 0)), sets / "first.h5ad")
+    done = benchmark(*options(sets, out, "--tasks", "pair", "--jobs", 1))
+    assert done.returncode == BAD_INPUT
+    assert "pair cannot be run: none of the" in done.stderr
+    assert not out.exists()
+
+
+def test_anrank_lr_alone_needs_a_second_source(sets, tmp_path):
+    chosen = ("--tasks", "pair", "--classifiers", "ANrank-lr")
+    done = benchmark(*options(sets, tmp_path / "out", *chosen))
+    assert done.returncode == BAD_INPUT
+    assert "auxiliary set" in done.stderr
+
+
 def test_nothing_to_run_is_an_error(tmp_path):
     (tmp_path / "empty").mkdir()
     done = benchmark("run", "--out", tmp_path / "out", "--data", tmp_path / "empty")
@@ -233,6 +276,7 @@ def test_list_says_what_is_here(sets):
     for name in ("BRCA", "TCGA-PCAWG-met500", "baron_h1-segerstolpe_1000g-xin_980g", "triple"):
         assert name in done.stdout
     assert "5 of 37 tasks can be run" in done.stdout
+    assert "optirank datasets fetch tcga" in done.stdout
 
 
 def test_a_reader_that_leaves_is_no_error():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from optirank.benchmark import costs, statistics
+from optirank.benchmark.results import SCORE_COLUMNS, TASK_COLUMNS
 from optirank.benchmark.statistics import SCENARIOS
 
 if TYPE_CHECKING:
@@ -22,15 +23,6 @@ SHIFTS = {
     "technology": "technology",
 }
 SCENARIO_TITLES = {"": "one source", "single": "single-source", "multi": "multi-source"}
-_SCORES = (
-    *("task", "scenario", "positive", "classifier", "part", "split", "validation", "test"),
-    *("n_genes", "n_features", "n_reference", "l1", "l2"),
-    *("fit_seconds", "unit_seconds", "n_settings"),
-)
-_TASKS = (
-    *("task", "scenario", "title", "shift", "kind", "sources", "target", "n_genes", "n_classes"),
-    *("classes", "n_train", "n_validation", "n_test", "n_splits", "note"),
-)
 
 
 @dataclass(frozen=True)
@@ -60,8 +52,8 @@ class Analysis:
 
 def analyse(results: Results) -> Analysis:
     """Compute every statistic of the results."""
-    tasks = _with_columns(results.tasks, _TASKS)
-    scores = _with_columns(results.scores, _SCORES)
+    tasks = _with_columns(results.tasks, TASK_COLUMNS)
+    scores = _with_columns(results.scores, SCORE_COLUMNS)
     tasks = _sorted(tasks, tasks)
     scores = _sorted(scores, tasks).dropna(subset=["test"])
     summary, pairwise = statistics.summary(scores), statistics.pairwise(scores)

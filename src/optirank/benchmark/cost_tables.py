@@ -67,8 +67,8 @@ def fit_times(found: Analysis) -> Table:
         cell,
         name="runtimes",
         title="Run time of a fit",
-        caption="Seconds of one fit at the chosen setting: mean ± standard error over folds and "
-        "classes.",
+        caption="CPU seconds of one fit: mean ± standard error over folds and classes. Settings "
+        "fitted in a chain share its time equally; sorting is not counted.",
     )
 
 

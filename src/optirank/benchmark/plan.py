@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from optirank.benchmark.classifiers import CLASSIFIERS, get
 from optirank.benchmark.preparation import prepare
-from optirank.benchmark.storage import Storage, Unit
+from optirank.benchmark.storage import Storage, Unit, describe
+from optirank.benchmark.work import selected_genes
 from optirank.datasets.catalogue import find_path
 from optirank.datasets.errors import DataError
 
@@ -35,7 +36,9 @@ class Plan:
     """Units to run; tasks whose data are not there, and those that cannot run, with the reason."""
 
     units: list[Unit] = field(default_factory=list)
+    designs: dict[str, dict] = field(default_factory=dict)  # what to note of each
     tasks: list[str] = field(default_factory=list)
+    classifiers: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
 
@@ -66,10 +69,10 @@ def make_plan(
     """Read the data of every task, and list the units.
 
     Without names all tasks are meant, and one whose data are not there is no problem. A task that
-    cannot run does not keep the others from running. ``tell`` is called with each name.
+    cannot run does not keep the others from running. ``tell`` is called with each name. Nothing is
+    written.
     """
-    plan = Plan()
-    chosen = [get(name).name for name in classifiers] or list(CLASSIFIERS)
+    plan = Plan(classifiers=[get(name).name for name in classifiers] or list(CLASSIFIERS))
     trained: dict[str, list[Task]] = {}
     for task in file.choose(names):
         lacking = missing_data(task, file, data)
@@ -84,14 +87,24 @@ def make_plan(
         try:
             designs = prepare(name, file, data, seed, profile.n_splits)
             for design in designs:
-                storage.add_design(design)
+                storage.check_design(design)
+                _try_selection(design, profile)
         except (ValueError, OSError) as error:
             plan.problems.update({task.name: " ".join(str(error).split()) for task in tasks})
             continue
-        plan.tasks += [task.name for task in tasks]
+        refused = designs[0].refused
+        wanted = [task.name for task in tasks]
+        plan.problems |= {task: refused[task] for task in wanted if task in refused}
+        plan.tasks += [task for task in wanted if task not in refused]
         for design in designs:
-            plan.units += units_of(design, chosen, profile)
+            plan.designs[design.key] = describe(design)
+            plan.units += units_of(design, plan.classifiers, profile)
     return plan
+
+
+def _try_selection(design: Design, profile: Profile) -> None:
+    """Select genes once, so that data of which none passes are found before any fitting."""
+    selected_genes(design, design.splits[0], design.positives[0], profile.n_top, seed=0)
 
 
 def units_of(design: Design, classifiers: list[str], profile: Profile) -> list[Unit]:

@@ -13,11 +13,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
+from optirank.benchmark.loading import (
+    Loaded,
+    class_counts,
+    common_classes,
+    common_genes,
+    join,
+    load,
+)
 from optirank.benchmark.splits import Split, make_splits
 from optirank.datasets.catalogue import find_path
 from optirank.datasets.errors import DataError, some
-from optirank.datasets.labels import harmonise
-from optirank.datasets.reading import read_expression
 from optirank.preprocessing import LogCPM
 from optirank.preprocessing._statistics import is_counts
 
@@ -27,9 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.benchmark.tasks import Task, TaskFile
-    from optirank.datasets.data import ExpressionData
 
-SMALLEST_CLASS = 5  # training samples; smaller classes cannot be split
 _LOG_BELOW = 50.0  # no logarithm of an expression value is above this
 
 
@@ -41,12 +45,7 @@ class Set:
     raw: sp.csr_array  # as measured: what ranks and pairs see
     values: sp.csr_array  # log1p(CPM), or logarithms as they came: what lr, rf and the ANOVA see
     labels: NDArray
-    counts: bool
-
-    @property
-    def selectable(self) -> sp.csr_array:
-        """What SingleCellNet's selection of genes sees: counts, or logarithms."""
-        return self.raw if self.counts else self.values
+    counts: bool  # whether raw holds counts, which SingleCellNet then takes instead of values
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,9 @@ class Design:
     classes: list[str]
     positives: list[str]  # one binary problem each
     splits: list[Split]
+    seed: int = 0
     notes: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)  # tasks that cannot test these models
 
     @property
     def key(self) -> str:
@@ -75,9 +76,9 @@ class Design:
         digest = hashlib.sha256()
         for one in (self.source, self.auxiliary, *self.tests.values()):
             if one is not None:
-                for array in (one.raw.data, one.raw.indices, one.raw.indptr):
+                for array in (one.raw.data, one.raw.indices, one.raw.indptr, one.values.data):
                     digest.update(np.ascontiguousarray(array).tobytes())
-                digest.update("\n".join(one.labels).encode())
+                digest.update("\n".join([str(one.counts), *one.labels]).encode())
         digest.update("\n".join([*self.genes, *self.tests, *self.positives]).encode())
         for split in self.splits:
             for rows in split.rows():
@@ -95,25 +96,22 @@ def prepare(
 ) -> list[Design]:
     """Read the data of a task that trains, with those of the tasks that test its models.
 
-    One design a scenario. Tasks that test the same models take part where their data are there, so
-    that all are tested on the same genes.
+    One design a scenario. Tasks that test the same models take part where their data are there and
+    can be used, so that all are tested on the same genes; which classes there are depends on the
+    task itself alone.
     """
     task = file.tasks[name]
-    tests = {task.name: task.test}
-    for other in file.tasks.values():
-        if other.models_of == name and _is_there(other.test, data):
-            tests[other.name] = other.test
-    source = _join([_load(one, task, data) for one in task.train])
-    auxiliary = None if task.auxiliary is None else _load(task.auxiliary, task, data)
-    read = {
-        key: None if one is None else _load(one, file.tasks[key], data)
-        for key, one in tests.items()
-    }
-    loaded = [one for one in (source, auxiliary, *read.values()) if one is not None]
-    genes = _common_genes(loaded)
-    classes, positives, notes = _common_classes(task, source, auxiliary, read)
+    _refuse_same_files(task, data)
+    source = join([load(one, task, data) for one in task.train])
+    auxiliary = None if task.auxiliary is None else load(task.auxiliary, task, data)
+    read = {name: None if task.test is None else load(task.test, task, data)}
+    own = [one for one in (source, auxiliary, read[name]) if one is not None]
+    classes, positives, notes = common_classes(task, source, auxiliary, read[name])
+    others, refused = _load_others(name, file, data, own, classes)
+    read |= others
+    genes = common_genes([*own, *others.values()])
 
-    def reduced(one: _Loaded | None) -> Set | None:
+    def reduced(one: Loaded | None) -> Set | None:
         return None if one is None else _reduce(one, genes, classes, file.values)
 
     design = {
@@ -125,7 +123,9 @@ def prepare(
         "genes": genes,
         "classes": classes,
         "positives": positives,
+        "seed": seed,
         "notes": [note for note in (task.note, *notes) if note],
+        "refused": refused,
     }
     return [
         Design(
@@ -144,11 +144,35 @@ def prepare(
     ]
 
 
-@dataclass(frozen=True)
-class _Loaded:
-    name: str
-    parts: list[ExpressionData]
-    labels: list[NDArray]
+def _refuse_same_files(task: Task, data: Path | None) -> None:
+    paths = [find_path(name, data).resolve() for name in task.sets]
+    if len(set(paths)) < len(paths):
+        raise DataError(
+            f"{', '.join(task.sets)}: a data set is named twice, so it would test itself"
+        )
+
+
+def _load_others(
+    name: str, file: TaskFile, data: Path | None, own: list[Loaded], classes: list[str]
+) -> tuple[dict[str, Loaded], dict[str, str]]:
+    """Data of the tasks that test the models of a task, and why some of them cannot."""
+    found, refused = {}, {}
+    for other in file.tasks.values():
+        if other.models_of != name or not _is_there(other.test, data):
+            continue
+        try:
+            loaded = load(other.test, other, data)
+            common_genes([*own, *found.values(), loaded])
+            shared = [one for one in classes if one in class_counts(loaded)]
+            if len(shared) < 2:
+                raise DataError(
+                    f"{len(shared)} common classes, at least 2 are needed: {name} has "
+                    f"{some(classes, 10)}; {loaded.name} has {some(class_counts(loaded), 10)}"
+                )
+            found[other.name] = loaded
+        except (ValueError, OSError) as error:
+            refused[other.name] = " ".join(str(error).split())
+    return found, refused
 
 
 def _is_there(name: str, data: Path | None) -> bool:
@@ -158,95 +182,18 @@ def _is_there(name: str, data: Path | None) -> bool:
         return False
 
 
-def _load(name: str, task: Task, data: Path | None) -> _Loaded:
-    part = read_expression(find_path(name, data), label=task.label)
-    labels = harmonise(part.labels(task.label))
-    if task.merge:
-        renamed = [task.merge.get(one, one) or np.nan for one in labels]
-        labels = np.array(renamed, dtype=object)
-    known = np.array([isinstance(one, str) for one in labels], dtype=bool)
-    if not known.any():
-        raise DataError(f"{name}: no sample has a label in {task.label!r}")
-    if part.duplicated_genes:
-        part = part.merge_duplicates("first")
-    values = part.X.data if sp.issparse(part.X) else part.X
-    if not np.isfinite(values).all():
-        raise DataError(f"{name}: some values are missing or infinite: ranks need numbers")
-    return _Loaded(name, [part.select_samples(known)], [labels[known].astype(str)])
-
-
-def _join(sets: list[_Loaded]) -> _Loaded:
-    return _Loaded(
-        "+".join(one.name for one in sets),
-        [part for one in sets for part in one.parts],
-        [labels for one in sets for labels in one.labels],
-    )
-
-
-def _common_genes(sets: list[_Loaded]) -> NDArray:
-    parts = [part for one in sets for part in one.parts]
-    common = set.intersection(*(set(part.gene_names) for part in parts))
-    if len(common) < 2:
-        seen = "; ".join(f"{one.name} has {some(one.parts[0].gene_names, 3)}" for one in sets)
-        raise DataError(
-            f"{len(common)} common genes of {', '.join(one.name for one in sets)}: {seen}. Are "
-            "they named alike (symbols, Ensembl ids)?"
-        )
-    return np.array([gene for gene in parts[0].gene_names if gene in common], dtype=object)
-
-
-def _common_classes(
-    task: Task, source: _Loaded, auxiliary: _Loaded | None, tests: dict[str, _Loaded | None]
-) -> tuple[list[str], list[str], list[str]]:
-    """Classes that all sets have, those with a problem of their own, and what is to be said."""
-    counts = _counts(source)
-    small = sorted(one for one, count in counts.items() if count < SMALLEST_CLASS)
-    classes = {one for one in counts if one not in small}
-    must_have = [one for one in tests.values() if one is not None]
-    if auxiliary is not None and task.scheme == "cells":
-        must_have.append(auxiliary)
-    for one in must_have:
-        classes &= _counts(one).keys()
-    kept = sorted(classes)
-    if len(kept) < 2:
-        seen = "; ".join(f"{one.name} has {some(_counts(one), 10)}" for one in [source, *must_have])
-        raise DataError(
-            f"{len(kept)} common classes, at least 2 are needed: {seen}. labels.toml and merge in "
-            "the task bring names together"
-        )
-    positives = kept if len(kept) > 2 else kept[1:]
-    notes = []
-    if small:
-        notes.append(f"fewer than {SMALLEST_CLASS} samples, left out: {some(small, 20)}")
-    if lost := sorted(counts.keys() - classes - {*small}):
-        notes.append(f"not in every set, left out: {some(lost, 20)}")
-    if auxiliary is not None and task.scheme == "folds":
-        there = _counts(auxiliary)
-        if len(kept) > 2 and (lacking := [one for one in positives if one not in there]):
-            notes.append(f"no problem of its own, the auxiliary set lacks it: {some(lacking, 20)}")
-            positives = [one for one in positives if one in there]
-        enough = {one for one in kept if there.get(one, 0) >= SMALLEST_CLASS}
-        if not positives or len(enough) < 2:
-            raise DataError(f"{auxiliary.name} has {some(there, 10)}: too few of {some(kept, 10)}")
-    return kept, positives, notes
-
-
-def _counts(one: _Loaded) -> dict[str, int]:
-    names, counts = np.unique(np.concatenate(one.labels), return_counts=True)
-    return dict(zip(names.tolist(), counts.tolist(), strict=True))
-
-
-def _reduce(one: _Loaded, genes: NDArray, classes: list[str], said: dict[str, str]) -> Set:
+def _reduce(one: Loaded, genes: NDArray, classes: list[str], said: dict[str, str]) -> Set:
     """Keep the common genes and classes; bring the values to logarithms."""
     parts = []
     for part, labels in zip(one.parts, one.labels, strict=True):
         kept = np.flatnonzero(np.isin(labels, classes))
         chosen = part.select_genes(genes).select_samples(kept)
         parts.append((sp.csr_array(chosen.X, dtype=np.float32), labels[kept]))
-    names = one.name.split("+")
     raw = sp.csr_array(sp.vstack([X for X, _ in parts]))
     raw.sort_indices()
-    kinds = [said.get(name) or kind_of_values(X) for name, (X, _) in zip(names, parts, strict=True)]
+    kinds = [
+        said.get(name) or kind_of_values(X) for name, (X, _) in zip(one.names, parts, strict=True)
+    ]
     kind = kinds[0] if len(set(kinds)) == 1 else "linear"
     if "log" in kinds and kind != "log":
         raise DataError(f"{one.name} joins logarithms with linear values: convert one of them")

@@ -10,9 +10,17 @@ import pandas as pd
 
 from optirank.benchmark.classifiers import CLASSIFIERS
 from optirank.benchmark.storage import Storage, Unit
-from optirank.estimators._selection import select
+from optirank.estimators._selection import scored_folds, select
 
 PARAMETERS = ("n_reference", "l1", "l2")
+SCORE_COLUMNS = [
+    *("task", "scenario", "positive", "classifier", "part", "split", "validation", "test"),
+    *("n_genes", "n_features", *PARAMETERS, "fit_seconds", "unit_seconds", "n_settings"),
+]
+TASK_COLUMNS = [
+    *("task", "scenario", "title", "shift", "kind", "sources", "target", "n_genes", "n_classes"),
+    *("classes", "n_train", "n_validation", "n_test", "n_splits", "note"),
+]
 
 
 @dataclass
@@ -48,14 +56,14 @@ def collect(storage: Storage, rule: str = "one_se") -> Results:
     for design in storage.designs().values():
         units = _load_units(storage, design)
         seconds += sum(unit["unit_seconds"] for unit in units.values())
-        chosen, lacking = _choose(design, units, rule)
+        chosen, lacking = _choose(design, units, _planned(design, units, lines), rule)
         rows += chosen
         if lacking:
             incomplete[design["task"]] = f"not run to the end: {lacking} units are missing"
         there = {row["task"] for row in chosen}
         tasks += [row for row in _task_rows(design) if row["task"] in there]
     last = lines[-1] if lines else {}
-    scores = pd.DataFrame(rows, columns=_SCORES)
+    scores = pd.DataFrame(rows, columns=SCORE_COLUMNS)
     run = {
         "profile": record["profile"],
         "selection": rule,
@@ -70,17 +78,7 @@ def collect(storage: Storage, rule: str = "one_se") -> Results:
         "missing": list(last.get("missing", {})),
     }
     problems = {**incomplete, **last.get("problems", {})}
-    return Results(scores, pd.DataFrame(tasks, columns=_TASKS), problems, run)
-
-
-_SCORES = [
-    *("task", "scenario", "positive", "classifier", "part", "split", "validation", "test"),
-    *("n_genes", "n_features", *PARAMETERS, "fit_seconds", "unit_seconds", "n_settings"),
-]
-_TASKS = [
-    *("task", "scenario", "title", "shift", "kind", "sources", "target", "n_genes", "n_classes"),
-    *("classes", "n_train", "n_validation", "n_test", "n_splits", "note"),
-]
+    return Results(scores, pd.DataFrame(tasks, columns=TASK_COLUMNS), problems, run)
 
 
 def _load_units(storage: Storage, design: dict) -> dict[tuple[int, str, str], dict]:
@@ -96,15 +94,24 @@ def _load_units(storage: Storage, design: dict) -> dict[tuple[int, str, str], di
     return found
 
 
+def _planned(design: dict, units: dict, lines: list[dict]) -> list[str]:
+    """The classifiers a design was to be run with, by the log and by what is there."""
+    planned = {key[2] for key in units}
+    for line in lines:
+        if set(design["tests"]) & set(line["tasks"]):
+            planned |= set(line["classifiers"])
+    if not design["scenario"]:
+        planned.discard("ANrank-lr")
+    return [name for name in CLASSIFIERS if name in planned]
+
+
 def _choose(
-    design: dict, units: dict[tuple[int, str, str], dict], rule: str
+    design: dict, units: dict[tuple[int, str, str], dict], names: list[str], rule: str
 ) -> tuple[list[dict], int]:
     """The rows of a design, and the number of units that its classifiers lack."""
     rows, lacking = [], 0
     parts = np.array(design["parts"])
-    for name in CLASSIFIERS:
-        if not any(key[2] == name for key in units):
-            continue
+    for name in names:
         for positive in design["positives"]:
             for part in np.unique(parts):
                 splits = np.flatnonzero(parts == part).tolist()
@@ -114,7 +121,10 @@ def _choose(
                     continue
                 validation = np.array([unit["validation"] for unit in group]).T
                 n_genes = np.array([unit["n_genes"] for unit in group]).T
-                best = select(validation, n_genes, rule)
+                folds = scored_folds(validation)  # one may have no validation samples of a class
+                if not folds.any():
+                    continue
+                best = select(validation[:, folds], n_genes[:, folds], rule)
                 same = {"positive": positive, "classifier": name, "part": int(part)}
                 for split, unit in zip(splits, group, strict=True):
                     rows += _rows(design, unit, best, same | {"split": split})

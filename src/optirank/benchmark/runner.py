@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from optirank.benchmark.plan import Plan
@@ -20,6 +21,7 @@ from optirank.benchmark.tasks import load_tasks
 from optirank.benchmark.work import run_unit
 
 Progress = Callable[[Unit, bool], None]
+_NOTE_EVERY = 30.0  # seconds between notes on how long the run has gone on
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,9 @@ class Work:
 
     profile: str
     seed: int
-    data: Path | None
+    data: Path
     task_file: Path | None
+    fingerprints: tuple[tuple[str, str], ...] = ()  # of the designs, by key
 
 
 def run(
@@ -40,44 +43,64 @@ def run(
     jobs: int = 1,
     dask: str | None = None,
     progress: Progress = lambda unit, stored: None,
+    warn: Callable[[str, str], None] = lambda task, reason: None,
 ) -> dict[str, str]:
     """Compute the units that are not stored yet; return what failed, by task.
 
-    ``progress`` is told each unit, and whether it was there before. An interrupt ends the
-    processes and leaves the finished units in the folder.
+    ``progress`` is told each unit, and whether it was there before; ``warn`` the first failure of a
+    task. An interrupt ends the processes and leaves the finished units in the folder.
     """
-    start = time.perf_counter()
+    began, start = time.perf_counter(), datetime.now(UTC).isoformat(timespec="microseconds")
+    for key, record in plan.designs.items():
+        storage.add_design(key, record)
     waiting: deque[Unit] = deque()
     for unit in plan.units:
         if storage.has(unit):
             progress(unit, True)
         else:
             waiting.append(unit)
-    total, failed = len(waiting), {}
+    done, failed, noted = 0, {}, began
+
+    def note() -> None:
+        facts = {
+            "units": done,
+            "jobs": None if dask else jobs,
+            "wall_seconds": round(time.perf_counter() - began, 1),
+            "tasks": plan.tasks,
+            "classifiers": plan.classifiers,
+            "missing": plan.missing,
+            "problems": plan.problems | failed,
+        }
+        storage.log(start, facts)
+
+    note()
     try:
         if waiting:
             with _executor(jobs, dask) as (executor, at_once):
                 for unit, future in _completed(waiting, executor, at_once, work):
                     try:
-                        storage.save(unit, future.result())
+                        result = future.result()
                     except (KeyboardInterrupt, BrokenExecutor):
                         raise
                     except Exception as error:
-                        reason = " ".join(f"{type(error).__name__}: {error}".split())
-                        where = f"{unit.classifier}, {unit.positive}, split {unit.split}"
-                        failed.setdefault(unit.task, f"{where}: {reason}")
+                        if unit.task not in failed:
+                            failed[unit.task] = _reason(unit, error)
+                            warn(unit.task, failed[unit.task])
+                    else:
+                        storage.save(unit, result)
+                        done += 1
                     progress(unit, False)
+                    if time.perf_counter() - noted > _NOTE_EVERY:
+                        note()
+                        noted = time.perf_counter()
     finally:
-        storage.log(
-            units=total - len(waiting),
-            jobs=jobs,
-            dask=bool(dask),
-            wall_seconds=round(time.perf_counter() - start, 1),
-            tasks=plan.tasks,
-            missing=plan.missing,
-            problems=plan.problems | failed,
-        )
+        note()
     return failed
+
+
+def _reason(unit: Unit, error: Exception) -> str:
+    where = f"{unit.scenario} {unit.classifier}, {unit.positive}, split {unit.split}".strip()
+    return " ".join(f"{where}: {type(error).__name__}: {error}".split())
 
 
 def _completed(
@@ -106,6 +129,10 @@ def compute(unit: Unit, work: Work) -> dict:
 def _designs(task: str, work: Work) -> dict[str, Design]:
     profile = PROFILES[work.profile]
     designs = prepare(task, load_tasks(work.task_file), work.data, work.seed, profile.n_splits)
+    expected = dict(work.fingerprints)
+    for design in designs:
+        if expected.get(design.key, design.fingerprint()) != design.fingerprint():
+            raise ValueError(f"the data of {design.key} changed while the run was going on")
     return {design.scenario: design for design in designs}
 
 

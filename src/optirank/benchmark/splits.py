@@ -74,15 +74,20 @@ def make_splits(
 
 
 def _draw_cells(k: int, y: NDArray, y_auxiliary, scenario: str, random) -> Split:
-    taken = {name: _some(y, name, CELLS, random) for name in np.unique(y)}
+    own = {name: random.permutation(np.flatnonzero(y == name)) for name in np.unique(y)}
+    taken = {name: rows[: _most(len(rows))] for name, rows in own.items()}
     train = np.concatenate([*taken.values()])
     validation = np.setdiff1d(np.arange(len(y)), train)
     if y_auxiliary is None:
         return Split(k, np.sort(train), validation)
-    others = {name: _some(y_auxiliary, name, CELLS, random) for name in np.unique(y_auxiliary)}
-    if scenario == "single":
-        reference = np.sort(np.concatenate([*others.values()]))
+    mixed = {
+        name: random.permutation(np.flatnonzero(y_auxiliary == name))
+        for name in np.unique(y_auxiliary)
+    }
+    if scenario == "single":  # nothing of the auxiliary set validates, so none of it is kept back
+        reference = np.sort(np.concatenate([rows[:CELLS] for rows in mixed.values()]))
         return Split(k, np.sort(train), validation, auxiliary_reference=reference)
+    others = {name: rows[: _most(len(rows))] for name, rows in mixed.items()}
     half = {name: rows[: max(1, len(rows) // 2)] for name, rows in taken.items()}
     added = {
         name: rows[: max(1, len(taken[name]) - len(half[name]))] for name, rows in others.items()
@@ -97,11 +102,10 @@ def _draw_cells(k: int, y: NDArray, y_auxiliary, scenario: str, random) -> Split
     )
 
 
-def _some(y: NDArray, name: str, most: int, random) -> NDArray:
-    """Positions of samples of a class, at most so many, and a fifth of them left."""
-    rows = np.flatnonzero(y == name)
-    left = max(1, int(np.ceil(_VALIDATION_SHARE * len(rows)))) if len(rows) > 1 else 0
-    return random.permutation(rows)[: min(most, len(rows) - left)]
+def _most(n: int) -> int:
+    """How many of a type's cells train: 100, and at least a fifth is left."""
+    left = max(1, int(np.ceil(_VALIDATION_SHARE * n))) if n > 1 else 0
+    return min(CELLS, n - left)
 
 
 def _folds(y: NDArray, y_auxiliary, scenario: str, random) -> list[Split]:

@@ -137,7 +137,8 @@ def summary(scores: pd.DataFrame) -> pd.DataFrame:
     """Return means, standard errors and ranks, one row a task, scenario and classifier.
 
     `bold` marks what is not significantly worse than the best, whose `p_best` is missing;
-    `complete` is False where other classifiers have more pairs.
+    `complete` is False where other classifiers have more pairs; ranks are by the pairs that all
+    of them have.
     """
     frames = [_summary_of(at_place(scores, *place), place) for place in places(scores)]
     columns = [*PLACE, "classifier", "n", "mean", "se", "rank", "p_best", "bold", "complete"]
@@ -156,7 +157,9 @@ def _summary_of(rows: pd.DataFrame, place: tuple[str, str]) -> pd.DataFrame:
             "se": pairs.sem().to_numpy(),
         }
     )
-    frame["rank"] = frame["mean"].round(12).rank(ascending=False, method="min")
+    common = pairs.dropna()  # ranks compare like with like; all pairs where none is common
+    compared = (common if len(common) else pairs).mean().to_numpy()
+    frame["rank"] = pd.Series(compared.round(12)).rank(ascending=False, method="min")
     best = frame.sort_values("rank", kind="stable")["classifier"].iloc[0]
     against = [
         np.nan if rank == 1 else compare(pairs[best], pairs[name]).p_value

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,24 +53,33 @@ class Storage:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
 
-    def open(self, profile: Profile, seed: int) -> Storage:
-        """Make the folder, or check that it holds results of the same settings."""
+    def check(self, profile: Profile, seed: int) -> None:
+        """Refuse a folder that holds results of other settings; nothing is written."""
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"{self.folder} is a file: choose a folder for the results")
-        record = {"format": _FORMAT, "version": __version__, "seed": seed, **profile.record()}
-        if (self.folder / "run.json").is_file():
-            there = self.record()
-            for name, value in record.items():
-                if there.get(name) != value:
-                    raise ValueError(
-                        f"{self.folder} holds results of other settings ({name} was "
-                        f"{there.get(name)!r}, now it is {value!r}): choose another folder or the "
-                        "same settings"
-                    )
-        else:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            write_text(self.folder / "run.json", json.dumps(record, indent=1))
-        return self
+        if not (self.folder / "run.json").is_file():
+            return
+        there = self.record()
+        for name, value in _run_record(profile, seed).items():
+            if there.get(name) != value:
+                raise ValueError(
+                    f"{self.folder} holds results of other settings ({name} was "
+                    f"{there.get(name)!r}, now it is {value!r}): choose another folder or the "
+                    "same settings"
+                )
+
+    @contextmanager
+    def open(self, profile: Profile, seed: int) -> Iterator[Storage]:
+        """Make the folder and keep other runs out of it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with _lock(self.folder):
+            self.check(profile, seed)
+            if not (self.folder / "run.json").is_file():
+                record = json.dumps(_run_record(profile, seed), indent=1)
+                write_text(self.folder / "run.json", record)
+            for left_over in self.folder.rglob(".*.tmp"):  # of a run that was killed
+                left_over.unlink(missing_ok=True)
+            yield self
 
     def record(self) -> dict:
         """What was run. An error where the folder holds no results."""
@@ -80,17 +91,20 @@ class Storage:
             )
         return _read(path)
 
-    def add_design(self, design: Design) -> None:
-        """Note what a design is, or check that it is still the same."""
-        record = _describe(design)
-        path = self.folder / "designs" / f"{design.key}.json"
+    def check_design(self, design: Design) -> None:
+        """Refuse a design whose data are not those that results are stored of."""
+        path = self._design_path(design)
+        if path.is_file() and _read(path).get("fingerprint") != design.fingerprint():
+            raise ValueError(
+                f"the data of {design.key} are not those that {self.folder} holds results of: "
+                f"choose another folder, or delete {path} and {self._units / design.key}"
+            )
+
+    def add_design(self, key: str, record: dict) -> None:
+        """Note what a design is (see `describe`)."""
+        path = self.folder / "designs" / f"{key}.json"
         if path.is_file():
-            if _read(path).get("fingerprint") != record["fingerprint"]:
-                raise ValueError(
-                    f"the data of {design.key} are not those that {self.folder} holds results of: "
-                    f"choose another folder, or delete {path} and {self._units / design.key}"
-                )
-            return
+            record = {**record, "added": _read(path)["added"]}
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(record, indent=1))
 
@@ -107,8 +121,8 @@ class Storage:
             return None
 
     def has(self, unit: Unit) -> bool:
-        """Whether the result of a unit is there; files come into being whole."""
-        return (self._units / unit.path).is_file()
+        """Whether the result of a unit is there and can be read."""
+        return self.load(unit) is not None
 
     def save(self, unit: Unit, result: dict) -> None:
         """Store the result of a unit in one step."""
@@ -116,13 +130,11 @@ class Storage:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(result))
 
-    def log(self, **facts: object) -> None:
-        """Add a line about one run of the command."""
-        lines = [
-            *self.log_lines(),
-            {"at": datetime.now(UTC).isoformat(timespec="seconds"), **facts},
-        ]
-        write_text(self.folder / "log.json", json.dumps(lines, indent=1))
+    def log(self, start: str, facts: dict) -> None:
+        """Note a run of the command, told by when it started; later facts replace earlier ones."""
+        lines = {line["start"]: line for line in self.log_lines()}
+        lines[start] = {"start": start, **facts}
+        write_text(self.folder / "log.json", json.dumps([*lines.values()], indent=1))
 
     def log_lines(self) -> list[dict]:
         """What is known of the runs so far."""
@@ -133,8 +145,33 @@ class Storage:
     def _units(self) -> Path:
         return self.folder / "units"
 
+    def _design_path(self, design: Design) -> Path:
+        return self.folder / "designs" / f"{design.key}.json"
 
-def _describe(design: Design) -> dict:
+
+def _run_record(profile: Profile, seed: int) -> dict:
+    return {"format": _FORMAT, "version": __version__, "seed": seed, **profile.record()}
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """Keep a second run out of the folder, where the system has locks for it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ValueError(
+                f"another run is using {folder}: wait for it, or choose another folder"
+            ) from None
+        yield
+
+
+def describe(design: Design) -> dict:
     """What a report needs to know of a design, without its data."""
     task, splits = design.task, design.splits
     auxiliary = design.auxiliary

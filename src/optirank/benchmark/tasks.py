@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, fields
 from importlib.resources import files
 from pathlib import Path
 
+from optirank.datasets.labels import harmonise
+
 SHIFTS = ("none", "batch", "platform", "technology", "biological")
 KINDS = ("single-cell", "bulk")
 SCHEMES = ("cells", "folds", "hold-out", "nested")
@@ -75,8 +77,9 @@ def load_tasks(extra: str | Path | None = None) -> TaskFile:
         except UnicodeDecodeError as error:
             raise ValueError(f"{extra} is not a text file: {error}") from None
         own = _parse(text, str(extra))
-        if double := found.tasks.keys() & own.tasks.keys():
-            raise ValueError(f"{extra}: {min(double)!r} is a built-in task: use another name")
+        known = {name.casefold() for name in found.tasks}
+        if double := [name for name in own.tasks if name.casefold() in known]:
+            raise ValueError(f"{extra}: {double[0]!r} is a built-in task: use another name")
         found = TaskFile(found.tasks | own.tasks, found.values | own.values)
     for task in found.tasks.values():
         _check_models_of(task, found.tasks)
@@ -90,6 +93,8 @@ def _parse(text: str, source: str) -> TaskFile:
         raise ValueError(f"{source} is not valid TOML: {error}") from None
     if unknown := tables.keys() - {"task", "values"}:
         raise ValueError(f"{source}: {min(unknown)!r} is not known: use [[task]] and [values]")
+    if not isinstance(tables.get("task", []), list):
+        raise ValueError(f"{source}: a task begins with [[task]], in two brackets")
     tasks = [_task(table, source) for table in tables.get("task", [])]
     names = [task.name for task in tasks]
     if len({name.casefold() for name in names}) < len(names):
@@ -100,6 +105,20 @@ def _parse(text: str, source: str) -> TaskFile:
     return TaskFile({task.name: task for task in tasks}, values)
 
 
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+_TYPES = {
+    "train": lambda value: isinstance(value, list) and bool(value) and all(map(_is_text, value)),
+    "paper": lambda value: isinstance(value, bool),
+    "note": lambda value: isinstance(value, str),
+    "merge": lambda value: (
+        isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
+    ),
+}
+
+
 def _task(table: dict, source: str) -> Task:
     where = f"{source}: task {table.get('name', '(without a name)')!r}"
     known = {one.name for one in fields(Task)}
@@ -107,6 +126,9 @@ def _task(table: dict, source: str) -> Task:
         raise ValueError(f"{where} has {min(unknown)!r}: known are {', '.join(sorted(known))}")
     if missing := {"name", "title", "shift", "kind"} - table.keys():
         raise ValueError(f"{where} lacks {min(missing)!r}")
+    for key, value in table.items():
+        if not _TYPES.get(key, _is_text)(value):
+            raise ValueError(f"{where}: {key} = {value!r} is of a wrong kind")
     task = Task(**{**table, "train": tuple(table.get("train", ()))})
     if not task.name or any(sign in task.name for sign in "/\\:") or task.name.startswith("."):
         raise ValueError(f"{where}: the name becomes a folder, so it may not hold / \\ or :")
@@ -121,8 +143,15 @@ def _task(table: dict, source: str) -> Task:
             f"{where}: the schemes hold-out and nested take the test samples from the training "
             "set, all others need a data set under test"
         )
-    if task.auxiliary and task.scheme not in ("cells", "folds"):
+    if task.auxiliary and (task.models_of or task.scheme not in ("cells", "folds")):
         raise ValueError(f"{where}: an auxiliary set goes with the schemes cells and folds")
+    if len(set(task.sets)) < len(task.sets):
+        raise ValueError(f"{where} names a data set twice, so it would test itself")
+    odd = [label for label in task.merge if harmonise([label])[0] != label]
+    if odd:
+        raise ValueError(
+            f"{where}: merge names {odd[0]!r}, but labels are looked up as {harmonise(odd)[0]!r}"
+        )
     return task
 
 

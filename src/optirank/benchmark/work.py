@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-import warnings
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.metrics import recall_score
 
 from optirank.benchmark.classifiers import Classifier, get
 from optirank.estimators._base import one_blas_thread, order_for_fitting
@@ -60,7 +58,8 @@ class Problem:
 def make_problem(design: Design, split: Split, positive: str, profile: Profile) -> Problem:
     """Select the genes on the training samples alone and cut all parts to them."""
     source, auxiliary = design.source, design.auxiliary
-    seed = zlib.crc32(f"{design.key}/{split.index}/{positive}".encode())
+    key = f"{design.key}/{split.index}/{positive}"
+    seed = (design.seed + zlib.crc32(key.encode())) % 2**32
     genes = selected_genes(design, split, positive, profile.n_top, seed)
 
     def part(one: Set, rows: NDArray | slice) -> Part:
@@ -87,7 +86,7 @@ def make_problem(design: Design, split: Split, positive: str, profile: Profile) 
         },
         part(auxiliary, split.auxiliary_reference) if len(split.auxiliary_reference) else None,
         genes,
-        all(one.counts for one in (source, auxiliary) if one is not None),
+        source.counts and (not len(split.auxiliary_train) or auxiliary.counts),
         seed,
     )
 
@@ -208,17 +207,16 @@ def _scores(problem: Problem, said: list[NDArray]) -> tuple[float, list[float]]:
         balanced_accuracy(part.positive, one)
         for part, one in zip(problem.tests.values(), said[n:], strict=True)
     ]
-    return float(np.nanmean(inside)), outside
+    known = [score for score in inside if score == score]
+    return float(np.mean(known)) if known else float("nan"), outside
 
 
 def balanced_accuracy(truth: NDArray, said: NDArray) -> float:
-    """Mean of sensitivity and specificity; of the one there is where a class has no samples."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        recalls = recall_score(
-            truth, said, labels=np.unique(truth), average=None, zero_division=0.0
-        )
-    return float(np.mean(recalls))
+    """Mean of sensitivity and specificity, NaN where a class has no samples."""
+    if truth.all() or not truth.any():
+        return float("nan")
+    right = truth == said
+    return float((right[truth].mean() + right[~truth].mean()) / 2)
 
 
 def _table(settings: list[dict], columns: dict[str, list]) -> dict[str, object]:

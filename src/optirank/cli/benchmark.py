@@ -17,7 +17,7 @@ from optirank.cli.errors import BAD_INPUT, UNEXPECTED, DebugOption
 if TYPE_CHECKING:
     from optirank.benchmark.layout import Table
     from optirank.benchmark.plan import Plan
-    from optirank.benchmark.storage import Storage, Unit
+    from optirank.benchmark.storage import Storage
 
 _HELP = """The paper's evaluation on real data: six classifiers, tasks with different shifts.
 
@@ -67,7 +67,7 @@ def list_(
         from optirank.benchmark.tasks import load_tasks
 
         file = load_tasks(task_file)
-        ready = 0
+        ready, remedies = 0, {}
         for title, wanted in (("Tasks of the paper", True), ("Tasks on other sets", False)):
             table = new_table(title, "task", "shift", "data", "what")
             for column in table.columns[:3]:  # a name is what one has to type
@@ -76,10 +76,13 @@ def list_(
                 if task.paper == wanted:
                     lacking = missing_data(task, file, data)
                     ready += lacking is None
+                    remedies |= {} if lacking is None else {lacking: None}
                     here = "here" if lacking is None else "missing"
                     add_row(table, task.name, task.shift, here, task.title)
             show(table)
         typer.echo(f"{ready} of {len(file.tasks)} tasks can be run.")
+        for remedy in remedies:
+            typer.echo(f"Missing: {remedy}")
 
 
 @app.command("run")
@@ -133,14 +136,15 @@ def run(
         from optirank.benchmark.storage import Storage
         from optirank.benchmark.tasks import load_tasks
         from optirank.cli.running import default_jobs
-        from optirank.datasets.catalogue import local_paths
+        from optirank.datasets.catalogue import data_folder, local_paths
 
         if jobs is not None and dask is not None:
             raise ValueError("--jobs and --dask: give one of them")
         file, profile = load_tasks(task_file), QUICK if quick else PAPER
         local_paths(data)  # a folder that is not there is an error, whatever the tasks
         file.choose(listed(tasks))
-        storage = Storage(out).open(profile, seed)
+        storage = Storage(out)
+        storage.check(profile, seed)
         with _status("reading data") as tell:
             plan = make_plan(
                 file,
@@ -153,16 +157,16 @@ def run(
                 tell=tell,
             )
         _announce(plan, storage)
-        if not plan.units:
-            raise ValueError(
-                "no task can be run: optirank benchmark list shows what is missing; --data names "
-                "the folder of data sets"
-            )
-        work = Work(profile.name, seed, data, task_file)
-        failed = _compute(plan, work, storage, jobs or default_jobs(), dask)
-        _write_report(storage)
-        for name, reason in (plan.problems | failed).items():
-            typer.echo(f"optirank: {name}: {reason}", err=True)
+        work = Work(
+            profile.name,
+            seed,
+            data_folder(data).resolve(),
+            task_file.resolve() if task_file else None,
+            tuple((key, record["fingerprint"]) for key, record in plan.designs.items()),
+        )
+        with storage.open(profile, seed):
+            failed = _compute(plan, work, storage, jobs or default_jobs(), dask)
+            _write_report(storage)
         if failed:
             raise typer.Exit(UNEXPECTED)
         if plan.problems:
@@ -198,6 +202,13 @@ def _announce(plan: Plan, storage: Storage) -> None:
     """Say before any fitting what will be done, and what cannot be."""
     for name, reason in plan.problems.items():
         typer.echo(f"{name} cannot be run: {reason}", err=True)
+    if plan.tasks and not plan.units:
+        raise ValueError("ANrank-lr alone needs tasks with an auxiliary set, and there are none")
+    if not plan.units:
+        raise ValueError(
+            "no task can be run: optirank benchmark list shows what is missing; --data names the "
+            "folder of data sets"
+        )
     if plan.missing:
         typer.echo(f"{len(plan.missing)} tasks lack data: optirank benchmark list shows them.")
     stored = sum(storage.has(unit) for unit in plan.units)
@@ -207,16 +218,23 @@ def _announce(plan: Plan, storage: Storage) -> None:
 
 def _compute(plan: Plan, work, storage: Storage, jobs: int, dask: str | None) -> dict[str, str]:
     from optirank.benchmark import runner
+    from optirank.cli.unit_bar import unit_bar
 
     total = sum(unit.weight for unit in plan.units)
-    with _bar(total, len(plan.units)) as advance:
+    with unit_bar(total, len(plan.units)) as advance:
         try:
-            return runner.run(plan, work, storage, jobs=jobs, dask=dask, progress=advance)
+            return runner.run(
+                plan, work, storage, jobs=jobs, dask=dask, progress=advance, warn=_warn
+            )
         except KeyboardInterrupt:
             typer.echo(
                 f"Finished units are kept in {storage.folder}: the same command goes on.", err=True
             )
             raise
+
+
+def _warn(task: str, reason: str) -> None:
+    typer.echo(f"optirank: {task} failed: {reason}", err=True)
 
 
 def _write_report(storage: Storage, selection: Selection = Selection.one_se) -> None:
@@ -255,53 +273,3 @@ def _status(text: str) -> Iterator[Callable[[str], None]]:
 
     with Console(stderr=True).status(text) as status:
         yield lambda name: status.update(f"{text}: {name}")
-
-
-@contextmanager
-def _bar(total: float, n_units: int) -> Iterator[Callable[[Unit, bool], None]]:
-    """A bar with the time left; where nobody looks, a line a minute."""
-    import time
-
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    start = time.monotonic()
-    state = {"done": 0.0, "before": 0.0, "units": 0, "said": start}
-
-    def left() -> str:
-        computed = state["done"] - state["before"]
-        if computed <= 0:
-            return "?"
-        seconds = (time.monotonic() - start) * (total - state["done"]) / computed
-        return f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
-
-    console = Console(stderr=True)
-    with Progress(
-        TextColumn("{task.fields[units]} of {task.fields[n]} units"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left: {task.fields[left]}  {task.description}"),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as progress:
-        task = progress.add_task("", total=total, units=0, n=n_units, left="?")
-
-        def advance(unit: Unit, stored: bool) -> None:
-            state["done"] += unit.weight
-            state["units"] += 1
-            if stored:
-                state["before"] += unit.weight
-            progress.update(
-                task,
-                completed=state["done"],
-                description=unit.design,
-                units=state["units"],
-                left=left(),
-            )
-            if not console.is_terminal and time.monotonic() - state["said"] > 60:
-                state["said"] = time.monotonic()
-                said = f"{state['units']} of {n_units} units, left: {left()} ({unit.design})"
-                typer.echo(said, err=True)
-
-        yield advance

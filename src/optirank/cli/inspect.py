@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optirank.cli.common import GenesIn, add_row, check_folder, listed, new_table, show, tidy
+from optirank.cli.common import (
+    FileFormat,
+    GenesIn,
+    add_row,
+    check_folder,
+    listed,
+    new_table,
+    show,
+    tidy,
+)
 from optirank.cli.errors import DebugOption
 
 if TYPE_CHECKING:
@@ -50,6 +59,10 @@ def inspect(
         str | None,
         typer.Option(help="Of a table: columns that hold no expression, separated by commas."),
     ] = None,
+    file_format: Annotated[
+        FileFormat | None,
+        typer.Option("--format", help="What the file is, where its name does not tell."),
+    ] = None,
     debug: DebugOption = False,
 ) -> None:
     """Say what a model is; with --explain, why a sample got its label.
@@ -89,6 +102,7 @@ def inspect(
             gene_column=gene_column,
             genes_in=genes_in.value if genes_in else None,
             annotations=listed(annotations),
+            format=file_format.value if file_format else None,
         )
         _show_explanation(found, label, genes)
         if out is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optirank.cli.common import (
+    FileFormat,
     GenesIn,
     add_row,
     bar,
@@ -74,6 +75,10 @@ def panel(
     samples: Annotated[
         Path | None, typer.Option(help="A table about the samples, such as their labels.")
     ] = None,
+    file_format: Annotated[
+        FileFormat | None,
+        typer.Option("--format", help="What the data are, where its name does not tell."),
+    ] = None,
     debug: DebugOption = False,
 ) -> None:
     """Say which genes a model needs, what each is for and what it weighs for each class.
@@ -103,6 +108,7 @@ def panel(
             reading = {"layer": layer, "gene_column": gene_column, "samples": samples}
             reading["genes_in"] = genes_in.value if genes_in else None
             reading["annotations"] = listed(annotations)
+            reading["format"] = file_format.value if file_format else None
             chosen = {"label": label, "batch": batch, "query": query}
             fitted = _retrain(fitted, max_genes, data, save, budget, chosen, reading)
         table = panel_table(fitted)
@@ -144,7 +150,7 @@ def _retrain(
         raise ValueError("--max-genes trains again: name the data (--data) and the file (--save)")
     query = chosen.pop("query")
     available = genes_of(query, reading["genes_in"])
-    if query and not is_table(data):
+    if query and not is_table(data, reading["format"]):
         reading["genes_in"] = None  # it is said of the tables to be labelled
     with bar("training") as progress:
         result = shrink(

@@ -115,7 +115,7 @@ class Family(ABC):
         from optirank.solver.grid import solve_grid_at
 
         options = {"tol": self.tol, "max_iter": self.max_iter}
-        start = time.perf_counter()
+        start = time.thread_time()
         if self.warm_start:
             found = solve_grid_at(problem, gamma, self.penalties, **options)
         else:
@@ -123,7 +123,7 @@ class Family(ABC):
                 (l1, l2): solve_at(replace(problem, l1=l1, l2=l2), gamma, **options)
                 for l1, l2 in self.penalties
             }
-        each = (time.perf_counter() - start) / len(found)
+        each = (time.thread_time() - start) / len(found)
         return {penalties: _model(solution, each) for penalties, solution in found.items()}
 
 
@@ -198,7 +198,7 @@ class LogisticFamily(Family):
         matrix = centred_values(samples.X, v)
         loss = LogisticLoss(y, v)
         options = {"tol": self.tol, "max_iter": self.max_iter}
-        start = time.perf_counter()
+        start = time.thread_time()
         if self.warm_start:
             found = fit_weights_grid(matrix, loss, self.penalties, **options)
         else:
@@ -206,7 +206,7 @@ class LogisticFamily(Family):
                 (l1, l2): fit_weights(matrix, loss, l1, l2 if l1 or l2 else RIDGE_FLOOR, **options)
                 for l1, l2 in self.penalties
             }
-        each = (time.perf_counter() - start) / len(found)
+        each = (time.thread_time() - start) / len(found)
         models = {}
         for (l1, l2), one in found.items():
             w, floor = one.w, l2 if l1 or l2 else RIDGE_FLOOR
@@ -274,7 +274,7 @@ class OptirankFamily(Family):
             "max_iter": self.max_iter,
             "path_step": self.path_step,
         }
-        start = time.perf_counter()
+        start = time.thread_time()
         if self.warm_start:
             found = solve_grid(problem, self.penalties, **options)
         else:
@@ -282,7 +282,7 @@ class OptirankFamily(Family):
                 (l1, l2): solve_alternating(replace(problem, l1=l1, l2=l2), **options)
                 for l1, l2 in self.penalties
             }
-        each = (time.perf_counter() - start) / len(found)
+        each = (time.thread_time() - start) / len(found)
         return {
             (size, *penalties, side): _model(solution, each)
             for penalties, solution in found.items()
