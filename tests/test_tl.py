@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from optirank.datasets.example import make_example
 from optirank.model import MissingGenesError, Predictor, save
 from optirank.workflow import grids
 from optirank.workflow.predict import predict_file
+from optirank.workflow.train import train as train_workflow
 
 
 @pytest.fixture
@@ -165,6 +167,15 @@ def test_without_x_a_layer_is_asked_for(model, adata):
         optirank.tl.annotate(bare, model)
     optirank.tl.annotate(bare, model, layer="double")
     assert len(bare.obs["optirank"]) == N_QUERY
+
+
+def test_train_takes_the_options_of_the_workflow():
+    ours, theirs = (
+        dict(list(inspect.signature(one).parameters.items())[2:])
+        for one in (optirank.tl.train, train_workflow)
+    )
+    assert list(ours) == ["layer", "gene_column", *theirs]
+    assert all(ours[name].default == theirs[name].default for name in theirs)
 
 
 @pytest.mark.slow

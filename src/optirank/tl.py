@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +26,18 @@ def train(
     *,
     layer: str | None = None,
     gene_column: str | None = None,
-    **options: Any,
+    batch: str | None = None,
+    genes: Sequence[str] | None = None,
+    available: Sequence[str] | None = None,
+    max_genes: int | None = None,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    budget: float | None = None,
+    n_jobs: int | None = None,
+    calibrate: bool = True,
+    target_error: float | None = None,
+    say: Callable[[str], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Any:
     """Train a classifier on labelled profiles.
 
@@ -40,9 +51,24 @@ def train(
         A layer instead of ``X``.
     gene_column : str, optional
         Column of ``adata.var`` with the names of the genes, instead of its index.
-    options
-        Those of :func:`optirank.workflow.train.train`: ``batch``, ``max_genes``, ``budget`` (in
-        seconds), ``target_error``, ``n_jobs`` and more.
+    batch : str, optional
+        Column of the sources (data set, donor): folds then leave whole sources out.
+    genes, available : list of str, optional
+        The genes to use; those of the data to be labelled later, others then not being used.
+    max_genes : int, optional
+        The most genes the model may need.
+    include, exclude : list of str, optional
+        Genes of a fixed reference set; genes not to use at all. Names, or patterns as ``MT-*``.
+    budget : float, optional
+        Seconds that the training may take; ten minutes by default.
+    n_jobs : int, optional
+        Threads; -1 for all processors.
+    calibrate : bool, default=True
+        Whether to fit probabilities on held-out scores.
+    target_error : float, optional
+        The share of wrong labels to allow, from which a threshold of confidence is derived.
+    say, progress : callable, optional
+        Told in words what will be done, and how much is done and of how much.
 
     Returns
     -------
@@ -51,7 +77,23 @@ def train(
     """
     from optirank.workflow.train import train as train_workflow
 
-    return train_workflow(expression_of(adata, layer, gene_column), label, **options).model
+    result = train_workflow(
+        expression_of(adata, layer, gene_column),
+        label,
+        batch=batch,
+        genes=genes,
+        available=available,
+        max_genes=max_genes,
+        include=include,
+        exclude=exclude,
+        budget=budget,
+        n_jobs=n_jobs,
+        calibrate=calibrate,
+        target_error=target_error,
+        say=say,
+        progress=progress,
+    )
+    return result.model
 
 
 def annotate(

@@ -69,9 +69,11 @@ def test_contributions_sum_to_the_score(folder, tmp_path):
     assert "more genes" in done.stdout
 
 
-def test_the_first_sample_and_another_class(folder):
+def test_the_first_sample_and_another_class(folder, tmp_path):
     query = trained_example()[1]
-    options = ("--explain", folder / "query.h5ad", "--class", "monocyte")
+    file = tmp_path / "query.data"
+    file.symlink_to(folder / "query.h5ad")
+    options = ("--explain", file, "--format", "h5ad", "--class", "monocyte")
     done = inspect(folder / "model.optirank", *options)
     assert done.exit_code == 0, done.stderr
     assert done.stdout.startswith(f"{query.sample_names[0]}: ")

@@ -88,7 +88,7 @@ def test_a_smaller_panel_is_trained_again(tmp_path):
     done = panel(
         *(tmp_path / "old.optirank", "--max-genes", 25, "--data", tmp_path / "reference.h5ad"),
         *("--label", "cell_type", "--save", tmp_path / "new.optirank", "--budget", "20s"),
-        *("--out", tmp_path / "panel.csv", "--for", tmp_path / "query.h5ad"),
+        *("--out", tmp_path / "panel.csv", "--for", tmp_path / "query.h5ad", "--format", "h5ad"),
     )
     assert done.exit_code == 0, done.stderr
     assert "on held-out samples" in done.stdout

@@ -52,7 +52,7 @@ def test_a_subset_leaves_the_model_as_it_is_and_says_where_it_is_from():
     model = make_model(n_classes=4, means=True)
     model.training_summary_ = {"n_samples": 3}
     coef = model.coef_.copy()
-    small = subset(model, ["type 3", "type 1"])
+    small = model.subset(["type 3", "type 1"])
     np.testing.assert_array_equal(model.coef_, coef)
     assert small.training_summary_ == {"n_samples": 3, "subset_of": [f"type {k}" for k in range(4)]}
     assert model.training_summary_ == {"n_samples": 3}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Self
 
@@ -173,6 +173,12 @@ class RankLinearClassifier(LinearClassifier):
         n_problems = 1 if len(self.classes_) == 2 else len(self.classes_)
         scores = scores.reshape(len(scores), n_problems, -1).mean(axis=2)
         return scores[:, 0] if n_problems == 1 else scores
+
+    def subset(self, classes: Iterable) -> RankLinearClassifier:
+        """The model restricted to two or more of its classes; see `optirank.model.subset`."""
+        from optirank.model.subsets import subset  # a short name for what the room of models does
+
+        return subset(self, classes)
 
     def _progress(self, positive: object):
         if not self.verbose:

@@ -83,6 +83,7 @@ def explain_sample(
     gene_column: str | None = None,
     genes_in: str | None = None,
     annotations: Sequence[str] = (),
+    format: str | None = None,
     max_missing: float = MAX_MISSING,
     drop_classes: bool = False,
 ) -> Explanation:
@@ -93,7 +94,7 @@ def explain_sample(
     """
     import pandas as pd
 
-    reading = {"layer": layer, "gene_column": gene_column, "genes_in": genes_in}
+    reading = {"layer": layer, "gene_column": gene_column, "genes_in": genes_in, "format": format}
     with open_expression(path, annotations=annotations, **reading) as opened:
         names = opened.sample_names.astype(str)
         if not len(names):
