@@ -54,7 +54,7 @@ def collect(storage: Storage, rule: str = "one_se") -> Results:
     record, lines = storage.record(), storage.log_lines()
     rows, tasks, incomplete, seconds = [], [], {}, 0.0
     for design in storage.designs().values():
-        units = _load_units(storage, design)
+        units = load_units(storage, design)
         seconds += sum(unit["unit_seconds"] for unit in units.values())
         chosen, lacking = _choose(design, units, _planned(design, units, lines), rule)
         rows += chosen
@@ -81,7 +81,7 @@ def collect(storage: Storage, rule: str = "one_se") -> Results:
     return Results(scores, pd.DataFrame(tasks, columns=TASK_COLUMNS), problems, run)
 
 
-def _load_units(storage: Storage, design: dict) -> dict[tuple[int, str, str], dict]:
+def load_units(storage: Storage, design: dict) -> dict[tuple[int, str, str], dict]:
     """Results by split, positive class and classifier."""
     found = {}
     for split in range(len(design["parts"])):
