@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
 from example_model import as_anndata, panel_names, trained_example
+from optirank import OptirankClassifier
 from optirank.cli.app import app
 from optirank.cli.errors import BAD_INPUT
+from optirank.datasets import make_unstable_ranks
 from optirank.datasets.example import make_example
 from optirank.model import load, panel_table, save, subset
 
@@ -42,6 +45,19 @@ def test_the_terminal_alone_will_do(model_file, tmp_path):
     done = panel(model_file)
     assert done.exit_code == 0
     assert "--out panel.csv writes them all" in done.stdout
+
+
+def test_the_terminal_tells_class_and_side_apart(tmp_path):
+    data = make_unstable_ranks(100, 20, 8, random_state=0)
+    labels = np.array(["ill", "well"])[data.y.astype(int)]
+    model = OptirankClassifier(n_reference=4, l1=1e-3, side="both").fit(data.X, labels)
+    save(model, tmp_path / "both.optirank")
+    done = panel(tmp_path / "both.optirank")
+    assert done.exit_code == 0, done.stderr
+    row, gene = np.unravel_index(np.abs(model.coef_).argmax(), model.coef_.shape)
+    first = next(line for line in done.stdout.splitlines() if line.split()[:1] == [f"x{gene}"])
+    assert first.split()[-2:] == ["well", ("rising", "falling")[row]]
+    assert float(first.split()[-3]) == pytest.approx(model.coef_[row, gene], rel=1e-2)
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from example_model import as_anndata, panel_names, trained_example
+from example_model import as_anndata, panel_names, trained_example, with_held_out
 from optirank.datasets import DataError
 from optirank.datasets.writing import write_table
 from optirank.model import MissingGenesError
 from optirank.workflow.labels import Labels
-from optirank.workflow.predict import predict_file
+from optirank.workflow.predict import predict_file, rejection_threshold
 
 
 @pytest.fixture
@@ -82,6 +82,13 @@ def test_bad_input_is_refused_with_its_remedy(out, options, message, model, quer
     with pytest.raises(ValueError, match=message):
         predict_file(query_file, model, tmp_path / out, **options)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".csv.csv", "query.h5ad"]
+
+
+def test_held_out_samples_do_not_judge_a_choice_of_their_classes(model):
+    few = with_held_out(model).subset(["b cell", "t cell", "monocyte"])
+    assert rejection_threshold(model, target_error=0.1)[0] > 0
+    with pytest.raises(ValueError, match="fewer classes than it was trained and judged with"):
+        rejection_threshold(few, target_error=0.1)
 
 
 def test_an_h5ad_of_a_table_is_refused(model, query, tmp_path):

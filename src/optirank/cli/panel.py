@@ -112,7 +112,7 @@ def panel(
             chosen = {"label": label, "batch": batch, "query": query}
             fitted = _retrain(fitted, max_genes, data, save, budget, chosen, reading)
         table = panel_table(fitted)
-        _show(table)
+        _show(table, fitted)
         if out is not None:
             with replacing(out) as temporary:
                 table.to_csv(temporary, index=False)
@@ -175,19 +175,25 @@ def _retrain(
     return result.model
 
 
-def _show(table: pd.DataFrame) -> None:
+def _show(table: pd.DataFrame, fitted: Any) -> None:
+    from optirank.model.linear import linear_parts
+    from optirank.model.panel import side_names
+
+    parts = linear_parts(fitted)
+    sides = side_names(parts) or [""]
+    rows = [(str(label), side) for label in parts.problem_classes for side in sides]
     roles = table["role"].value_counts()
     typer.echo(
         f"{len(table)} genes: {roles.get('reference', 0)} in a reference set, "
         f"{roles.get('weight', 0)} with a weight, {roles.get('both', 0)} both"
     )
-    weights = table.filter(like="weight_")
-    shown = new_table("The heaviest", "gene", "role", "in references", "weight", "class")
-    for k in range(min(_SHOWN, len(table))):
-        heaviest = weights.iloc[k].abs().idxmax()
-        weight, label = weights.loc[weights.index[k], heaviest], heaviest[len("weight_") :]
-        row = table.iloc[k]
-        add_row(shown, row["gene"], row["role"], row["n_reference"], f"{weight:+.3g}", label)
+    weights = table.iloc[:, -len(rows) :].to_numpy()
+    columns = ("gene", "role", "in references", "weight", "class", "side")[: 5 + (len(sides) > 1)]
+    shown = new_table("The heaviest", *columns)
+    for k, row in table.head(_SHOWN).iterrows():
+        heaviest = abs(weights[k]).argmax()
+        cells = (row["gene"], row["role"], row["n_reference"], f"{weights[k, heaviest]:+.3g}")
+        add_row(shown, *(*cells, *rows[heaviest])[: len(columns)])
     show(shown)
     if len(table) > _SHOWN:
         typer.echo(f"and {len(table) - _SHOWN} more: --out panel.csv writes them all")

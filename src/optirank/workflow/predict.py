@@ -177,9 +177,12 @@ def rejection_threshold(
         summary = getattr(model, "training_summary_", getattr(fitted, "training_summary_", {}))
         held_out = summary.get("held_out")
         if "subset_of" in summary or not isinstance(held_out, dict):
+            why = "does not know how its held-out samples did"
+            if "subset_of" in summary:
+                why = "has fewer classes than it was trained and judged with"
             raise ValueError(
-                f"target error {target_error:g}: the model does not know how its held-out samples "
-                "did, so no threshold can be derived from an error: give a threshold instead"
+                f"target error {target_error:g}: the model {why}, so no threshold can be derived "
+                "from an error: give a threshold instead"
             )
         kept = fit_rejection(held_out.get("confidence"), held_out.get("correct"), target_error)
     return kept.threshold, kept.reason
