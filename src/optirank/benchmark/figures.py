@@ -235,7 +235,7 @@ def draw_wins(found: Analysis) -> Figure:
         image = _wins_panel(ax, found.over_tasks[found.over_tasks["scenario"] == scenario])
         ax.set_title(SCENARIO_TITLES[scenario])
     bar = figure.colorbar(image, ax=list(panels), location="bottom", shrink=0.4, aspect=40)
-    bar.set_ticks([-1, 0, 1], labels=["row behind everywhere", "even", "row ahead everywhere"])
+    bar.set_ticks([-1, 0, 1], labels=["row behind", "even", "row ahead"])
     bar.ax.tick_params(length=0)
     bar.outline.set_visible(False)
     return figure
