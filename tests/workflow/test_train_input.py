@@ -25,7 +25,7 @@ def refused(data, match, label="cell_type", **options):
 def test_bad_input_is_refused_before_any_work(data):
     refused(data, "no column 'nothing'", "nothing")
     refused(data, "one class", "dataset")
-    refused(data, "the single value", batch="dataset")
+    refused(data, "the single value 'example_reference'", batch="dataset")
     refused(data, "no column 'donor'", batch="donor")
     refused(data, "0 of the 2 genes", genes=["A", "B"])
     refused(data, "shares 0 genes with", available=["A", "B"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -68,6 +69,9 @@ def test_left_out_sources_are_the_guide_to_new_platforms():
     assert 'id="sources"' in text
     assert '<td class="text">first</td>' in text
     assert "do not show how well" not in text
+    assert "then time was up" not in text
+    short = page(replace(found, by_fold=found.by_fold.head(1)))
+    assert "(in 1 of 2 folds, then time was up)" in short
 
 
 def test_without_sources_the_page_warns_of_new_platforms(text):

@@ -128,9 +128,10 @@ def prepare(
         tuple(notes),
     )
     if prepared.groups is not None and len(np.unique(prepared.groups)) < 2:
+        only = str(prepared.groups[0])
         raise DataError(
-            f"{data.source}: column {batch!r} has the single value {prepared.groups[0]!r}, so no "
-            "source can be left out: leave the column out, or name another (batch=, --batch)"
+            f"{data.source}: column {batch!r} has the single value {only!r}, so no source can be "
+            "left out: leave the column out, or name another (batch=, --batch)"
         )
     prepared.folds()  # refused now rather than later
     return prepared.thinned(MAX_SAMPLES, f"more than {MAX_SAMPLES} samples")

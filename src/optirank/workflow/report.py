@@ -162,4 +162,6 @@ def _percent(value: float) -> str:
 
 def _share(value: float) -> str:
     """Out of a hundred, for sentences."""
+    if 0 < value < 0.005:
+        return "fewer than 1"
     return "–" if value != value else f"{100 * value:.0f}"
