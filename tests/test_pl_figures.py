@@ -116,9 +116,10 @@ def test_a_panel_shows_relative_ranks_by_group(model, adata):
     assert found == set(adata.obs["optirank"])
 
 
-@pytest.mark.parametrize("n_genes", [1, 3])
-def test_names_of_classes_stay_apart(n_genes, model, adata):
-    ax = optirank.pl.panel(model, adata, "cell_type", n_genes=n_genes)
+@pytest.mark.parametrize(("n_genes", "given"), [(1, False), (3, True)])
+def test_names_of_classes_stay_apart(n_genes, given, model, adata):
+    ax = plt.subplots(1, 2, figsize=(14, 4))[1][0] if given else None
+    ax = optirank.pl.panel(model, adata, "cell_type", n_genes=n_genes, ax=ax)
     ax.figure.canvas.draw()
     assert [text.get_text() for text in ax.texts] == model.classes_.tolist()
     boxes = [text.get_window_extent() for text in ax.texts]

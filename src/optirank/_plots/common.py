@@ -69,8 +69,12 @@ def heat_map(
     cmap: str,
     limits: tuple[float, float],
     bar: str,
+    room: float = 0.0,
 ) -> AxesImage:
-    """Draw a matrix with names on both sides and a bar of its colours; NaN is left white."""
+    """Draw a matrix with names on both sides and a bar of its colours; NaN is left white.
+
+    ``room`` is what must stay free before the bar, in inches; a constrained layout sees to it.
+    """
     low, high = limits
     image = ax.imshow(
         values, cmap=cmap, vmin=low, vmax=high, aspect="auto", interpolation="nearest"
@@ -84,7 +88,10 @@ def heat_map(
             text.set(ha="right", rotation_mode="anchor")
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    ax.figure.colorbar(image, ax=ax, label=bar, fraction=0.05, pad=0.02, aspect=30).outline.set(
+    engine, pad = ax.figure.get_layout_engine(), 0.02
+    if engine is None or engine.colorbar_gridspec:
+        pad += room * ax.figure.dpi / ax.get_window_extent().width
+    ax.figure.colorbar(image, ax=ax, label=bar, fraction=0.05, pad=pad, aspect=30).outline.set(
         visible=False
     )
     return image

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from optirank.model.missing import BoundModel
 
 _ROW = 0.19  # inches of a gene
+_LETTER = 0.075  # inches of a letter of a class's name
 _NAME = 20  # characters of a class's name on one line, where its genes leave room for more
 _OVERLAP = "overlap of two folds (by chance)"
 
@@ -87,7 +88,10 @@ def panel(
         predictor.bound, X.toarray() if hasattr(X, "toarray") else X, n_genes
     )
     ax = axes_for(ax, 7.5, 1.4 + _ROW * len(names))
-    heat_map(ax, ranks, names, [], cmap="viridis", limits=(0, 1), bar="relative rank")
+    blocks = _blocks(problems)
+    room = _LETTER * max(len(line) for *_, name in blocks for line in name.split("\n"))
+    bar = "relative rank"
+    heat_map(ax, ranks, names, [], cmap="viridis", limits=(0, 1), bar=bar, room=room)
     starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
     ends = np.append(starts[1:], len(groups))
     ax.set_xticks((starts + ends - 1) / 2, [str(name) for name in groups[starts]])
@@ -96,7 +100,7 @@ def panel(
         text.set(ha="right", rotation_mode="anchor")
     for edge in starts[1:]:
         ax.axvline(edge - 0.5, color="white", linewidth=1.5)
-    _name_blocks(ax, problems)
+    _name_blocks(ax, blocks)
     ax.tick_params(axis="y", labelsize="small")
     return finish(ax, show)
 
@@ -277,15 +281,24 @@ def _heaviest(bound: BoundModel, X: NDArray, n_genes: int) -> tuple[NDArray, lis
     return np.array(ranks), names, problems
 
 
-def _name_blocks(ax: Axes, problems: list[str]) -> None:
-    """Lines between the classes' genes, and their names on the right."""
+def _blocks(problems: list[str]) -> list[tuple[int, int, str]]:
+    """Where the genes of each class begin and end, and its name, on several lines where long."""
     starts = [k for k, one in enumerate(problems) if not k or problems[k - 1] != one]
+    blocks = []
     for start, end in zip(starts, [*starts[1:], len(problems)], strict=True):
+        lines = textwrap.wrap(problems[start], _NAME)
+        name = "\n".join(lines) if len(lines) <= end - start else problems[start]
+        blocks.append((start, end, name))
+    return blocks
+
+
+def _name_blocks(ax: Axes, blocks: list[tuple[int, int, str]]) -> None:
+    """Lines between the classes' genes, and their names on the right."""
+    for start, end, name in blocks:
         if start:
             ax.axhline(start - 0.5, color="white", linewidth=1.5)
-        lines = textwrap.wrap(problems[start], _NAME)
         ax.annotate(
-            "\n".join(lines) if len(lines) <= end - start else problems[start],
+            name,
             (1, (start + end - 1) / 2),
             xycoords=("axes fraction", "data"),
             xytext=(4, 0),
