@@ -43,6 +43,9 @@ def test_the_fields_that_are_set(model, adata):
     assert adata.uns["optirank"]["classes"].tolist() == model.classes_.tolist()
     missing = set(panel_names(model)) - set(adata.var_names)
     assert set(adata.uns["optirank"]["missing_genes"]) == missing
+    losses = adata.uns["optirank"]["losses"]
+    assert losses.index.tolist() == model.classes_.tolist()
+    assert losses["n_missing"].max() > 0
     assert set(adata.obs) - set(before.obs) == {"optirank", "optirank_confidence"}
     assert (adata.X != before.X).nnz == 0
 

@@ -152,8 +152,8 @@ def annotate(
     ``adata.obsm[key_added + "_proba"]`` : array, samples x classes
         Probabilities, in the order of ``adata.uns[key_added]["classes"]``.
     ``adata.uns[key_added]`` : dict
-        The classes, those left out, the genes that are missing, the threshold and the version of
-        optirank.
+        The classes, those left out, the genes that are missing, what each class loses by them
+        (``losses``), the threshold and the version of optirank.
     """
     from optirank.datasets.anndata_files import other_gene_names
     from optirank.model.predict import Predictor

@@ -201,10 +201,12 @@ def class_names(predictor: Predictor) -> NDArray:
 def prediction_record(predictor: Predictor, threshold: float | None, reason: str) -> dict[str, Any]:
     """What ``uns`` says of a prediction, in values that a file can hold."""
     bound = predictor.bound
+    losses = bound.loss_table().astype({"label": str}).set_index("label")
     record = {
         "classes": class_names(predictor),
         "n_genes": len(bound.match.genes),
         "missing_genes": np.array(bound.match.missing, dtype=object),
+        "losses": losses,
         "left_out_classes": np.array([str(loss.label) for loss in predictor.left_out], object),
         "notes": np.array(predictor.notes(), dtype=object),
         "optirank_version": optirank.__version__,
