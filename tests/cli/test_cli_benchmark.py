@@ -280,11 +280,9 @@ def test_list_says_what_is_here(sets):
 
 
 def test_a_reader_that_leaves_is_no_error():
-    process = start("list")
-    process.stdout.close()
-    errors = process.stderr.read()
-    process.wait()
-    assert errors == ""
+    with start("list") as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
 
 
 def test_a_real_pair_from_data_to_report(data_folder, tmp_path):
