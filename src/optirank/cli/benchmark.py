@@ -13,6 +13,7 @@ import typer
 
 from optirank.cli.common import add_row, listed, new_table, show, tidy
 from optirank.cli.errors import BAD_INPUT, UNEXPECTED, DebugOption
+from optirank.cli.options import DataOption
 
 if TYPE_CHECKING:
     from optirank.benchmark.layout import Table
@@ -36,10 +37,6 @@ Examples:
 
 app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
 
-DataOption = Annotated[
-    Path | None,
-    typer.Option("--data", help="Folder of .h5ad sets; else OPTIRANK_DATA, else the cache."),
-]
 TaskFileOption = Annotated[
     Path | None, typer.Option("--task-file", help="TOML file of more tasks, in the form of ours.")
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,23 +15,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _TEXT = ("class", "cluster", "data", "gene", "label", "role", "shift", "side", "task", "what")
-
-
-class GenesIn(StrEnum):
-    """How a table lies."""
-
-    rows = "rows"
-    columns = "columns"
-
-
-class FileFormat(StrEnum):
-    """What a file is, where its name does not tell."""
-
-    h5ad = "h5ad"
-    zarr = "zarr"
-    tenx_h5 = "10x_h5"
-    tenx_mtx = "10x_mtx"
-    table = "table"
 
 
 @contextmanager

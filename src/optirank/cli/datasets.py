@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optirank.cli.errors import BAD_INPUT, DebugOption, bad_input, clean_exit
+from optirank.cli.options import DataOption
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -35,10 +36,6 @@ Examples:
 
 app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
 
-DataOption = Annotated[
-    Path | None,
-    typer.Option("--data", help="Folder of .h5ad sets; else OPTIRANK_DATA, else the cache."),
-]
 NameArgument = Annotated[str, typer.Argument(help="Name of a data set.", show_default=False)]
 
 

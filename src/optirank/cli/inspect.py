@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optirank.cli.common import (
-    FileFormat,
-    GenesIn,
     add_row,
     check_folder,
     listed,
@@ -18,13 +16,23 @@ from optirank.cli.common import (
     tidy,
 )
 from optirank.cli.errors import DebugOption
+from optirank.cli.options import (
+    AnnotationsOption,
+    DropClassesOption,
+    FormatOption,
+    GeneColumnOption,
+    GenesInOption,
+    LayerOption,
+    MaxMissingOption,
+    ModelArgument,
+)
 
 if TYPE_CHECKING:
     from optirank.workflow.explain import Explanation
 
 
 def inspect(
-    model: Annotated[Path, typer.Argument(help="A model file.", show_default=False)],
+    model: ModelArgument,
     explain: Annotated[
         Path | None, typer.Option(help="A file of samples: say why one got its label.")
     ] = None,
@@ -40,29 +48,13 @@ def inspect(
         Path | None,
         typer.Option("--out", "-o", help="Write all contributions to all classes (.csv)."),
     ] = None,
-    max_missing: Annotated[
-        float,
-        typer.Option(min=0.0, max=1.0, help="Share of a class's genes that may be missing."),
-    ] = 0.5,
-    drop_classes: Annotated[
-        bool,
-        typer.Option("--drop-classes", help="Leave out classes that lack more than that."),
-    ] = False,
-    layer: Annotated[str | None, typer.Option(help="A layer of the file instead of X.")] = None,
-    gene_column: Annotated[
-        str | None, typer.Option(help="Column of var with the gene names, instead of its index.")
-    ] = None,
-    genes_in: Annotated[
-        GenesIn | None, typer.Option(help="Of a table: are genes in rows or in columns?")
-    ] = None,
-    annotations: Annotated[
-        str | None,
-        typer.Option(help="Of a table: columns that hold no expression, separated by commas."),
-    ] = None,
-    file_format: Annotated[
-        FileFormat | None,
-        typer.Option("--format", help="What the file is, where its name does not tell."),
-    ] = None,
+    max_missing: MaxMissingOption = 0.5,
+    drop_classes: DropClassesOption = False,
+    layer: LayerOption = None,
+    gene_column: GeneColumnOption = None,
+    genes_in: GenesInOption = None,
+    annotations: AnnotationsOption = None,
+    file_format: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Say what a model is; with --explain, why a sample got its label.

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optirank.cli.common import (
-    FileFormat,
-    GenesIn,
     add_row,
     bar,
     check_folder,
@@ -19,6 +17,15 @@ from optirank.cli.common import (
     tidy,
 )
 from optirank.cli.errors import DebugOption
+from optirank.cli.options import (
+    AnnotationsOption,
+    FormatOption,
+    GeneColumnOption,
+    GenesInOption,
+    LayerOption,
+    ModelArgument,
+    SamplesOption,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +34,7 @@ _SHOWN = 15  # genes on the terminal
 
 
 def panel(
-    model: Annotated[Path, typer.Argument(help="A model file.", show_default=False)],
+    model: ModelArgument,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write the whole panel (.csv).")
     ] = None,
@@ -61,24 +68,12 @@ def panel(
         ),
     ] = None,
     budget: Annotated[str, typer.Option(help="Time for the training, as in 90s, 10m, 1h.")] = "10m",
-    layer: Annotated[str | None, typer.Option(help="A layer of the data instead of X.")] = None,
-    gene_column: Annotated[
-        str | None, typer.Option(help="Column of var with the gene names, instead of its index.")
-    ] = None,
-    genes_in: Annotated[
-        GenesIn | None, typer.Option(help="Of a table: are genes in rows or in columns?")
-    ] = None,
-    annotations: Annotated[
-        str | None,
-        typer.Option(help="Of a table: columns that hold no expression, separated by commas."),
-    ] = None,
-    samples: Annotated[
-        Path | None, typer.Option(help="A table about the samples, such as their labels.")
-    ] = None,
-    file_format: Annotated[
-        FileFormat | None,
-        typer.Option("--format", help="What the data are, where its name does not tell."),
-    ] = None,
+    layer: LayerOption = None,
+    gene_column: GeneColumnOption = None,
+    genes_in: GenesInOption = None,
+    annotations: AnnotationsOption = None,
+    samples: SamplesOption = None,
+    file_format: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Say which genes a model needs, what each is for and what it weighs for each class.

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optirank.cli.common import (
-    FileFormat,
-    GenesIn,
     add_row,
     bar,
     check_folder,
@@ -24,6 +22,17 @@ from optirank.cli.common import (
     tidy,
 )
 from optirank.cli.errors import DebugOption
+from optirank.cli.options import (
+    AnnotationsOption,
+    DropClassesOption,
+    FileArgument,
+    FormatOption,
+    GeneColumnOption,
+    GenesInOption,
+    LayerOption,
+    MaxMissingOption,
+    SamplesOption,
+)
 
 if TYPE_CHECKING:
     from optirank.workflow.predict import FilePrediction
@@ -31,10 +40,7 @@ if TYPE_CHECKING:
 
 def predict(
     context: typer.Context,
-    query: Annotated[
-        Path,
-        typer.Argument(help=".h5ad, .zarr, 10x (.h5 or folder), .csv or .tsv.", show_default=False),
-    ],
+    query: FileArgument,
     model: Annotated[Path, typer.Option("--model", "-m", help="A model file.", show_default=False)],
     out: Annotated[
         Path,
@@ -56,39 +62,21 @@ def predict(
             min=0.0, max=1.0, help="Leave as many unassigned as it takes for this error rate."
         ),
     ] = None,
-    max_missing: Annotated[
-        float,
-        typer.Option(min=0.0, max=1.0, help="Share of a class's genes that may be missing."),
-    ] = 0.5,
-    drop_classes: Annotated[
-        bool,
-        typer.Option("--drop-classes", help="Leave out classes that lack more than that."),
-    ] = False,
+    max_missing: MaxMissingOption = 0.5,
+    drop_classes: DropClassesOption = False,
     missing: Annotated[
         Path | None,
         typer.Option("--missing", help="Write the missing genes and their weights (.csv)."),
     ] = None,
-    layer: Annotated[str | None, typer.Option(help="A layer of the query instead of X.")] = None,
-    gene_column: Annotated[
-        str | None, typer.Option(help="Column of var with the gene names, instead of its index.")
-    ] = None,
-    genes_in: Annotated[
-        GenesIn | None, typer.Option(help="Of a table: are genes in rows or in columns?")
-    ] = None,
-    annotations: Annotated[
-        str | None,
-        typer.Option(help="Of a table: columns that hold no expression, separated by commas."),
-    ] = None,
-    samples: Annotated[
-        Path | None, typer.Option(help="A table about the samples, such as their clusters.")
-    ] = None,
+    layer: LayerOption = None,
+    gene_column: GeneColumnOption = None,
+    genes_in: GenesInOption = None,
+    annotations: AnnotationsOption = None,
+    samples: SamplesOption = None,
     block_size: Annotated[
         int | None, typer.Option(min=1, help="Samples read at a time, if not what suits the file.")
     ] = None,
-    file_format: Annotated[
-        FileFormat | None,
-        typer.Option("--format", help="What the file is, where its name does not tell."),
-    ] = None,
+    file_format: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Label the samples of a file with a trained model.

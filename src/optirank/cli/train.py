@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optirank.cli.common import FileFormat, GenesIn, add_row, new_table, show
+from optirank.cli.common import add_row, new_table, show
 from optirank.cli.errors import DebugOption, bad_input, clean_exit
+from optirank.cli.options import (
+    AnnotationsOption,
+    FileArgument,
+    FormatOption,
+    GeneColumnOption,
+    GenesInOption,
+    LayerOption,
+    SamplesOption,
+)
 
 if TYPE_CHECKING:
     from optirank.datasets.data import ExpressionData
@@ -18,10 +27,7 @@ if TYPE_CHECKING:
 
 
 def train(
-    file: Annotated[
-        Path,
-        typer.Argument(help=".h5ad, .zarr, 10x (.h5 or folder), .csv or .tsv.", show_default=False),
-    ],
+    file: FileArgument,
     label: Annotated[
         str, typer.Option("--label", "-l", help="Column of the classes.", show_default=False)
     ],
@@ -61,23 +67,12 @@ def train(
         int | None,
         typer.Option("--jobs", "-j", min=1, help="Threads; all processors where not given."),
     ] = None,
-    layer: Annotated[str | None, typer.Option(help="Layer of an AnnData file.")] = None,
-    gene_column: Annotated[
-        str | None, typer.Option(help="Column with the gene names, instead of the index.")
-    ] = None,
-    genes_in: Annotated[
-        GenesIn | None, typer.Option(help="Of a table: whether genes are rows or columns.")
-    ] = None,
-    annotations: Annotated[
-        str | None, typer.Option(help="Columns of a table that are no genes, with commas.")
-    ] = None,
-    samples: Annotated[
-        Path | None, typer.Option(help="A table about the samples, such as their labels.")
-    ] = None,
-    file_format: Annotated[
-        FileFormat | None,
-        typer.Option("--format", help="What the file is, where its name does not tell."),
-    ] = None,
+    layer: LayerOption = None,
+    gene_column: GeneColumnOption = None,
+    genes_in: GenesInOption = None,
+    annotations: AnnotationsOption = None,
+    samples: SamplesOption = None,
+    file_format: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Train a classifier on labelled expression profiles.
