@@ -131,7 +131,7 @@ def _times(found: Analysis, scenario: str) -> str:
     if not names:
         return ""
     shown = listed([f"{seconds(medians[name])} s for {name}" for name in names])
-    return f"A fit at the chosen setting takes, in the median task, {shown}."
+    return f"A fit takes, in the median task, {shown}."
 
 
 def _main(values: pd.Series) -> list[str]:
