@@ -44,7 +44,7 @@ def sparsest(rows: pd.DataFrame, names: tuple[str, ...]) -> dict[str, float]:
 
 
 def run_times(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the time of one fit at the chosen setting, and the CPU time of all grids of a task."""
+    """Return the CPU time of one fit, and of all grids of a task."""
     frames = []
     for place in places(scores):
         rows = at_place(scores, *place)

@@ -202,7 +202,7 @@ def draw_times(found: Analysis) -> Figure:
     figure = new_figure(9.6, 1.3 + 0.45 * len(names))
     panels = figure.subplots(1, 2, sharey=True)
     quantities = (
-        ("fit_seconds", "one fit at the chosen setting (s)"),
+        ("fit_seconds", "one fit (CPU s)"),
         ("grid_seconds", "all grids of a task (CPU s)"),
     )
     for ax, (column, label) in zip(panels, quantities, strict=True):

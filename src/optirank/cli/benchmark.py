@@ -197,6 +197,8 @@ def report(
 
 def _announce(plan: Plan, storage: Storage) -> None:
     """Say before any fitting what will be done, and what cannot be."""
+    from optirank.benchmark.words import count
+
     for name, reason in plan.problems.items():
         typer.echo(f"{name} cannot be run: {reason}", err=True)
     if plan.tasks and not plan.units:
@@ -207,10 +209,12 @@ def _announce(plan: Plan, storage: Storage) -> None:
             "folder of data sets"
         )
     if plan.missing:
-        typer.echo(f"{len(plan.missing)} tasks lack data: optirank benchmark list shows them.")
+        lacking = count(len(plan.missing), "task")
+        typer.echo(f"No data here for {lacking}: optirank benchmark list shows them.")
     stored = sum(storage.has(unit) for unit in plan.units)
     there = f", {stored} of them there already" if stored else ""
-    typer.echo(f"{len(plan.tasks)} tasks, {len(plan.units)} units of work{there}.")
+    tasks, units = count(len(plan.tasks), "task"), count(len(plan.units), "unit")
+    typer.echo(f"{tasks}, {units} of work{there}.")
 
 
 def _compute(plan: Plan, work, storage: Storage, jobs: int, dask: str | None) -> dict[str, str]:
