@@ -48,7 +48,7 @@ def unit_result(validation, test, n_genes):
         "test": test,
         "n_genes": n_genes,
         "fit_seconds": [0.1] * len(validation),
-        "converged": [True] * len(validation),
+        "converged": [False] + [True] * (len(validation) - 1),
         "n_features": 10,
         "unit_seconds": 2.0,
     }
@@ -100,6 +100,7 @@ def test_tasks_and_run_are_described(storage):
     assert results.tasks["n_test"].tolist() == [3, 7]
     assert results.run["cpu_seconds"] == 8.0
     assert results.run["missing"] == ["v"]
+    assert results.run["unconverged"] == 4
     assert results.problems == {"w": "bad"}
     assert results.run["classifiers"] == ["lr"]
 

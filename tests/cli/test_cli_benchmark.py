@@ -231,6 +231,8 @@ def test_a_failing_unit_is_said_and_the_others_complete(sets, tmp_path, monkeypa
     run_unit = runner.compute
     monkeypatch.setattr(runner, "compute", compute)
     out, chosen = tmp_path / "out", ("--tasks", "base", "--classifiers", "lr,rank-lr", "--jobs", 1)
+    alone = ("--tasks", "base", "--classifiers", "rank-lr", "--jobs", 1)
+    assert benchmark(*options(sets, tmp_path / "none", *alone)).returncode == UNEXPECTED
     done = benchmark(*options(sets, out, *chosen))
     assert done.returncode == UNEXPECTED
     assert done.stderr.count("out of luck") == 1

@@ -147,6 +147,7 @@ def _facts(results: Results, found: Analysis) -> dict[str, str]:
         "selection": SELECTIONS.get(run.get("selection")),
         "classifiers": ", ".join(run.get("classifiers", ())),
         "scores": f"{len(found.scores)} (class, fold and classifier)",
+        "fits not converged": run.get("unconverged"),
         "CPU time": _duration(run.get("cpu_seconds")),
         "elapsed": _duration(run.get("wall_seconds")),
         "processes": run.get("jobs"),

@@ -52,10 +52,11 @@ def collect(storage: Storage, rule: str = "one_se") -> Results:
     ``rule`` chooses the settings: "one_se", the paper's, or "best" validation score.
     """
     record, lines = storage.record(), storage.log_lines()
-    rows, tasks, incomplete, seconds = [], [], {}, 0.0
+    rows, tasks, incomplete, seconds, unconverged = [], [], {}, 0.0, 0
     for design in storage.designs().values():
         units = load_units(storage, design)
         seconds += sum(unit["unit_seconds"] for unit in units.values())
+        unconverged += sum(unit["converged"].count(False) for unit in units.values())
         chosen, lacking = _choose(design, units, _planned(design, units, lines), rule)
         rows += chosen
         if lacking:
@@ -72,6 +73,7 @@ def collect(storage: Storage, rule: str = "one_se") -> Results:
         "classifiers": [name for name in CLASSIFIERS if name in set(scores["classifier"])],
         "jobs": last.get("jobs"),
         "cpu_seconds": seconds,
+        "unconverged": unconverged,
         "wall_seconds": sum(line["wall_seconds"] for line in lines),
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",

@@ -163,7 +163,8 @@ def run(
         )
         with storage.open(profile, seed):
             failed = _compute(plan, work, storage, jobs or default_jobs(), dask)
-            _write_report(storage)
+            if not failed or _has_scores(storage):
+                _write_report(storage)
         if failed:
             raise typer.Exit(UNEXPECTED)
         if plan.problems:
@@ -236,6 +237,12 @@ def _compute(plan: Plan, work, storage: Storage, jobs: int, dask: str | None) ->
 
 def _warn(task: str, reason: str) -> None:
     typer.echo(f"optirank: {task} failed: {reason}", err=True)
+
+
+def _has_scores(storage: Storage) -> bool:
+    from optirank.benchmark.results import collect
+
+    return not collect(storage).scores.empty
 
 
 def _write_report(storage: Storage, selection: Selection = Selection.one_se) -> None:
