@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from example_model import N_QUERY, as_anndata, panel_names, trained_example, with_held_out
+from example_model import N_QUERY, as_anndata, panel_names, with_held_out
 from optirank.datasets.writing import write_table
 from optirank.model import (
     Predictor,
@@ -19,22 +19,6 @@ from optirank.model import (
     subset,
 )
 from optirank.workflow.predict import predict_file, rejection_threshold
-
-
-@pytest.fixture
-def model():
-    return trained_example()[0]
-
-
-@pytest.fixture(scope="module")
-def query():
-    return trained_example()[1]
-
-
-@pytest.fixture
-def query_file(query, tmp_path):
-    as_anndata(query).write_h5ad(tmp_path / "query.h5ad")
-    return tmp_path / "query.h5ad"
 
 
 def test_a_csv_has_names_then_label_confidence_and_a_probability_a_class(

@@ -5,28 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from example_model import as_anndata, panel_names, trained_example, with_held_out
+from example_model import as_anndata, panel_names, with_held_out
 from optirank.datasets import DataError
 from optirank.datasets.writing import write_table
 from optirank.model import MissingGenesError
 from optirank.workflow.labels import Labels
 from optirank.workflow.predict import predict_file, rejection_threshold
-
-
-@pytest.fixture
-def model():
-    return trained_example()[0]
-
-
-@pytest.fixture(scope="module")
-def query():
-    return trained_example()[1]
-
-
-@pytest.fixture
-def query_file(query, tmp_path):
-    as_anndata(query).write_h5ad(tmp_path / "query.h5ad")
-    return tmp_path / "query.h5ad"
 
 
 def test_too_many_missing_genes_are_refused_and_nothing_is_written(model, query, tmp_path):

@@ -13,7 +13,7 @@ import typer
 
 from optirank.cli.common import add_row, listed, new_table, show, tidy
 from optirank.cli.errors import BAD_INPUT, UNEXPECTED, DebugOption
-from optirank.cli.options import DataOption
+from optirank.cli.options import DataOption, ProcessesOption
 
 if TYPE_CHECKING:
     from optirank.benchmark.layout import Table
@@ -95,10 +95,7 @@ def run(
         str | None, typer.Option(help="Names separated by commas; else all six.")
     ] = None,
     data: DataOption = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", min=1, help="Processes; all processors where not given."),
-    ] = None,
+    jobs: ProcessesOption = None,
     dask: Annotated[
         str | None,
         typer.Option(help="Address of a dask scheduler whose workers see the same files."),
@@ -163,8 +160,7 @@ def run(
         )
         with storage.open(profile, seed):
             failed = _compute(plan, work, storage, jobs or default_jobs(), dask)
-            if not failed or _has_scores(storage):
-                _write_report(storage)
+            _write_report(storage, may_be_empty=bool(failed))
         if failed:
             raise typer.Exit(UNEXPECTED)
         if plan.problems:
@@ -239,17 +235,15 @@ def _warn(task: str, reason: str) -> None:
     typer.echo(f"optirank: {task} failed: {reason}", err=True)
 
 
-def _has_scores(storage: Storage) -> bool:
-    from optirank.benchmark.results import collect
-
-    return not collect(storage).scores.empty
-
-
-def _write_report(storage: Storage, selection: Selection = Selection.one_se) -> None:
+def _write_report(
+    storage: Storage, selection: Selection = Selection.one_se, *, may_be_empty: bool = False
+) -> None:
     from optirank.benchmark import report
     from optirank.benchmark.results import collect
 
     results = collect(storage, selection.value)
+    if results.scores.empty and may_be_empty:
+        return
     if results.scores.empty:
         raise ValueError(f"{storage.folder} has no problem that is run to the end yet")
     name = "report" if selection is Selection.one_se else f"report-{selection.value}"

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from optirank.cli.errors import DebugOption, bad_input, clean_exit
+from optirank.cli.options import ProcessesOption
 
 
 def demo(
@@ -15,10 +16,7 @@ def demo(
         Path, typer.Option("--out", "-o", help="Folder of the results; a rerun resumes there.")
     ] = Path("optirank-demo"),
     repeats: Annotated[int, typer.Option(min=1, help="Data sets drawn.")] = 1,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", min=1, help="Processes; all processors where not given."),
-    ] = None,
+    jobs: ProcessesOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data.")] = 0,
     debug: DebugOption = False,
 ) -> None:

@@ -58,3 +58,7 @@ DataOption = Annotated[
     Path | None,
     typer.Option("--data", help="Folder of .h5ad sets; else OPTIRANK_DATA, else the cache."),
 ]
+ProcessesOption = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", min=1, help="Processes; all processors where not given."),
+]

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from optirank.cli.errors import DebugOption, bad_input, clean_exit
+from optirank.cli.options import ProcessesOption
 
 
 class GridName(StrEnum):
@@ -30,10 +31,7 @@ def simulate(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder of the results; a rerun resumes there.")
     ] = Path("optirank-simulation"),
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", min=1, help="Processes; all processors where not given."),
-    ] = None,
+    jobs: ProcessesOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data.")] = 0,
     genes: Annotated[int, typer.Option(min=2, help="Genes at the default point.")] = 50,
     perturbed: Annotated[int, typer.Option(min=0, help="Genes that shift together.")] = 40,
