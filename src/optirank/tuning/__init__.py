@@ -1,0 +1,1 @@
+"""Choosing settings: families of classifiers with their grids, folds, the search, the choice."""
