@@ -108,6 +108,8 @@ def assert_same_model(found, model) -> None:
     """The same class, parameters and fitted attributes, to the last bit."""
     assert type(found) is type(model)
     assert repr(found.get_params()) == repr(model.get_params())
+    for one in (found, model):
+        _ = one.coef_, one.genes_  # full-size arrays of a loaded model are made when asked for
     assert set(vars(found)) == set(vars(model))
     for name, value in vars(model).items():
         if isinstance(value, np.ndarray):

@@ -14,9 +14,8 @@ from model_cases import make_model, make_samples, models, own_scores
 from scipy import sparse
 
 from optirank.model import Predictor, fit_calibration, predict_samples, save
-from optirank.model import predict as predict_module
 from optirank.model.missing import bind
-from optirank.model.sweep import compiled_scores, plain_scores
+from optirank.ranks import scoring
 from optirank.ranks.definition import ranks_by_definition
 
 LAYOUTS = {
@@ -54,9 +53,8 @@ def test_compiled_loops_give_what_numpy_gives(model, seed, as_sparse):
     bound = bind(model)
     block = X[:, bound.columns]
     block = sparse.csr_array(block) if as_sparse else block
-    np.testing.assert_allclose(
-        compiled_scores(block, bound), plain_scores(block, bound), rtol=1e-11, atol=1e-11
-    )
+    compiled, plain = (bound.rows.scores(block, compiled=way) for way in (True, False))
+    np.testing.assert_allclose(compiled, plain, rtol=1e-11, atol=1e-11)
 
 
 @given(models, st.integers(0, 1000))
@@ -147,23 +145,23 @@ def test_no_samples_give_no_predictions():
 def test_blocks_are_cut_and_joined(monkeypatch):
     X = make_samples(0, 50, 12)
     whole = Predictor(make_model()).scores(X)
-    monkeypatch.setattr(predict_module, "_BLOCK", 70)
+    monkeypatch.setattr(scoring, "_BLOCK", 70)
     for data in (X, sparse.csr_array(X), sparse.csc_array(X)):
         np.testing.assert_array_equal(Predictor(make_model()).scores(data), whole)
 
 
 def test_compiled_loops_take_over_once_there_is_enough_to_do(monkeypatch):
     used = []
-    for name in ("plain_scores", "compiled_scores"):
-        score = getattr(predict_module, name)
+    for name in ("_plain_scores", "_compiled_scores"):
+        score = getattr(scoring.ScoreRows, name)
         monkeypatch.setattr(
-            predict_module, name, lambda X, b, s=score, n=name: used.append(n) or s(X, b)
+            scoring.ScoreRows, name, lambda rows, X, s=score, n=name: used.append(n) or s(rows, X)
         )
-    monkeypatch.setattr(predict_module, "_COMPILE_FROM", 13 * 25)
+    monkeypatch.setattr(scoring, "_COMPILE_FROM", 13 * 25)
     predictor = Predictor(make_model())
     for _ in range(3):
         predictor.scores(make_samples(0, 10, 12))
-    assert used == ["plain_scores", "plain_scores", "compiled_scores"]
+    assert used == ["_plain_scores", "_plain_scores", "_compiled_scores"]
 
 
 def test_a_few_samples_never_load_numba(tmp_path):

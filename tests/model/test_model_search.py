@@ -41,6 +41,8 @@ def test_a_search_comes_back_with_its_results(tmp_path, per_class):
     assert_same_model(found.best_estimator_, model.best_estimator_)
     np.testing.assert_array_equal(found.predict_proba(X), model.predict_proba(X))
     assert found.get_params() == model.get_params()
+    _ = found.coef_, found.genes_  # made when asked for
+    np.testing.assert_array_equal(found.coef_, model.coef_)
     fitted = {name for name in vars(model) if name.endswith("_")}
     assert fitted == {name for name in vars(found) if name.endswith("_")}
     label = "mid" if per_class else None
@@ -70,7 +72,7 @@ def test_everything_works_on_the_best_model_of_a_search(tmp_path):
 def test_a_search_that_keeps_the_folds_is_refused(tmp_path):
     model, X, _ = search_on(2, refit="folds")
     for use in (lambda: save(model, tmp_path / "m"), lambda: Predictor(model, X.columns)):
-        with pytest.raises(TypeError, match=r"keeps a model a fold.*refit=True"):
+        with pytest.raises(TypeError, match=r"keeps one model per fold.*refit=True"):
             use()
 
 

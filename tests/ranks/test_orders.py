@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from plain_orders import plain_orders
 from scipy import sparse
 
 from optirank.ranks import sorting
 from optirank.ranks.definition import TIES, coranks_by_definition, ranks_by_definition
 from optirank.ranks.orders import DenseOrders, SparseOrders, order_samples
-from optirank.ranks.plain import plain_orders
 
 EACH_TIES = pytest.mark.parametrize("ties", TIES)
 EACH_WAY = pytest.mark.parametrize("way", [np.asarray, sparse.csr_array, sparse.csc_array])

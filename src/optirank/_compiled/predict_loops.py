@@ -1,12 +1,13 @@
 """Compiled scores of new samples: all rows of a model in one pass up each sample's values.
 
 A sample is given by the tie group of each of its genes, as in ``rank_loops``; a model by the
-non-zero reference weights and weights of each gene, with the rows of the model they belong to.
-Going up through the groups, ``below`` keeps for each row the sum of reference weights below, to
-which a group first adds ``tie`` of its own; then its weights are added up, then the rest of its
-reference weights. A gene costs as much as there are rows that need it, whatever the number of rows.
+non-zero reference weights of each gene, with the reference sets they belong to, and its non-zero
+weights, with the rows of the model they belong to; several rows may share a reference set. Going
+up through the groups, ``below`` keeps for each reference set the sum of weights below, to which a
+group first adds ``tie`` of its own; then its weights are added up, then the rest of its reference
+weights. A gene costs as much as there are rows and sets that need it.
 
-The twin of this loop in plain NumPy is ``optirank.model.sweep``.
+The twin of this loop in plain NumPy is in ``optirank.ranks.scoring``.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from optirank._compiled.jit import jit
 @jit
 def scores_of_rows(
     indptr, genes, same_genes, groups, n_groups, zero_group,
-    g_indptr, g_rows, g_values, w_indptr, w_rows, w_values, tie, gamma_sums, coef_sums, scores,
+    g_indptr, g_sets, g_values, w_indptr, w_rows, w_values, set_of, tie, gamma_sums, coef_sums,
+    scores,
 ):  # fmt: skip
     """Add ``w . C gamma`` of each sample and row of the model into ``scores`` (n x rows).
 
     Sample i has the entries ``indptr[i]:indptr[i + 1]``. With ``same_genes`` all samples have the
-    genes listed; else there is a gene an entry, and the others, zero, are a group of their own,
+    genes listed; else there is one gene per entry, and the others, zero, are a group of their own,
     with what is left of the sums. One function for all: calls with arrays would cost more than
     what they do.
     """
@@ -32,8 +34,8 @@ def scores_of_rows(
     n_rows = scores.shape[1]
     starts = np.empty(n_genes + 2, np.int64)
     order = np.empty(n_genes, np.int64)
-    below = np.empty(n_rows)
-    gamma_zero = np.empty(n_rows)
+    below = np.empty(gamma_sums.shape[0])
+    gamma_zero = np.empty(gamma_sums.shape[0])
     coef_zero = np.empty(n_rows)
     for i in range(indptr.shape[0] - 1):
         begin, end = indptr[i], indptr[i + 1]
@@ -60,7 +62,7 @@ def scores_of_rows(
             for q in range(total):
                 gene = order[q]
                 for e in range(g_indptr[gene], g_indptr[gene + 1]):
-                    gamma_zero[g_rows[e]] -= g_values[e]
+                    gamma_zero[g_sets[e]] -= g_values[e]
                 for e in range(w_indptr[gene], w_indptr[gene + 1]):
                     coef_zero[w_rows[e]] -= w_values[e]
 
@@ -69,14 +71,15 @@ def scores_of_rows(
             first, last = starts[k], starts[k + 1]
             if k == zero:
                 for row in range(n_rows):
-                    scores[i, row] += coef_zero[row] * (below[row] + tie * gamma_zero[row])
-                    below[row] += gamma_zero[row]
+                    at = set_of[row]
+                    scores[i, row] += coef_zero[row] * (below[at] + tie * gamma_zero[at])
+                below += gamma_zero
             for q in range(first, last):
                 for e in range(g_indptr[order[q]], g_indptr[order[q] + 1]):
-                    below[g_rows[e]] += tie * g_values[e]
+                    below[g_sets[e]] += tie * g_values[e]
             for q in range(first, last):
                 for e in range(w_indptr[order[q]], w_indptr[order[q] + 1]):
-                    scores[i, w_rows[e]] += w_values[e] * below[w_rows[e]]
+                    scores[i, w_rows[e]] += w_values[e] * below[set_of[w_rows[e]]]
             for q in range(first, last):
                 for e in range(g_indptr[order[q]], g_indptr[order[q] + 1]):
-                    below[g_rows[e]] += (1.0 - tie) * g_values[e]
+                    below[g_sets[e]] += (1.0 - tie) * g_values[e]

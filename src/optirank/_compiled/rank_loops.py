@@ -10,7 +10,7 @@ read off at each gene's group: ranks with ``base = -offset, sign = 1, tie = t`` 
 ``base = sum(a), sign = -1, tie = 1 - t``. All sums run in float64 whatever the output's type, so
 float32 results carry one rounding each, however many genes there are.
 
-The twin of these loops in plain NumPy is ``optirank.ranks.plain``.
+The tests hold a twin of these loops in plain NumPy, ``tests/ranks/plain_orders.py``.
 """
 
 from __future__ import annotations

@@ -260,22 +260,22 @@ def _thinned(groups: NDArray, order: list[str], limit: int) -> tuple[NDArray, ND
 
 def _heaviest(bound: BoundModel, X: NDArray, n_genes: int) -> tuple[NDArray, list[str], list[str]]:
     """Relative ranks (genes x samples) of each problem's heaviest genes, their names, classes."""
-    from optirank.ranks.weighted import weighted_ranks
+    from optirank.ranks.relative import weighted_ranks
 
     parts = bound.parts
     present = parts.genes[bound.match.present]
     ranks, names, problems = [], [], []
     for k, label in enumerate(parts.problem_classes):
         rows = np.arange(k * parts.rows_per_problem, (k + 1) * parts.rows_per_problem)
-        weights = bound.coef[:, rows]
+        weights = bound.rows.coef[rows].T
         genes = np.argsort(-np.abs(weights).max(axis=1), kind="stable")[:n_genes]
         genes = genes[weights[genes].any(axis=1)]
         lead = np.abs(weights[genes]).argmax(axis=1)
         signed = weights[genes, lead]
         for j in np.argsort(-signed, kind="stable"):
             row, gene = rows[lead[j]], genes[[j]]
-            found = weighted_ranks(X, bound.gamma[:, row], gene, parts.ties)[:, 0]
-            ranks.append(found / bound.sizes[row])
+            found = weighted_ranks(X, bound.rows.gamma[row], ties=parts.ties, genes=gene)
+            ranks.append(found[:, 0])
             names.append(f"{present[gene[0]]} {'+' if signed[j] > 0 else '−'}")
             problems.append(str(label))
     return np.array(ranks), names, problems

@@ -18,8 +18,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from threadpoolctl import ThreadpoolController
 
 from optirank.estimators._options import is_number
-from optirank.ranks.relative import relative_ranks
-from optirank.ranks.weighted import weighted_ranks
+from optirank.estimators.panel import PanelAttributes, forget_training, model_rows
+from optirank.ranks.scoring import average_rows
 from optirank.solver.problem import sigmoid
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ logger = logging.getLogger("optirank")
 DENSE_ABOVE = 0.15  # sparse data with more non-zeros than this are handled as dense ones
 
 
-class LinearClassifier(ClassifierMixin, BaseEstimator):
-    """One linear score a class against the rest, one in all for two classes."""
+class LinearClassifier(PanelAttributes, ClassifierMixin, BaseEstimator):
+    """One linear score per class against the rest, one in all for two classes."""
 
     def _checked(self, X: ArrayLike, y: ArrayLike):
         """X and y as arrays, with the classes of y."""
@@ -143,6 +143,7 @@ class RankLinearClassifier(LinearClassifier):
 
     def _keep(self, found: list[list[Solution]]) -> None:
         """Fitted attributes, a row for each solution of each problem, as many for each."""
+        forget_training(self)
         most = max(map(len, found))
         solutions = [one[k % len(one)] for one in found for k in range(most)]
         self.coef_ = np.array([solution.w for solution in solutions])
@@ -163,15 +164,15 @@ class RankLinearClassifier(LinearClassifier):
             )
 
     def decision_function(self, X: ArrayLike) -> NDArray:
-        """Scores: one a sample for two classes, one a sample and class for more.
+        """Scores: one per sample for two classes, one per sample and class for more.
 
         Only the genes in ``genes_`` are looked at.
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
-        scores = linear_scores(X, self.coef_, self.intercept_, self.reference_weights_, self.ties)
+        rows, columns = model_rows(self)
         n_problems = 1 if len(self.classes_) == 2 else len(self.classes_)
-        scores = scores.reshape(len(scores), n_problems, -1).mean(axis=2)
+        scores = average_rows(rows.scores(X, columns), n_problems)
         return scores[:, 0] if n_problems == 1 else scores
 
     def subset(self, classes: Iterable) -> RankLinearClassifier:
@@ -211,27 +212,6 @@ def order_for_fitting(X, n_jobs: int | None) -> SampleOrders:
     if isinstance(orders, SparseOrders) and orders.density > DENSE_ABOVE:
         return orders.to_dense()
     return orders
-
-
-def linear_scores(
-    X, coef: NDArray, intercept: NDArray, reference_weights: NDArray, ties: str
-) -> NDArray:
-    """Scores of new samples, a column a model, with NumPy alone and only the genes needed."""
-    needed = np.flatnonzero(((reference_weights > 0) | (coef != 0)).any(axis=0))
-    X = X[:, needed]
-    scores = np.empty((X.shape[0], len(coef)))
-    for k, (w, gamma) in enumerate(zip(coef[:, needed], reference_weights[:, needed], strict=True)):
-        genes = np.flatnonzero(w)
-        size = gamma.sum()
-        if not len(genes):
-            scores[:, k] = intercept[k]
-        elif np.isin(gamma, (0.0, 1.0)).all():
-            ranks = relative_ranks(X, gamma > 0, ties=ties, genes=genes)
-            scores[:, k] = ranks @ w[genes] + intercept[k]
-        else:
-            ranks = weighted_ranks(X, gamma, genes, ties)
-            scores[:, k] = ranks @ w[genes] / size + intercept[k]
-    return scores
 
 
 def one_blas_thread():

@@ -8,7 +8,7 @@ import numpy as np
 
 from optirank.model.missing import MAX_MISSING, BoundModel, bind
 from optirank.model.panel import gene_roles, side_names
-from optirank.ranks.weighted import weighted_ranks
+from optirank.ranks.relative import weighted_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,7 +44,7 @@ def explain(
     missing), ``relative_rank`` r / s, ``weight`` and ``contribution``, the largest of a class
     first. The contributions of a class, the intercept's line among them, sum to its score; for two
     classes there is one score, of the second class. A model of two sides has a column ``side``
-    too, and up to two lines a gene, of half the weight each, since its score is the mean of the
+    too, and up to two lines per gene, of half the weight each, since its score is the mean of the
     two; they stand together, in the order of their sum.
     """
     import pandas as pd
@@ -65,7 +65,7 @@ def explain(
 
 
 def _intercepts(parts: LinearParts) -> pd.DataFrame:
-    """A line a class: the mean of its rows' intercepts."""
+    """One line per class: the mean of its rows' intercepts."""
     import pandas as pd
 
     columns = {"class": parts.problem_classes, "gene": INTERCEPT, "role": "intercept"}
@@ -86,10 +86,8 @@ def _row_table(bound: BoundModel, row: int, x: np.ndarray) -> pd.DataFrame:
     ranks = bound.imputed[row].copy()
     values = np.full(len(here), np.nan)
     values[found] = x[place[found]]
-    ranks[found] = (
-        weighted_ranks(x[None, :], bound.gamma[:, row], place[found], parts.ties)[0]
-        / bound.sizes[row]
-    )
+    gamma = bound.rows.gamma[row]
+    ranks[found] = weighted_ranks(x[None, :], gamma, ties=parts.ties, genes=place[found])[0]
     share = 1.0 / parts.rows_per_problem
     weights = parts.coef[row, used]
     roles = gene_roles(parts.reference_weights[row] > 0, parts.coef[row] != 0)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank.estimators.panel import PanelArrays
 from optirank.model.archive import Arrays, ModelFileError
 from optirank.model.calibration import Calibration, Rejection
 from optirank.model.linear import linear_parts
@@ -136,7 +137,7 @@ def describe_extras(model: Any) -> Document:
 
 
 def rebuild_linear(cls: type, document: Document, arrays: Arrays) -> Any:
-    """A linear classifier on ranks, all its columns in place."""
+    """A linear classifier on ranks, which holds its panel's columns alone."""
     model = rebuild_parameters(cls, document)
     if model.ties not in TIES:
         raise ModelFileError(f"ties={model.ties!r} is not a way to rank ties")
@@ -164,17 +165,12 @@ def rebuild_linear(cls: type, document: Document, arrays: Arrays) -> Any:
     if names is not None:
         model.feature_names_in_ = names
     model.classes_ = classes
-    model.coef_ = spread(coef, panel, n_features)
     model.intercept_ = arrays.take("intercept", ("float64",), (n_rows,))
-    model.reference_weights_ = spread(gamma, panel, n_features)
-    model.reference_ = model.reference_weights_ > 0
     model.objective_ = arrays.take("objective", ("float64",), (n_rows,))
     model.n_iter_ = arrays.take("n_iter", ("int64",), (n_rows,))
     model.path_ = decode(member(document, "path", list))
-    model.genes_ = (model.reference_ | (model.coef_ != 0)).any(axis=0)
-    if "mean_ranks" in arrays:
-        means = arrays.take("mean_ranks", ("float64",), matrix)
-        model.mean_ranks_ = spread(means, panel, n_features)
+    means = arrays.take("mean_ranks", ("float64",), matrix) if "mean_ranks" in arrays else None
+    model._panel = PanelArrays(panel, n_features, coef, gamma, means).trimmed()
     for key, (_, build) in _EXTRAS.items():
         if document.get(key) is not None:
             setattr(model, f"{key}_", build(document[key], n_problems))
@@ -222,13 +218,6 @@ def member(document: Document, key: str, kind: type) -> Any:
     if type(value) is not kind:
         raise ModelFileError(f"model.json has no {key} of the right type")
     return value
-
-
-def spread(columns: NDArray, panel: NDArray, n_features: int) -> NDArray:
-    """The panel's columns among those of all genes, zero elsewhere."""
-    full = np.zeros((len(columns), n_features))
-    full[:, panel] = columns
-    return full
 
 
 def _rebuild_summary(stored: Any, _: int) -> dict:

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank.estimators.panel import panel_arrays
+from optirank.ranks.scoring import average_rows
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -16,8 +19,8 @@ if TYPE_CHECKING:
 class LinearParts:
     """A linear classifier on relative ranks over the p genes of its panel.
 
-    There is a row for each solution of each problem: one problem for two classes, one a class for
-    more; the rows of a problem follow each other and their scores are averaged.
+    There is a row for each solution of each problem: one problem for two classes, one per class
+    for more; the rows of a problem follow each other and their scores are averaged.
     """
 
     classes: NDArray
@@ -59,8 +62,7 @@ class LinearParts:
 
     def average(self, rows: NDArray) -> NDArray:
         """Mean over the rows of each problem, along the last axis."""
-        shape = (*rows.shape[:-1], self.n_problems, self.rows_per_problem)
-        return rows.reshape(shape).mean(axis=-1)
+        return average_rows(rows, self.n_problems)
 
 
 def linear_model(model: Any) -> Any:
@@ -68,10 +70,10 @@ def linear_model(model: Any) -> Any:
     found = getattr(model, "best_estimator_", model)
     if hasattr(found, "fold_estimators_"):
         raise TypeError(
-            f"this {type(found).__name__} keeps a model a fold: use one of its fold_estimators_, "
-            "or fit it with refit=True"
+            f"this {type(found).__name__} keeps one model per fold: use one of its "
+            "fold_estimators_, or fit it with refit=True"
         )
-    if not hasattr(found, "coef_") or not hasattr(found, "reference_weights_"):
+    if "_panel" not in vars(found) and not hasattr(found, "reference_weights_"):
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(found)
@@ -87,19 +89,16 @@ def linear_parts(model: Any) -> LinearParts:
     if isinstance(model, LinearParts):
         return model
     model = linear_model(model)
-    coef = np.asarray(model.coef_)
-    gamma = np.asarray(model.reference_weights_)
-    panel = np.flatnonzero(((gamma > 0) | (coef != 0)).any(axis=0))
-    means = getattr(model, "mean_ranks_", None)
+    panel = panel_arrays(model)
     names = getattr(model, "feature_names_in_", None)
     return LinearParts(
         classes=np.asarray(model.classes_),
-        coef=coef[:, panel],
-        reference_weights=gamma[:, panel],
+        coef=panel.coef,
+        reference_weights=panel.reference_weights,
         intercept=np.asarray(model.intercept_),
-        mean_ranks=None if means is None else np.asarray(means)[:, panel],
+        mean_ranks=panel.mean_ranks,
         ties=model.ties,
-        positions=panel,
-        n_features=coef.shape[1],
+        positions=panel.positions,
+        n_features=panel.n_features,
         names=None if names is None else np.asarray(names, dtype=object),
     )

@@ -18,7 +18,6 @@ What is lost is counted for each class; beyond a share of its genes the model re
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +25,7 @@ import numpy as np
 from optirank.model.genes import GeneMatch, better_column, listed, match_genes
 from optirank.model.linear import LinearParts, linear_parts
 from optirank.ranks.definition import check_ties
+from optirank.ranks.scoring import ScoreRows, score_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -80,29 +80,18 @@ class ClassLoss:
 
 @dataclass(frozen=True)
 class BoundModel:
-    """A model over the q columns of new data that hold its genes.
-
-    The score of a row of the model is ``coef . C gamma / sizes + base``, C comparing the columns.
-    """
+    """A model over the q columns of new data that hold its genes."""
 
     parts: LinearParts
     match: GeneMatch
     losses: tuple[ClassLoss, ...]
     columns: NDArray  # (q,)
     n_columns: int  # of the data
-    gamma: NDArray  # (q, rows)
-    coef: NDArray  # (q, rows)
-    sizes: NDArray  # (rows,)
-    base: NDArray  # (rows,)
+    rows: ScoreRows  # over these columns; missing genes are in their base
     imputed: NDArray  # (rows, p): relative ranks that stand in for those of missing genes
 
-    @cached_property
-    def entries(self) -> tuple[NDArray, ...]:
-        """The non-zeros of each gene in gamma and in coef: where they begin, rows, values."""
-        return (*_non_zeros(self.gamma), *_non_zeros(self.coef))
-
     def loss_table(self) -> pd.DataFrame:
-        """The losses as a table, one class a line."""
+        """The losses as a table, one line per class."""
         import pandas as pd
 
         columns = ["label", "n_genes", "n_missing", "weight_lost", "reference_lost"]
@@ -144,17 +133,15 @@ def bind(
     _refuse(losses, match, max_missing)
 
     _, offset = check_ties(parts.ties)
-    gamma = np.ascontiguousarray(parts.reference_weights[:, here].T)
-    coef = np.ascontiguousarray(parts.coef[:, here].T)
-    sizes = gamma.sum(axis=0)
+    gamma, coef = parts.reference_weights[:, here], parts.coef[:, here]
+    sizes = gamma.sum(axis=1)
     if parts.mean_ranks is None:
         imputed = np.repeat((0.5 - offset / sizes)[:, None], len(here), axis=1)
     else:
         imputed = parts.mean_ranks
     absent = np.where(here, 0.0, parts.coef * imputed).sum(axis=1)
-    base = parts.intercept + absent - offset * coef.sum(axis=0) / sizes
-    columns = match.columns[here]
-    return BoundModel(parts, match, losses, columns, n_columns, gamma, coef, sizes, base, imputed)
+    rows = score_rows(coef, gamma, parts.intercept + absent, parts.ties)
+    return BoundModel(parts, match, losses, match.columns[here], n_columns, rows, imputed)
 
 
 def _match(parts: LinearParts, genes: Iterable[str] | None) -> tuple[GeneMatch, int]:
@@ -192,11 +179,6 @@ def _worst_reference_loss(gamma: NDArray, here: NDArray) -> float:
     """Share of the reference set that is lost, in the row that loses most."""
     left, lost = gamma[:, here].sum(axis=1), gamma[:, ~here].sum(axis=1)
     return float((lost / (left + lost)).max())
-
-
-def _non_zeros(matrix: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-    genes, rows = np.nonzero(matrix)
-    return np.searchsorted(genes, np.arange(len(matrix) + 1)), rows, matrix[genes, rows]
 
 
 def lacking_classes(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from optirank.model.genes import listed
 from optirank.model.linear import linear_model
 from optirank.model.missing import MAX_MISSING, bind
 from optirank.model.subsets import without_lacking
-from optirank.model.sweep import compiled_scores, plain_scores
+from optirank.ranks.scoring import worth_compiling
 from optirank.solver.problem import sigmoid
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from optirank.model.missing import ClassLoss
 
 UNASSIGNED = "unassigned"
-_COMPILE_FROM = 300_000  # samples x (rows + 10): what NumPy does in about the time numba loads
-_BLOCK = 1 << 22  # values of the panel looked at together
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ class Prediction:
         return labels
 
     def table(self, index: Iterable | None = None, threshold: float | None = None) -> pd.DataFrame:
-        """label, confidence and ``probability_<class>``, one sample a line."""
+        """label, confidence and ``probability_<class>``, one line per sample."""
         import pandas as pd
 
         labels = self.labels if threshold is None else self.labels_above(threshold)
@@ -154,18 +151,11 @@ class Predictor:
             raise ValueError(
                 f"X has shape {X.shape}, but {self.bound.n_columns} columns were announced"
             )
-        columns = self.columns
-        if getattr(X, "format", None) == "csc":  # cut columns while that is cheap, then rows
-            X = X[:, columns].tocsr()
-            columns = np.arange(len(columns))
-        parts = self.bound.parts
-        found = np.empty((X.shape[0], parts.n_rows))
-        score = compiled_scores if self._compile(X.shape[0]) else plain_scores
-        step = max(1, _BLOCK // len(columns))
-        for start in range(0, X.shape[0], step):
-            block = _panel(X, slice(start, start + step), columns)
-            found[start : start + step] = score(block, self.bound)
-        problems = parts.average(found)
+        self._seen += X.shape[0]  # blocks of one file count together
+        parts, compiled = self.bound.parts, self.compiled
+        if compiled is None:
+            compiled = worth_compiling(self._seen, parts.n_rows)
+        problems = parts.average(self.bound.rows.scores(X, self.columns, compiled))
         return problems[:, 0] if parts.n_problems == 1 else problems
 
     def predict(self, X: Any) -> Prediction:
@@ -180,13 +170,6 @@ class Predictor:
             probabilities = share_out(sigmoid(scores if scores.ndim == 2 else scores[:, None]))
             chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return Prediction(self.classes, scores, probabilities, chosen)
-
-    def _compile(self, n_samples: int) -> bool:
-        self._seen += n_samples
-        if self.compiled is None:
-            enough = self._seen * (self.bound.parts.n_rows + 10) >= _COMPILE_FROM
-            return enough and importlib.util.find_spec("numba") is not None
-        return self.compiled
 
 
 def predict_samples(
@@ -208,28 +191,3 @@ def _matrix(X: Any) -> Any:
         return X if X.format in ("csr", "csc") else X.tocsr()
     X = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
     return X if X.dtype.kind in "biuf" else X.astype(np.float64)
-
-
-def _panel(X: Any, rows: slice, columns: NDArray) -> Any:
-    """The panel's columns of some samples; finite, and in canonical form where sparse."""
-    block = X[rows]
-    if len(columns) < X.shape[1] or (columns != np.arange(len(columns))).any():
-        block = block[:, columns]
-    if not hasattr(block, "tocsr"):
-        _check_finite(block)
-        return block
-    if not block.has_canonical_format or (block.data == 0).any():
-        block = block.copy()
-        block.sum_duplicates()
-        block.eliminate_zeros()
-    _check_finite(block.data)
-    return block
-
-
-def _check_finite(values: NDArray) -> None:
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        bad = np.count_nonzero(~np.isfinite(values))
-        raise ValueError(
-            f"X has NaN or infinite values, which have no rank ({bad} in the genes needed): "
-            "impute them or leave these samples out"
-        )

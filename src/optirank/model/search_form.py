@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _FOUND = ("best_params_", "best_index_", "best_score_", "folds_")
-_ADOPTED = ("coef_", "intercept_", "reference_", "reference_weights_", "objective_", "n_iter_")
+_ADOPTED = ("_panel", "intercept_", "objective_", "n_iter_")
 
 
 def describe_search(model: Any) -> tuple[Document, dict[str, NDArray]]:
@@ -72,7 +72,6 @@ def rebuild_search(cls: type, document: Document, arrays: Arrays) -> Any:
         model.feature_names_in_ = best.feature_names_in_
     for name in _ADOPTED:
         setattr(model, name, getattr(best, name))
-    model.genes_ = best.genes_
     return model
 
 

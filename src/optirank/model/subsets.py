@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank.estimators.panel import panel_arrays
 from optirank.model.linear import linear_model, linear_parts
 from optirank.model.missing import MAX_MISSING, ClassLoss, lacking_classes
 
@@ -38,7 +39,7 @@ def subset(model: Any, classes: Iterable) -> Any:
         one, other = parts.classes.tolist()
         raise ValueError(
             f"this model tells {one!r} from {other!r} by one score: it has "
-            "no classes to leave out; only models of three classes or more have a score a class"
+            "no classes to leave out; only models of three classes or more have one score per class"
         )
     kept = _positions(parts.classes, classes)
     rows = np.arange(parts.n_rows).reshape(parts.n_problems, -1)[kept].ravel()
@@ -52,13 +53,12 @@ def subset(model: Any, classes: Iterable) -> Any:
     if hasattr(fitted, "feature_names_in_"):
         small.feature_names_in_ = fitted.feature_names_in_
     small.classes_ = fitted.classes_[kept]
-    small.coef_ = fitted.coef_[rows] * signs[:, None]
+    small._panel = panel_arrays(fitted).take(rows, signs)
     small.intercept_ = fitted.intercept_[rows] * signs
-    for name in ("reference_weights_", "reference_", "objective_", "n_iter_", "mean_ranks_"):
+    for name in ("objective_", "n_iter_"):
         if hasattr(fitted, name):
             setattr(small, name, getattr(fitted, name)[rows])
     small.path_ = [fitted.path_[row] for row in rows] if fitted.path_ else []
-    small.genes_ = (small.reference_ | (small.coef_ != 0)).any(axis=0)
     if hasattr(fitted, "training_summary_"):
         small.training_summary_ = fitted.training_summary_ | {"subset_of": fitted.classes_.tolist()}
     if hasattr(fitted, "calibration_") and len(kept) > 2:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank.model.linear import linear_model
-from optirank.ranks.relative import relative_ranks
-from optirank.ranks.weighted import weighted_ranks
+from optirank.ranks.relative import weighted_ranks
 from optirank.solver.problem import sample_weights
 
 if TYPE_CHECKING:
@@ -79,9 +78,6 @@ def _mean_ranks(model: Any, X: Any, y: NDArray) -> NDArray:
         step = max(1, _BLOCK // len(genes))
         for start in range(0, len(y), step):
             block = slice(start, start + step)
-            if np.isin(gamma, (0.0, 1.0)).all():
-                ranks = relative_ranks(X[block], gamma > 0, ties=model.ties, genes=genes)
-            else:
-                ranks = weighted_ranks(X[block], gamma, genes, model.ties) / gamma.sum()
+            ranks = weighted_ranks(X[block], gamma, ties=model.ties, genes=genes)
             means[row, genes] += weights[block] @ ranks
     return means

@@ -17,7 +17,6 @@ from optirank.model.forms import (
     rebuild_names,
     rebuild_panel,
     rebuild_parameters,
-    spread,
 )
 from optirank.model.values import encode_array
 
@@ -60,7 +59,8 @@ def rebuild_values(cls: type, document: Document, arrays: Arrays) -> Any:
     if names is not None:
         model.feature_names_in_ = names
     model.classes_ = classes
-    model.coef_ = spread(arrays.take("coef", ("float64",), (n_rows, n_panel)), panel, n_features)
+    model.coef_ = np.zeros((n_rows, n_features))
+    model.coef_[:, panel] = arrays.take("coef", ("float64",), (n_rows, n_panel))
     model.intercept_ = arrays.take("intercept", ("float64",), (n_rows,))
     model.objective_ = arrays.take("objective", ("float64",), (n_rows,))
     model.n_iter_ = arrays.take("n_iter", ("int64",), (n_rows,))

@@ -1,7 +1,7 @@
-"""Ranks of new samples relative to a reference set, with NumPy alone.
+"""Ranks of new samples relative to a reference set or to reference weights, with NumPy alone.
 
-This is what a fitted model needs at prediction: for each sample the values of the reference genes
-are sorted, and each gene asked for is found among them by binary search. Only these genes are read.
+For each sample the values of the reference genes are sorted, and each gene asked for is found among
+them by binary search. Only these genes are read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     import scipy.sparse as sp
 
-_SIDES = {"average": ("left", "right"), "min": ("left",), "max": ("right",)}
 _BLOCK = 2**20  # values of a dense matrix gathered at a time
 
 
@@ -46,25 +45,56 @@ def relative_ranks(
     array of samples x genes asked for. On sparse data the cost beyond filling it follows the
     non-zeros: the zeros of a sample share one rank.
     """
-    t, offset = check_ties(ties)
-    sparse = hasattr(X, "tocsr")
-    if not sparse:
-        X = _real(np.asarray(X))
-    if X.ndim != 2:
-        raise ValueError(f"X has {X.ndim} dimensions: give samples x genes (one sample: 1 x genes)")
-    n, d = X.shape
-    among = positions(reference, d, "reference")
+    X = _matrix(X)
+    among = positions(reference, X.shape[1], "reference")
     if among.size == 0:
         raise ValueError("reference is empty: ranks need at least one reference gene")
-    asked = None if genes is None else positions(genes, d, "genes")
-    ranks = np.empty((n, d if asked is None else asked.size))
-    if sparse:
-        _rank_sparse(X, among, asked, ties, t, ranks)
+    return _ranks(X, among, None, ties, scale, genes)
+
+
+def weighted_ranks(
+    X: ArrayLike | sp.sparray | sp.spmatrix,
+    weights: ArrayLike,
+    *,
+    ties: str = "average",
+    scale: bool = True,
+    genes: ArrayLike | None = None,
+) -> NDArray[np.float64]:
+    """Ranks relative to reference weights: ``C gamma - offset``, gamma being any weights >= 0.
+
+    As :func:`relative_ranks`, with one weight per gene instead of a set; ``scale`` divides by their
+    sum.
+    """
+    X = _matrix(X)
+    weights = np.asarray(weights, dtype=np.float64)
+    if weights.shape != X.shape[1:]:
+        raise ValueError(f"weights of shape {weights.shape}: X has {X.shape[1]} genes")
+    among = np.flatnonzero(weights)
+    if among.size == 0:
+        raise ValueError("all weights are zero: ranks need at least one reference gene")
+    taken = weights[among]
+    return _ranks(X, among, None if (taken == 1.0).all() else taken, ties, scale, genes)
+
+
+def _ranks(
+    X: Any,
+    among: NDArray[np.intp],
+    weights: NDArray[np.float64] | None,
+    ties: str,
+    scale: bool,
+    genes: ArrayLike | None,
+) -> NDArray[np.float64]:
+    """Ranks relative to the genes ``among``, of these weights; None for weights of one."""
+    t, offset = check_ties(ties)
+    asked = None if genes is None else positions(genes, X.shape[1], "genes")
+    ranks = np.empty((X.shape[0], X.shape[1] if asked is None else asked.size))
+    if hasattr(X, "tocsr"):
+        _rank_sparse(X, among, asked, weights, t, ranks)
     else:
-        _rank_dense(X, among, asked, ties, ranks)
+        _rank_dense(X, among, asked, weights, t, ranks)
     ranks -= offset
     if scale:
-        ranks /= among.size
+        ranks /= among.size if weights is None else weights.sum()
     return ranks
 
 
@@ -111,7 +141,8 @@ def _rank_dense(
     X: NDArray[Any],
     among: NDArray[np.intp],
     asked: NDArray[np.intp] | None,
-    ties: str,
+    weights: NDArray[np.float64] | None,
+    t: float,
     ranks: NDArray[np.float64],
 ) -> None:
     step = max(1, _BLOCK // max(ranks.shape[1], among.size))
@@ -121,30 +152,38 @@ def _rank_dense(
         reference = block.take(among, axis=1)
         _check_finite(values)
         _check_finite(reference)
-        reference.sort(axis=1)
-        for i in range(len(block)):
-            ranks[start + i] = _count_below(values[i], reference[i], ties)
+        if weights is None:
+            reference.sort(axis=1)
+        for rank, value, known in zip(ranks[start : start + step], values, reference, strict=True):
+            rank[:] = _sum_below(value, *_with_sums(known, weights), t)
 
 
 def _rank_sparse(
     X: sp.sparray | sp.spmatrix,
     among: NDArray[np.intp],
     asked: NDArray[np.intp] | None,
-    ties: str,
+    weights: NDArray[np.float64] | None,
     t: float,
     ranks: NDArray[np.float64],
 ) -> None:
     """Rank the non-zeros of each sample, and the zeros as one value.
 
-    The reference zeros are not stored: they are added to the counts of the values at or above 0.
+    The reference zeros are not stored: they are added to the sums of the values at or above 0.
     """
+    total = among.size if weights is None else weights.sum()
     rows = zip(_rows(X, asked), _rows(X, among), strict=True)
-    for rank, ((columns, values), (_, reference)) in zip(ranks, rows, strict=True):
+    for rank, ((columns, values), (places, reference)) in zip(ranks, rows, strict=True):
         values = np.append(values, values.dtype.type(0))
-        counts = _count_below(values, np.sort(reference), ties)
-        counts += (among.size - reference.size) * ((values > 0) + t * (values == 0))
-        rank[:] = counts[-1]
-        rank[columns] = counts[:-1]
+        if weights is None:
+            known, sums = np.sort(reference), None
+            zeros = total - reference.size
+        else:
+            known, sums = _with_sums(reference, weights[places])
+            zeros = total - sums[-1]
+        found = _sum_below(values, known, sums, t)
+        found += zeros * ((values > 0) + t * (values == 0))
+        rank[:] = found[-1]
+        rank[columns] = found[:-1]
 
 
 def _rows(
@@ -163,18 +202,41 @@ def _rows(
         yield X.indices[start:stop], data[start:stop]
 
 
-def _count_below(values: NDArray[Any], reference: NDArray[Any], ties: str) -> NDArray[np.float64]:
-    """How many of the sorted ``reference`` lie below each of ``values``, ties counted by ``ties``.
+def _with_sums(
+    reference: NDArray[Any], weights: NDArray[np.float64] | None
+) -> tuple[NDArray[Any], NDArray[np.float64] | None]:
+    """The reference values sorted, with the sums of the weights before each place."""
+    if weights is None:  # sorted already
+        return reference, None
+    order = reference.argsort()
+    return reference[order], np.concatenate([[0.0], np.cumsum(weights[order])])
+
+
+def _sum_below(
+    values: NDArray[Any], reference: NDArray[Any], sums: NDArray[np.float64] | None, t: float
+) -> NDArray[np.float64]:
+    """Weights of the sorted ``reference`` below each of ``values``, and ``t`` times those at it.
 
     Sorted values make the binary searches two to three times faster, sorting them included.
     """
     order = values.argsort()
     keys = values[order]
-    sides = _SIDES[ties]
-    found = sum(reference.searchsorted(keys, side) for side in sides)
-    counts = np.empty(values.size)
-    counts[order] = found / len(sides)
-    return counts
+    found = 0.0
+    for side, share in (("left", 1.0 - t), ("right", t)):
+        if share:
+            place = reference.searchsorted(keys, side)
+            found = found + share * (place if sums is None else sums[place])
+    out = np.empty(values.size)
+    out[order] = found
+    return out
+
+
+def _matrix(X: Any) -> Any:
+    if not hasattr(X, "tocsr"):
+        X = _real(np.asarray(X))
+    if X.ndim != 2:
+        raise ValueError(f"X has {X.ndim} dimensions: give samples x genes (one sample: 1 x genes)")
+    return X
 
 
 def _real(values: NDArray[Any]) -> NDArray[Any]:

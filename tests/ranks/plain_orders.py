@@ -1,4 +1,4 @@
-"""The compiled passes over orders in plain NumPy: for the tests, and as the benchmark's baseline.
+"""The compiled passes over orders in plain NumPy: a twin to compare with, in tests and benchmarks.
 
 The genes of each sample are sorted once; a pass then takes the weights in that order, adds them up
 and puts the results back in their places.

@@ -1,0 +1,222 @@
+"""The one way to score new samples: all rows of a linear model on ranks in one sweep per sample.
+
+The score of row k is ``coef_k . (C gamma_k - offset) / size_k + intercept_k``, with C the sample's
+comparison matrix and ``size_k`` the sum of ``gamma_k``. Going up through a sample's distinct
+values, each reference set keeps the sum c of its weights below, and every value adds
+``W (c + t h)`` to the score of a row, with h and W the sums of reference weights and of weights at
+this value. A sample's zeros are one value, so only its non-zeros are sorted.
+
+Rows that share a reference set share its sums: a model of K classes over one reference set costs
+one pass and one product. There are two twins, equal up to the last few bits: NumPy for small
+inputs, which never load numba, and ``optirank._compiled.predict_loops``. (A fit scores the samples
+that it has ordered before, one row at a time over all genes: ``SampleOrders.scores``.)
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optirank.ranks.definition import check_ties
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+_COMPILE_FROM = 300_000  # samples x (rows + 10): what NumPy does in about the time numba loads
+_BLOCK = 1 << 22  # values of the needed genes looked at together
+_DENSE_FROM = 0.25  # share of non-zeros from which the zeros are sorted like other values
+
+
+@dataclass(frozen=True)
+class ScoreRows:
+    """Rows of a linear model on relative ranks, over q genes.
+
+    ``gamma`` may be fractional. ``base`` is what a row adds to ``coef . C gamma / size``; see
+    :func:`score_rows` for how it follows from the intercept.
+    """
+
+    coef: NDArray  # (rows, q)
+    gamma: NDArray  # (rows, q)
+    base: NDArray  # (rows,)
+    ties: str
+
+    @cached_property
+    def sizes(self) -> NDArray:
+        """Sum of each row's reference weights; 1 for a row without any, whose score is its base."""
+        sizes = self.gamma.sum(axis=1)
+        return np.where(sizes > 0, sizes, 1.0)
+
+    def scores(
+        self, X: Any, columns: NDArray | None = None, compiled: bool | None = None
+    ) -> NDArray:
+        """Scores (n, rows) of the samples (rows) of X.
+
+        Parameters
+        ----------
+        X : array, or CSR or CSC matrix.
+        columns : the columns of X that hold the q genes; None when X has these alone.
+        compiled : whether to use the compiled loops; None where there are samples enough.
+        """
+        if columns is None:
+            columns = np.arange(X.shape[1])
+        if getattr(X, "format", None) == "csc":  # cut columns while that is cheap, then rows
+            X = X[:, columns].tocsr()
+            columns = np.arange(len(columns))
+        if compiled is None:
+            compiled = worth_compiling(X.shape[0], len(self.base))
+        score = self._compiled_scores if compiled else self._plain_scores
+        found = np.empty((X.shape[0], len(self.base)))
+        step = max(1, _BLOCK // max(1, len(columns)))
+        for start in range(0, X.shape[0], step):
+            found[start : start + step] = score(_block(X, slice(start, start + step), columns))
+        return found / self.sizes + self.base
+
+    @cached_property
+    def _references(self) -> tuple[NDArray, NDArray]:
+        """The distinct reference sets (q, sets) in order of appearance, and that of each row."""
+        known: dict[bytes, int] = {}
+        of_row = [known.setdefault(gamma.tobytes(), len(known)) for gamma in self.gamma]
+        first = [of_row.index(k) for k in range(len(known))]
+        return np.ascontiguousarray(self.gamma[first].T), np.array(of_row, dtype=np.int64)
+
+    @cached_property
+    def _by_gene(self) -> NDArray:
+        """The weights, (q, rows)."""
+        return np.ascontiguousarray(self.coef.T)
+
+    @cached_property
+    def _entries(self) -> tuple[NDArray, ...]:
+        """The non-zeros of each gene in gamma and coef: where they begin, sets or rows, values."""
+        return (*_non_zeros(self._references[0]), *_non_zeros(self._by_gene))
+
+    def _plain_scores(self, X: Any) -> NDArray:
+        """``coef . C gamma`` (n, rows) with NumPy alone."""
+        tie, _ = check_ties(self.ties)
+        gamma, of_row = self._references
+        coef = self._by_gene
+        gamma_sum, coef_sum = gamma.sum(axis=0), coef.sum(axis=0)
+        one_set, one_each = gamma.shape[1] == 1, gamma.shape[1] == len(of_row)
+        scores = np.empty((X.shape[0], len(of_row)))
+        for score, (genes, values) in zip(scores, _samples(X), strict=True):
+            g, w = gamma[genes], coef[genes]
+            if len(genes) < len(gamma):
+                g = np.vstack([g, gamma_sum - g.sum(axis=0)])
+                w = np.vstack([w, coef_sum - w.sum(axis=0)])
+                values = np.append(values, values.dtype.type(0))
+            order = values.argsort(kind="stable")  # the same sums for every type of values
+            first, end = _groups(values[order])
+            sums = np.zeros((len(values) + 1, gamma.shape[1]))
+            np.cumsum(g[order], axis=0, out=sums[1:])
+            ranks = (1.0 - tie) * sums[first] + tie * sums[end]
+            if one_set:
+                score[:] = ranks[:, 0] @ w[order]
+            else:
+                ranks = ranks if one_each else ranks[:, of_row]
+                score[:] = np.einsum("ij,ij->j", w[order], ranks)
+        return scores
+
+    def _compiled_scores(self, X: Any) -> NDArray:
+        """The same with compiled loops; numba loads here."""
+        from scipy import sparse
+
+        from optirank._compiled import predict_loops
+        from optirank.ranks.orders import SparseOrders, order_samples
+
+        tie, _ = check_ties(self.ties)
+        if not sparse.issparse(X) and np.count_nonzero(X) < _DENSE_FROM * X.size:
+            X = sparse.csr_array(X)
+        orders = order_samples(X)
+        if isinstance(orders, SparseOrders):
+            samples = orders.indptr, orders.genes, False, orders.groups
+            zero_group = orders.zero_group
+        else:
+            n, d = orders.groups.shape
+            genes = np.arange(d, dtype=orders.groups.dtype)
+            samples = np.arange(0, n * d + 1, d), genes, True, orders.groups.reshape(-1)
+            zero_group = np.full(n, -1, dtype=np.int32)
+        gamma, of_row = self._references
+        sums = gamma.sum(axis=0), self._by_gene.sum(axis=0)
+        scores = np.zeros((X.shape[0], len(of_row)))
+        predict_loops.scores_of_rows(
+            *samples, orders.n_groups, zero_group, *self._entries, of_row, tie, *sums, scores
+        )
+        return scores
+
+
+def score_rows(coef: NDArray, gamma: NDArray, intercept: NDArray, ties: str) -> ScoreRows:
+    """Rows with weights, reference weights (both rows x q) and intercepts in scaled units.
+
+    The offset of ranks is the same for all samples: ``base = intercept - offset sum(coef) / size``.
+    """
+    _, offset = check_ties(ties)
+    coef, gamma = np.ascontiguousarray(coef), np.ascontiguousarray(gamma)  # sums to the last bit
+    rows = ScoreRows(coef, gamma, np.asarray(intercept, dtype=float), ties)
+    base = rows.base - offset * coef.sum(axis=1) / rows.sizes
+    return ScoreRows(coef, gamma, base, ties)
+
+
+def worth_compiling(n_samples: int, n_rows: int) -> bool:
+    """Whether so much is to be scored that loading numba pays, and it is there."""
+    enough = n_samples * (n_rows + 10) >= _COMPILE_FROM
+    return enough and importlib.util.find_spec("numba") is not None
+
+
+def average_rows(scores: NDArray, n_problems: int) -> NDArray:
+    """Mean over the rows of each problem, along the last axis; they follow each other."""
+    each = scores.shape[-1] // n_problems
+    return scores.reshape(*scores.shape[:-1], n_problems, each).mean(axis=-1)
+
+
+def _non_zeros(matrix: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    genes, rows = np.nonzero(matrix)
+    return np.searchsorted(genes, np.arange(len(matrix) + 1)), rows, matrix[genes, rows]
+
+
+def _groups(values: NDArray) -> tuple[NDArray, NDArray]:
+    """Where the run of equal values around each begins and ends, values being sorted."""
+    starts = np.concatenate([[True], values[1:] != values[:-1]])
+    begin = np.flatnonzero(starts)
+    group = np.cumsum(starts) - 1
+    return begin[group], np.append(begin[1:], len(values))[group]
+
+
+def _samples(X: Any) -> Iterator[tuple[NDArray, NDArray]]:
+    """Genes and values of each sample's non-zeros."""
+    if hasattr(X, "tocsr"):
+        for begin, end in zip(X.indptr[:-1], X.indptr[1:], strict=True):
+            yield X.indices[begin:end], X.data[begin:end]
+        return
+    for row in X:
+        genes = np.flatnonzero(row)
+        yield genes, row[genes]
+
+
+def _block(X: Any, rows: slice, columns: NDArray) -> Any:
+    """The needed columns of some samples; finite, and in canonical form where sparse."""
+    block = X[rows]
+    if len(columns) < X.shape[1] or (columns != np.arange(len(columns))).any():
+        block = block[:, columns]
+    if not hasattr(block, "tocsr"):
+        _check_finite(block)
+        return block
+    if not block.has_canonical_format or (block.data == 0).any():
+        block = block.copy()
+        block.sum_duplicates()
+        block.eliminate_zeros()
+    _check_finite(block.data)
+    return block
+
+
+def _check_finite(values: NDArray) -> None:
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        bad = np.count_nonzero(~np.isfinite(values))
+        raise ValueError(
+            f"X has NaN or infinite values, which have no rank ({bad} in the genes needed): "
+            "impute them or leave these samples out"
+        )

@@ -1,0 +1,123 @@
+"""Scores of all rows of a model, against the definition: compiled, NumPy, shared reference sets."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from optirank.ranks import scoring
+from optirank.ranks.definition import TIES, ranks_by_definition
+from optirank.ranks.scoring import ScoreRows, average_rows, score_rows
+
+CONTAINERS = {
+    "dense": np.asarray,
+    "fortran": np.asfortranarray,
+    "csr": sparse.csr_array,
+    "csc": sparse.csc_array,
+}
+
+
+def make_rows(seed: int, n_rows: int, q: int, shared: int, fractional: bool, ties: str):
+    """Weights and reference weights of rows; ``shared`` distinct reference sets in all."""
+    rng = np.random.default_rng(seed)
+    coef = rng.normal(size=(n_rows, q)) * (rng.uniform(size=(n_rows, q)) < 0.6)
+    sets = (rng.uniform(size=(shared, q)) < 0.5).astype(float)
+    sets[np.arange(shared), rng.integers(0, q, shared)] = 1.0
+    if fractional:
+        sets *= rng.uniform(0.1, 1.0, size=sets.shape)
+    gamma = sets[rng.integers(0, shared, n_rows)]
+    return coef, gamma, rng.normal(size=n_rows), ties
+
+
+def make_samples(seed: int, n: int, d: int, density: float) -> np.ndarray:
+    """Samples with ties, zeros and negative values."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(-3, 6, size=(n, d)) * (rng.uniform(size=(n, d)) < density) * 1.0
+
+
+rows_of_models = st.builds(
+    make_rows,
+    st.integers(0, 10_000),
+    st.integers(1, 6),
+    st.integers(1, 15),
+    st.integers(1, 4),
+    st.booleans(),
+    st.sampled_from(sorted(TIES)),
+)
+
+
+def by_definition(X: np.ndarray, coef, gamma, intercept, ties) -> np.ndarray:
+    """The score of each row, one by one."""
+    return np.column_stack(
+        [
+            ranks_by_definition(X, g, ties) @ w / g.sum() + b
+            for w, g, b in zip(coef, gamma, intercept, strict=True)
+        ]
+    )
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@given(rows_of_models, st.integers(0, 1000), st.sampled_from(sorted(CONTAINERS)), st.floats(0, 1))
+def test_scores_are_what_the_definition_says(compiled, model, seed, container, density):
+    X = make_samples(seed, 4, model[0].shape[1], density)
+    found = score_rows(*model).scores(CONTAINERS[container](X), compiled=compiled)
+    np.testing.assert_allclose(found, by_definition(X, *model), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@given(rows_of_models, st.integers(0, 1000), st.sampled_from(sorted(CONTAINERS)))
+def test_the_genes_are_found_at_their_columns(compiled, model, seed, container):
+    q = model[0].shape[1]
+    columns = np.random.default_rng(seed).permutation(q + 3)[:q]
+    X = make_samples(seed, 4, q + 3, 0.5)
+    found = score_rows(*model).scores(CONTAINERS[container](X), columns, compiled)
+    np.testing.assert_allclose(found, by_definition(X[:, columns], *model), rtol=1e-10, atol=1e-10)
+
+
+def test_rows_of_one_reference_set_share_it():
+    coef, gamma, intercept, ties = make_rows(0, 8, 12, 1, False, "average")
+    sets, of_row = score_rows(coef, gamma, intercept, ties)._references
+    assert sets.shape == (12, 1)
+    assert of_row.tolist() == [0] * 8
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_row_without_weights_or_reference_genes_scores_its_intercept(compiled):
+    coef, gamma = np.array([[0.0, 0, 0], [1, 0, 0]]), np.array([[0.0, 0, 0], [0, 1, 1]])
+    X = np.array([[1.0, 2, 3], [3, 2, 1]])
+    found = score_rows(coef, gamma, np.array([-np.inf, 0.5]), "min").scores(X, compiled=compiled)
+    np.testing.assert_array_equal(found, [[-np.inf, 0.5], [-np.inf, 1.5]])
+
+
+def test_rows_of_a_problem_are_averaged():
+    np.testing.assert_array_equal(average_rows(np.array([[1.0, 3, 5, 9]]), 2), [[2, 7]])
+    np.testing.assert_array_equal(average_rows(np.array([1.0, 3]), 1), [2])
+
+
+def test_scoring_compiles_where_there_is_enough_to_do(monkeypatch):
+    monkeypatch.setattr(scoring, "_COMPILE_FROM", 12 * 5)
+    used = []
+    monkeypatch.setattr(
+        ScoreRows, "_compiled_scores", lambda rows, X: used.append("compiled") or np.zeros((5, 2))
+    )
+    model = score_rows(*make_rows(0, 2, 6, 2, False, "average"))
+    model.scores(np.ones((4, 6)))
+    assert used == []
+    model.scores(np.ones((5, 6)))
+    assert used == ["compiled"]
+
+
+def test_scoring_a_few_samples_loads_neither_numba_nor_scipy():
+    code = (
+        "import sys, numpy as np; from optirank.ranks.scoring import score_rows; "
+        "score_rows(np.eye(3), np.ones((3, 3)), np.zeros(3), 'average').scores(np.eye(3)); "
+        "print([m for m in ('numba', 'scipy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
