@@ -1,4 +1,4 @@
-"""Importing optirank is light, and numba stays in one room."""
+"""Importing optirank is light; numba stays in one room; arrows between rooms point one way."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 import optirank
+from room_graph import PACKAGE, SOURCES, drawn_graph, imported_rooms, own_room
 
 HEAVY = ("numba", "sklearn", "scipy", "pandas", "matplotlib", "anndata", "scanpy")
-PACKAGE = Path(optirank.__file__).parent
-SOURCES = sorted(PACKAGE.rglob("*.py"))
+# Arrows that still point upwards.
+TO_MEND = {("estimators", "model")}
 
 
 def run(code: str) -> str:
@@ -47,6 +48,43 @@ def test_importing_optirank_takes_less_than_a_third_of_a_second():
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_only_the_compiled_room_imports_numba(source):
     assert source.is_relative_to(PACKAGE / "_compiled") or "numba" not in imported_modules(source)
+
+
+def wrong_arrows(room: str, code: str) -> set[tuple[str, str]]:
+    """The imports of a module of a room that CONTRIBUTING does not draw."""
+    used = imported_rooms(ast.parse(code)) - {room}
+    return {(room, one) for one in used - drawn_graph().get(room, set())} - TO_MEND
+
+
+@pytest.mark.parametrize(
+    "source",
+    [source for source in SOURCES if source.parent != PACKAGE or source.name in ("tl.py", "pl.py")],
+    ids=lambda path: str(path.relative_to(PACKAGE)),
+)
+def test_a_module_imports_only_rooms_that_contributing_draws_below_its_own(source):
+    assert wrong_arrows(own_room(source), source.read_text()) == set()
+
+
+def test_the_drawing_has_every_room_and_no_circle():
+    graph = drawn_graph()
+    rooms = {own_room(source) for source in SOURCES} - {"__init__", "__main__"}
+    assert rooms - {"_util"} <= set(graph)
+    assert not [room for room, below in graph.items() if room in below]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from optirank.tl import train",
+        "import optirank.workflow.train",
+        "def late():\n    from optirank.cli import main",
+        "from optirank import save",
+        "import importlib\nimportlib.import_module('optirank.workflow.report')",
+    ],
+)
+def test_an_arrow_upwards_is_found_however_it_is_written(code):
+    assert wrong_arrows("solver", code)
+    assert not wrong_arrows("solver", "from optirank.ranks.orders import order_samples")
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank.datasets.errors import DataError, some
+from optirank._util.names import some
+from optirank.datasets.errors import DataError
 
 if TYPE_CHECKING:
     from anndata import AnnData
-
-    from optirank.datasets.data import ExpressionData
-    from optirank.model.predict import Prediction, Predictor
 
 logger = logging.getLogger("optirank")
 
@@ -75,6 +72,7 @@ def train(
     The fitted model, for :func:`annotate` and :func:`optirank.save`; ``model.training_summary_``
     says how it does on held-out samples. ``adata`` is not changed.
     """
+    from optirank.datasets.anndata_objects import expression_of
     from optirank.workflow.train import train as train_workflow
 
     result = train_workflow(
@@ -156,6 +154,8 @@ def annotate(
         (``losses``), the threshold and the version of optirank.
     """
     from optirank.datasets.anndata_files import other_gene_names
+    from optirank.datasets.anndata_objects import blocks_of, gene_names_of
+    from optirank.model.file import as_model
     from optirank.model.predict import Predictor
     from optirank.workflow.labels import as_category, label_words, majority
     from optirank.workflow.predict import class_names, prediction_record, rejection_threshold
@@ -184,7 +184,9 @@ def annotate(
     codes = np.empty(adata.n_obs, dtype=np.int32)
     confidence = np.empty(adata.n_obs)
     probabilities = np.empty((adata.n_obs, len(classes)))
-    for rows, found in predictions(adata, layer, predictor, block_size):
+    narrow = predictor.narrowed()
+    for rows, X in blocks_of(adata, layer, predictor.columns, block_size):
+        found = narrow.predict(X)
         codes[rows], confidence[rows] = found.chosen, found.confidence
         probabilities[rows] = found.probabilities
     if limit is not None:
@@ -199,59 +201,3 @@ def annotate(
     adata.obsm[f"{key_added}_proba"] = probabilities
     adata.uns[key_added] = prediction_record(predictor, limit, reason)
     return adata if copy else None
-
-
-def as_model(model: Any) -> Any:
-    """The model itself, or the one in a file."""
-    from optirank.model.file import load
-
-    return load(model) if isinstance(model, str | os.PathLike) else model
-
-
-def expression_of(adata: AnnData, layer: str | None, gene_column: str | None) -> ExpressionData:
-    """The profiles of an AnnData in memory, as the workflows take them."""
-    from optirank.datasets.data import ExpressionData
-
-    X = _in_memory(_layer(adata, layer))
-    if getattr(X, "format", "csr") != "csr":
-        X = X.tocsr()
-    samples = adata.obs_names.astype(str).to_numpy(dtype=object)
-    return ExpressionData(X, gene_names_of(adata, gene_column), samples, adata.obs, "adata")
-
-
-def _layer(adata: AnnData, layer: str | None) -> Any:
-    if layer is None:
-        if adata.X is None:
-            raise DataError(f"adata has no X: name one of its layers, {some(adata.layers)}")
-        return adata.X
-    if layer not in adata.layers:
-        raise DataError(f"adata has no layer {layer!r}: there are {some(adata.layers)}")
-    return adata.layers[layer]
-
-
-def gene_names_of(adata: AnnData, gene_column: str | None) -> np.ndarray:
-    """The names of the genes: the index of ``var`` or one of its columns."""
-    from optirank.datasets.anndata_files import gene_names
-
-    return gene_names(adata.var, gene_column, "adata")
-
-
-def predictions(
-    adata: AnnData, layer: str | None, predictor: Predictor, size: int
-) -> Iterator[tuple[slice, Prediction]]:
-    """Predictions of blocks of samples; a matrix stored by genes is cut to the panel first."""
-    X = _layer(adata, layer)
-    if getattr(X, "format", "") == "csc":
-        X = _in_memory(X[:, predictor.columns]).tocsr()
-        predictor = predictor.narrowed()
-    for start in range(0, X.shape[0], size):
-        rows = slice(start, min(start + size, X.shape[0]))
-        yield rows, predictor.predict(_in_memory(X[rows]))
-
-
-def _in_memory(X: Any) -> Any:
-    """A matrix, or part of one, that may be on disk or lazy, in memory."""
-    for way in ("to_memory", "compute"):
-        if hasattr(X, way):
-            return getattr(X, way)()
-    return X if hasattr(X, "tocsr") else np.asarray(X)

@@ -94,4 +94,4 @@ def test_the_page_opens_without_complaints(result, tmp_path):
     opened = open_page(path, tmp_path / "profile")
     assert opened.console == []
     assert opened.dom.count("<img") == 3
-    assert [entry.name for entry in tmp_path.iterdir() if entry.suffix == ".part"] == []
+    assert [entry.name for entry in tmp_path.iterdir() if entry.suffix == ".tmp"] == []

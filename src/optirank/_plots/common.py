@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank.datasets.errors import DataError, need, some
+from optirank._util.files import replacing
+from optirank._util.names import some
+from optirank.datasets.errors import DataError, need
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +45,8 @@ def save_figure(ax: Axes, path: str | Path) -> Path:
     try:
         if path.suffix[1:].lower() not in known:
             raise DataError(f"{path}: figures are written as .png, .svg or .pdf: use such a name")
-        ax.figure.savefig(path, dpi=160)
+        with replacing(path) as temporary:
+            ax.figure.savefig(temporary, dpi=160, format=path.suffix[1:].lower())
     finally:
         plt.close(ax.figure)
     return path

@@ -70,14 +70,16 @@ def panel(
     -------
     matplotlib Axes
     """
+    from optirank.datasets.anndata_objects import blocks_of, expression_of, gene_names_of
+    from optirank.model.file import as_model
     from optirank.model.predict import Predictor
-    from optirank.tl import as_model, expression_of, gene_names_of, predictions
 
     names = gene_names_of(adata, gene_column)
     predictor = Predictor(as_model(model), names, max_missing=max_missing)
     if groupby is None:
-        found = predictions(adata, layer, predictor, 2048)
-        groups = np.concatenate([one.labels for _, one in found]).astype(str).astype(object)
+        narrow, blocks = predictor.narrowed(), blocks_of(adata, layer, predictor.columns, 2048)
+        groups = np.concatenate([narrow.predict(X).labels for _, X in blocks])
+        groups = groups.astype(str).astype(object)
     else:
         groups = column(adata, groupby)
     order = [str(label) for label in predictor.classes]
@@ -125,8 +127,8 @@ def panel_weights(
     -------
     matplotlib Axes
     """
+    from optirank.model.file import as_model
     from optirank.model.linear import linear_parts
-    from optirank.tl import as_model
 
     parts = linear_parts(as_model(model))
     weights = parts.average(parts.coef.T).T

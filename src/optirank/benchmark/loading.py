@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
+from optirank._util.names import some
 from optirank.datasets.catalogue import find_path
-from optirank.datasets.errors import DataError, some
+from optirank.datasets.errors import DataError
 from optirank.datasets.labels import harmonise
 from optirank.datasets.reading import read_expression
 

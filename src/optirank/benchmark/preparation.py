@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
+from optirank._util.names import some
 from optirank.benchmark.loading import (
     Loaded,
     class_counts,
@@ -23,7 +24,7 @@ from optirank.benchmark.loading import (
 )
 from optirank.benchmark.splits import Split, make_splits
 from optirank.datasets.catalogue import find_path
-from optirank.datasets.errors import DataError, some
+from optirank.datasets.errors import DataError
 from optirank.preprocessing import LogCPM
 from optirank.preprocessing._statistics import is_counts
 

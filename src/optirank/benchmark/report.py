@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optirank import __version__
+from optirank._util.files import write_text
 from optirank.benchmark import figures, latex, markdown, tables, words
 from optirank.benchmark.analysis import Analysis, analyse, place_title
 from optirank.benchmark.layout import Table
 from optirank.benchmark.style import data_uri, missing_extra, template
-from optirank.benchmark.writing import write_text
 
 if TYPE_CHECKING:
     from optirank.benchmark.results import Results

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optirank import __version__
+from optirank._util.files import write_text
 from optirank.benchmark.preparation import design_key
-from optirank.benchmark.writing import write_text
 
 if TYPE_CHECKING:
     from optirank.benchmark.preparation import Design

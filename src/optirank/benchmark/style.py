@@ -9,7 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optirank.benchmark.writing import write_bytes
+from optirank._util.files import write_bytes
 
 if TYPE_CHECKING:
     from jinja2 import Template

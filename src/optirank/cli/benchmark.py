@@ -18,7 +18,7 @@ from optirank.cli.options import DataOption, ProcessesOption
 if TYPE_CHECKING:
     from optirank.benchmark.layout import Table
     from optirank.benchmark.plan import Plan
-    from optirank.benchmark.storage import Storage
+    from optirank.benchmark.storage import Storage, Unit
 
 _HELP = """The paper's evaluation on real data: six classifiers, tasks with different shifts.
 
@@ -124,12 +124,12 @@ def run(
       optirank benchmark run --out results --dask tcp://host:8786
     """
     with tidy():
+        from optirank._util.workers import worker_count
         from optirank.benchmark.plan import make_plan
         from optirank.benchmark.profiles import PAPER, QUICK
         from optirank.benchmark.runner import Work
         from optirank.benchmark.storage import Storage
         from optirank.benchmark.tasks import load_tasks
-        from optirank.cli.running import default_jobs
         from optirank.datasets.catalogue import data_folder, local_paths
 
         if jobs is not None and dask is not None:
@@ -159,7 +159,7 @@ def run(
             tuple((key, record["fingerprint"]) for key, record in plan.designs.items()),
         )
         with storage.open(profile, seed):
-            failed = _compute(plan, work, storage, jobs or default_jobs(), dask)
+            failed = _compute(plan, work, storage, jobs or worker_count(-1), dask)
             _write_report(storage, may_be_empty=bool(failed))
         if failed:
             raise typer.Exit(UNEXPECTED)
@@ -215,11 +215,19 @@ def _announce(plan: Plan, storage: Storage) -> None:
 
 
 def _compute(plan: Plan, work, storage: Storage, jobs: int, dask: str | None) -> dict[str, str]:
+    from optirank._util.progress import progress_bar
     from optirank.benchmark import runner
-    from optirank.cli.unit_bar import unit_bar
 
     total = sum(unit.weight for unit in plan.units)
-    with unit_bar(total, len(plan.units)) as advance:
+    done = 0
+    with progress_bar("", total, lines=True) as bar:
+
+        def advance(unit: Unit, stored: bool) -> None:
+            nonlocal done
+            done += 1
+            text = f"{done} of {len(plan.units)} units, {unit.design}"
+            bar.advance(unit.weight, stored=stored, text=text)
+
         try:
             return runner.run(
                 plan, work, storage, jobs=jobs, dask=dask, progress=advance, warn=_warn

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,10 +21,7 @@ _TEXT = ("class", "cluster", "data", "gene", "label", "role", "shift", "side", "
 def tidy() -> Iterator[None]:
     """End on bad input and on a missing extra with one line and code 2."""
     with clean_exit(), bad_input():
-        try:
-            yield
-        except ImportError as error:
-            raise ValueError(str(error)) from error
+        yield
 
 
 def check_folder(*paths: Path | None) -> None:
@@ -77,19 +74,3 @@ def this_command(context: typer.Context, **changed: object) -> str:
         else:
             words += [parameter.opts[0], *([] if value is True else [str(value)])]
     return shlex.join(words)
-
-
-@contextmanager
-def bar(description: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on stderr, where somebody looks; it is told what is done, and of how much."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    from rich.progress import Progress
-
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task(description, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optirank.cli.errors import BAD_INPUT, DebugOption, bad_input, clean_exit
+from optirank.cli.common import tidy
+from optirank.cli.errors import BAD_INPUT, DebugOption
 from optirank.cli.options import DataOption
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def list_(data: DataOption = None, debug: DebugOption = False) -> None:
 
       OPTIRANK_DATA=sets optirank datasets list
     """
-    with _tidy():
+    with tidy():
         from optirank.datasets.catalogue import data_folder, local_sets
         from optirank.datasets.registry import registry
 
@@ -85,7 +84,7 @@ def info(name: NameArgument, data: DataOption = None, debug: DebugOption = False
 
       optirank datasets info baron_h1 --data sets
     """
-    with _tidy():
+    with tidy():
         from optirank.datasets import catalogue, fetching
 
         folder = catalogue.data_folder(data)
@@ -135,8 +134,8 @@ def fetch(
 
       optirank datasets fetch met500 --data sets
     """
-    with _tidy():
-        from optirank.cli.download_bar import DownloadBar
+    with tidy():
+        from optirank._util.progress import DownloadBar
         from optirank.datasets.catalogue import data_folder, describe
         from optirank.datasets.fetching import ByHandError
         from optirank.datasets.fetching import fetch as fetch_files
@@ -172,7 +171,7 @@ def check(
 
       optirank datasets check --data sets
     """
-    with _tidy():
+    with tidy():
         from optirank.datasets import catalogue, checking
 
         if name is None:
@@ -215,26 +214,17 @@ def example(
 
       optirank datasets example pair --reference 2000 --seed 1
     """
-    with _tidy():
+    with tidy():
         from optirank.datasets.example import write_example
 
         for path in write_example(folder, reference, query, seed):
             typer.echo(str(path))
 
 
-@contextmanager
-def _tidy() -> Iterator[None]:
-    """End on bad input and on a missing extra with one line and code 2."""
-    with clean_exit(), bad_input():
-        try:
-            yield
-        except ImportError as error:
-            raise ValueError(str(error)) from error
-
-
 def _entry(name: str, data: Path | None) -> Entry:
+    from optirank._util.names import some
     from optirank.datasets import catalogue, registry
-    from optirank.datasets.errors import DataError, some
+    from optirank.datasets.errors import DataError
 
     try:
         return registry.find_entry(name)

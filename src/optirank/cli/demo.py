@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from optirank._util.workers import worker_count
 from optirank.cli.errors import DebugOption, bad_input, clean_exit
 from optirank.cli.options import ProcessesOption
 
@@ -34,11 +35,11 @@ def demo(
     """
     with clean_exit():
         from optirank.benchmark.simulation.settings import Settings
-        from optirank.cli.running import default_jobs, run_experiment
+        from optirank.cli.running import run_experiment
 
         with bad_input():
             settings = Settings(repeats=repeats, sweeps=(), seed=seed)
-        written = run_experiment(settings, out, jobs or default_jobs())
+        written = run_experiment(settings, out, jobs or worker_count(-1))
         if written.page:
             typer.echo(f"The picture: {out / 'figures' / 'picture.png'}")
             typer.echo(f"The report:  {written.page.resolve()}")

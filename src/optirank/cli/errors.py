@@ -47,7 +47,7 @@ def clean_exit() -> Iterator[None]:
 
 @contextmanager
 def bad_input() -> Iterator[None]:
-    """Turn wrong values and unusable files into one line and exit code 2.
+    """Turn wrong values, unusable files and missing extras into one line and exit code 2.
 
     Notes of the error (``add_note``), such as commands that go on from there, follow below.
     """
@@ -55,7 +55,7 @@ def bad_input() -> Iterator[None]:
         yield
     except BrokenPipeError:  # no input's fault; see clean_exit
         raise
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, ImportError) as error:
         if _state["debug"]:
             raise
         text = str(error)

@@ -81,8 +81,8 @@ def inspect(
                     raise ValueError(f"{option} is for --explain FILE")
             _describe(fitted, model)
             return
+        from optirank._util.files import replacing
         from optirank.workflow.explain import explain_sample
-        from optirank.workflow.labels import replacing
 
         found = explain_sample(
             explain,

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from optirank._util.progress import progress_bar
+from optirank._util.workers import worker_count
 from optirank.cli.common import (
     add_row,
-    bar,
     check_folder,
     listed,
     new_table,
@@ -91,8 +92,8 @@ def panel(
       optirank panel model.optirank --max-genes 50 --data reference.h5ad --save small.optirank
     """
     with tidy():
+        from optirank._util.files import replacing
         from optirank.model import load, panel_table
-        from optirank.workflow.labels import replacing
 
         check_folder(out, figure, save)
         fitted = load(model)
@@ -135,7 +136,6 @@ def _retrain(
     reading: dict[str, Any],
 ) -> Any:
     """Train a model of a smaller panel, write it and say how it does beside the old one."""
-    from optirank.cli.running import default_jobs
     from optirank.cli.train import genes_of, parse_time
     from optirank.datasets.reading import is_table
     from optirank.model import save as save_model
@@ -147,16 +147,16 @@ def _retrain(
     available = genes_of(query, reading["genes_in"])
     if query and not is_table(data, reading["format"]):
         reading["genes_in"] = None  # it is said of the tables to be labelled
-    with bar("training") as progress:
+    with progress_bar("training") as bar:
         result = shrink(
             fitted,
             data,
             max_genes,
             available=available,
             budget=parse_time(budget),
-            n_jobs=default_jobs(),
+            n_jobs=worker_count(-1),
             say=lambda line: typer.echo(line, err=True),
-            progress=progress,
+            progress=bar.update,
             **chosen,
             **reading,
         )

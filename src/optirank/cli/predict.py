@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from optirank._util.progress import progress_bar
 from optirank.cli.common import (
     add_row,
-    bar,
     check_folder,
     listed,
     new_table,
@@ -96,13 +96,13 @@ def predict(
       optirank predict query.csv -m model.optirank --genes-in columns --annotations donor,batch
     """
     with tidy():
+        from optirank._util.files import replacing
         from optirank.model import load, panel_table
-        from optirank.workflow.labels import replacing
         from optirank.workflow.predict import predict_file
 
         fitted = load(model)
         check_folder(out, missing)
-        with _ways_out(context, fitted, query), bar("predicting") as progress:
+        with _ways_out(context, fitted, query), progress_bar("predicting") as bar:
             done = predict_file(
                 query,
                 fitted,
@@ -119,7 +119,7 @@ def predict(
                 samples=samples,
                 format=file_format.value if file_format else None,
                 block_size=block_size,
-                progress=progress,
+                progress=bar.update,
             )
         if missing is not None:
             table = panel_table(fitted)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from optirank._util.progress import progress_bar
 from optirank.cli.errors import bad_input
 
 if TYPE_CHECKING:
@@ -13,11 +13,6 @@ if TYPE_CHECKING:
 
     from optirank.benchmark.simulation.report import Written
     from optirank.benchmark.simulation.settings import Settings
-
-
-def default_jobs() -> int:
-    """Return the number of processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_experiment(settings: Settings, out: Path, jobs: int) -> Written:
@@ -33,19 +28,14 @@ def run_experiment(settings: Settings, out: Path, jobs: int) -> Written:
     missing = missing_extra()
     if missing:
         console.print(f"No figures and no page will be made: they need {missing}", markup=False)
-    with _progress(console) as bar:
-        task = bar.add_task("fitting", total=runner.total_work(settings))
+    with progress_bar("fitting", runner.total_work(settings)) as bar:
         try:
-            results = runner.run(
-                settings, out, jobs=jobs, progress=lambda work: bar.advance(task, work)
-            )
+            results = runner.run(settings, out, jobs=jobs, progress=bar.advance)
         except KeyboardInterrupt:
-            bar.stop()
             console.print(f"Finished parts are kept in {out}: the same command goes on from there.")
             raise
-        bar.update(task, description="drawing")
+        bar.update(bar.done, text="drawing")
         written = report.write(settings, results, out)
-        bar.update(task, description="done", completed=runner.total_work(settings))
     _show_table(console, settings, written)
     if written.missing:
         console.print(
@@ -54,29 +44,6 @@ def run_experiment(settings: Settings, out: Path, jobs: int) -> Written:
             markup=False,
         )
     return written
-
-
-def _progress(console: Console):
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("time"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
-        speed_estimate_period=600.0,
-    )
 
 
 def _show_table(console: Console, settings: Settings, written: Written) -> None:

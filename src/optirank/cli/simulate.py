@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from optirank._util.workers import worker_count
 from optirank.cli.errors import DebugOption, bad_input, clean_exit
 from optirank.cli.options import ProcessesOption
 
@@ -57,7 +58,7 @@ def simulate(
     """
     with clean_exit():
         from optirank.benchmark.simulation.settings import GRIDS, Point, Settings, parse_sweeps
-        from optirank.cli.running import default_jobs, run_experiment
+        from optirank.cli.running import run_experiment
 
         with bad_input():
             settings = Settings(
@@ -67,5 +68,5 @@ def simulate(
                 base=Point(genes, perturbed, samples, tau, sigma),
                 seed=seed,
             )
-        written = run_experiment(settings, out, jobs or default_jobs())
+        written = run_experiment(settings, out, jobs or worker_count(-1))
         typer.echo(f"Report: {written.page}" if written.page else f"Tables: {out}")

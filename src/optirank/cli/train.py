@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from optirank._util.progress import progress_bar
+from optirank._util.workers import worker_count
 from optirank.cli.common import add_row, new_table, show
 from optirank.cli.errors import DebugOption, bad_input, clean_exit
 from optirank.cli.options import (
@@ -93,9 +93,7 @@ def train(
       optirank train reference.h5ad --label cell_type --genes 50 --exclude 'MT-*' --out m.optirank
     """
     with clean_exit():
-        from optirank.cli.running import default_jobs
-
-        with _refused():
+        with bad_input():
             from optirank import save
             from optirank.datasets.reading import is_table
             from optirank.workflow import prepare, train_prepared, write_report
@@ -124,14 +122,14 @@ def train(
             said.append(line)
             typer.echo(line)
 
-        with _progress() as progress:
+        with progress_bar("cross-validation") as bar:
             result = train_prepared(
                 prepared,
                 budget=seconds,
-                n_jobs=jobs or default_jobs(),
+                n_jobs=jobs or worker_count(-1),
                 target_error=target_error,
                 say=say,
-                progress=progress,
+                progress=bar.update,
             )
         save(result.model, out)
         _show(result)
@@ -214,39 +212,6 @@ def genes_of(files: list[Path] | None, genes_in: str | None) -> list[str] | None
         there = read_gene_names(file, genes_in)
         common = there if common is None else [name for name in common if name in set(there)]
     return common
-
-
-@contextmanager
-def _refused() -> Iterator[None]:
-    """End on bad input and on a missing extra with one line and code 2."""
-    with bad_input():
-        try:
-            yield
-        except ImportError as error:
-            raise ValueError(str(error)) from error
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    """A bar of the cross-validation, on the terminal only."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    ) as bar:
-        task = bar.add_task("cross-validation", total=None)
-
-        def advance(done: int, total: int) -> None:
-            words = "final fit" if done == total else "cross-validation"
-            bar.update(task, completed=done, total=total, description=words)
-
-        yield advance
 
 
 def _show(result: TrainingResult) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank.datasets.errors import DataError, need, some
+from optirank._util.names import some
+from optirank.datasets.errors import DataError, need
 from optirank.datasets.stored import CompressedColumns, CompressedRows, Dense, StoredMatrix
 
 if TYPE_CHECKING:

@@ -23,10 +23,11 @@ from pathlib import Path
 
 import numpy as np
 
+from optirank._util.names import some
 from optirank.datasets import tables
 from optirank.datasets.anndata_files import readable
 from optirank.datasets.data import ExpressionData, check_column
-from optirank.datasets.errors import DataError, some
+from optirank.datasets.errors import DataError
 from optirank.datasets.labels import harmonise
 from optirank.datasets.reading import read_expression
 from optirank.datasets.registry import Entry

@@ -6,9 +6,10 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from optirank._util.names import some
 from optirank.datasets.anndata_files import stored_source
 from optirank.datasets.data import ExpressionData
-from optirank.datasets.errors import DataError, MissingExtraError, some
+from optirank.datasets.errors import DataError, MissingExtraError
 from optirank.datasets.reading import open_expression, read_expression
 from optirank.datasets.registry import find_entry
 

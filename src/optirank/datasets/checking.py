@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from optirank._util.names import some
 from optirank.datasets.catalogue import LABEL
 from optirank.datasets.data import duplicates
-from optirank.datasets.errors import DataError, some
+from optirank.datasets.errors import DataError
 from optirank.datasets.reading import OpenExpression, open_expression
 
 BLOCK = 2048

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.datasets.errors import DataError, some
+from optirank._util.names import some
+from optirank.datasets.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd

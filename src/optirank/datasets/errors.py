@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
 from types import ModuleType
 
 
@@ -23,12 +22,3 @@ def need(module: str, extra: str, purpose: str) -> ModuleType:
         raise MissingExtraError(
             f"{purpose} needs {module.split('.')[0]}: pip install 'optirank[{extra}]'"
         ) from error
-
-
-def some(names: Iterable[object], limit: int = 8) -> str:
-    """Write a list of names for a message, shortened when it is long."""
-    listed = [str(name) for name in names]
-    if not listed:
-        return "none"
-    more = f" and {len(listed) - limit} more" if len(listed) > limit else ""
-    return ", ".join(listed[:limit]) + more

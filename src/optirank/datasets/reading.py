@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optirank._util.names import some
 from optirank.datasets import anndata_files, tables, tenx
 from optirank.datasets.data import ExpressionData, check_column, duplicates, gene_positions
-from optirank.datasets.errors import DataError, some
+from optirank.datasets.errors import DataError
 from optirank.datasets.stored import StoredMatrix
 
 if TYPE_CHECKING:

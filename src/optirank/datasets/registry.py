@@ -7,7 +7,8 @@ import tomllib
 from dataclasses import dataclass, field
 from importlib.resources import files
 
-from optirank.datasets.errors import DataError, some
+from optirank._util.names import some
+from optirank.datasets.errors import DataError
 
 
 @dataclass(frozen=True)

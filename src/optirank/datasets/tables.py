@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optirank._util.names import some
 from optirank.datasets.anndata_files import Parts, readable
-from optirank.datasets.errors import DataError, some
+from optirank.datasets.errors import DataError
 from optirank.datasets.stored import InMemory
 
 if TYPE_CHECKING:

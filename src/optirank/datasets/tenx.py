@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from optirank._util.names import some
 from optirank.datasets.anndata_files import Parts, readable
-from optirank.datasets.errors import DataError, need, some
+from optirank.datasets.errors import DataError, need
 from optirank.datasets.stored import CompressedRows, InMemory
 
 logger = logging.getLogger("optirank.datasets")

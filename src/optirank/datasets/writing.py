@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 
+from optirank._util.files import replacing
 from optirank.datasets.data import ExpressionData
 from optirank.datasets.errors import need
 
@@ -28,12 +28,8 @@ def write_h5ad(data: ExpressionData, path: str | Path, source: dict | None = Non
         var=pd.DataFrame(index=pd.Index(data.gene_names, dtype=str)),
         uns={"source": source} if source else None,
     )
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        adata.write_h5ad(partial, compression="gzip")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as temporary:
+        adata.write_h5ad(temporary, compression="gzip")
     return path
 
 
@@ -46,9 +42,13 @@ def write_table(data: ExpressionData, path: str | Path, genes_in: str = "columns
         values = values.astype(np.int64)  # 3, not 3.0
     if genes_in == "rows":
         frame = pd.DataFrame(values.T, index=data.gene_names, columns=data.sample_names)
-        frame.to_csv(path, index_label="gene")
+        label = "gene"
     else:
         frame = pd.DataFrame(values, index=data.sample_names, columns=data.gene_names)
         about = data.obs.set_axis(data.sample_names)
-        pd.concat([about, frame], axis=1).to_csv(path, index_label="sample")
-    return Path(path)
+        frame, label = pd.concat([about, frame], axis=1), "sample"
+    path = Path(path)
+    packed = "gzip" if path.suffix == ".gz" else None
+    with replacing(path) as temporary:
+        frame.to_csv(temporary, index_label=label, compression=packed)
+    return path

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,6 +12,7 @@ from joblib import Parallel, delayed
 from joblib.parallel import SequentialBackend, get_active_backend
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from optirank._util.progress import progress_bar
 from optirank.estimators._base import one_blas_thread
 
 if TYPE_CHECKING:
@@ -164,14 +163,14 @@ def search(
     found.score_seconds = np.zeros(len(folds))
     # The limit is set here, around all threads, and again in each task for those that run in other
     # processes: threads that set and lift it on their own would lift each other's.
-    with one_blas_thread(), _bar(len(tasks), progress) as advance:
+    with one_blas_thread(), progress_bar("grid", len(tasks), shown=progress) as bar:
         parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as=_return_as())
         for result in parallel(jobs):
             key = (result.task.fold, result.task.positive)
             found.models.setdefault(key, {}).update(result.models)
             found.scores.setdefault(key, {}).update(result.scores)
             found.score_seconds[result.task.fold] += result.score_seconds
-            advance()
+            bar.advance()
     return found
 
 
@@ -260,24 +259,3 @@ def score_table(found: Search, y: NDArray, scorer, positive: int | None = None) 
 
 def _among(model: Model, models: list[Model]) -> bool:
     return any(model is one for one in models)
-
-
-@contextmanager
-def _bar(total: int, shown: bool) -> Iterator:
-    """A progress bar with the time left, or nothing."""
-    if not shown:
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    with Progress(
-        "[progress.description]{task.description}",
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    ) as bar:
-        task = bar.add_task("grid", total=total)
-        yield lambda: bar.advance(task)

@@ -8,15 +8,14 @@ keeps opening: each version has its reader, and old readers stay.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import os
-import secrets
 from pathlib import Path
 from typing import IO, Any
 
 import optirank
+from optirank._util.files import write_bytes
 from optirank.model.archive import Archive, Arrays, ModelFileError, write_arrays, write_zip
 from optirank.model.forms import FORMS, MAX_ENTRIES, form_of, register
 from optirank.model.search_form import SEARCH
@@ -69,7 +68,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         _read(io.BytesIO(content))  # what could not be opened is not written
     except ValueError as error:
         raise ValueError(f"this model cannot be saved: {error}") from error
-    _replace(Path(path), content)
+    write_bytes(Path(path), content)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -143,16 +142,6 @@ def _parse(text: bytes) -> dict:
     return document
 
 
-def _replace(path: Path, content: bytes) -> None:
-    """Write under a temporary name beside the file, then rename."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
+def as_model(model: Any) -> Any:
+    """The model itself, or the one in a file."""
+    return load(model) if isinstance(model, str | os.PathLike) else model

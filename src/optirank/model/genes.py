@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from optirank._util.names import some
+
 _ENSEMBL = re.compile(r"(ENS[A-Z]*[GTPER][0-9]{6,})\.[0-9]+(.*)", re.IGNORECASE)
-_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,7 @@ class GeneMatch:
             )
         if self.missing:
             notes.append(
-                f"{len(self.missing)} of {len(self.genes)} genes are missing: "
-                f"{listed(self.missing)}"
+                f"{len(self.missing)} of {len(self.genes)} genes are missing: {some(self.missing)}"
             )
         if self.elsewhere:
             column, n = self.elsewhere
@@ -124,13 +124,6 @@ def better_column(match: GeneMatch, columns: Mapping[str, Iterable[str]]) -> tup
     return best, found[best]
 
 
-def listed(names: Iterable[str]) -> str:
-    """Some names, and how many more there are."""
-    names = list(names)
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
-
-
 def _match_loosely(
     wanted: list[str],
     columns: NDArray[np.intp],
@@ -177,4 +170,4 @@ def _names(names: Iterable[str], whose: str) -> list[str]:
 
 
 def _pairs(spelled: dict[str, str]) -> str:
-    return listed(f"{ours} as {theirs}" for ours, theirs in spelled.items())
+    return some(f"{ours} as {theirs}" for ours, theirs in spelled.items())

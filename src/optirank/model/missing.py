@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank.model.genes import GeneMatch, better_column, listed, match_genes
+from optirank._util.names import some
+from optirank.model.genes import GeneMatch, better_column, match_genes
 from optirank.model.linear import LinearParts, linear_parts
 from optirank.ranks.definition import check_ties
 from optirank.ranks.scoring import ScoreRows, score_rows
@@ -203,7 +204,7 @@ def _refuse(losses: tuple[ClassLoss, ...], match: GeneMatch, max_missing: float)
     over = [loss for loss in bad if loss.share_missing > max_missing]
     empty = any(loss.reference_lost == 1 for loss in bad)
     classes = "1 class" if len(bad) == 1 else f"{len(bad)} classes"
-    shown = listed(str(loss) for loss in bad)
+    shown = some(bad)
     if over:
         what = f"more than {max_missing:.0%} of the genes of {classes} are missing: {shown}"
     else:
@@ -222,7 +223,7 @@ def _refuse(losses: tuple[ClassLoss, ...], match: GeneMatch, max_missing: float)
         remedies.append("train again on the genes that are there (available=, --for)")
     enough = None if empty else max(loss.share_missing for loss in bad)
     raise MissingGenesError(
-        f"{what}. Missing genes: {listed(match.missing)}.",
+        f"{what}. Missing genes: {some(match.missing)}.",
         remedies,
         tuple(bad),
         droppable,

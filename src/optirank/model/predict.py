@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank._util.names import some
 from optirank.model.calibration import share_out
-from optirank.model.genes import listed
 from optirank.model.linear import linear_model
 from optirank.model.missing import MAX_MISSING, bind
 from optirank.model.subsets import without_lacking
@@ -132,7 +132,7 @@ class Predictor:
             notes.insert(
                 0,
                 f"{what} LEFT OUT, more than {self.max_missing:.0%} of their genes are missing: "
-                f"{listed(map(str, self.left_out))}; their samples get the label of another class",
+                f"{some(self.left_out)}; their samples get the label of another class",
             )
         return notes
 

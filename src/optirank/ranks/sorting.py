@@ -5,7 +5,6 @@ The keys that are sorted are described in ``optirank._compiled.sort_loops``.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank._compiled import sort_loops
+from optirank._util.workers import worker_count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,28 +70,13 @@ def in_blocks(
     """Call ``work`` on blocks of samples that cover them all, in ``n_jobs`` threads."""
     rows = max(1, _BLOCK_ENTRIES // max(1, sample_size))
     blocks = [slice(at, min(n_samples, at + rows)) for at in range(0, n_samples, rows)]
-    threads = min(thread_count(n_jobs), len(blocks))
+    threads = min(worker_count(n_jobs), len(blocks))
     if threads <= 1:
         for block in blocks:
             work(block)
         return
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, blocks))
-
-
-def thread_count(n_jobs: int | None) -> int:
-    """Number of threads: ``n_jobs``, one for None, all cores for -1, all but one for -2, ..."""
-    if n_jobs is None:
-        return 1
-    if n_jobs == 0:
-        raise ValueError("n_jobs=0 leaves no thread: use a count of at least 1, or -1 for all")
-    if n_jobs > 0:
-        return n_jobs
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
-    else:
-        cores = os.cpu_count() or 1
-    return max(1, cores + 1 + n_jobs)
 
 
 def _packed(values: NDArray, indptr: NDArray, longest: int) -> tuple[NDArray, int, bool]:

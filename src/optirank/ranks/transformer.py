@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from optirank._util.names import some
 from optirank.ranks.definition import check_ties
 from optirank.ranks.relative import positions, relative_ranks
 
@@ -103,31 +104,25 @@ def _positions_of(wanted: list[str], names: NDArray | None) -> list[int]:
     """Positions of the genes called ``wanted``."""
     if names is None:
         raise ValueError(
-            f"reference gives gene names ({_listed(wanted)}) but X has none: fit on a data "
-            "frame whose columns are the genes, or give positions or a mask"
+            f"reference gives gene names ({some(wanted, 5, quoted=True)}) but X has none: "
+            "fit on a data frame whose columns are the genes, or give positions or a mask"
         )
     columns = Counter(names)
     if missing := [name for name in wanted if name not in columns]:
         raise ValueError(
             f"{len(missing)} of the {len(wanted)} reference genes are not among the "
-            f"{len(names)} genes of X: {_listed(missing)}; check that both use the "
+            f"{len(names)} genes of X: {some(missing, 5, quoted=True)}; check that both use the "
             "same kind of gene name, or leave these out"
         )
     if unclear := [name for name in wanted if columns[name] > 1]:
         raise ValueError(
-            f"{len(unclear)} reference genes name several columns of X: {_listed(unclear)}; "
-            "make the column names unique, or give positions"
+            f"{len(unclear)} reference genes name several columns of X: "
+            f"{some(unclear, 5, quoted=True)}; make the column names unique, or give positions"
         )
     if twice := [name for name, count in Counter(wanted).items() if count > 1]:
         raise ValueError(
-            f"reference names {len(twice)} genes more than once: {_listed(twice)}; "
+            f"reference names {len(twice)} genes more than once: {some(twice, 5, quoted=True)}; "
             "give each gene once"
         )
     where = {name: j for j, name in enumerate(names)}
     return [where[name] for name in wanted]
-
-
-def _listed(names: list[str], most: int = 5) -> str:
-    """The first few names, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(repr(name) for name in names[:most]) + more

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank.datasets.errors import DataError, some
+from optirank._util.names import some
+from optirank.datasets.errors import DataError
 from optirank.datasets.reading import open_expression
 from optirank.model.explanation import explain
 from optirank.model.linear import linear_model, linear_parts

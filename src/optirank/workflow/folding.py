@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.datasets.errors import DataError, some
+from optirank._util.names import some
+from optirank.datasets.errors import DataError
 from optirank.estimators._folds import make_folds
 
 if TYPE_CHECKING:

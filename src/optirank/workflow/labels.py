@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank._util.files import replacing
 from optirank.datasets.errors import DataError, need
 from optirank.model.predict import UNASSIGNED
 
@@ -157,17 +156,6 @@ def write_labels(labels: Labels, out: Path, query: Path, key: str) -> None:
         else:
             shutil.copyfile(query, temporary)
             _add_to_h5ad(labels, temporary, key)
-
-
-@contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name beside the file, renamed to it when all went well."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _write_csv(labels: Labels, path: Path) -> None:

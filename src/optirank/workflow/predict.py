@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import optirank
-from optirank.datasets.errors import DataError, some
+from optirank._util.names import some
+from optirank.datasets.errors import DataError
 from optirank.datasets.reading import OpenExpression, guess_format, open_expression
 from optirank.model.calibration import fit_rejection
-from optirank.model.file import load
+from optirank.model.file import as_model
 from optirank.model.linear import linear_model
 from optirank.model.missing import MAX_MISSING
 from optirank.model.predict import Predictor
@@ -102,7 +103,7 @@ def predict_file(
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
     check_output(out, path, format or guess_format(path))
-    model = load(model) if isinstance(model, str | os.PathLike) else model
+    model = as_model(model)
     rejection_threshold(model, threshold, target_error)  # refused before any work
     reading = {"layer": layer, "gene_column": gene_column, "genes_in": genes_in, "format": format}
     beside = {"annotations": annotations, "samples": samples}

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from optirank.datasets.errors import DataError, some
+from optirank._util.names import some
+from optirank.datasets.errors import DataError
 from optirank.model.genes import match_genes
 from optirank.preprocessing._statistics import is_counts
 from optirank.workflow.folding import fold_samples

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank import __version__
+from optirank._util.files import write_text
 from optirank.datasets.errors import need
 from optirank.model import panel_table
 from optirank.workflow import figures
-from optirank.workflow.labels import replacing
 from optirank.workflow.planning import duration
 
 if TYPE_CHECKING:
@@ -55,9 +55,7 @@ def write_report(result: TrainingResult, path: str | Path) -> Path:
     """Write the page, whole or not at all."""
     path = Path(path)
     check_report(path)
-    text = page(result)
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(path, page(result))
     return path
 
 

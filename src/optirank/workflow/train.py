@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optirank._util.workers import worker_count
 from optirank.datasets.errors import DataError
 from optirank.estimators._selection import standard_error
 from optirank.workflow import grids
@@ -130,7 +130,7 @@ def train_prepared(
     sides = grids.SIDES if prepared.groups is None else grids.SIDES_OF_SOURCES
     folds, fold_notes = prepared.folds()
     chooser = candidates(prepared)
-    clock = time_one_fit(prepared, chooser, folds[0], sides, _threads(n_jobs))
+    clock = time_one_fit(prepared, chooser, folds[0], sides, worker_count(n_jobs))
     room = _MARGIN * (budget - (time.perf_counter() - begin))
     level = clock.level(len(folds), room)
     shortest = clock.seconds(grids.GRIDS[level], len(folds))
@@ -197,14 +197,6 @@ def check_target_error(target_error: float | None) -> None:
     """A share, or a DataError."""
     if target_error is not None and not 0 < target_error < 1:
         raise DataError(f"target error {target_error!r}: use a share between 0 and 1, as 0.05")
-
-
-def _threads(n_jobs: int | None) -> int:
-    if n_jobs is None:
-        return 1
-    if n_jobs < 0:
-        return max(1, (os.cpu_count() or 1) + 1 + n_jobs)
-    return max(1, n_jobs)
 
 
 def _plan(

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from optirank._util.files import write_text
 from optirank.benchmark.simulation import storage as storage_module
 from optirank.benchmark.simulation.settings import PAPER_GRID, Settings
 from optirank.benchmark.simulation.storage import Storage
-from optirank.benchmark.writing import write_text
 
 SETTINGS = Settings()
 UNIT = SETTINGS.units()[0]

@@ -10,10 +10,10 @@ from pathlib import Path
 import pandas as pd
 
 from optirank import __version__
+from optirank._util.files import write_text
 from optirank.benchmark.simulation import figures, table
 from optirank.benchmark.simulation.settings import CLASSIFIERS, SWEEPS, Point, Settings, Unit
 from optirank.benchmark.style import data_uri, missing_extra, save, template
-from optirank.benchmark.writing import write_text
 
 _CAPTIONS = {
     "picture": (

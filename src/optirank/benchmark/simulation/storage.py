@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from optirank import __version__
+from optirank._util.files import write_text
 from optirank.benchmark.simulation.settings import Settings, Unit
-from optirank.benchmark.writing import write_text
 
 _FORMAT = 1
 

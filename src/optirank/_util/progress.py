@@ -1,0 +1,127 @@
+"""Progress on the terminal or in a notebook: one kind of bar, with the time left."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+_MINUTE = 60.0
+_state = {"hidden": False}
+
+
+def hide_progress(hidden: bool = True) -> None:
+    """Show no bars from now on, as for ``--quiet``; False shows them again."""
+    _state["hidden"] = hidden
+
+
+class Bar:
+    """How much is done, of how much. It is drawn where ``drawn`` is given."""
+
+    def __init__(self, description: str, total: float | None, drawn: Progress | None, lines: bool):
+        self.description, self.total, self.done = description, total, 0.0
+        self._stored = 0.0  # found done at the start: it took no time
+        self._start = self._said = time.monotonic()
+        self._drawn, self._lines = drawn, lines
+        if drawn is not None:
+            self._task = drawn.add_task(description, total=total, left="")
+
+    def advance(self, amount: float = 1.0, *, stored: bool = False, text: str | None = None):
+        """Count more as done; ``stored`` if it was done before, which says nothing about speed."""
+        self._stored += amount if stored else 0.0
+        self.update(self.done + amount, text=text)
+
+    def update(self, done: float, total: float | None = None, *, text: str | None = None) -> None:
+        """Set how much is done and, where given, of how much; ``text`` is a new description."""
+        self.done = done
+        self.total = self.total if total is None else total
+        self.description = self.description if text is None else text
+        if self._drawn is not None:
+            self._drawn.update(
+                self._task,
+                completed=done,
+                total=self.total,
+                description=self.description,
+                left=self.left(),
+            )
+        elif self._lines and time.monotonic() - self._said > _MINUTE:
+            self._said = time.monotonic()
+            print(f"{self.description}, time left: {self.left() or '?'}", file=sys.stderr)
+
+    def left(self) -> str:
+        """The time left in words, as far as it can be told."""
+        computed = self.done - self._stored
+        if not self.total or computed <= 0:
+            return ""
+        seconds = (time.monotonic() - self._start) * (self.total - self.done) / computed
+        return f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
+
+
+@contextmanager
+def progress_bar(
+    description: str,
+    total: float | None = None,
+    *,
+    shown: bool | None = None,
+    lines: bool = False,
+) -> Iterator[Bar]:
+    """A bar on stderr that disappears at the end.
+
+    Parameters
+    ----------
+    description : what is done.
+    total : of how much; None until ``update`` tells.
+    shown : whether to draw; None: on a terminal and in a notebook.
+    lines : whether to print one line per minute to stderr where no bar can be drawn.
+    """
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    visible = console.is_terminal or console.is_jupyter
+    if _state["hidden"] or shown is False or not visible:
+        silent = _state["hidden"] or shown is False
+        yield Bar(description, total, None, lines and not silent)
+        return
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    with Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left: {task.fields[left]}"),
+        console=console,
+        transient=True,
+    ) as drawn:
+        yield Bar(description, total, drawn, False)
+
+
+class DownloadBar:
+    """A bar in the form that pooch asks for."""
+
+    def __init__(self) -> None:
+        self.total = 0  # bytes; set by pooch
+        self._bar = self._context = None
+
+    def update(self, amount: int) -> None:
+        """Count more bytes."""
+        if self._bar is None:
+            self._context = progress_bar("fetching", self.total or None)
+            self._bar = self._context.__enter__()
+        self._bar.advance(amount)
+
+    def reset(self) -> None:
+        """Start over."""
+        if self._bar is not None:
+            self._bar.update(0)
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._context is not None:
+            self._context.__exit__(None, None, None)
+            self._bar = self._context = None

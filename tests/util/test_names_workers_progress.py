@@ -1,0 +1,100 @@
+"""Lists of names, numbers of workers, progress."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optirank._util import progress
+from optirank._util.names import some
+from optirank._util.progress import DownloadBar, hide_progress, progress_bar
+from optirank._util.workers import worker_count
+
+
+@given(st.lists(st.integers()), st.integers(1, 12))
+def test_a_list_shows_its_first_names_and_counts_the_others(names, limit):
+    text = some(iter(names), limit)
+    shown, _, more = text.partition(" and ")
+    assert shown == (", ".join(map(str, names[:limit])) or "none")
+    assert more == (f"{len(names) - limit} more" if len(names) > limit else "")
+
+
+def test_names_can_be_quoted():
+    assert some(["a b"], quoted=True) == "'a b'"
+
+
+def test_worker_counts_follow_the_usual_convention():
+    assert worker_count(None) == 1
+    assert worker_count(3) == 3
+    assert worker_count(-1) >= 1
+    assert worker_count(-1000) == 1
+    with pytest.raises(ValueError, match="n_jobs=0"):
+        worker_count(0)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity")
+def test_only_processors_that_the_process_may_use_are_counted():
+    code = (
+        "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))});"
+        "from optirank._util.workers import worker_count; print(worker_count(-1))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1"
+
+
+def test_a_bar_is_drawn_on_a_terminal_and_hidden_on_request(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    with progress_bar("[fitting]", 4) as bar:
+        bar.advance(4)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "[fitting]" in shown.err
+    assert "100%" in shown.err
+    with progress_bar("fitting", 4, shown=False) as bar:
+        bar.advance(4)
+    hide_progress()
+    try:
+        with progress_bar("fitting", 4, lines=True) as bar:
+            bar.advance(4)
+    finally:
+        hide_progress(False)
+    assert capsys.readouterr().err == ""
+
+
+def test_without_a_terminal_there_is_one_line_per_minute(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress_bar("units", 10, lines=True) as bar:
+        for now[0] in (30.0, 61.0, 90.0, 122.0):
+            bar.advance()
+    assert capsys.readouterr().err.splitlines() == [
+        "units, time left: 4 min",
+        "units, time left: 3 min",
+    ]
+
+
+def test_the_time_left_does_not_count_what_was_stored(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress_bar("units", 10) as bar:
+        bar.advance(5, stored=True)
+        assert bar.left() == ""
+        now[0] = 20.0
+        bar.advance(1)
+        assert bar.left() == "80 s"
+
+
+def test_a_download_is_drawn_like_everything_else(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    bar = DownloadBar()
+    bar.total = 100
+    bar.update(60)
+    bar.reset()
+    bar.update(100)
+    bar.close()
+    assert "fetching" in capsys.readouterr().err
