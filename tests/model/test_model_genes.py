@@ -27,7 +27,7 @@ def test_missing_genes_are_named():
 
 def test_a_long_list_is_cut_with_a_count():
     match = match_genes([f"g{j:02d}" for j in range(30)], [])
-    assert match.notes()[0].endswith("g09 and 20 more")
+    assert match.notes()[0].endswith("g07 and 22 more")
 
 
 @pytest.mark.parametrize(
