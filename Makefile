@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup browser demo test test-all lint format bench docs clean
+.PHONY: setup browser demo test test-all test-gpu lint format bench docs clean
 
 setup: $(STAMP)
 
@@ -36,6 +36,10 @@ format: setup
 # A file's tests stay in one process, which keeps what they share.
 test: lint browser
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow and not timing"
+
+# Fits on a GPU, with the Python of the machine that has one (CuPy and pytest installed there).
+test-gpu:
+	PYTHONPATH=src $(PYTHON) -m pytest -q -m gpu tests
 
 test-all: lint browser
 	$(BIN)/python -m pytest

@@ -1,0 +1,120 @@
+"""Where arrays live: NumPy in the tests, CuPy on a GPU. The rest is written for both."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+DEVICES = ("cpu", "cuda")
+_OLDEST_CUDA = 11_000  # driver version as the CUDA runtime reports it: 11.0
+_HOST_BYTES = 2 << 30  # what the NumPy twin may hold at once
+_USABLE = 0.8  # of the free memory of a GPU: the rest is for temporary arrays
+
+
+class DeviceError(RuntimeError):
+    """The device that was asked for cannot be used; the message names the remedy."""
+
+
+class Backend:
+    """An array module with the few operations that differ between NumPy and CuPy."""
+
+    def __init__(self, xp: Any, on_gpu: bool) -> None:
+        self.xp = xp
+        self.on_gpu = on_gpu
+
+    def array(self, values: Any, dtype: Any = None) -> Any:
+        """An array on the device."""
+        return self.xp.asarray(values, dtype=dtype)
+
+    def host(self, values: Any) -> NDArray:
+        """The array as NumPy has it."""
+        return self.xp.asnumpy(values) if self.on_gpu else np.asarray(values)
+
+    def free_bytes(self) -> int:
+        """Memory that arrays may still take."""
+        if not self.on_gpu:
+            return _HOST_BYTES
+        free, _ = self.xp.cuda.runtime.memGetInfo()
+        pool = self.xp.get_default_memory_pool()
+        return int(_USABLE * (free + pool.total_bytes() - pool.used_bytes()))
+
+    def dot(self, matrix: Any, x: Any) -> Any:
+        """``M x`` for each problem: (B, n, d) and (B, d) give (B, n)."""
+        if len(matrix) == 1:
+            return (matrix[0] @ x[0])[None]
+        return self.xp.matmul(matrix, x[:, :, None])[:, :, 0]
+
+    def transpose_dot(self, a: Any, matrix: Any) -> Any:
+        """``M^T a`` for each problem: (B, n) and (B, n, d) give (B, d)."""
+        if len(matrix) == 1:
+            return (a[0] @ matrix[0])[None]
+        return self.xp.matmul(a[:, None, :], matrix)[:, 0, :]
+
+
+@cache
+def backend_of(device: str) -> Backend:
+    """The backend of a device; a :class:`DeviceError` where it cannot be used.
+
+    ``"numpy"`` is the twin that the tests run: the same code without a GPU.
+    """
+    if device == "numpy":
+        return Backend(np, on_gpu=False)
+    if device != "cuda":
+        raise ValueError(f"device={device!r}: use {' or '.join(map(repr, DEVICES))}")
+    try:
+        import cupy
+    except ImportError as error:
+        raise DeviceError(
+            "device='cuda' needs CuPy, which cannot be imported here: install it with "
+            "pip install 'optirank[gpu]', or use device='cpu'"
+        ) from error
+    try:
+        driver = cupy.cuda.runtime.driverGetVersion()
+        count = cupy.cuda.runtime.getDeviceCount()
+    except Exception as error:
+        raise DeviceError(
+            f"device='cuda': no CUDA GPU can be used ({_short(error)}): check the driver with "
+            "nvidia-smi, or use device='cpu'"
+        ) from error
+    if driver < _OLDEST_CUDA:
+        raise DeviceError(
+            f"device='cuda': the driver supports CUDA {driver // 1000}.{driver % 1000 // 10}, and "
+            "11.0 is the oldest that CuPy works with: update the NVIDIA driver, or use "
+            "device='cpu'"
+        )
+    if count == 0:
+        raise DeviceError(
+            "device='cuda': there is no CUDA GPU on this machine: use device='cpu', or a machine "
+            "with an NVIDIA GPU"
+        )
+    return Backend(cupy, on_gpu=True)
+
+
+def check_device(device: object) -> None:
+    """A known and usable device, or an error before any work."""
+    if device not in DEVICES:
+        raise ValueError(f"device={device!r}: use {' or '.join(map(repr, DEVICES))}")
+    if device == "cuda":
+        backend_of("cuda")
+
+
+def is_device_array(values: object) -> bool:
+    """Whether these are values of a CuPy array, without importing CuPy."""
+    return type(values).__module__.partition(".")[0] in ("cupy", "cupyx")
+
+
+def out_of_memory(needed: int, free: int, what: str) -> DeviceError:
+    """The error for a problem that does not fit, however small the batch."""
+    return DeviceError(
+        f"device='cuda': {what} needs about {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB of GPU "
+        "memory are free: select fewer genes or samples, free the GPU, or use device='cpu'"
+    )
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
