@@ -12,7 +12,8 @@ from scipy.optimize import minimize
 from optirank.ranks.definition import TIES, ranks_by_definition
 from optirank.ranks.orders import order_samples
 from optirank.solver.bpcd import Descent, push, solve_bpcd
-from optirank.solver.capped_simplex import largest, project_capped_simplex
+from optirank.solver.capped_simplex import project_capped_simplex
+from optirank.solver.feasible import CappedSimplex
 from optirank.solver.problem import Problem, sample_weights
 from optirank.solver.proximal import prox_elastic_net
 
@@ -250,6 +251,6 @@ def test_too_few_iterations_are_admitted():
     assert_a_set(solution.gamma, 3)
 
 
-def test_largest_takes_the_first_of_equal_entries():
+def test_the_nearest_set_takes_the_first_of_equal_entries():
     gamma = np.array([0.2, 0.5, 0.5, 0.9, 0.5])
-    np.testing.assert_array_equal(largest(gamma, 3), [0, 1, 1, 1, 0])
+    np.testing.assert_array_equal(CappedSimplex(3).vertex(gamma), [0, 1, 1, 1, 0])

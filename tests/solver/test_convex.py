@@ -12,9 +12,9 @@ from optirank.ranks.definition import TIES, ranks_by_definition
 from optirank.ranks.orders import order_samples
 from optirank.solver.convex import fit_weights
 from optirank.solver.fixed import solution_at, solve_at
+from optirank.solver.losses import LogisticLoss
 from optirank.solver.matrices import ProblemMatrices
 from optirank.solver.problem import Problem, sample_weights
-from optirank.solver.steps import LogisticLoss
 
 CONTAINERS = {"dense": np.asarray, "sparse": sp.csr_array}
 SHAPES = [(80, 12), (30, 60), (150, 40)]

@@ -34,13 +34,15 @@ def start_at(problem, gamma):
     return alternation, alternation.steps_on_w(state, 100)
 
 
-def make_problem(seed, n_reference, l1=0.0, l2=1e-3, ties="average", container=np.asarray, d=30):
+def make_problem(
+    seed, n_reference, l1=0.0, l2=1e-3, ties="average", container=np.asarray, d=30, **settings
+):
     rng = np.random.default_rng(seed)
     y = (np.arange(120) % 2).astype(float)
     effect = np.outer(y, rng.choice([-1.0, 0.0, 1.0], size=d))
     X = rng.poisson(np.exp(rng.normal(1, 0.7, size=d) + effect)).astype(float)
     orders = order_samples(container(X))
-    problem = Problem(orders, y, sample_weights(y), n_reference, l1, l2, ties)
+    problem = Problem(orders, y, sample_weights(y), n_reference, l1, l2, ties, **settings)
     return problem, (rng.permutation(d) < n_reference).astype(float)
 
 
@@ -84,11 +86,31 @@ def test_pairs_lead_from_a_spoilt_set_to_one_as_good_as_the_true_one(seed):
     assert solve_at(problem, new.gamma).objective <= solve_at(problem, true).objective + 1e-4
 
 
-def test_sparse_orders_exchange_batches_but_no_pairs():
-    problem, gamma = make_problem(2, 6, container=sp.csr_array)
-    alternation, state = start_at(problem, gamma)
-    assert pairs(alternation, state) is state
-    assert batches(alternation, state).objective < state.objective
+@pytest.mark.parametrize("ties", TIES)
+@pytest.mark.parametrize("l1", [0.0, 5e-3])
+@pytest.mark.parametrize("exchange", [batches, pairs])
+def test_dense_and_sparse_orders_exchange_the_same_genes(exchange, l1, ties):
+    ends = []
+    for container in (np.asarray, sp.csr_array):
+        problem, gamma = make_problem(2, 6, l1, ties=ties, container=container)
+        alternation, state = start_at(problem, gamma)
+        ends.append(exchange(alternation, state))
+        assert ends[-1].objective < state.objective
+    np.testing.assert_array_equal(ends[0].gamma, ends[1].gamma)
+    assert ends[0].objective == pytest.approx(ends[1].objective, rel=1e-4)
+
+
+@pytest.mark.parametrize("exchange", [batches, pairs])
+def test_only_candidates_come_in(exchange):
+    candidates = np.arange(30) % 3 > 0
+    problem, _ = make_problem(5, 6, candidates=candidates)
+    worst = np.zeros(30)
+    worst[np.flatnonzero(candidates)[:6]] = 1.0
+    alternation, state = start_at(problem, worst)
+    new = exchange(alternation, state)
+    assert new.gamma.sum() == 6
+    assert not new.gamma[~candidates].any()
+    assert new.objective < state.objective
 
 
 @pytest.mark.parametrize("exchange", [batches, pairs])

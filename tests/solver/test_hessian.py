@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from optirank.solver.hessian import RidgeHessian, newton_steps
-from optirank.solver.steps import LogisticLoss
+from optirank.solver.losses import LogisticLoss
 
 SHAPES = {"more rows": (40, 9), "more columns": (9, 40), "square": (12, 12), "blocks": (1100, 6)}
 

@@ -10,16 +10,12 @@ from scipy.optimize import minimize
 from optirank.ranks.definition import TIES, coranks_by_definition
 from optirank.ranks.orders import order_samples
 from optirank.solver.capped_simplex import project_capped_simplex
+from optirank.solver.feasible import CappedSimplex
+from optirank.solver.losses import LogisticLoss
 from optirank.solver.matrices import ProblemMatrices
 from optirank.solver.problem import Problem, sample_weights
 from optirank.solver.proximal import prox_elastic_net
-from optirank.solver.steps import (
-    CappedSimplex,
-    ElasticNet,
-    LogisticLoss,
-    accelerated_steps,
-    curvature_scale,
-)
+from optirank.solver.steps import ElasticNet, accelerated_steps, curvature_scale
 
 CONTAINERS = {"dense": np.asarray, "sparse": sp.csr_array}
 S = 4

@@ -189,11 +189,11 @@ class LogisticFamily(Family):
 
     def fit_chain(self, samples, y, v, chain) -> dict[Key, Model]:
         """See :class:`Family`."""
-        from optirank.solver.convex import finish_exactly, fit_weights
+        from optirank.solver.convex import few_weights, finish_exactly, fit_weights
         from optirank.solver.grid import fit_weights_grid
+        from optirank.solver.losses import LogisticLoss
         from optirank.solver.matrices import centred_values
         from optirank.solver.problem import RIDGE_FLOOR
-        from optirank.solver.steps import LogisticLoss
 
         matrix = centred_values(samples.X, v)
         loss = LogisticLoss(y, v)
@@ -210,8 +210,9 @@ class LogisticFamily(Family):
         models = {}
         for (l1, l2), one in found.items():
             w, floor = one.w, l2 if l1 or l2 else RIDGE_FLOOR
-            if not self.warm_start:
-                w = finish_exactly(_dense(samples.X), y, v, w, one.b, l1, floor)
+            if not self.warm_start and few_weights(w, y):
+                columns = _dense(samples.X[:, np.flatnonzero(w)])
+                w = finish_exactly(columns, y, v, w, one.b, l1, floor)
             z = samples.X @ w
             b = float(loss.best_intercept(z, 0.0))
             objective = loss.evaluate(z, b) + l1 * np.abs(w).sum() + floor * (w @ w)

@@ -148,16 +148,18 @@ class OptirankClassifier(RankLinearClassifier):
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the samples, within their class when classes are balanced.
         """
+        from optirank.solver.solve import ALGORITHMS  # loads numba
+
         choices = {
-            "algorithm": ("alternating", "bpcd"),
+            "algorithm": tuple(ALGORITHMS),
             "ties": tuple(TIES),
             "side": ("best", "rising", "falling", "both"),
         }
         check_options(self, choices)
-        if self.algorithm == "bpcd" and self.side != "best":
+        if self.side != "best" and not ALGORITHMS[self.algorithm].has_sides:
             raise ValueError(
-                f"side={self.side!r} with algorithm='bpcd': the paper's algorithm has one start, "
-                "use side='best' or algorithm='alternating'"
+                f"side={self.side!r} with algorithm={self.algorithm!r}: this algorithm has one "
+                "start, use side='best' or algorithm='alternating'"
             )
         X, y, classes = self._checked(X, y)
         settings = {label: {} for label in classes.tolist()}

@@ -1,4 +1,4 @@
-"""Matrices of ranks or co-ranks, dense or as a constant a row plus the non-zeros."""
+"""Matrices of ranks or co-ranks, dense or as one constant per row plus the non-zeros."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ class DenseRanks:
     def toarray(self) -> NDArray:
         """The matrix as a dense array."""
         return self.values
+
+    def columns(self, genes: NDArray) -> NDArray:
+        """The columns of some genes (positions), dense: the matrix itself if all."""
+        if all_in_order(genes, self.values.shape[1]):
+            return self.values
+        return np.ascontiguousarray(self.values[:, genes])
 
     def dot(self, a: NDArray) -> NDArray:
         """``M a``, in the matrix's own precision."""
@@ -59,6 +65,13 @@ class SparseRanks:
         out[samples, self.genes] += self.excess
         return out.astype(self.excess.dtype, copy=False)
 
+    def columns(self, genes: NDArray) -> NDArray:
+        """The columns of some genes (positions), dense."""
+        out = np.repeat(self.constants[:, None], len(genes), axis=1)
+        samples, places, entries = find_entries(self.indptr, self.genes, self.n_genes, genes)
+        out[samples, places] += self.excess[entries]
+        return out.astype(self.excess.dtype, copy=False)
+
     def dot(self, a: NDArray) -> NDArray:
         """``M a``, summed in float64."""
         a = np.ascontiguousarray(a, dtype=np.float64)
@@ -74,3 +87,20 @@ class SparseRanks:
         out = np.full(self.n_genes, self.constants @ a)
         rank_loops.sparse_transpose_dot(self.indptr, self.genes, self.excess, a, out)
         return out
+
+
+def all_in_order(genes: NDArray, n_genes: int) -> bool:
+    """Whether positions name every gene in its order, so that nothing needs to be copied."""
+    return len(genes) == n_genes and bool((genes == np.arange(n_genes)).all())
+
+
+def find_entries(
+    indptr: NDArray, genes: NDArray, n_genes: int, wanted: NDArray
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Where the non-zeros of some genes are: their samples, places among the wanted, positions."""
+    place = np.full(n_genes, -1)
+    place[wanted] = np.arange(len(wanted))
+    places = place[genes]
+    entries = np.flatnonzero(places >= 0)
+    samples = np.searchsorted(indptr, entries, side="right") - 1
+    return samples, places[entries], entries

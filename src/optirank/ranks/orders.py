@@ -21,7 +21,7 @@ from scipy import sparse
 
 from optirank._compiled import rank_loops, sort_loops
 from optirank.ranks.definition import check_ties
-from optirank.ranks.matrices import DenseRanks, SparseRanks
+from optirank.ranks.matrices import DenseRanks, SparseRanks, all_in_order, find_entries
 from optirank.ranks.sorting import check_finite, in_blocks, number_values, sortable
 
 if TYPE_CHECKING:
@@ -52,6 +52,10 @@ class SampleOrders(ABC):
     @abstractmethod
     def take(self, samples: NDArray) -> SampleOrders:
         """The orders of some of the samples (positions or a mask)."""
+
+    @abstractmethod
+    def groups_of(self, genes: NDArray) -> NDArray:
+        """The tie groups of some genes (positions), n x len(genes)."""
 
     def ranks(
         self,
@@ -136,6 +140,12 @@ class DenseOrders(SampleOrders):
         groups = np.ascontiguousarray(self.groups[samples])
         return DenseOrders(groups, np.ascontiguousarray(self.n_groups[samples]))
 
+    def groups_of(self, genes: NDArray) -> NDArray:
+        """See :meth:`SampleOrders.groups_of`; the array itself if all genes are wanted."""
+        if all_in_order(genes, self.n_genes):
+            return self.groups
+        return np.ascontiguousarray(self.groups[:, genes])
+
     def _values(self, a, base, sign, tie, dtype, reuse) -> DenseRanks:
         out = np.empty(self.groups.shape, dtype) if reuse is None else reuse.values
         rank_loops.dense_values(self.groups, self.n_groups, a, base, sign, tie, out)
@@ -190,6 +200,13 @@ class SparseOrders(SampleOrders):
             self.zero_group[samples],
             self.n_genes,
         )
+
+    def groups_of(self, genes: NDArray) -> NDArray:
+        """See :meth:`SampleOrders.groups_of`."""
+        out = np.repeat(self.zero_group.astype(self.groups.dtype)[:, None], len(genes), axis=1)
+        samples, places, entries = find_entries(self.indptr, self.genes, self.n_genes, genes)
+        out[samples, places] = self.groups[entries]
+        return out
 
     def _values(self, a, base, sign, tie, dtype, reuse) -> SparseRanks:
         constants = np.empty(self.n_samples)

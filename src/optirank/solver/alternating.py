@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank.solver.alternation import Alternation, State
-from optirank.solver.capped_simplex import largest
 from optirank.solver.exchange import exchange_batches, exchange_pairs
 from optirank.solver.fixed import solution_at, solve_at
 
@@ -68,8 +67,9 @@ def solve_alternating(
         Gets a dict for each stage.
     """
     run = Run(problem, callback)
-    if problem.n_reference == problem.n_genes:  # nothing to choose: full ranks
-        return solve_at(problem, np.ones(problem.n_genes), tol=tol, max_iter=max_iter)
+    only = run.alternation.feasible.only_point(problem.n_genes)
+    if only is not None:  # nothing to choose
+        return solve_at(problem, only, tol=tol, max_iter=max_iter)
     starts = dict(zip(SIDES, run.alternation.tilted_starts(), strict=True))
     if side != "best":
         starts = {side: starts[side]}
@@ -158,7 +158,7 @@ class Run:
                 break
             lambda_p += rise / rho
             state = self.on_the_way.round(state, lambda_p)
-        gamma = largest(state.gamma, self.problem.n_reference)
+        gamma = self.alternation.feasible.vertex(state.gamma)
         state = self.alternation.steps_on_w(replace(state, gamma=gamma), 30)
         return self.note("rounded", state, side=side, lambda_p=lambda_p, rho=rho)
 

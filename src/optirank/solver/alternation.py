@@ -7,22 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.solver.capped_simplex import project_capped_simplex
+from optirank.solver.feasible import CappedSimplex
+from optirank.solver.losses import LogisticLoss
 from optirank.solver.matrices import ProblemMatrices
-from optirank.solver.steps import (
-    CappedSimplex,
-    ElasticNet,
-    LogisticLoss,
-    accelerated_steps,
-    curvature_scale,
-)
+from optirank.solver.steps import ElasticNet, accelerated_steps, curvature_scale
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.solver.problem import Problem
 
-INNER_STEPS = 3  # of each block a round: a matrix costs as much as 5 to 10 of its products
+INNER_STEPS = 3  # of each block per round: a matrix costs as much as 5 to 10 of its products
 
 
 @dataclass(frozen=True)
@@ -46,7 +41,7 @@ class Alternation:
         self.matrices = ProblemMatrices(problem) if matrices is None else matrices
         self.loss = LogisticLoss(problem.y, problem.v)
         self._prox_w = ElasticNet(problem.l1, problem.l2)
-        self._prox_gamma = CappedSimplex(problem.n_reference)
+        self.feasible = CappedSimplex(problem.n_reference, problem.candidates)
 
     def round(self, state: State, lambda_p: float = 0.0) -> State:
         """A few steps on (w, b), then on (gamma, b) with the push penalty's tangent."""
@@ -57,7 +52,7 @@ class Alternation:
         L = state.L_gamma or curvature_scale(matrix, self.loss.v)
         push = lambda_p * (1.0 - 2.0 * state.gamma) if lambda_p else None
         on_gamma = accelerated_steps(
-            matrix, self.loss, state.gamma, on_w.b, self._prox_gamma, L, INNER_STEPS, linear=push
+            matrix, self.loss, state.gamma, on_w.b, self.feasible, L, INNER_STEPS, linear=push
         )
         b = self.loss.best_intercept(on_gamma.z, on_w.b)
         objective = self.loss.evaluate(on_gamma.z, b) + self.problem.penalty(on_w.x)
@@ -90,12 +85,8 @@ class Alternation:
         among the down genes, or the other way round: two minima, one on each side.
         """
         problem = self.problem
-        d, s = problem.n_genes, problem.n_reference
-        matrix = self.matrices.ranks(np.full(d, s / d))
+        matrix = self.matrices.ranks(self.feasible.centre(problem.n_genes))
         covariance = matrix.transpose_dot((problem.v * (problem.y - 0.5)).astype(np.float32))
-        order = np.empty(d)
-        order[np.argsort(covariance, kind="stable")] = np.arange(d) / max(1, d - 1)
-        return tuple(
-            State(np.zeros(d), 0.0, project_capped_simplex(2.0 * s / d * tilt, s))
-            for tilt in (order, 1.0 - order)
-        )
+        rising, falling = self.feasible.tilted(covariance)
+        w = np.zeros(problem.n_genes)
+        return State(w, 0.0, rising), State(w, 0.0, falling)

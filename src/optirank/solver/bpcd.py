@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.solver.capped_simplex import largest, project_capped_simplex
+from optirank.solver.feasible import CappedSimplex
 from optirank.solver.problem import Problem, Solution, sigmoid
 from optirank.solver.proximal import prox_elastic_net
 
@@ -54,7 +54,7 @@ def solve_bpcd(
         A solve ends when an iteration lowers the objective by less than ``tol * D``, D being the
         objective after the fourth iteration of the first solve.
     max_iter : int
-        Iterations a solve, at most.
+        Iterations per solve, at most.
     path_step : float
         ``lambda_p`` grows by as much as raises the objective by ``path_step * tol * D``.
     integral : bool
@@ -89,7 +89,7 @@ def solve_bpcd(
             break
         lambda_p += path_step * tol * scale / path[-1]["rho"]
 
-    gamma = largest(descent.gamma, problem.n_reference) if integral else descent.gamma
+    gamma = descent.feasible.vertex(descent.gamma) if integral else descent.gamma
     return Solution(
         w=descent.w,
         b=descent.b,
@@ -115,11 +115,11 @@ class Descent:
     """A point (w, b, gamma) with its scores z and their loss, and the steps that move it."""
 
     def __init__(self, problem: Problem) -> None:
-        d, s = problem.n_genes, problem.n_reference
         self.problem = problem
-        self.w = np.zeros(d)
+        self.feasible = CappedSimplex(problem.n_reference, problem.candidates)
+        self.w = np.zeros(problem.n_genes)
         self.b = 0.0
-        self.gamma = np.full(d, s / d)
+        self.gamma = self.feasible.centre(problem.n_genes)
         self.z = np.zeros(problem.orders.n_samples)
         self.loss = problem.loss(self.z)
         self.lambda_p = 0.0
@@ -223,15 +223,14 @@ class Descent:
         gradient = V.transpose_dot(problem.slopes(self.z)) / s
         tangent = -self.lambda_p * (2.0 * self.gamma - 1.0)
         if "gamma" not in self.L:
-            feasible = gradient + tangent
-            feasible -= feasible.mean()
-            self._start("gamma", V.dot(feasible) / s, feasible)
+            direction = self.feasible.free_part(gradient + tangent)
+            self._start("gamma", V.dot(direction) / s, direction)
         constant = self.b - problem.offset * self.w.sum() / s
         self.gamma = self._descend(
             "gamma",
             self.gamma,
             gradient,
-            prox=lambda x, _: project_capped_simplex(x, s),
+            prox=lambda x, _: self.feasible.project(x),
             scores=lambda gamma: V.dot(gamma) / s + constant,
             objective=lambda gamma, loss: self.objective(loss, self.w, gamma),
             tangent=tangent,

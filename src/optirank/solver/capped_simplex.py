@@ -82,10 +82,3 @@ def _excess(y: NDArray[np.float64], s: float, shift: float) -> tuple[float, int]
     moved = y - shift
     clipped = moved.clip(0.0, 1.0)
     return float(np.add.reduce(clipped)) - s, np.count_nonzero(moved == clipped)
-
-
-def largest(gamma: NDArray, s: int) -> NDArray:
-    """The vertex of the s largest entries, the first of equal ones: ones there, else zeros."""
-    vertex = np.zeros(len(gamma))
-    vertex[np.argsort(-gamma, kind="stable")[:s]] = 1.0
-    return vertex

@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank.solver.hessian import newton_steps
-from optirank.solver.matrices import CentredDense
-from optirank.solver.steps import (
-    ElasticNet,
-    LogisticLoss,
-    accelerated_steps,
-    curvature_scale,
-)
+from optirank.solver.losses import LogisticLoss
+from optirank.solver.steps import ElasticNet, accelerated_steps, curvature_scale
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,12 +68,9 @@ def fit_weights(
         support = np.flatnonzero(done.x)
         small = min(len(loss.y), len(support)) <= _NEWTON_SIZE
         stalled = False
-        if isinstance(matrix, CentredDense) and small and len(support):
-            columns = matrix.values
-            if len(support) < matrix.n_columns:
-                columns = np.ascontiguousarray(columns[:, support])
+        if small and len(support):
             found, done.b, objective, decrease = newton_steps(
-                columns, loss, done.x[support], done.b, l1, l2, 8
+                matrix.columns(support), loss, done.x[support], done.b, l1, l2, 8
             )
             done.x = np.zeros(matrix.n_columns)
             done.x[support] = found
@@ -97,20 +89,18 @@ def fit_weights(
 
 def few_weights(w: NDArray, y: NDArray) -> bool:
     """Whether a solution is small enough to be finished exactly."""
-    return min(len(y), np.count_nonzero(w)) <= _EXACT_SIZE
+    return 0 < min(len(y), np.count_nonzero(w)) <= _EXACT_SIZE
 
 
 def finish_exactly(
-    values: NDArray, y: NDArray, v: NDArray, w: NDArray, b: float, l1: float, l2: float
+    columns: NDArray, y: NDArray, v: NDArray, w: NDArray, b: float, l1: float, l2: float
 ) -> NDArray:
-    """Newton steps in float64 on the support of w, down to roundoff, where it is small enough.
+    """Newton steps in float64 on the support of w, down to roundoff.
 
-    ``values`` is the matrix itself, not centred.
+    ``columns`` are those of the support, not centred.
     """
     support = np.flatnonzero(w)
-    if not len(support) or not few_weights(w, y):
-        return w
-    columns = np.ascontiguousarray(values[:, support], dtype=np.float64)
+    columns = np.array(columns, dtype=np.float64, order="C")
     columns -= v @ columns
     loss = LogisticLoss(y, v, np.float64)
     found, *_ = newton_steps(columns, loss, w[support], b, l1, l2, 20, tol=1e-15)

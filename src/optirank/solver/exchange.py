@@ -13,7 +13,6 @@ import numpy as np
 
 from optirank._compiled import solver_loops
 from optirank.ranks.definition import check_ties
-from optirank.ranks.orders import DenseOrders
 from optirank.solver.hessian import RidgeHessian, newton_steps
 from optirank.solver.matrices import CentredDense
 from optirank.solver.steps import ElasticNet, accelerated_steps
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 _SMALLEST_GAIN = 1e-6  # of the objective
 _BATCH_STEPS = 15
 _MODEL_SIZE = 1500  # largest number of unknowns in the model
+_MODEL_ENTRIES = 2e7  # largest matrix that trials go over: beyond, they take longer than the rest
 _NEWTON_SIZE = 100  # up to here, with l1 = 0, an exchange is judged by Newton steps
 _NEWTON_SIZE_FEW = 300  # the same where one gene is much of the set
 _FEW = 20
@@ -40,7 +40,7 @@ def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> St
     for _ in range(n_tries):
         if gradient is None:
             gradient = _gradient_gamma(alternation, state)
-        inside, outside = _candidates(state.gamma, gradient, batch)
+        inside, outside = alternation.feasible.exchangeable(state.gamma, gradient, batch)
         size = min(len(inside), len(outside))
         inside, outside = inside[:size], outside[:size]
         better = gradient[outside] < gradient[inside]
@@ -65,7 +65,7 @@ def exchange_pairs(
     """Swap the pairs that a second-order model ranks best, as long as the objective falls.
 
     Each model serves until ``n_failures`` pairs in a row were refused; then a new one is made, if
-    any was accepted, up to ``n_models``. Dense orders only.
+    any was accepted, up to ``n_models``.
     """
     for _ in range(n_models):
         new = _exchange_by_one_model(alternation, state, n_candidates, n_failures)
@@ -80,38 +80,34 @@ def _exchange_by_one_model(
 ) -> State | None:
     problem, loss = alternation.problem, alternation.loss
     orders = problem.orders
-    if not isinstance(orders, DenseOrders):
-        return None
     tie, _ = check_ties(problem.ties)
     s, d = problem.n_reference, problem.n_genes
     state = alternation.steps_on_w(state, _BATCH_STEPS)
-    ranks = alternation.matrices.ranks(state.gamma).values
-    if d <= _NEWTON_SIZE and problem.l1 == 0:
-        w, b, objective, _ = newton_steps(ranks, loss, state.w, state.b, 0.0, problem.l2, 10)
-        state = replace(state, w=w, b=b, objective=objective)
+    matrix = alternation.matrices.ranks(state.gamma)
+    columns = np.arange(d)
     if problem.l1 > 0:
-        near = np.abs(loss.slopes @ ranks) > _NEAR_ACTIVE * problem.l1
+        near = np.abs(matrix.transpose_dot(loss.slopes)) > _NEAR_ACTIVE * problem.l1
         columns = np.flatnonzero((state.w != 0) | near)
-    else:
-        columns = np.arange(d)
     active = np.flatnonzero(state.w[columns] != 0)
     if not 0 < min(len(active), orders.n_samples) <= _MODEL_SIZE:
         return None
+    if len(columns) * orders.n_samples > _MODEL_ENTRIES:
+        return None
+    ranks = matrix.columns(columns)
+    if d <= _NEWTON_SIZE and problem.l1 == 0:
+        w, b, objective, _ = newton_steps(ranks, loss, state.w, state.b, 0.0, problem.l2, 10)
+        state = replace(state, w=w, b=b, objective=objective)
 
     slopes, curvatures = loss.slopes.copy(), loss.curvatures.copy()
     coranks = alternation.matrices.coranks(state.w)
     gradient = coranks.transpose_dot(slopes)
-    inside, outside = _candidates(state.gamma, gradient, n_candidates)
+    inside, outside = alternation.feasible.exchangeable(state.gamma, gradient, n_candidates)
     chosen = np.concatenate([inside, outside])
-    v_chosen = coranks.values[:, chosen]
-    spare = coranks.values
-    groups = orders.groups
-    if len(columns) < d:
-        ranks = np.ascontiguousarray(ranks[:, columns])
-        groups = np.ascontiguousarray(groups[:, columns])
-        spare = np.empty_like(ranks)
+    v_chosen = coranks.columns(chosen)
+    groups, groups_chosen = orders.groups_of(columns), orders.groups_of(chosen)
+    spare = np.empty_like(ranks) if len(columns) < d else coranks.columns(columns)
     gains, responses = _second_order_model(
-        ranks, groups, active, orders.groups[:, chosen], v_chosen, slopes, curvatures,
+        ranks, groups, active, groups_chosen, v_chosen, slopes, curvatures,
         gradient[chosen], state.w[columns], problem, tie, len(inside),
     )  # fmt: skip
 
@@ -127,9 +123,8 @@ def _exchange_by_one_model(
         goes, comes = int(inside[i]), int(outside[k])
         if goes in used or comes in used:
             continue
-        solver_loops.exchange_in_ranks(
-            groups, orders.groups[:, comes], orders.groups[:, goes], tie, 1.0 / s, ranks, spare
-        )
+        group_in, group_out = groups_chosen[:, len(inside) + k], groups_chosen[:, i]
+        solver_loops.exchange_in_ranks(groups, group_in, group_out, tie, 1.0 / s, ranks, spare)
         guess = w.copy()
         guess[active] -= responses[:, len(inside) + k] - responses[:, i]
         if problem.l1 > 0:
@@ -186,9 +181,7 @@ def _second_order_model(
     mean = curvatures @ v / max(curvatures.sum(), 1e-30)
     v_scaled = ((v - mean) * roots).astype(np.float32)
     turn = np.zeros((v.shape[1], ranks.shape[1]), np.float32)
-    solver_loops.slopes_of_comparisons(
-        groups, slopes, np.ascontiguousarray(candidate_groups), tie, turn
-    )
+    solver_loops.slopes_of_comparisons(groups, slopes, candidate_groups, tie, turn)
     q = turn.T.astype(np.float64) / problem.n_reference
     q += hessian.transpose_scaled_dot(v_scaled)
     w = w[active]
@@ -211,12 +204,3 @@ def _gradient_gamma(alternation: Alternation, state: State) -> NDArray:
     z = coranks.dot(state.gamma)
     alternation.loss.differentiate(z, alternation.loss.best_intercept(z, state.b))
     return coranks.transpose_dot(alternation.loss.slopes)
-
-
-def _candidates(gamma: NDArray, gradient: NDArray, number: int) -> tuple[NDArray, NDArray]:
-    """The genes inside that most want out, and those outside that most want in."""
-    inside = np.flatnonzero(gamma > 0.5)
-    outside = np.flatnonzero(gamma <= 0.5)
-    inside = inside[np.argsort(-gradient[inside], kind="stable")[:number]]
-    outside = outside[np.argsort(gradient[outside], kind="stable")[:number]]
-    return inside, outside

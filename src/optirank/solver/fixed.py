@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.ranks.orders import DenseOrders
 from optirank.solver.convex import few_weights, finish_exactly, fit_weights
+from optirank.solver.losses import LogisticLoss
 from optirank.solver.matrices import ProblemMatrices
 from optirank.solver.problem import Solution
-from optirank.solver.steps import LogisticLoss
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,9 +47,10 @@ def solve_at(
         max_iter=max_iter,
     )
     w = found.w
-    if exact and isinstance(problem.orders, DenseOrders) and few_weights(w, problem.y):
+    if exact and few_weights(w, problem.y):
         ranks = problem.orders.ranks(gamma / problem.n_reference, problem.ties, np.float64)
-        w = finish_exactly(ranks.values, problem.y, problem.v, w, found.b, problem.l1, problem.l2)
+        columns = ranks.columns(np.flatnonzero(w))
+        w = finish_exactly(columns, problem.y, problem.v, w, found.b, problem.l1, problem.l2)
     return solution_at(problem, w, gamma, n_iter=found.n_iter, converged=found.converged)
 
 

@@ -16,7 +16,10 @@ import numpy as np
 
 from optirank.solver.alternating import SIDES, Run, near_best
 from optirank.solver.convex import fit_weights
+from optirank.solver.feasible import CappedSimplex
 from optirank.solver.fixed import solution_at
+from optirank.solver.losses import LogisticLoss
+from optirank.solver.matrices import ProblemMatrices
 from optirank.solver.problem import RIDGE_FLOOR
 
 if TYPE_CHECKING:
@@ -24,7 +27,6 @@ if TYPE_CHECKING:
     from optirank.solver.convex import Weights
     from optirank.solver.matrices import CentredMatrix
     from optirank.solver.problem import Problem, Solution
-    from optirank.solver.steps import LogisticLoss
 
 _FAR = 0.02  # a side this much above the other in the relaxed problem is not carried to sets
 _FASTER = 2.0  # pushes after the first, from a relaxed solution that is nearly right
@@ -68,6 +70,10 @@ def solve_grid(
     """
     if side not in (*SIDES, "best"):
         raise ValueError(f"side={side!r}: use 'best' or one of {', '.join(map(repr, SIDES))}")
+    feasible = CappedSimplex(problem.n_reference, problem.candidates)
+    only = feasible.only_point(problem.n_genes)
+    if only is not None:  # nothing to choose
+        return solve_grid_at(problem, only, penalties, tol=tol, max_iter=max_iter)
     found: dict[Penalties, Solution] = {}
     states: dict[Penalties, dict[str, State]] = {}  # at each setting, by side
     relaxed: dict[str, State] = {}
@@ -109,9 +115,6 @@ def solve_grid_at(
     max_iter: int = 10_000,
 ) -> dict[Penalties, Solution]:
     """Solutions at many penalties for fixed reference weights (convex)."""
-    from optirank.solver.matrices import ProblemMatrices
-    from optirank.solver.steps import LogisticLoss
-
     matrix = ProblemMatrices(problem).ranks(gamma)
     loss = LogisticLoss(problem.y, problem.v)
     weights = fit_weights_grid(matrix, loss, penalties, tol=tol, max_iter=max_iter)

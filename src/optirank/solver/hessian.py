@@ -10,7 +10,7 @@ from scipy import linalg
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.solver.steps import LogisticLoss
+    from optirank.solver.losses import LogisticLoss
 
 _ROWS = 512  # rows whose scaled copy is held at a time
 

@@ -1,4 +1,7 @@
-"""Centred matrices on which the solver takes its steps.
+"""Centred matrices on which the solver takes its steps; only this file knows how they are stored.
+
+Algorithms see a matrix through ``n_columns``, ``dot``, ``transpose_dot`` and ``columns`` alone.
+Another kind of storage is one class with these and one entry of ``_CENTRED``.
 
 The intercept is free, so subtracting from each column its weighted mean changes nothing but the
 conditioning, and that by an order of magnitude. Entries are float32; sums over genes of sparse data
@@ -12,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.ranks.matrices import DenseRanks, SparseRanks
+from optirank.ranks.matrices import DenseRanks, SparseRanks, all_in_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,10 +42,16 @@ class CentredDense:
         """``M^T a``, float64."""
         return (a @ self.values).astype(np.float64)
 
+    def columns(self, which: NDArray) -> NDArray:
+        """Some columns (positions), float32: the matrix itself if all."""
+        if all_in_order(which, self.n_columns):
+            return self.values
+        return np.ascontiguousarray(self.values[:, which])
+
 
 @dataclass(frozen=True)
 class CentredSparse:
-    """A matrix held as a constant a row plus the non-zeros, minus the mean of each column."""
+    """A matrix held as one constant per row plus the non-zeros, minus the mean of each column."""
 
     ranks: SparseRanks
     mean: NDArray
@@ -61,17 +70,31 @@ class CentredSparse:
         a = a.astype(np.float64)
         return self.ranks.transpose_dot(a) - self.mean * a.sum()
 
+    def columns(self, which: NDArray) -> NDArray:
+        """Some columns (positions), dense float32."""
+        return (self.ranks.columns(which) - self.mean[which]).astype(np.float32)
+
 
 CentredMatrix = CentredDense | CentredSparse
 
 
-def centre(matrix: DenseRanks | SparseRanks, v: NDArray) -> CentredMatrix:
-    """Subtract from each column its mean under the weights v, in place where dense."""
-    if isinstance(matrix, SparseRanks):
-        return CentredSparse(matrix, matrix.transpose_dot(v))
+def _centre_dense(matrix: DenseRanks, v: NDArray) -> CentredDense:
+    """In place."""
     values = matrix.values
     values -= v.astype(values.dtype) @ values
     return CentredDense(values)
+
+
+def _centre_sparse(matrix: SparseRanks, v: NDArray) -> CentredSparse:
+    return CentredSparse(matrix, matrix.transpose_dot(v))
+
+
+_CENTRED = {DenseRanks: _centre_dense, SparseRanks: _centre_sparse}
+
+
+def centre(matrix: DenseRanks | SparseRanks, v: NDArray) -> CentredMatrix:
+    """Subtract from each column its mean under the weights v, in place where dense."""
+    return _CENTRED[type(matrix)](matrix, v)
 
 
 class ProblemMatrices:

@@ -4,6 +4,8 @@
     over      w in R^d, b in R, gamma in {0, 1}^d with sum gamma = s,
     with      z_i = w . (C_i gamma - offset) / s + b.
 
+Where candidates are given, gamma is zero outside them; the weights stay free.
+
 The relaxed problem lets gamma be fractional, in the capped simplex {0 <= gamma <= 1, sum = s}, and
 adds ``lambda_p * sum gamma (1 - gamma)``.
 """
@@ -37,10 +39,15 @@ class Problem:
     l1: float = 0.0
     l2: float = 1e-3
     ties: str = "average"
+    candidates: NDArray | None = None  # mask of the genes that may be in the reference; None: all
 
     def __post_init__(self) -> None:
         if self.l1 == 0 and self.l2 == 0:
             object.__setattr__(self, "l2", RIDGE_FLOOR)
+        if self.candidates is not None:
+            check_candidates(self.candidates, self.n_genes, self.n_reference)
+            if self.candidates.all():
+                object.__setattr__(self, "candidates", None)
 
     @property
     def n_genes(self) -> int:
@@ -60,7 +67,7 @@ class Problem:
         return self.orders.gradient_gamma(w, slopes, self.ties) / self.n_reference
 
     def loss(self, z: NDArray) -> float:
-        """``sum_i v_i logloss(y_i, z_i)``."""
+        """``sum_i v_i logloss(y_i, z_i)`` in plain NumPy; the fast twin is in ``losses``."""
         return float(self.v @ (np.logaddexp(0.0, z) - self.y * z))
 
     def slopes(self, z: NDArray) -> NDArray:
@@ -97,6 +104,21 @@ class Solution:
     def integral(self) -> bool:
         """Whether gamma is a set."""
         return bool(np.isin(self.gamma, (0.0, 1.0)).all())
+
+
+def check_candidates(candidates: NDArray, n_genes: int, n_reference: int) -> None:
+    """Refuse what is no mask of the genes, or has too few of them for a reference set."""
+    if candidates.dtype != bool or candidates.shape != (n_genes,):
+        raise ValueError(
+            f"candidates of dtype {candidates.dtype} and shape {candidates.shape}: use a boolean "
+            f"mask with one entry per gene, shape ({n_genes},)"
+        )
+    number = int(candidates.sum())
+    if number < n_reference:
+        raise ValueError(
+            f"n_reference={n_reference} reference genes are more than the {number} candidate genes "
+            "of the reference: use fewer reference genes, or more candidates"
+        )
 
 
 def sample_weights(y: NDArray, weights: NDArray | None = None, balanced: bool = True) -> NDArray:

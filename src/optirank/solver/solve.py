@@ -1,8 +1,9 @@
-"""One entry to both algorithms."""
+"""One entry to all algorithms."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,52 @@ from optirank.solver.fixed import solve_at
 if TYPE_CHECKING:
     from optirank.solver.problem import Problem, Solution
 
-ALGORITHMS = ("alternating", "bpcd")
+
+@dataclass(frozen=True)
+class Algorithm:
+    """An algorithm as ``OptirankClassifier(algorithm=...)`` finds it.
+
+    ``solve(problem, *, side, tol, max_iter, path_step, integral, polish, refit, callback)`` returns
+    a Solution; options that mean nothing to it end in its ``**_``.
+    """
+
+    solve: Callable[..., Solution]
+    has_sides: bool = False  # whether ``side`` can send it to one of the two minima
+
+
+def _solve_bpcd_and_refit(
+    problem: Problem,
+    *,
+    tol: float,
+    max_iter: int,
+    path_step: float,
+    integral: bool,
+    refit: bool,
+    callback: Callable[[dict], None] | None,
+    **_,
+) -> Solution:
+    """The paper's algorithm, then (w, b) to convergence at its set."""
+    found = solve_bpcd(
+        problem,
+        tol=tol,
+        max_iter=max_iter,
+        path_step=path_step,
+        integral=integral,
+        callback=callback,
+    )
+    if not (refit and integral):
+        return found
+    solution = solve_at(problem, found.gamma, w=found.w, tol=tol, max_iter=max_iter)
+    solution.path = found.path
+    solution.n_iter += found.n_iter
+    solution.converged &= found.converged
+    return solution
+
+
+ALGORITHMS: dict[str, Algorithm] = {
+    "alternating": Algorithm(solve_alternating, has_sides=True),
+    "bpcd": Algorithm(_solve_bpcd_and_refit),
+}
 
 
 def solve(
@@ -34,24 +80,8 @@ def solve(
 ) -> list[Solution]:
     """Solve a problem; two solutions, rising and falling, for ``side="both"``, else one."""
     _compile_rare_loops()
-    if algorithm == "bpcd":
-        solution = solve_bpcd(
-            problem,
-            tol=tol,
-            max_iter=max_iter,
-            path_step=path_step,
-            integral=integral,
-            callback=callback,
-        )
-        if refit and integral:
-            path, n_iter, converged = solution.path, solution.n_iter, solution.converged
-            solution = solve_at(problem, solution.gamma, w=solution.w, tol=tol, max_iter=max_iter)
-            solution.path = path
-            solution.n_iter += n_iter
-            solution.converged &= converged
-        return [solution]
     return [
-        solve_alternating(
+        ALGORITHMS[algorithm].solve(
             problem,
             side=one,
             tol=tol,

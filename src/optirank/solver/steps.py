@@ -17,6 +17,7 @@ from optirank._compiled import solver_loops
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from optirank.solver.losses import LogisticLoss
     from optirank.solver.matrices import CentredMatrix
 
 _GROW = 1.6  # a step refused: shorten it by this
@@ -25,10 +26,10 @@ _LARGEST_L = 1e12
 
 
 class Proximal(Protocol):
-    """The step of a block: writes the new point into ``out``, returns its squared distance."""
+    """The step of a block: :class:`ElasticNet` for w, a feasible set for gamma."""
 
     def __call__(self, x: NDArray, gradient: NDArray, L: float, out: NDArray) -> float:
-        """Write the point into ``out``."""
+        """Write the point a step of length 1/L leads to into ``out``; return ``|out - x|^2``."""
         ...
 
 
@@ -42,40 +43,6 @@ class ElasticNet:
     def __call__(self, x: NDArray, gradient: NDArray, L: float, out: NDArray) -> float:
         """See :class:`Proximal`."""
         return solver_loops.elastic_net_step(x, gradient, L, self.l1, self.l2, out)
-
-
-@dataclass(frozen=True)
-class CappedSimplex:
-    """The step of gamma within {0 <= gamma <= 1, sum gamma = s}."""
-
-    s: int
-
-    def __call__(self, x: NDArray, gradient: NDArray, L: float, out: NDArray) -> float:
-        """See :class:`Proximal`."""
-        return solver_loops.capped_simplex_step(x, gradient, L, float(self.s), out)
-
-
-class LogisticLoss:
-    """``sum_i v_i logloss(y_i, z_i)`` with the buffers its derivatives are written to."""
-
-    def __init__(self, y: NDArray, v: NDArray, dtype: type = np.float32) -> None:
-        self.y = y
-        self.v = v
-        self.slopes = np.empty(len(y), dtype)  # in the precision of the matrix they meet
-        self.curvatures = np.empty(len(y))
-
-    def differentiate(self, z: NDArray, b: float) -> None:
-        """Write ``slopes`` and ``curvatures`` at scores z + b."""
-        solver_loops.logistic_slopes(z, b, self.y, self.v, self.slopes, self.curvatures)
-
-    def evaluate(self, z: NDArray, b: float) -> float:
-        """The loss at scores z + b; leaves ``slopes`` and ``curvatures`` there."""
-        self.differentiate(z, b)
-        return solver_loops.logistic_loss(z, b, self.y, self.v)
-
-    def best_intercept(self, z: NDArray, b: float) -> float:
-        """The b that minimises the loss at scores z + b."""
-        return solver_loops.optimal_intercept(z, b, self.y, self.v)
 
 
 @dataclass
@@ -125,9 +92,7 @@ def accelerated_steps(
             squared = proximal(ahead, gradient, L, new)
             b_new = b_ahead - slope_b / L_b
             z_new = matrix.dot(new)
-            rise = solver_loops.curvature_bound(
-                z_new, b_new, z_ahead, b_ahead, loss.curvatures, loss.v
-            )
+            rise = loss.rise_bound(z_new, b_new, z_ahead, b_ahead)
             allowed = 0.5 * (L * squared + L_b * (b_new - b_ahead) ** 2)
             if rise <= allowed + 1e-14 or L > _LARGEST_L:
                 break
