@@ -50,6 +50,14 @@ class PlainOrders(SampleOrders):
         order = self.order[samples]
         return PlainOrders(order, _places(order), first, end)
 
+    def groups_of(self, genes: NDArray) -> NDArray:
+        """Where the tie group of each gene begins, which compares as the groups do."""
+        n, d = self.order.shape
+        groups = np.empty((n, d), int)
+        first = np.tile(np.arange(d), (n, 1)) if self.first is None else self.first
+        groups.reshape(-1)[self.places] = first.reshape(-1)
+        return groups[:, genes]
+
     def _sorted_sums(self, a: NDArray, tie: float) -> NDArray:
         """``c_k + tie * h_k`` of each gene's group k, genes in sorted order."""
         taken = a.take(self.order)

@@ -28,6 +28,24 @@ def test_products_of_sparse_matrices_are_those_of_the_dense_array(dtype, n, d, d
 
 
 @DTYPES
+@pytest.mark.parametrize("way", [np.asarray, sparse.csr_array])
+@given(n=st.integers(1, 6), d=st.integers(1, 9), density=st.floats(0, 1), seed=st.integers(0, 99))
+def test_columns_and_groups_of_genes_are_those_of_the_whole_in_any_order(
+    way, dtype, n, d, density, seed
+):
+    rng = np.random.default_rng(seed)
+    X = (rng.uniform(size=(n, d)) < density) * rng.integers(-3, 4, size=(n, d))
+    orders = order_samples(way(X))
+    matrix = orders.ranks(rng.uniform(size=d), dtype=dtype)
+    for size in {0, d // 2, d}:
+        genes = rng.permutation(d)[:size]
+        np.testing.assert_array_equal(matrix.columns(genes), matrix.toarray()[:, genes])
+        groups = orders.groups_of(genes).astype(int)
+        signs = np.sign(groups[:, :, None] - groups[:, None, :])
+        np.testing.assert_array_equal(signs, np.sign(X[:, genes, None] - X[:, None, genes]))
+
+
+@DTYPES
 def test_products_of_dense_matrices_keep_their_precision(dtype):
     rng = np.random.default_rng(0)
     matrix = order_samples(rng.normal(size=(5, 8))).coranks(rng.normal(size=8), dtype=dtype)
