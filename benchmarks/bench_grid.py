@@ -24,10 +24,10 @@ from timing import columns, heading, line
 
 from optirank import OptirankClassifier, OptirankClassifierCV
 from optirank.benchmark.classifiers import PENALTIES, REFERENCE_SIZES, get
-from optirank.estimators._families import Samples
-from optirank.estimators._folds import make_folds
-from optirank.estimators._search import search
 from optirank.ranks.orders import order_samples
+from optirank.tuning.family import Samples
+from optirank.tuning.folds import make_folds
+from optirank.tuning.search import fold_units, search
 
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 ANCHORS = Path(os.environ.get("OPTIRANK_ANCHORS", _SHARED / "anchors"))
@@ -180,7 +180,7 @@ def others() -> None:
         classifier = get(name)
         family = classifier.family(classifier.grid)
         wall, cpu = time.perf_counter(), time.process_time()
-        search(family, samples, y, np.array([0, 1]), np.ones(N_SAMPLES), folds, n_jobs=2)
+        search(family, fold_units(samples, y, folds, n_classes=2), n_jobs=2)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         line(f"{name}, {classifier.n_settings} settings", f"{wall:.1f} s, {cpu:.1f} CPU s")
 

@@ -19,7 +19,7 @@ import pandas as pd
 
 from optirank.benchmark.results import load_units
 from optirank.benchmark.storage import Storage
-from optirank.estimators._selection import select
+from optirank.tuning.selection import select
 
 NAMES = ("ANrank-lr", "lr", "optirank", "rank-lr")
 

@@ -17,9 +17,10 @@ from example_model import N_QUERY, as_anndata, panel_names, trained_example, wit
 from optirank.datasets import DataError
 from optirank.datasets.example import make_example
 from optirank.model import MissingGenesError, Predictor, save
-from optirank.workflow import grids
+from optirank.workflow.grids import Grid
 from optirank.workflow.predict import predict_file
 from optirank.workflow.train import train as train_workflow
+from training_cases import shorten_training
 
 
 @pytest.fixture
@@ -183,7 +184,7 @@ def test_train_takes_the_options_of_the_workflow():
 
 @pytest.mark.slow
 def test_train_then_annotate(monkeypatch):
-    monkeypatch.setattr(grids, "GRIDS", (grids.Grid((0.05,), (2e-2,), (1e-2,)),))
+    shorten_training(monkeypatch, grids=(Grid((0.05,), (2e-2,), (1e-2,)),))
     reference, query = (as_anndata(data) for data in make_example(400, 300))
     model = optirank.tl.train(reference, "cell_type")
     optirank.tl.annotate(query, model)

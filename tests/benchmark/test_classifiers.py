@@ -9,9 +9,9 @@ import pytest
 from sklearn.base import clone
 
 from optirank.benchmark.classifiers import CLASSIFIERS, PENALTIES, REFERENCE_SIZES, get
-from optirank.estimators._families import Samples
 from optirank.ranks.orders import order_samples
 from optirank.solver.problem import sample_weights
+from optirank.tuning.family import Samples
 
 SIZES = {"ANrank-lr": 250, "SCN": 1, "lr": 25, "optirank": 250, "rank-lr": 25, "rf": 1}
 SMALL = {"SCN": {"n_trees": 10, "random_state": 0}, "rf": {"random_state": 0}}

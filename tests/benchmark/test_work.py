@@ -7,8 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import assume, given
-from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score
 
 from benchmark_cases import write_sets
@@ -17,7 +15,7 @@ from optirank.benchmark.classifiers import CLASSIFIERS
 from optirank.benchmark.preparation import prepare
 from optirank.benchmark.profiles import PAPER, QUICK, Profile
 from optirank.benchmark.tasks import load_tasks
-from optirank.benchmark.work import balanced_accuracy, make_problem, run_unit
+from optirank.benchmark.work import make_problem, run_unit
 from optirank.preprocessing import SingleCellNetGenes
 
 SMALL = Profile(
@@ -164,27 +162,6 @@ def test_held_out_samples_and_other_sets_are_tested_by_the_same_models(sets):
     result = run_unit(design, design.splits[0], "a", "lr", SMALL)
     assert [len(one) for one in result["test"]] == [2, 2]
     assert result["n_test"] == {"base": 9, "elsewhere": 66}
-
-
-@pytest.mark.parametrize(
-    ("truth", "said", "expected"),
-    [
-        ([1, 1, 0, 0], [1, 0, 0, 0], 0.75),
-        ([1, 1, 0, 0], [1, 1, 1, 1], 0.5),
-        ([1, 1], [1, 0], np.nan),
-        ([0, 0], [1, 0], np.nan),
-    ],
-)
-def test_balanced_accuracy(truth, said, expected):
-    truth, said = np.array(truth, bool), np.array(said, bool)
-    assert balanced_accuracy(truth, said) == pytest.approx(expected, nan_ok=True)
-
-
-@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=30))
-def test_balanced_accuracy_is_scikit_learns(pairs):
-    truth, said = np.array(pairs).T
-    assume(truth.any() and not truth.all())
-    assert balanced_accuracy(truth, said) == pytest.approx(balanced_accuracy_score(truth, said))
 
 
 def test_a_class_that_a_test_set_lacks_has_no_score_there(sets):

@@ -16,7 +16,7 @@ from optirank import load
 from optirank.cli.app import app
 from optirank.datasets.example import make_example
 from optirank.datasets.writing import write_table
-from optirank.workflow import folding, grids
+from training_cases import SINGLE, shorten_training
 
 FORMATS = ("csr.h5ad", "csc.h5ad", "dense.h5ad", "cells.zarr", "v3.zarr", "tenx", "tenx_v2")
 FORMATS += ("tenx.h5", "tenx_v2.h5", "columns.csv", "rows.tsv", "rows.csv.gz")
@@ -24,8 +24,7 @@ FORMATS += ("tenx.h5", "tenx_v2.h5", "columns.csv", "rows.tsv", "rows.csv.gz")
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(grids, "GRIDS", (grids.Grid((0.1,), (5e-3,), (1e-2,)),))
-    monkeypatch.setattr(folding, "N_FOLDS", 2)
+    shorten_training(monkeypatch, grids=SINGLE, n_folds=2)
 
 
 def optirank(*arguments):
@@ -100,8 +99,7 @@ def trained(folder: Path, name: str, out: Path):
 def expected(folder, tmp_path_factory):
     out = tmp_path_factory.mktemp("expected")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grids, "GRIDS", (grids.Grid((0.1,), (5e-3,), (1e-2,)),))
-        patch.setattr(folding, "N_FOLDS", 2)
+        shorten_training(patch, grids=SINGLE, n_folds=2)
         model = trained(folder, FORMATS[0], out / "model.optirank")
     done = optirank(
         *("predict", folder / "query" / FORMATS[0], "--model", out / "model.optirank"),

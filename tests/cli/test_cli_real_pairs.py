@@ -14,15 +14,15 @@ from optirank.cli.app import app
 from optirank.cli.errors import BAD_INPUT
 from optirank.datasets import read_expression
 from optirank.datasets.writing import write_h5ad
-from optirank.workflow import folding, grids
+from optirank.workflow.grids import Grid
+from training_cases import shorten_training
 
 KINDS = ("activated stellate", "alpha", "beta", "delta", "ductal", "endothelial", "gamma")
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(folding, "N_FOLDS", 2)
-    monkeypatch.setattr(grids, "GRIDS", (grids.Grid((0.02,), (2e-2,), (1e-2,)),))
+    shorten_training(monkeypatch, grids=(Grid((0.02,), (2e-2,), (1e-2,)),), n_folds=2)
 
 
 def optirank(*arguments):

@@ -13,12 +13,12 @@ from optirank.cli.errors import BAD_INPUT
 from optirank.cli.train import parse_genes, parse_names, parse_time
 from optirank.datasets.example import make_example
 from optirank.datasets.writing import write_h5ad, write_table
-from optirank.workflow import grids
+from training_cases import SINGLE, shorten_training
 
 
 @pytest.fixture(autouse=True)
 def _one_setting(monkeypatch):
-    monkeypatch.setattr(grids, "GRIDS", (grids.Grid((0.1,), (5e-3,), (1e-2,)),))
+    shorten_training(monkeypatch, grids=SINGLE)
 
 
 @pytest.fixture(scope="module")

@@ -210,6 +210,30 @@ def test_a_fold_that_lacks_a_class_never_predicts_it(three_classes):
     assert model.genes_.any()
 
 
+def test_a_class_is_predicted_by_the_folds_that_have_it(three_classes):
+    X, y = three_classes
+    keep = np.concatenate([np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:20]])
+    X, y = X[keep], y[keep]
+    rare = np.flatnonzero(y == 2)
+    every = np.arange(len(y))
+    folds = [(np.setdiff1d(every, test), test) for test in (every[::3], every[1::3], rare)]
+    model = small(cv=folds, refit="folds").fit(X, y)
+    lacking = model.fold_estimators_[2]
+    assert (lacking.decision_function(X)[:, 2] == -np.inf).all()
+    expected = np.mean([fold.decision_function(X) for fold in model.fold_estimators_[:2]], axis=0)
+    np.testing.assert_allclose(model.decision_function(X)[:, 2], expected[:, 2])
+    assert (model.predict(X)[rare] == 2).sum() > 10
+
+
+def test_the_third_argument_of_fit_is_the_weights_of_the_samples(binary):
+    X, y = binary
+    weights = np.random.default_rng(0).uniform(0.1, 5, size=72)
+    named = small(n_references=(2,)).fit(X, y, sample_weight=weights)
+    np.testing.assert_array_equal(small(n_references=(2,)).fit(X, y, weights).coef_, named.coef_)
+    with pytest.raises(TypeError):
+        small().fit(X, y, weights, np.zeros(72))
+
+
 def test_folds_whose_validation_part_has_no_score_are_left_out_of_the_means(binary):
     X, y = binary
     place = np.arange(72)

@@ -1,29 +1,25 @@
-"""Training from data to model: held-out figures that are honest, and every loss with a word."""
+"""Training from data to model: held-out figures that are honest, and every loss is reported."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from optirank import AnovaRankLogisticRegression, OptirankClassifier, load, save
 from optirank.datasets import read_expression
-from optirank.estimators._base import order_for_fitting
-from optirank.estimators._families import Samples
 from optirank.model import Predictor, predict_samples
-from optirank.workflow import grids
+from optirank.workflow.grids import GRIDS
 from optirank.workflow.planning import Clock, duration
-from optirank.workflow.train import train
+from optirank.workflow.train import train as train_workflow
 from training_cases import SHORT, SINGLE, noise, small, with_obs
 
-WIDE = grids.GRIDS
 
-
-@pytest.fixture(autouse=True)
-def _short_grids(monkeypatch, request):
-    if "slow" not in request.keywords:
-        monkeypatch.setattr(grids, "GRIDS", SINGLE)
+def train(data, label, **options):
+    """Train with a single setting unless told otherwise."""
+    return train_workflow(data, label, **{"grids": SINGLE, **options})
 
 
 @pytest.fixture(scope="module")
@@ -33,17 +29,16 @@ def data():
 
 @pytest.fixture(scope="module")
 def result(data):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grids, "GRIDS", SHORT)
-        said, steps = [], []
-        found = train(
-            data,
-            "cell_type",
-            n_jobs=2,
-            target_error=0.2,
-            say=said.append,
-            progress=lambda done, total: steps.append((done, total)),
-        )
+    said, steps = [], []
+    found = train(
+        data,
+        "cell_type",
+        grids=SHORT,
+        n_jobs=2,
+        target_error=0.2,
+        say=said.append,
+        progress=lambda done, total: steps.append((done, total)),
+    )
     return found, said, steps
 
 
@@ -117,7 +112,7 @@ def test_genes_are_selected_inside_the_folds():
     assert found.model.n_features_in_ == 1000
 
 
-def test_samples_that_cannot_be_used_are_left_out_with_a_word(data):
+def test_samples_that_cannot_be_used_are_left_out_and_reported(data):
     labels = data.obs["cell_type"].astype(object).to_numpy(copy=True)
     labels[:3] = [np.nan, "", " NA "]
     labels[3:5] = "rare"
@@ -147,9 +142,8 @@ def test_a_class_of_one_source_is_not_judged_where_it_cannot_be_known(data):
     assert not hasattr(found.model, "calibration_")
 
 
-def test_at_most_so_many_genes_are_needed(data, monkeypatch):
-    monkeypatch.setattr(grids, "GRIDS", SHORT)
-    found = train(data, "cell_type", max_genes=20)
+def test_at_most_so_many_genes_are_needed(data):
+    found = train(data, "cell_type", max_genes=20, grids=SHORT)
     assert 2 <= len(found.genes) <= 20
     assert found.path.loc[found.path["best"], "selected"].all()
 
@@ -221,9 +215,18 @@ def test_an_error_that_cannot_be_kept_is_a_note(monkeypatch):
     assert any("no label will be withheld" in note for note in found.notes)
 
 
-def test_the_widest_grid_within_the_time_is_tried(monkeypatch):
-    monkeypatch.setattr(grids, "GRIDS", SHORT)
-    clock = Clock(0.2, 0.1, 1.0, n_problems=5, n_genes=50, n_jobs=1, sides=("both",), fixed=False)
+def test_the_widest_grid_within_the_time_is_tried():
+    clock = Clock(
+        grids=SHORT,
+        first_seconds=0.2,
+        next_seconds=0.1,
+        fold_seconds=1.0,
+        n_problems=5,
+        n_genes=50,
+        n_jobs=1,
+        sides=("both",),
+        fixed=False,
+    )
     wide, narrow = (clock.seconds(grid, 5) for grid in SHORT)
     assert narrow < wide
     assert clock.level(5, wide) == 0
@@ -242,9 +245,8 @@ def test_a_short_time_uses_fewer_samples_and_says_so():
 
 
 def test_what_outlasts_its_time_is_cut_and_said(data, monkeypatch):
-    monkeypatch.setattr(grids, "GRIDS", SHORT)
     monkeypatch.setattr(Clock, "level", lambda *_: 0)  # plan for more than there is time for
-    found = train(data, "cell_type", budget=0.01)
+    found = train(data, "cell_type", budget=0.01, grids=SHORT)
     assert found.plan.n_settings == 2
     assert len(found.path) == 1
     assert len(found.by_fold) == 2
@@ -253,31 +255,13 @@ def test_what_outlasts_its_time_is_cut_and_said(data, monkeypatch):
 
 
 @pytest.mark.timing
-def test_the_time_allowed_is_kept_with_many_classes(monkeypatch):
-    monkeypatch.setattr(grids, "GRIDS", WIDE)
-    found = train(noise(600, 400, 12), "kind", budget=20, n_jobs=2)
+def test_the_time_allowed_is_kept_with_many_classes():
+    found = train(noise(600, 400, 12), "kind", budget=20, n_jobs=2, grids=GRIDS)
     assert found.timings["total"] < 24
 
 
-@pytest.mark.parametrize("reference", [None, np.arange(3)])
-def test_once_time_is_up_the_last_grid_alone_is_fitted(reference, monkeypatch):
-    monkeypatch.setattr(grids, "GRIDS", (WIDE[0], *SINGLE))
-    rng = np.random.default_rng(0)
-    samples = Samples(orders=order_for_fitting(rng.normal(size=(30, 20)), 1))
-    y, v = np.arange(30.0) % 2, np.full(30, 1 / 30)
-    fits = []
-    for until in (np.inf, 0.0):
-        watched = {"tell": fits.append, "until": until}
-        family = grids.make_family(WIDE[0], ("rising",), reference, **watched)
-        for chain in family.chains(20):
-            family.fit_chain(samples, y, v, chain)
-    n = len(fits) // 2
-    assert set(fits[:n]) == {WIDE[0].n_penalties}
-    assert sorted(fits[n:]) == [0] * (n - 1) + [1]
-
-
 def test_the_grids_are_nested():
-    for wide, narrow in zip(grids.GRIDS, grids.GRIDS[1:], strict=False):
+    for wide, narrow in pairwise(GRIDS):
         assert {*narrow.n_references} <= {*wide.n_references}
         assert {*narrow.l1s} <= {*wide.l1s}
         assert {*narrow.l2s} <= {*wide.l2s}
@@ -308,7 +292,7 @@ def test_leukaemia_on_another_array(data_folder):
 def test_pancreas_with_its_small_classes(data_folder):
     data = read_expression(data_folder / "baron_h1.h5ad")
     rows = np.sort(np.random.default_rng(0).permutation(data.n_samples)[:700])
-    found = train(data.select_samples(rows), "cell_type", n_jobs=2, budget=60)
+    found = train(data.select_samples(rows), "cell_type", n_jobs=2, budget=60, grids=GRIDS)
     assert found.timings["total"] < 90
     assert found.per_class.loc["beta", "recall"] > 0.9
     assert any("genes were selected" in note for note in found.notes)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from browser import open_page
-from optirank.workflow import grids, write_report
+from optirank.workflow import write_report
 from optirank.workflow.report import page
 from optirank.workflow.train import train
 from training_cases import SHORT, SINGLE, noise, small, with_obs
@@ -19,9 +19,7 @@ pytest.importorskip("jinja2")
 
 
 def trained(data, label, short=SINGLE, **options):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grids, "GRIDS", short)
-        return train(data, label, n_jobs=2, **options)
+    return train(data, label, n_jobs=2, grids=short, **options)
 
 
 @pytest.fixture(scope="module")

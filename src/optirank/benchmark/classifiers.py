@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sklearn.base import ClassifierMixin
 
-    from optirank.estimators._families import Family
+    from optirank.tuning.family import Family
 
 PENALTIES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
 REFERENCE_SIZES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -45,7 +45,7 @@ def _optirank(**params) -> ClassifierMixin:
 
 
 def _optirank_family(grid: dict[str, tuple], **options) -> Family:
-    from optirank.estimators._families import OptirankFamily
+    from optirank.tuning.families import OptirankFamily
 
     return OptirankFamily(grid["l1"], grid["l2"], n_references=grid["n_reference"], **options)
 
@@ -57,7 +57,7 @@ def _anova(**params) -> ClassifierMixin:
 
 
 def _anova_family(grid: dict[str, tuple], **options) -> Family:
-    from optirank.estimators._families import AnovaFamily
+    from optirank.tuning.families import AnovaFamily
 
     return AnovaFamily(grid["l1"], grid["l2"], n_references=grid["n_reference"], **options)
 
@@ -69,7 +69,7 @@ def _rank_lr(**params) -> ClassifierMixin:
 
 
 def _rank_lr_family(grid: dict[str, tuple], **options) -> Family:
-    from optirank.estimators._families import RankFamily
+    from optirank.tuning.families import RankFamily
 
     return RankFamily(grid["l1"], grid["l2"], **options)
 
@@ -81,7 +81,7 @@ def _lr(**params) -> ClassifierMixin:
 
 
 def _lr_family(grid: dict[str, tuple], **options) -> Family:
-    from optirank.estimators._families import LogisticFamily
+    from optirank.tuning.families import LogisticFamily
 
     return LogisticFamily(grid["l1"], grid["l2"], **options)
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from optirank.benchmark.classifiers import CLASSIFIERS
 from optirank.benchmark.storage import Storage, Unit
-from optirank.estimators._selection import scored_folds, select
+from optirank.tuning.selection import scored_folds, select
 
 PARAMETERS = ("n_reference", "l1", "l2")
 SCORE_COLUMNS = [

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
+from optirank._util.threads import one_blas_thread
 from optirank.benchmark.classifiers import Classifier, get
-from optirank.estimators._base import one_blas_thread, order_for_fitting
-from optirank.estimators._families import Samples
 from optirank.preprocessing import SingleCellNetGenes
-from optirank.solver.problem import sample_weights
+from optirank.ranks.fitting import order_for_fitting
+from optirank.tuning.family import Samples
+from optirank.tuning.scoring import balanced_accuracy
+from optirank.tuning.search import Unit, search
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from optirank.benchmark.preparation import Design, Set
     from optirank.benchmark.profiles import Profile
     from optirank.benchmark.splits import Split
+
+_CLASSES = np.array([False, True])
 
 
 @dataclass(frozen=True)
@@ -140,29 +144,24 @@ def _run_family(classifier: Classifier, problem: Problem, profile: Profile) -> d
     )
     if problem.dataset is not None:
         train = Samples(train.X, train.orders, problem.dataset)
-    y = problem.train.positive.astype(float)
-    v = sample_weights(y)
-    n_genes = len(problem.genes)
-    models = {}
-    for chain in family.chains(n_genes):
-        models.update(family.fit_chain(train, y, v, chain))
+    unit = Unit(
+        train=train,
+        codes=problem.train.positive.astype(int),
+        n_classes=2,
+        views={str(k): one for k, one in enumerate(others)},
+    )
+    (found,) = search(family, [unit])
     columns: dict[str, list] = {"scores": [], "n_genes": [], "fit_seconds": [], "converged": []}
-    known: dict[tuple[int, ...], NDArray] = {}
-    for setting in family.settings():
-        chosen = family.models_of(setting, models, n_genes)
-        key = tuple(id(model) for model in chosen)
-        if key not in known:
-            known[key] = [
-                np.mean([family.scores(one, model) for model in chosen], axis=0) > 0
-                for one in others
-            ]
-        columns["scores"].append(_scores(problem, known[key]))
-        genes = np.logical_or.reduce([model.genes for model in chosen])
-        columns["n_genes"].append(int(genes.sum()))
-        columns["fit_seconds"].append(sum(model.seconds for model in chosen))
-        columns["converged"].append(all(model.converged for model in chosen))
-    names = family.names[: len(grid)]
-    settings = [dict(zip(names, setting, strict=False)) for setting in family.settings()]
+    for k in range(len(found.settings)):
+        said = [found.decision(k, view)[:, 0] > 0 for view in unit.views]
+        columns["scores"].append(_scores(problem, said))
+        columns["n_genes"].append(int(found.genes(k).sum()))
+        columns["fit_seconds"].append(found.fit_seconds(k))
+        columns["converged"].append(found.converged(k))
+    settings = [
+        {name: value for name, value in setting.params.items() if name in grid}
+        for setting in found.settings
+    ]
     return _table(settings, columns)
 
 
@@ -200,23 +199,15 @@ def _scores(problem: Problem, said: list[NDArray]) -> tuple[float, list[float]]:
     """Validation score, the mean over the data sets', and one test score a test set."""
     n = len(problem.validation)
     inside = [
-        balanced_accuracy(part.positive, one)
+        balanced_accuracy(part.positive, one, _CLASSES)
         for part, one in zip(problem.validation, said[:n], strict=True)
     ]
     outside = [
-        balanced_accuracy(part.positive, one)
+        balanced_accuracy(part.positive, one, _CLASSES)
         for part, one in zip(problem.tests.values(), said[n:], strict=True)
     ]
     known = [score for score in inside if score == score]
     return float(np.mean(known)) if known else float("nan"), outside
-
-
-def balanced_accuracy(truth: NDArray, said: NDArray) -> float:
-    """Mean of sensitivity and specificity, NaN where a class has no samples."""
-    if truth.all() or not truth.any():
-        return float("nan")
-    right = truth == said
-    return float((right[truth].mean() + right[~truth].mean()) / 2)
 
 
 def _table(settings: list[dict], columns: dict[str, list]) -> dict[str, object]:

@@ -6,7 +6,6 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterable
-from functools import cache
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -15,12 +14,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
-from threadpoolctl import ThreadpoolController
 
-from optirank.estimators._options import is_number
+from optirank._util.threads import one_blas_thread
+from optirank.estimators._subset import subset_classes
 from optirank.estimators.panel import PanelAttributes, forget_training, model_rows
+from optirank.ranks.fitting import order_for_fitting
 from optirank.ranks.scoring import average_rows
-from optirank.solver.problem import sigmoid
+from optirank.solver.links import probabilities
+from optirank.solver.sizes import is_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
     from optirank.ranks.orders import SampleOrders
     from optirank.solver.problem import Problem, Solution
 
-logger = logging.getLogger("optirank")
+    Solve = Callable[[Problem, object, Callable | None], list[Solution]]
 
-DENSE_ABOVE = 0.15  # sparse data with more non-zeros than this are handled as dense ones
+logger = logging.getLogger("optirank")
 
 
 class LinearClassifier(PanelAttributes, ClassifierMixin, BaseEstimator):
-    """One linear score per class against the rest, one in all for two classes."""
+    """One linear score per class against the rest, a single one for two classes."""
 
     def _checked(self, X: ArrayLike, y: ArrayLike):
         """X and y as arrays, with the classes of y."""
@@ -94,10 +95,10 @@ class LinearClassifier(PanelAttributes, ClassifierMixin, BaseEstimator):
 
 
 class RankLinearClassifier(LinearClassifier):
-    """Logistic regression on ranks relative to a reference set, one problem a class.
+    """Logistic regression on ranks relative to a reference set, one problem per class.
 
     A subclass says how one binary problem is solved; with more than two classes there is one
-    problem a class, against the rest, over the same orders of the samples.
+    problem per class, against the rest, over the same orders of the samples.
     """
 
     def _fit_checked(
@@ -106,20 +107,34 @@ class RankLinearClassifier(LinearClassifier):
         y: NDArray,
         sample_weight: ArrayLike | None,
         n_reference: int,
-        solve: Callable[[Problem, object, Callable | None], list[Solution]],
+        solve: Solve,
     ) -> Self:
-        """Order the samples, solve the problem of each class, keep the solutions.
+        """Order the samples, then as :meth:`_fit_orders`."""
+        weights = self._sample_weights(X, y, sample_weight)
+        return self._fit_orders(
+            order_for_fitting(X, self.n_jobs), y, weights, n_reference, solve, stacklevel=4
+        )
+
+    def _fit_orders(
+        self,
+        orders: SampleOrders,
+        y: NDArray,
+        weights: NDArray,
+        n_reference: int,
+        solve: Solve,
+        stacklevel: int,
+    ) -> Self:
+        """Solve the problem of each class on sorted samples, keep the solutions.
 
         ``solve`` gets a problem, its positive class and a callback for progress; several solutions
-        of one problem are averaged at prediction.
+        of one problem are averaged at prediction. ``stacklevel`` leads warnings to the line that
+        calls ``fit``.
         """
         from optirank.solver.problem import Problem, sample_weights  # numba loads with a fit
 
-        weights = self._sample_weights(X, y, sample_weight)
         classes, codes = np.unique(y, return_inverse=True)
         balanced = self.class_weight == "balanced"
         with one_blas_thread():
-            orders = order_for_fitting(X, self.n_jobs)
             positives = [1] if len(classes) == 2 else list(range(len(classes)))
             problems = [
                 Problem(
@@ -138,11 +153,11 @@ class RankLinearClassifier(LinearClassifier):
                 for k, problem in zip(positives, problems, strict=True)
             )
         self.classes_ = classes
-        self._keep(found)
+        self._keep(found, stacklevel + 1)
         return self
 
-    def _keep(self, found: list[list[Solution]]) -> None:
-        """Fitted attributes, a row for each solution of each problem, as many for each."""
+    def _keep(self, found: list[list[Solution]], stacklevel: int) -> None:
+        """Fitted attributes, one row per solution of each problem, as many for each."""
         forget_training(self)
         most = max(map(len, found))
         solutions = [one[k % len(one)] for one in found for k in range(most)]
@@ -160,7 +175,7 @@ class RankLinearClassifier(LinearClassifier):
                 f"{late} of {len(solutions)} fits stopped at max_iter={self.max_iter} before they "
                 f"reached tol={self.tol:g}: raise max_iter, or l2, or tol",
                 ConvergenceWarning,
-                stacklevel=4,  # the line that calls fit
+                stacklevel=stacklevel,
             )
 
     def decision_function(self, X: ArrayLike) -> NDArray:
@@ -176,10 +191,16 @@ class RankLinearClassifier(LinearClassifier):
         return scores[:, 0] if n_problems == 1 else scores
 
     def subset(self, classes: Iterable) -> RankLinearClassifier:
-        """The model restricted to two or more of its classes; see `optirank.model.subset`."""
-        from optirank.model.subsets import subset  # a short name for what the room of models does
+        """The model restricted to two or more of its classes, which it then chooses among.
 
-        return subset(self, classes)
+        Each class of a model of three or more has a problem of its own, against the rest, so the
+        others can be left out without training again; the scores of those kept do not change. With
+        two classes kept, the score is half the difference of theirs: the label is that of the
+        higher score as before. A calibration is then dropped, since it was of the single scores.
+        This model is left as it is.
+        """
+        check_is_fitted(self)
+        return subset_classes(self, classes)
 
     def _progress(self, positive: object):
         if not self.verbose:
@@ -204,26 +225,6 @@ class RankLinearClassifier(LinearClassifier):
         return tags
 
 
-def order_for_fitting(X, n_jobs: int | None) -> SampleOrders:
-    """Orders of the samples, dense where the data are sparse in name only."""
-    from optirank.ranks.orders import SparseOrders, order_samples
-
-    orders = order_samples(X, n_jobs or 1)
-    if isinstance(orders, SparseOrders) and orders.density > DENSE_ABOVE:
-        return orders.to_dense()
-    return orders
-
-
-def one_blas_thread():
-    """A context in which BLAS uses one thread: fits run in parallel over classes instead."""
-    return _thread_controller().limit(limits=1, user_api="blas")
-
-
-@cache
-def _thread_controller() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
 def show_log() -> None:
     """Send the log of optirank to the screen, unless the user has set up logging."""
     if not logger.handlers and not logging.getLogger().handlers:
@@ -231,13 +232,3 @@ def show_log() -> None:
         handler.setFormatter(logging.Formatter("[optirank] %(message)s"))
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
-
-
-def probabilities(scores: NDArray) -> NDArray:
-    """Logistic probabilities of decision scores, a column a class."""
-    each = sigmoid(scores)
-    if each.ndim == 1:
-        return np.column_stack([1.0 - each, each])
-    total = each.sum(axis=1, keepdims=True)
-    equal = np.full_like(each, 1.0 / each.shape[1])
-    return np.divide(each, total, out=equal, where=total > 0)

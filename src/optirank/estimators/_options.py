@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optirank.solver.sizes import is_number
+
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
@@ -34,33 +36,5 @@ def check_options(estimator: BaseEstimator, choices: dict[str, tuple]) -> None:
     weight = estimator.class_weight
     if weight is not None and weight != "balanced" and not isinstance(weight, dict):
         raise ValueError(
-            f"class_weight={weight!r}: use 'balanced', None or a dict of a weight a class"
+            f"class_weight={weight!r}: use 'balanced', None or a dict of one weight per class"
         )
-
-
-def resolve_n_reference(n_reference: float, n_genes: int) -> int:
-    """A count of genes from a fraction (a float) or a count (an int)."""
-    if isinstance(n_reference, bool) or not is_number(n_reference):
-        raise ValueError(f"n_reference={n_reference!r}: use a fraction in (0, 1] or a count")
-    if isinstance(n_reference, int | np.integer):
-        if n_reference < 1:
-            raise ValueError(
-                f"n_reference={n_reference} leaves no reference gene: use a fraction in (0, 1] or "
-                "a count of at least 1"
-            )
-        if n_reference > n_genes:
-            raise ValueError(
-                f"n_reference={n_reference} reference genes are more than the {n_genes} genes of "
-                "X: use fewer, or a fraction such as 0.2"
-            )
-        return int(n_reference)
-    if not 0 < n_reference <= 1:
-        raise ValueError(
-            f"n_reference={n_reference} is no fraction: use one in (0, 1], or an int for a count"
-        )
-    return max(1, int(np.floor(n_reference * n_genes + 1e-9)))
-
-
-def is_number(value: object) -> bool:
-    """Whether a value is a real number of Python or NumPy."""
-    return isinstance(value, int | float | np.integer | np.floating)

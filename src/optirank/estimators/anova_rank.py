@@ -11,11 +11,12 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, check_consistent_length
 
 from optirank.estimators._base import RankLinearClassifier
-from optirank.estimators._options import check_options, resolve_n_reference
+from optirank.estimators._options import check_options
 from optirank.estimators.rank_logistic import solve_at_reference
 from optirank.preprocessing.anova import select_stable_genes
 from optirank.ranks.definition import TIES
 from optirank.ranks.transformer import reference_positions
+from optirank.solver.sizes import resolve_n_reference
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

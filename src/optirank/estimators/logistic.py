@@ -9,9 +9,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from optirank.estimators._base import LinearClassifier, one_blas_thread
-from optirank.estimators._families import LogisticFamily, Samples
+from optirank._util.threads import one_blas_thread
+from optirank.estimators._base import LinearClassifier
 from optirank.estimators._options import check_options
+from optirank.tuning.families import LogisticFamily
+from optirank.tuning.family import Samples
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -84,12 +86,13 @@ class ElasticNetLogisticRegression(LinearClassifier):
             max_iter=int(self.max_iter),
             warm_start=False,
         )
+        (chain,) = family.chains(X.shape[1])
         models = []
         with one_blas_thread():
             for label in classes[1:] if len(classes) == 2 else classes:
                 positive = y == label
                 v = sample_weights(positive, weights, self.class_weight == "balanced")
-                models += family.fit_chain(Samples(X=X), positive.astype(float), v, None).values()
+                models += family.fit_chain(Samples(X=X), positive.astype(float), v, chain).values()
         self.classes_ = classes
         self.coef_ = np.array([model.w for model in models])
         self.intercept_ = np.array([model.b for model in models])
@@ -106,7 +109,7 @@ class ElasticNetLogisticRegression(LinearClassifier):
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray:
-        """Scores: one a sample for two classes, one a sample and class for more."""
+        """Scores: one per sample for two classes, one per sample and class for more."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
         scores = X @ self.coef_.T + self.intercept_

@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from optirank.estimators._base import RankLinearClassifier
-from optirank.estimators._options import check_options, resolve_n_reference
+from optirank.estimators._options import check_options
 from optirank.ranks.definition import TIES
+from optirank.solver.sizes import resolve_n_reference
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
+    from optirank.ranks.orders import SampleOrders
     from optirank.solver.problem import Problem, Solution
 
 
@@ -26,7 +28,7 @@ class OptirankClassifier(RankLinearClassifier):
     r being the ranks relative to the s reference genes. A strictly increasing transformation of a
     sample's values changes nothing, and only the genes in ``genes_`` have to be measured.
 
-    With more than two classes one problem a class is solved, against the rest.
+    With more than two classes one problem per class is solved, against the rest.
 
     Parameters
     ----------
@@ -166,15 +168,21 @@ class OptirankClassifier(RankLinearClassifier):
         return self._fit_checked(X, y, sample_weight, *self._solver(X.shape[1], settings))
 
     def _fit_with_settings(
-        self, X, y, sample_weight: ArrayLike | None, settings: dict[object, dict]
+        self,
+        orders: SampleOrders,
+        y: NDArray,
+        weights: NDArray,
+        settings: dict[object, dict],
+        stacklevel: int,
     ) -> OptirankClassifier:
-        """As ``fit``, with parameters of its own for the problem of each class.
+        """As ``fit``, on sorted samples, with parameters of its own for the problem of each class.
 
         ``settings`` maps a class to values of ``n_reference``, ``l1``, ``l2`` and ``side`` that
         stand in for this estimator's.
         """
-        X, y, _ = self._checked(X, y)
-        return self._fit_checked(X, y, sample_weight, *self._solver(X.shape[1], settings))
+        self.n_features_in_ = orders.n_genes
+        size, solve = self._solver(orders.n_genes, settings)
+        return self._fit_orders(orders, y, weights, size, solve, stacklevel + 1)
 
     def _solver(self, n_genes: int, settings: dict[object, dict]):
         """The size of the reference set, and how the problem of a class is solved."""

@@ -14,25 +14,31 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from optirank.estimators._base import (
-    RankLinearClassifier,
-    order_for_fitting,
-    probabilities,
-)
-from optirank.estimators._families import OptirankFamily, Samples
-from optirank.estimators._folds import make_folds
-from optirank.estimators._options import check_options, resolve_n_reference
-from optirank.estimators._search import score_table, search
-from optirank.estimators._selection import RULES, scored_folds, select, standard_error
+from optirank._util.progress import progress_bar
+from optirank.estimators._base import RankLinearClassifier
+from optirank.estimators._options import check_options
 from optirank.estimators.optirank import OptirankClassifier
 from optirank.ranks.definition import TIES
+from optirank.ranks.fitting import order_for_fitting
+from optirank.solver.links import probabilities
+from optirank.solver.sizes import resolve_n_reference
+from optirank.tuning.families import OptirankFamily
+from optirank.tuning.family import Samples
+from optirank.tuning.folds import make_folds
+from optirank.tuning.result import gene_counts
+from optirank.tuning.scoring import score_table
+from optirank.tuning.search import HELD_OUT, fold_units, search
+from optirank.tuning.selection import RULES, scored_folds, select, settings_table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import ArrayLike, NDArray
 
-    from optirank.estimators._families import Model
-    from optirank.estimators._search import Search
+    from optirank.ranks.orders import SampleOrders
     from optirank.solver.problem import Solution
+    from optirank.tuning.family import Model
+    from optirank.tuning.result import UnitResult
 
 SIDES = ("best", "rising", "falling", "both")
 
@@ -64,7 +70,8 @@ class OptirankClassifierCV(RankLinearClassifier):
         against the rest; otherwise one setting is chosen by the score of the whole classifier.
     refit : True or "folds", default=True
         Fit the chosen setting on all samples, or keep the models of the folds
-        (``fold_estimators_``) and predict with the mean of their scores.
+        (``fold_estimators_``) and predict with the mean of their scores. The score of a class is
+        the mean over the folds whose training part has it.
     warm_start : bool, default=True
         Whether neighbouring settings start from each other; without, each is fitted as
         OptirankClassifier fits it.
@@ -83,7 +90,7 @@ class OptirankClassifierCV(RankLinearClassifier):
     best_estimator_ : OptirankClassifier
         Fitted on all samples (``refit=True``).
     fold_estimators_ : list of OptirankClassifier
-        Of the chosen setting, a fold each (``refit="folds"``).
+        Of the chosen setting, one per fold (``refit="folds"``).
     best_params_ : dict
         The chosen setting, or one for each class with ``per_class=True``.
     best_index_ : int, or dict of class to int
@@ -151,8 +158,9 @@ class OptirankClassifierCV(RankLinearClassifier):
         self,
         X: ArrayLike,
         y: ArrayLike,
-        groups: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
     ) -> OptirankClassifierCV:
         """Fit the grid in every fold, choose a setting, fit it on all samples.
 
@@ -162,10 +170,10 @@ class OptirankClassifierCV(RankLinearClassifier):
             Expression values on any scale; finite.
         y : array-like of shape (n_samples,)
             Labels of two classes or more.
-        groups : array-like of shape (n_samples,), optional
-            Donor, batch or data set of each sample: no group is in both parts of a fold.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the samples in the fits (scores are not weighted).
+        groups : array-like of shape (n_samples,), optional
+            Donor, batch or data set of each sample: no group is in both parts of a fold.
         """
         family = self._family()
         X, y, classes = self._checked(X, y)
@@ -175,24 +183,23 @@ class OptirankClassifierCV(RankLinearClassifier):
         scorer = check_scoring(self, self.scoring)
         self.folds_ = make_folds(y, self.cv, groups)
         orders = order_for_fitting(X, self.n_jobs)
-        codes = np.searchsorted(classes, y)
-        found = search(
-            family,
+        units = fold_units(
             Samples(orders=orders),
-            codes,
-            classes,
-            weights,
+            np.searchsorted(classes, y),
             self.folds_,
+            n_classes=len(classes),
+            weights=weights,
             balanced=self.class_weight == "balanced",
-            n_jobs=self.n_jobs,
-            progress=bool(self.verbose),
         )
+        with progress_bar("grid", shown=None if self.verbose else False) as bar:
+            found = search(family, units, n_jobs=self.n_jobs, progress=bar.update)
         self.classes_ = classes
-        chosen, params = self._choose(found, y, scorer)
+        chosen = self._choose(found, y, scorer)
+        params = {k: found[0].settings[index].params for k, index in chosen.items()}
         if self.refit == "folds":
             self._keep_folds(found, chosen, params)
         else:
-            self._refit(X, y, sample_weight, params)
+            self._refit(orders, y, weights, params)
         return self
 
     def _family(self) -> OptirankFamily:
@@ -217,21 +224,16 @@ class OptirankClassifierCV(RankLinearClassifier):
             path_step=self.path_step,
         )
 
-    def _choose(self, found: Search, y: NDArray, scorer) -> tuple[dict[int, int], dict[int, dict]]:
-        """Fill ``cv_results_`` and the like; the chosen setting of each problem, and its values."""
-        settings = found.family.settings()
-        names = found.family.names
-        per_class = self.per_class and len(found.classes) > 2
+    def _choose(self, found: list[UnitResult], y: NDArray, scorer) -> dict[int, int]:
+        """Fill ``cv_results_`` and the like; the chosen setting of each problem."""
+        truths = [y[test] for _, test in self.folds_]
+        n_problems = found[0].n_problems
+        per_class = self.per_class and n_problems > 1
         results, chosen, scores = {}, {}, []
-        for positive in found.positives if per_class else [None]:
-            table = score_table(found, y, scorer, positive)
-            group = found.positives if positive is None else [positive]
-            n_genes = np.array(
-                [
-                    [found.genes(setting, k, group).sum() for k in range(len(found.folds))]
-                    for setting in settings
-                ]
-            )
+        for problem in range(n_problems) if per_class else [None]:
+            table = score_table(found, truths, self.classes_, HELD_OUT, scorer, problem)
+            group = range(n_problems) if problem is None else [problem]
+            n_genes = gene_counts(found, group)
             scored = scored_folds(table)
             if scored.any() and not scored.all():
                 warnings.warn(
@@ -244,42 +246,45 @@ class OptirankClassifierCV(RankLinearClassifier):
             index = select(table[:, scored], n_genes, self.selection)
             chosen.update(dict.fromkeys(group, index))
             scores.append(table[index, scored].mean())
-            results[positive] = _results(found, settings, names, table, n_genes)
+            results[problem] = _results(found, table, n_genes)
         self.best_score_ = float(np.mean(scores))
-        labels = found.classes.tolist()
-        params = {k: dict(zip(names, settings[i], strict=True)) for k, i in chosen.items()}
+        params = found[0].settings
         if per_class:
-            self.cv_results_ = {labels[k]: results[k] for k in found.positives}
-            self.best_index_ = {labels[k]: chosen[k] for k in found.positives}
-            self.best_params_ = {labels[k]: params[k] for k in found.positives}
+            labels = self.classes_.tolist()
+            self.cv_results_ = {labels[k]: results[k] for k in chosen}
+            self.best_index_ = {labels[k]: index for k, index in chosen.items()}
+            self.best_params_ = {labels[k]: params[index].params for k, index in chosen.items()}
         else:
             self.cv_results_ = results[None]
-            self.best_index_ = chosen[found.positives[0]]
-            self.best_params_ = params[found.positives[0]]
-        return chosen, params
+            self.best_index_ = chosen[0]
+            self.best_params_ = params[chosen[0]].params
+        return chosen
 
-    def _refit(self, X, y: NDArray, sample_weight, params: dict[int, dict]) -> None:
+    def _refit(
+        self, orders: SampleOrders, y: NDArray, weights: NDArray, params: dict[int, dict]
+    ) -> None:
         """Fit the chosen settings on all samples."""
         model = self._estimator(params)
-        labels = self.classes_.tolist()
-        by_label = {labels[k]: one for k, one in params.items()}
-        # One fit a class is little beside the grid: it stays here, whatever the search ran on
+        positives = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
+        by_label = {label: params[k] for k, label in enumerate(positives.tolist())}
+        # One fit per class is little beside the grid: it stays here, whatever the search ran on
         n_jobs = get_active_backend(prefer="threads")[1]
         with parallel_config(backend="threading", n_jobs=n_jobs):
-            model._fit_with_settings(X, y, sample_weight, by_label)
+            model._fit_with_settings(orders, y, weights, by_label, stacklevel=4)
         self.best_estimator_ = model
         self._adopt([model])
 
-    def _keep_folds(self, found: Search, chosen: dict[int, int], params: dict[int, dict]) -> None:
-        """Estimators of the chosen setting, a fold each."""
-        settings = found.family.settings()
+    def _keep_folds(
+        self, found: list[UnitResult], chosen: dict[int, int], params: dict[int, dict]
+    ) -> None:
+        """Estimators of the chosen setting, one per fold."""
         self.fold_estimators_ = []
-        for k in range(len(found.folds)):
+        for fold in found:
             model = self._estimator(params)
-            rows = [found.models_of(settings[chosen[p]], k, p) for p in found.positives]
             model.classes_ = self.classes_
-            model.n_features_in_ = found.n_genes
-            model._keep([_solutions(models, found.n_genes) for models in rows])
+            model.n_features_in_ = fold.n_genes
+            rows = [_solutions(fold.models(index, k), fold.n_genes) for k, index in chosen.items()]
+            model._keep(rows, stacklevel=4)
             self.fold_estimators_.append(model)
         self._adopt(self.fold_estimators_)
 
@@ -310,8 +315,18 @@ class OptirankClassifierCV(RankLinearClassifier):
         check_is_fitted(self)
         models = self.fold_estimators_ if self.refit == "folds" else [self.best_estimator_]
         scores = np.array([model.decision_function(X) for model in models])
-        with np.errstate(invalid="ignore"):
-            return scores.mean(axis=0)
+        # A fold that lacked a class gives it minus infinity: the others speak for it
+        known = scores > -np.inf
+        total = np.where(known, scores, 0.0).sum(axis=0)
+        n_known = known.sum(axis=0)
+        return np.divide(total, n_known, out=np.full_like(total, -np.inf), where=n_known > 0)
+
+    def subset(self, classes: Iterable) -> RankLinearClassifier:
+        """The final model restricted to two or more of its classes; see OptirankClassifier."""
+        check_is_fitted(self)
+        if self.refit == "folds":
+            raise ValueError("a search with refit='folds' keeps one model per fold: use refit=True")
+        return self.best_estimator_.subset(classes)
 
     def predict_proba(self, X: ArrayLike) -> NDArray:
         """Logistic probabilities; with more than two classes each row is divided by its sum."""
@@ -333,23 +348,17 @@ class OptirankClassifierCV(RankLinearClassifier):
         folds = [key for key in results if key.startswith("split") and key.endswith("_test_score")]
         scores = np.column_stack([results[key] for key in folds])
         scores = scores[:, scored_folds(scores)]
-        table = pd.DataFrame(results["params"])
-        table.insert(0, "n_genes", results["mean_n_genes"])
-        table.insert(1, "score", scores.mean(axis=1))
-        table.insert(2, "standard_error", standard_error(scores))
-        table.insert(3, "selected", np.arange(len(table)) == index)
-        best = select(scores, results["mean_n_genes"][:, None], "best")
-        table.insert(4, "best", np.arange(len(table)) == best)
+        table = settings_table(results["params"], scores, results["mean_n_genes"][:, None], index)
         table = table.sort_values(["n_genes", "score"], ascending=[True, False], kind="stable")
         rising = table["score"] > table["score"].cummax().shift(fill_value=-np.inf)
         return table[rising | table["selected"] | table["best"]].reset_index(drop=True)
 
 
-def _solutions(models: list[Model] | None, n_genes: int) -> list[Solution]:
-    """A fold's models as solutions; a class that the fold lacked is never predicted."""
+def _solutions(models: list[Model], n_genes: int) -> list[Solution]:
+    """A fold's models as solutions; without models, of a class that the fold lacked, -inf."""
     from optirank.solver.problem import Solution
 
-    if models is None:
+    if not models:
         return [Solution(np.zeros(n_genes), -np.inf, np.zeros(n_genes), np.nan)]
     return [
         Solution(model.w, model.b, model.gamma, model.objective, model.n_iter, model.converged)
@@ -357,22 +366,21 @@ def _solutions(models: list[Model] | None, n_genes: int) -> list[Solution]:
     ]
 
 
-def _results(found: Search, settings: list, names: tuple, table: NDArray, n_genes: NDArray) -> dict:
+def _results(found: list[UnitResult], table: NDArray, n_genes: NDArray) -> dict:
     """``cv_results_`` in scikit-learn's shape, with numbers of genes."""
-    times = np.array(
-        [[found.fit_seconds(setting, k) for k in range(len(found.folds))] for setting in settings]
-    )
-    score_times = np.tile(found.score_seconds / max(1, len(settings)), (len(settings), 1))
+    params = [setting.params for setting in found[0].settings]
+    times = np.array([[fold.fit_seconds(k) for fold in found] for k in range(len(params))])
+    score_times = np.array([[fold.score_seconds / len(params) for fold in found]] * len(params))
     results: dict = {
         "mean_fit_time": times.mean(axis=1),
         "std_fit_time": times.std(axis=1),
         "mean_score_time": score_times.mean(axis=1),
         "std_score_time": score_times.std(axis=1),
     }
-    for position, name in enumerate(names):
-        values = [setting[position] for setting in settings]
+    for name in params[0]:
+        values = [one[name] for one in params]
         results[f"param_{name}"] = np.ma.masked_array(values, mask=False, dtype=object)
-    results["params"] = [dict(zip(names, setting, strict=True)) for setting in settings]
+    results["params"] = params
     for k in range(table.shape[1]):
         results[f"split{k}_test_score"] = table[:, k]
         results[f"split{k}_n_genes"] = n_genes[:, k]

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from optirank.estimators.panel import panel_arrays
-from optirank.model.linear import linear_model, linear_parts
+from optirank.model.linear import linear_model
 from optirank.model.missing import MAX_MISSING, ClassLoss, lacking_classes
 
 if TYPE_CHECKING:
@@ -15,12 +12,7 @@ if TYPE_CHECKING:
 
 
 def subset(model: Any, classes: Iterable) -> Any:
-    """The model restricted to some of its classes, which it then chooses among.
-
-    Each class of a model of three or more has a problem of its own, against the rest, so the others
-    can be left out without training again; the scores of those kept do not change. With two
-    classes kept, the score is half the difference of theirs: the label is that of the higher score
-    as before. A calibration is then dropped, since it was of the single scores.
+    """The model restricted to some of its classes: ``model.subset(classes)``, of a search too.
 
     Parameters
     ----------
@@ -31,39 +23,7 @@ def subset(model: Any, classes: Iterable) -> Any:
     -------
     A fitted estimator of the same class; the model given is left as it is.
     """
-    from sklearn.base import clone
-
-    fitted = linear_model(model)
-    parts = linear_parts(fitted)
-    if parts.n_problems == 1:
-        one, other = parts.classes.tolist()
-        raise ValueError(
-            f"this model tells {one!r} from {other!r} by one score: it has "
-            "no classes to leave out; only models of three classes or more have one score per class"
-        )
-    kept = _positions(parts.classes, classes)
-    rows = np.arange(parts.n_rows).reshape(parts.n_problems, -1)[kept].ravel()
-    signs = np.ones(len(rows))
-    if len(kept) == 2:  # the first class's rows count against
-        rows = np.roll(rows, parts.rows_per_problem)
-        signs[parts.rows_per_problem :] = -1.0
-
-    small = clone(fitted)
-    small.n_features_in_ = fitted.n_features_in_
-    if hasattr(fitted, "feature_names_in_"):
-        small.feature_names_in_ = fitted.feature_names_in_
-    small.classes_ = fitted.classes_[kept]
-    small._panel = panel_arrays(fitted).take(rows, signs)
-    small.intercept_ = fitted.intercept_[rows] * signs
-    for name in ("objective_", "n_iter_"):
-        if hasattr(fitted, name):
-            setattr(small, name, getattr(fitted, name)[rows])
-    small.path_ = [fitted.path_[row] for row in rows] if fitted.path_ else []
-    if hasattr(fitted, "training_summary_"):
-        small.training_summary_ = fitted.training_summary_ | {"subset_of": fitted.classes_.tolist()}
-    if hasattr(fitted, "calibration_") and len(kept) > 2:
-        small.calibration_ = fitted.calibration_.subset(kept)
-    return small
+    return linear_model(model).subset(classes)
 
 
 def without_lacking(
@@ -79,13 +39,3 @@ def without_lacking(
     if not lacking or len(kept) < 2:
         return model, ()
     return subset(model, kept), lacking
-
-
-def _positions(known: np.ndarray, classes: Iterable) -> np.ndarray:
-    """Where the classes asked for are among those known, in the model's order."""
-    asked = list(classes) if not isinstance(classes, str) else [classes]
-    if strange := [label for label in asked if label not in known.tolist()]:
-        raise ValueError(f"the model has no class {strange[0]!r}: its classes are {known.tolist()}")
-    if len(set(asked)) < max(2, len(asked)):
-        raise ValueError(f"classes={asked!r}: give at least two different classes of the model")
-    return np.array([k for k, label in enumerate(known.tolist()) if label in asked])

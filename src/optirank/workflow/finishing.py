@@ -12,8 +12,9 @@ import pandas as pd
 from optirank.model import fit_calibration, fit_rejection, remember_training
 from optirank.model.calibration import share_out
 from optirank.solver.problem import sigmoid
+from optirank.tuning.scoring import predicted
+from optirank.tuning.search import HELD_OUT
 from optirank.workflow.planning import place
-from optirank.workflow.searching import predicted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
     from optirank.workflow.result import TrainingResult
     from optirank.workflow.searching import Choice, Searched
 
-_WORSE = 0.01  # balanced accuracy lost by calibration that is worth a word
+_WORSE = 0.01  # balanced accuracy lost by calibration that is worth a note
 _REMEMBERED = 20_000  # held-out confidences kept in the model file
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class HeldOut:
     """Scores of samples by models that had not seen them."""
 
@@ -41,20 +42,20 @@ class HeldOut:
 def held_out_scores(prepared: Prepared, found: Searched, choice: Choice) -> HeldOut:
     """Scores of the chosen setting; samples of a class that the fold lacked are left out."""
     rows, folds, decisions = [], [], []
-    for k, (train, test) in enumerate(found.folds):
+    for k, ((train, test), result) in enumerate(zip(found.folds, found.results, strict=True)):
         fair = np.isin(prepared.y[test], prepared.y[train])
         rows.append(test[fair])
         folds.append(np.full(fair.sum(), k))
-        decisions.append(found.decisions[k][choice.setting][fair].astype(float))
+        decisions.append(result.decision(choice.index, HELD_OUT)[fair].astype(float))
     order = np.argsort(np.concatenate(rows), kind="stable")
     where, fold, scores = (np.concatenate(part)[order] for part in (rows, folds, decisions))
-    return HeldOut(where, prepared.y[where], fold, scores)
+    return HeldOut(rows=where, y=prepared.y[where], fold=fold, decisions=scores)
 
 
 def final_fit(
-    prepared: Prepared, chooser: Candidates, choice: Choice, n_jobs: int, notes: list[str]
-) -> tuple[Any, list[str]]:
-    """The chosen setting on all samples, and the genes it needs."""
+    prepared: Prepared, chooser: Candidates, choice: Choice, n_jobs: int
+) -> tuple[Any, list[str], list[str]]:
+    """The chosen setting on all samples, the genes it needs, and what there is to say."""
     from optirank.estimators.anova_rank import AnovaRankLogisticRegression
     from optirank.estimators.optirank import OptirankClassifier
 
@@ -68,18 +69,22 @@ def final_fit(
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         model.fit(X, prepared.y)
-    notes += [str(warning.message) for warning in told]
     if prepared.reference is not None:
         model.set_params(reference=names[reference].tolist())
     model.set_params(n_jobs=None)
     remember_training(model, X, prepared.y, genes=names)
-    return model, names[model.genes_].tolist()
+    notes = [str(warning.message) for warning in told]
+    return model, names[model.genes_].tolist(), notes
 
 
 def calibrate_model(
-    model: Any, scored: HeldOut, wanted: bool, target_error: float | None, notes: list[str]
-) -> None:
-    """Let the model carry calibrated probabilities and the threshold of the error asked for."""
+    model: Any, scored: HeldOut, wanted: bool, target_error: float | None
+) -> list[str]:
+    """Let the model carry calibrated probabilities and the threshold of the error asked for.
+
+    Returns what could not be done.
+    """
+    notes = []
     known = np.isfinite(scored.decisions).all(axis=1)
     if wanted:
         scores = scored.decisions[known]
@@ -88,12 +93,13 @@ def calibrate_model(
         except ValueError as error:
             notes.append(f"probabilities are not calibrated: {error}")
     if target_error is None:
-        return
+        return notes
     chosen, confidence = _labels(model, scored)
     try:
         model.rejection_ = fit_rejection(confidence, chosen == scored.y, target_error)
     except ValueError as error:
         notes.append(f"no label will be withheld: {error}")
+    return notes
 
 
 def held_out_table(scored: HeldOut, model: Any, prepared: Prepared) -> pd.DataFrame:
@@ -125,7 +131,7 @@ def search_notes(plan: Plan, found: Searched) -> list[str]:
             "the labels before fitting; for the held-out figures on the training part of each fold"
         )
     if plan.level or found.shortened:
-        n = len(found.settings)
+        n = len(found.params)
         planned = f" of the {plan.n_settings} planned" if found.shortened else ""
         tried = f"{n} settings{planned} were tried"
         if n == 1:
@@ -141,7 +147,7 @@ def search_notes(plan: Plan, found: Searched) -> list[str]:
 
 
 def calibration_notes(choice: Choice, balanced_accuracy: float) -> list[str]:
-    """A word where calibrated labels favour frequent classes at the cost of rare ones."""
+    """A note where calibrated labels favour frequent classes at the cost of rare ones."""
     by_scores = float(choice.table.loc[choice.table["selected"], "score"].item())
     if by_scores - balanced_accuracy < _WORSE:
         return []

@@ -9,24 +9,24 @@ import numpy as np
 
 from optirank._util.names import some
 from optirank.datasets.errors import DataError
-from optirank.estimators._folds import make_folds
+from optirank.tuning.folds import make_folds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.estimators._folds import Fold
+    from optirank.tuning.folds import Fold
 
 N_FOLDS = 5
 
 
 def fold_samples(
-    y: NDArray, groups: NDArray | None, batch: str | None, source: str
+    y: NDArray, groups: NDArray | None, batch: str | None, source: str, n_folds: int = N_FOLDS
 ) -> tuple[list[Fold], list[str]]:
     """Folds, and what there is to say about them; a DataError where there are none."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:
-            folds = make_folds(y, N_FOLDS, groups)
+            folds = make_folds(y, n_folds, groups)
         except ValueError:
             folds = []
     notes = [str(warning.message) for warning in told]

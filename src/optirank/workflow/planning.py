@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.estimators._base import one_blas_thread, order_for_fitting
-from optirank.estimators._families import Samples
-from optirank.estimators._options import resolve_n_reference
-from optirank.workflow import grids
-from optirank.workflow.grids import Grid, make_family, n_chains
+from optirank._util.threads import one_blas_thread
+from optirank.workflow.grids import Grid, make_family
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from optirank.estimators._folds import Fold
+    from optirank.tuning.folds import Fold
     from optirank.workflow.candidates import Candidates
     from optirank.workflow.preparation import Prepared
+    from optirank.workflow.sorting import SortedSamples
 
 BUDGET = 600.0  # seconds, where none is given
 _EFFICIENCY = 0.8  # of each thread beyond the first
@@ -27,7 +27,7 @@ _PROBES = (Grid((0.05,), (1e-3,), (1e-3,)), Grid((0.05,), (1e-3, 5e-3), (1e-3,))
 _COLD = 2.0  # a final fit, which starts from nothing and stops later, against one of a grid
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """What is about to be done."""
 
@@ -38,7 +38,7 @@ class Plan:
     n_folds: int
     sources: int | None  # left out in turn; None for ordinary folds
     n_settings: int
-    level: int  # of grids.GRIDS
+    level: int  # of the grids, 0 being the widest
     seconds: float
     budget: float
     n_jobs: int
@@ -68,13 +68,14 @@ class Plan:
         return words
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Clock:
     """Predicts the time of a search from the seconds of a fit, learning as it goes."""
 
+    grids: Sequence[Grid]  # nested, the widest first
     first_seconds: float  # of a chain's first fit, for one class in one fold, on one thread
     next_seconds: float  # of each further one
-    fold_seconds: float  # of what is done once a fold: choosing genes, sorting
+    fold_seconds: float  # of what is done once per fold: choosing genes, sorting
     n_problems: int
     n_genes: int
     n_jobs: int
@@ -83,7 +84,9 @@ class Clock:
 
     def chains(self, grid: Grid) -> int:
         """Parts of a fold that are done one by one."""
-        return self.n_problems * n_chains(grid, self.sides, self.fixed, self.n_genes)
+        if self.fixed:
+            return self.n_problems
+        return self.n_problems * len(make_family(grid, self.sides, None).chains(self.n_genes))
 
     def seconds(self, grid: Grid, n_folds: int) -> float:
         """Of a search over so many folds, and of the final fit."""
@@ -111,14 +114,20 @@ class Clock:
 
     def level(self, n_folds: int, left: float, start: int = 0) -> int:
         """The widest grid that fits into the time left, or the last one."""
-        for level, grid in enumerate(grids.GRIDS):
+        for level, grid in enumerate(self.grids):
             if level >= start and self.seconds(grid, n_folds) <= left:
                 return level
-        return len(grids.GRIDS) - 1
+        return len(self.grids) - 1
 
 
 def time_one_fit(
-    prepared: Prepared, chooser: Candidates, fold: Fold, sides: tuple[str, ...], n_jobs: int
+    prepared: Prepared,
+    chooser: Candidates,
+    samples: SortedSamples,
+    fold: Fold,
+    *,
+    sides: tuple[str, ...],
+    grids: Sequence[Grid],
 ) -> Clock:
     """Time fits of one class on the first fold's training part, and what precedes them."""
     from optirank.solver.problem import sample_weights
@@ -127,30 +136,30 @@ def time_one_fit(
     train, _ = fold
     start = time.perf_counter()
     genes = chooser(train)
-    orders = order_for_fitting(prepared.X[:, genes], n_jobs).take(train)
+    part = samples.over(genes).take(train)
     ready = time.perf_counter()
     reference = place(prepared.reference, genes)
     labels, counts = np.unique(prepared.y[train], return_counts=True)
     positive = prepared.y[train] == labels[counts.argsort()[len(counts) // 2]]
     v = sample_weights(positive, np.ones(len(train)), True)
-    size = resolve_n_reference(_PROBES[0].n_references[0], len(genes))
-    chain = None if prepared.reference is not None else (size, "rising")
     seconds = []
     for grid in _PROBES:
         family = make_family(grid, ("rising",), reference)
+        (chain,) = family.chains(len(genes))
         begin = time.perf_counter()
         with one_blas_thread():
-            family.fit_chain(Samples(orders=orders), positive.astype(float), v, chain)
+            family.fit_chain(part, positive.astype(float), v, chain)
         seconds.append(time.perf_counter() - begin)
     return Clock(
-        seconds[0],
-        max(seconds[1] - seconds[0], 0.1 * seconds[0]),
-        ready - start,
-        prepared.n_problems,
-        len(genes),
-        n_jobs,
-        sides,
-        prepared.reference is not None,
+        grids=grids,
+        first_seconds=seconds[0],
+        next_seconds=max(seconds[1] - seconds[0], 0.1 * seconds[0]),
+        fold_seconds=ready - start,
+        n_problems=prepared.n_problems,
+        n_genes=len(genes),
+        n_jobs=samples.n_jobs,
+        sides=sides,
+        fixed=prepared.reference is not None,
     )
 
 

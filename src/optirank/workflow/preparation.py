@@ -1,4 +1,4 @@
-"""Make data ready for training: labels, sources, genes and samples, each loss with a word."""
+"""Make data ready for training: labels, sources, genes and samples; each loss is reported."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from optirank._util.names import some
 from optirank.datasets.errors import DataError
 from optirank.model.genes import match_genes
 from optirank.preprocessing._statistics import is_counts
-from optirank.workflow.folding import fold_samples
+from optirank.workflow.folding import N_FOLDS, fold_samples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.datasets.data import ExpressionData
-    from optirank.estimators._folds import Fold
+    from optirank.tuning.folds import Fold
 
 MIN_CLASS = 3  # samples of a class: two to train on while one is held out
 MAX_SAMPLES = 20_000  # to train on; of larger classes some are drawn
@@ -29,7 +29,7 @@ _NO_LABEL = {"", "nan", "na", "n/a", "none", "null", "<na>"}
 _WILD = "*?["
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Prepared:
     """What is trained on."""
 
@@ -52,12 +52,12 @@ class Prepared:
 
     @property
     def n_problems(self) -> int:
-        """Binary problems of a classifier: one for two classes, one a class for more."""
+        """Binary problems of a classifier: one for two classes, one per class for more."""
         return 1 if len(self.classes) == 2 else len(self.classes)
 
-    def folds(self) -> tuple[list[Fold], list[str]]:
+    def folds(self, n_folds: int = N_FOLDS) -> tuple[list[Fold], list[str]]:
         """Folds of these samples, and what there is to say about them."""
-        return fold_samples(self.y, self.groups, self.batch, self.source)
+        return fold_samples(self.y, self.groups, self.batch, self.source, n_folds)
 
     def noted(self, *texts: str) -> Prepared:
         """The same with more to say."""
@@ -79,7 +79,7 @@ class Prepared:
         rng = np.random.default_rng(0)
         parts = [rng.permutation(np.flatnonzero(codes == k))[:cap] for k in range(len(classes))]
         rows = np.sort(np.concatenate(parts))
-        text = f"{why}: at most {cap} samples a class are used, {len(rows)} of {len(self.y)}"
+        text = f"{why}: at most {cap} samples per class are used, {len(rows)} of {len(self.y)}"
         return self.take(rows).noted(text)
 
 
@@ -99,11 +99,12 @@ def prepare(
         raise DataError(f"at most {max_genes} genes: a comparison needs at least 2 genes")
     labels = data.labels(label)
     groups = None if batch is None else data.labels(batch)
-    notes: list[str] = []
-    data = _chosen_genes(data, genes, exclude, notes)
+    data, notes = _chosen_genes(data, genes, exclude)
     if available is not None:
-        data = _available_genes(data, available, notes)
-    keep = _usable_samples(data, label, labels, batch, groups, notes)
+        data, told = _available_genes(data, available)
+        notes += told
+    keep, told = _usable_samples(data, label, labels, batch, groups)
+    notes += told
     if not keep.all():
         data = data.select_samples(keep)
     if include and exclude:
@@ -115,18 +116,19 @@ def prepare(
             "samples: a classifier needs two classes"
         )
     X = data.X.tocsr() if sparse.issparse(data.X) else data.X
+    reference, told = _reference(data, include, max_genes)
     prepared = Prepared(
-        X,
-        y,
-        None if groups is None else groups[keep].to_numpy().astype(str),
-        np.asarray(data.gene_names, dtype=object),
-        np.asarray(data.sample_names, dtype=object),
-        _reference(data, include, max_genes, notes),
-        max_genes,
-        label,
-        batch,
-        data.source,
-        tuple(notes),
+        X=X,
+        y=y,
+        groups=None if groups is None else groups[keep].to_numpy().astype(str),
+        genes=np.asarray(data.gene_names, dtype=object),
+        samples=np.asarray(data.sample_names, dtype=object),
+        reference=reference,
+        max_genes=max_genes,
+        label=label,
+        batch=batch,
+        source=data.source,
+        notes=(*notes, *told),
     )
     if prepared.groups is not None and len(np.unique(prepared.groups)) < 2:
         only = str(prepared.groups[0])
@@ -144,9 +146,9 @@ def _usable_samples(
     labels: pd.Series,
     batch: str | None,
     groups: pd.Series | None,
-    notes: list[str],
-) -> NDArray:
-    """Mask of the samples with a label, a source, counts, and enough of their class."""
+) -> tuple[NDArray, list[str]]:
+    """Mask of the samples with a label, a source, counts, and enough of their class; notes."""
+    notes: list[str] = []
 
     def without(mask: NDArray, what: str) -> NDArray:
         n = int((keep & mask).sum())
@@ -171,7 +173,7 @@ def _usable_samples(
             labels.isin(small.index).to_numpy(),
             f"their class has fewer than {MIN_CLASS}: {named}",
         )
-    return keep
+    return keep, notes
 
 
 def _missing(values: pd.Series) -> NDArray:
@@ -199,9 +201,10 @@ def _empty(data: ExpressionData) -> NDArray:
 
 
 def _chosen_genes(
-    data: ExpressionData, genes: Sequence[str] | None, exclude: Sequence[str], notes: list[str]
-) -> ExpressionData:
-    """Genes with names of their own, those asked for, without those excluded."""
+    data: ExpressionData, genes: Sequence[str] | None, exclude: Sequence[str]
+) -> tuple[ExpressionData, list[str]]:
+    """Genes with names of their own, those asked for, without those excluded; notes."""
+    notes: list[str] = []
     if twice := data.duplicated_genes:
         how = "sum" if is_counts(data.X) else "first"
         told = "their counts are summed" if how == "sum" else "the first of each is used"
@@ -235,13 +238,13 @@ def _chosen_genes(
         data = data.select_genes(np.array(kept))
     if data.n_genes < 2:
         raise DataError(f"{data.source} has {data.n_genes} gene: ranks need at least 2")
-    return data
+    return data, notes
 
 
 def _available_genes(
-    data: ExpressionData, available: Sequence[str], notes: list[str]
-) -> ExpressionData:
-    """The genes that prediction would find among those available."""
+    data: ExpressionData, available: Sequence[str]
+) -> tuple[ExpressionData, list[str]]:
+    """The genes that prediction would find among those available; notes."""
     match = match_genes(data.gene_names, available)
     n = int(match.present.sum())
     if n < 2:
@@ -249,10 +252,12 @@ def _available_genes(
             f"{data.source} shares {n} genes with the data to be labelled: it has genes such as "
             f"{some(data.gene_names, 3)}, those have {some(available, 3)}"
         )
-    notes.append(f"{n} of {data.n_genes} genes are used: those that the data to be labelled have")
     spelled = replace(match, genes=(), columns=match.columns[:0])
-    notes += spelled.notes()
-    return data.select_genes(np.flatnonzero(match.present))
+    notes = [
+        f"{n} of {data.n_genes} genes are used: those that the data to be labelled have",
+        *spelled.notes(),
+    ]
+    return data.select_genes(np.flatnonzero(match.present)), notes
 
 
 def matching(names: Sequence[str], pattern: str) -> list[str]:
@@ -264,11 +269,12 @@ def matching(names: Sequence[str], pattern: str) -> list[str]:
 
 
 def _reference(
-    data: ExpressionData, include: Sequence[str], max_genes: int | None, notes: list[str]
-) -> NDArray | None:
-    """Positions of the reference set that the user fixed."""
+    data: ExpressionData, include: Sequence[str], max_genes: int | None
+) -> tuple[NDArray | None, list[str]]:
+    """Positions of the reference set that the user fixed; notes."""
     if not include:
-        return None
+        return None, []
+    notes: list[str] = []
     names = [str(name) for name in data.gene_names]
     found: set[str] = set()
     lost = []
@@ -290,7 +296,7 @@ def _reference(
             "allow more genes, or name fewer"
         )
     notes.append(f"the reference set is fixed to {len(found)} genes: {some(sorted(found))}")
-    return np.array([k for k, name in enumerate(names) if name in found])
+    return np.array([k for k, name in enumerate(names) if name in found]), notes
 
 
 def _refuse_both(data: ExpressionData, include: Sequence[str], exclude: Sequence[str]) -> None:

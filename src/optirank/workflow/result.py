@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import multilabel_confusion_matrix, precision_recall_fscore_support
 
-from optirank.workflow.searching import balanced_accuracy
+from optirank.tuning.scoring import balanced_accuracy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 _BINS = 10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TrainingResult:
     """A trained model, how well it does on held-out data, and how it came about.
 
@@ -28,13 +30,13 @@ class TrainingResult:
         Fitted on all samples, with ``calibration_`` and ``rejection_`` where asked for; ready for
         :func:`optirank.save`.
     held_out : DataFrame
-        One line a held-out sample: ``label``, ``predicted``, ``confidence``, ``fold``, ``source``
+        One line per held-out sample: ``label``, ``predicted``, ``confidence``, ``fold``, ``source``
         (where sources were left out) and ``score_<class>``.
     per_class : DataFrame
-        A line a class: ``n_samples``, ``n_held_out``, ``recall``, ``precision`` and
+        One line per class: ``n_samples``, ``n_held_out``, ``recall``, ``precision`` and
         ``balanced_accuracy`` (of the class against the rest).
     by_fold : DataFrame
-        A line a fold: what was left out, ``n_held_out`` and ``balanced_accuracy``.
+        One line per fold: what was left out, ``n_held_out`` and ``balanced_accuracy``.
     balanced_accuracy, standard_error : float
         Mean over the folds of the balanced accuracy, and its standard error.
     optimism : float
@@ -79,33 +81,32 @@ class TrainingResult:
         """Held-out samples by confidence: ``confidence`` (mean), ``accuracy``, ``n_samples``."""
         confidence = self.held_out["confidence"].to_numpy(dtype=float)
         correct = (self.held_out["label"] == self.held_out["predicted"]).to_numpy()
-        place = np.clip((confidence * _BINS).astype(int), 0, _BINS - 1)
-        rows = [
-            (confidence[place == k].mean(), correct[place == k].mean(), int((place == k).sum()))
-            for k in np.unique(place)
-        ]
-        return pd.DataFrame(rows, columns=["confidence", "accuracy", "n_samples"])
+        accuracy, mean = calibration_curve(correct, confidence, n_bins=_BINS)
+        edges = np.linspace(0.0, 1.0, _BINS + 1)
+        counts = np.bincount(np.searchsorted(edges[1:-1], confidence), minlength=_BINS)
+        n_samples = counts[counts > 0]
+        return pd.DataFrame({"confidence": mean, "accuracy": accuracy, "n_samples": n_samples})
 
 
 def class_table(y: NDArray, held_out: pd.DataFrame, classes: NDArray) -> pd.DataFrame:
     """How each class does among the held-out samples; NaN where nothing can be said."""
     truth, given = held_out["label"].to_numpy(), held_out["predicted"].to_numpy()
-    rows = []
-    for one in classes:
-        inside, called = truth == one, given == one
-        recall = (called & inside).sum() / inside.sum() if inside.any() else np.nan
-        precision = (called & inside).sum() / called.sum() if called.any() else np.nan
-        rest = (~called & ~inside).sum() / (~inside).sum() if (~inside).any() else np.nan
-        rows.append(
-            {
-                "n_samples": int((y == one).sum()),
-                "n_held_out": int(inside.sum()),
-                "recall": recall,
-                "precision": precision,
-                "balanced_accuracy": (recall + rest) / 2,
-            }
-        )
-    return pd.DataFrame(rows, index=pd.Index(classes, name="class"))
+    precision, recall, _, n_held_out = precision_recall_fscore_support(
+        truth, given, labels=classes, zero_division=np.nan
+    )
+    others = multilabel_confusion_matrix(truth, given, labels=classes)[:, 0]  # true and false calls
+    with np.errstate(invalid="ignore"):
+        specificity = others[:, 0] / others.sum(axis=1)
+    return pd.DataFrame(
+        {
+            "n_samples": [int((y == one).sum()) for one in classes],
+            "n_held_out": n_held_out,
+            "recall": recall,
+            "precision": precision,
+            "balanced_accuracy": (recall + specificity) / 2,
+        },
+        index=pd.Index(classes, name="class"),
+    )
 
 
 def fold_table(held_out: pd.DataFrame) -> pd.DataFrame:

@@ -12,8 +12,7 @@ import numpy as np
 
 from optirank._util.workers import worker_count
 from optirank.datasets.errors import DataError
-from optirank.estimators._selection import standard_error
-from optirank.workflow import grids
+from optirank.tuning.selection import standard_error
 from optirank.workflow.candidates import Candidates, candidates
 from optirank.workflow.finishing import (
     calibrate_model,
@@ -24,15 +23,17 @@ from optirank.workflow.finishing import (
     search_notes,
     summary,
 )
-from optirank.workflow.grids import make_family
+from optirank.workflow.folding import N_FOLDS
+from optirank.workflow.grids import GRIDS, SIDES, SIDES_OF_SOURCES, Grid, make_family
 from optirank.workflow.planning import BUDGET, Clock, Plan, time_one_fit
 from optirank.workflow.preparation import Prepared, prepare
 from optirank.workflow.result import TrainingResult, class_table, fold_table
 from optirank.workflow.searching import choose, cross_validate
+from optirank.workflow.sorting import SortedSamples
 
 if TYPE_CHECKING:
     from optirank.datasets.data import ExpressionData
-    from optirank.estimators._folds import Fold
+    from optirank.tuning.folds import Fold
 
 _MARGIN = 0.85  # of the time allowed that is planned for
 _FEWEST = 200  # samples below which none are left out to save time
@@ -52,6 +53,8 @@ def train(
     n_jobs: int | None = None,
     calibrate: bool = True,
     target_error: float | None = None,
+    grids: Sequence[Grid] = GRIDS,
+    n_folds: int = N_FOLDS,
     say: Callable[[str], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> TrainingResult:
@@ -84,6 +87,8 @@ def train(
     calibrate : whether to fit probabilities on the held-out scores.
     target_error : the share of wrong labels to allow: the model then carries the confidence below
         which a label is withheld (``rejection_``).
+    grids : the settings to try, from the widest grid to the narrowest; each holds the next.
+    n_folds : of the cross-validation, at most; sources are shared out over so many.
     say : is told in words what will be done, before it is.
     progress : is told how much is done, and of how much.
 
@@ -108,6 +113,8 @@ def train(
         n_jobs=n_jobs,
         calibrate=calibrate,
         target_error=target_error,
+        grids=grids,
+        n_folds=n_folds,
         say=say,
         progress=progress,
     )
@@ -120,6 +127,8 @@ def train_prepared(
     n_jobs: int | None = None,
     calibrate: bool = True,
     target_error: float | None = None,
+    grids: Sequence[Grid] = GRIDS,
+    n_folds: int = N_FOLDS,
     say: Callable[[str], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> TrainingResult:
@@ -127,60 +136,64 @@ def train_prepared(
     budget = BUDGET if budget is None else check_budget(budget)
     check_target_error(target_error)
     begin = time.perf_counter()
-    sides = grids.SIDES if prepared.groups is None else grids.SIDES_OF_SOURCES
-    folds, fold_notes = prepared.folds()
+    options = {
+        "sides": SIDES if prepared.groups is None else SIDES_OF_SOURCES,
+        "grids": grids,
+    }
+    folds, fold_notes = prepared.folds(n_folds)
     chooser = candidates(prepared)
-    clock = time_one_fit(prepared, chooser, folds[0], sides, worker_count(n_jobs))
+    samples = SortedSamples(prepared.X, worker_count(n_jobs))
+    clock = time_one_fit(prepared, chooser, samples, folds[0], **options)
     room = _MARGIN * (budget - (time.perf_counter() - begin))
     level = clock.level(len(folds), room)
-    shortest = clock.seconds(grids.GRIDS[level], len(folds))
+    shortest = clock.seconds(grids[level], len(folds))
     if shortest > room and len(prepared.y) > _FEWEST:
         n = max(_FEWEST, int(len(prepared.y) * room / shortest))
         prepared = prepared.thinned(n, "the time allowed is short")
-        folds, fold_notes = prepared.folds()
+        folds, fold_notes = prepared.folds(n_folds)
         chooser = candidates(prepared)
-        clock = time_one_fit(prepared, chooser, folds[0], sides, clock.n_jobs)
+        samples = SortedSamples(prepared.X, samples.n_jobs)
+        clock = time_one_fit(prepared, chooser, samples, folds[0], **options)
     notes = [*prepared.notes, *fold_notes]
     plan = _plan(prepared, chooser, folds, clock, level, budget)
     for line in (*notes, *plan.lines()) if say else ():
         say(line)
     planned = time.perf_counter()
     left = budget - (planned - begin)
-    found = cross_validate(prepared, chooser, folds, clock, level, left, progress)
+    found = cross_validate(prepared, chooser, samples, folds, clock, level, left, progress)
     choice = choose(found, prepared.y, "one_se" if prepared.max_genes is None else "best")
     searched = time.perf_counter()
-    notes += search_notes(plan, found)
-    model, genes = final_fit(prepared, chooser, choice, clock.n_jobs, notes)
+    model, genes, fit_notes = final_fit(prepared, chooser, choice, clock.n_jobs)
     fitted = time.perf_counter()
     scored = held_out_scores(prepared, found, choice)
-    calibrate_model(model, scored, calibrate, target_error, notes)
+    uncalibrated = calibrate_model(model, scored, calibrate, target_error)
     held_out = held_out_table(scored, model, prepared)
     by_fold = fold_table(held_out)
     balanced_accuracy = float(by_fold["balanced_accuracy"].mean())
+    notes += search_notes(plan, found) + fit_notes + uncalibrated
     notes += calibration_notes(choice, balanced_accuracy)
-    timings = {
-        "planning": planned - begin,
-        "cross-validation": searched - planned,
-        "final fit": fitted - searched,
-        "total": time.perf_counter() - begin,
-    }
     result = TrainingResult(
-        model,
-        plan,
-        prepared.label,
-        prepared.batch,
-        Path(prepared.source).name,  # where a file lay is nobody's business
-        held_out,
-        class_table(prepared.y, held_out, model.classes_),
-        by_fold,
-        balanced_accuracy,
-        float(standard_error(by_fold["balanced_accuracy"].to_numpy())),
-        choice.optimism,
-        choice.params,
-        choice.table,
-        genes,
-        notes,
-        timings,
+        model=model,
+        plan=plan,
+        label=prepared.label,
+        batch=prepared.batch,
+        source=Path(prepared.source).name,  # where a file lay is nobody's business
+        held_out=held_out,
+        per_class=class_table(prepared.y, held_out, model.classes_),
+        by_fold=by_fold,
+        balanced_accuracy=balanced_accuracy,
+        standard_error=float(standard_error(by_fold["balanced_accuracy"].to_numpy())),
+        optimism=choice.optimism,
+        settings=choice.params,
+        path=choice.table,
+        genes=genes,
+        notes=notes,
+        timings={
+            "planning": planned - begin,
+            "cross-validation": searched - planned,
+            "final fit": fitted - searched,
+            "total": time.perf_counter() - begin,
+        },
     )
     model.training_summary_ |= summary(result)
     return result
@@ -207,17 +220,17 @@ def _plan(
     level: int,
     budget: float,
 ) -> Plan:
-    family = make_family(grids.GRIDS[level], clock.sides, prepared.reference)
+    grid = clock.grids[level]
     return Plan(
-        len(prepared.y),
-        len(prepared.genes),
-        chooser.limit,
-        len(prepared.classes),
-        len(folds),
-        None if prepared.groups is None else len(np.unique(prepared.groups)),
-        len(family.settings()),
-        level,
-        clock.seconds(grids.GRIDS[level], len(folds)),
-        budget,
-        clock.n_jobs,
+        n_samples=len(prepared.y),
+        n_genes=len(prepared.genes),
+        n_candidates=chooser.limit,
+        n_classes=len(prepared.classes),
+        n_folds=len(folds),
+        sources=None if prepared.groups is None else len(np.unique(prepared.groups)),
+        n_settings=len(make_family(grid, clock.sides, prepared.reference).settings()),
+        level=level,
+        seconds=clock.seconds(grid, len(folds)),
+        budget=budget,
+        n_jobs=clock.n_jobs,
     )

@@ -88,27 +88,27 @@ def _fit_optirank(
     problem: Problem, train: np.ndarray, rest: np.ndarray, settings: list[Setting]
 ) -> Iterator[Fit]:
     """Fit one setting on its own, several in chains of neighbours."""
-    from optirank.estimators._families import OptirankFamily, Samples
     from optirank.ranks.orders import order_samples
-    from optirank.solver.problem import sample_weights
+    from optirank.tuning.families import OptirankFamily
+    from optirank.tuning.family import Samples
+    from optirank.tuning.search import HELD_OUT, Unit, search
 
+    wanted = [(one.n_reference, 0.0, max(one.l2, L2_FLOOR), "best") for one in settings]
+    sizes, _, penalties, _ = (tuple(dict.fromkeys(part)) for part in zip(*wanted, strict=True))
     family = OptirankFamily(
-        (0.0,),
-        tuple({max(setting.l2, L2_FLOOR) for setting in settings}),
-        warm_start=len(settings) > 1,
-        n_references=tuple({setting.n_reference for setting in settings}),
-    )
-    d = problem.X.shape[1]
+        (0.0,), penalties, warm_start=len(settings) > 1, n_references=sizes
+    ).keeping(wanted)
     orders = order_samples(problem.X)
-    fitted, held_out = Samples(orders=orders.take(train)), Samples(orders=orders.take(rest))
-    y = problem.y[train].astype(float)
-    models: dict = {}
-    for chain in family.chains(d):
-        models |= family.fit_chain(fitted, y, sample_weights(y), chain)
-    for setting in settings:
-        key = (setting.n_reference, 0.0, max(setting.l2, L2_FLOOR), "best")
-        (model,) = family.models_of(key, models, d)
-        scores = family.scores(held_out, model)
+    unit = Unit(
+        train=Samples(orders=orders.take(train)),
+        codes=problem.y[train].astype(int),
+        n_classes=2,
+        views={HELD_OUT: Samples(orders=orders.take(rest))},
+    )
+    (found,) = search(family, [unit])
+    for k, setting in enumerate(settings):
+        (model,) = found.models(k, 0)
+        scores = found.decision(k, HELD_OUT)[:, 0]
         yield Fit(setting, scores, model.gamma > 0, model.seconds, model.converged)
 
 

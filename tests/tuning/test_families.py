@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from optirank.estimators._families import (
+from optirank.ranks.orders import order_samples
+from optirank.solver.problem import sample_weights
+from optirank.tuning.families import (
     AnovaFamily,
+    FixedReferenceFamily,
     LogisticFamily,
     OptirankFamily,
     RankFamily,
-    Samples,
 )
-from optirank.ranks.orders import order_samples
-from optirank.solver.problem import sample_weights
+from optirank.tuning.family import Chain, Samples
 
 N, D = 80, 14
 L1S, L2S = (0.0, 1e-3, 1e-2), (0.0, 1e-3, 1e-1)
@@ -40,6 +41,10 @@ CONVEX = {
     "lr": LogisticFamily(L1S, L2S),
     "optirank, full ranks": OptirankFamily(L1S, L2S, n_references=(1.0,)),
 }
+
+
+def models_of(family, setting, models):
+    return [models[key] for key in family.keys_of(setting, models, D)]
 
 
 def fit_all(family, problem):
@@ -74,8 +79,8 @@ def test_the_best_side_is_the_better_of_both(problem):
     """On small problems, where both sides are carried to the end."""
     grid = {"n_references": (2, 5), "l1s": L1S, "l2s": L2S}
     best, both = (fit_all(OptirankFamily(**grid, sides=(s,)), problem) for s in ("best", "both"))
-    for (size, l1, l2, _), model in best.items():
-        pair = [both[size, l1, l2, side].objective for side in ("rising", "falling")]
+    for (size, _, l1, l2), model in best.items():
+        pair = [both[size, side, l1, l2].objective for side in ("rising", "falling")]
         assert model.objective == pytest.approx(min(pair), rel=1e-3)
 
 
@@ -94,7 +99,7 @@ def test_weights_without_ridge_are_found_with_more_genes_than_samples(warm_start
 def test_every_setting_has_its_model(problem, family):
     models = fit_all(family, problem)
     for setting in family.settings():
-        (model,) = family.models_of(setting, models, D)
+        (model,) = models_of(family, setting, models)
         objective = model.objective
         z = family.scores(problem[0], model)
         _, y, v = problem
@@ -112,7 +117,7 @@ def test_models_of_the_sides(problem, warm_start):
     )
     models = fit_all(family, problem)
     for s, l1 in product((3, 1.0), (0.0, 1e-3)):
-        of = {side: family.models_of((s, l1, 1e-3, side), models, D) for side in sides}
+        of = {side: models_of(family, (s, l1, 1e-3, side), models) for side in sides}
         if s == 1.0:  # full ranks have no side
             assert all(of[side] == of["best"] and len(of[side]) == 1 for side in sides)
             continue
@@ -141,18 +146,18 @@ def test_models_of_the_sides(problem, warm_start):
 )
 def test_no_side_is_fitted_that_nobody_asked_for(sides, warm_start, expected):
     family = OptirankFamily((0.0,), (1e-3,), n_references=(3,), sides=sides, warm_start=warm_start)
-    assert family.chains(D) == [(3, side) for side in expected]
+    assert family.chains(D) == [Chain((3, side), ((0.0, 1e-3),)) for side in expected]
 
 
 def test_sizes_that_are_the_same_number_of_genes_are_fitted_once(problem):
     family = OptirankFamily((0.0,), (1e-3,), n_references=(0.005, 0.01, 1, 0.1, 1.0, 14))
-    assert family.chains(D) == [(1, "best"), (14, None)]
+    assert [chain.head for chain in family.chains(D)] == [(1, "best"), (14, None)]
     assert len(family.settings()) == 6
     models = fit_all(family, problem)
-    same = [family.models_of((s, 0.0, 1e-3, "best"), models, D)[0] for s in (0.005, 1, 0.1)]
+    same = [models_of(family, (s, 0.0, 1e-3, "best"), models)[0] for s in (0.005, 1, 0.1)]
     assert same[0] is same[1] is same[2]
     anova = AnovaFamily((0.0,), (1e-3,), n_references=(0.005, 0.01, 1))
-    assert anova.chains(D) == [1]
+    assert [chain.head for chain in anova.chains(D)] == [(1,)]
 
 
 def test_the_genes_of_a_model(problem):
@@ -171,7 +176,7 @@ def test_anova_takes_all_genes_where_there_is_one_data_set(problem):
     samples, y, v = problem
     alone = Samples(samples.X, samples.orders)
     anova = AnovaFamily((0.0,), (1e-3,), n_references=(3,))
-    (model,) = anova.fit_chain(alone, y, v, 3).values()
+    (model,) = fit_all(anova, (alone, y, v)).values()
     assert model.gamma.all()
 
 
@@ -181,8 +186,9 @@ def test_anova_learns_stable_genes_from_an_auxiliary_set(problem):
     first = samples.take(half)
     other = samples.X[N // 2 :], y[N // 2 :]
     anova = AnovaFamily((0.0,), (1e-3,), n_references=(3,), auxiliary=other)
-    (model,) = anova.fit_chain(Samples(first.X, first.orders), y[half], v[half] * 2, 3).values()
-    (told,) = anova.fit_chain(samples, y, v, 3).values()
+    alone = Samples(first.X, first.orders), y[half], v[half] * 2
+    (model,) = fit_all(anova, alone).values()
+    (told,) = fit_all(anova, problem).values()
     assert model.gamma.sum() == 3
     assert not model.gamma[:5].any()
     assert told.gamma.sum() == 3
@@ -193,8 +199,8 @@ def test_lr_is_the_same_on_sparse_values(problem):
     X = np.where(samples.X > 0.5, samples.X, 0.0)
     for warm_start in (True, False):
         family = LogisticFamily(L1S, L2S[1:], warm_start=warm_start)
-        dense = family.fit_chain(Samples(X), y, v, None)
-        thin = family.fit_chain(Samples(sparse.csr_array(X)), y, v, None)
+        dense = fit_all(family, (Samples(X), y, v))
+        thin = fit_all(family, (Samples(sparse.csr_array(X)), y, v))
         for key, model in dense.items():
             assert thin[key].objective == pytest.approx(model.objective, rel=1e-5)
 
@@ -209,3 +215,28 @@ def test_samples_are_taken_in_all_their_forms(problem):
     expected = samples.orders.scores(w, gamma)[rows]
     np.testing.assert_allclose(part.orders.scores(w, gamma), expected)
     assert Samples(orders=samples.orders).take(rows).X is None
+
+
+def test_a_family_of_some_settings_fits_these_alone(problem):
+    family = OptirankFamily(L1S, L2S, n_references=(2, 5, 1.0), sides=("rising", "both"))
+    kept = [(5, 0.0, 1e-3, "rising"), (2, 1e-3, 1e-1, "both"), (1.0, 1e-2, 1e-1, "both")]
+    some = family.keeping(kept)
+    assert some.settings() == kept
+    assert some.chains(D) == [
+        Chain((2, "rising"), ((1e-3, 1e-1),)),
+        Chain((2, "falling"), ((1e-3, 1e-1),)),
+        Chain((5, "rising"), ((0.0, 1e-3),)),
+        Chain((D, None), ((1e-2, 1e-1),)),
+    ]
+    models = fit_all(some, problem)
+    assert [len(models_of(some, setting, models)) for setting in kept] == [1, 2, 1]
+    with pytest.raises(KeyError):
+        some.keys_of((5, 1e-3, 1e-1, "rising"), models, D)
+
+
+def test_ranks_relative_to_a_given_reference_set(problem):
+    family = FixedReferenceFamily(L1S, L2S, reference=(1, 4, 6))
+    models = fit_all(family, problem)
+    assert len(models) == 9
+    for model in models.values():
+        np.testing.assert_array_equal(np.flatnonzero(model.gamma), [1, 4, 6])

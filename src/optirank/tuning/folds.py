@@ -29,7 +29,7 @@ def make_folds(y: NDArray, cv: object, groups: ArrayLike | None) -> list[Fold]:
     """
     groups = None if groups is None else np.asarray(groups)
     if groups is not None and groups.shape != y.shape:
-        raise ValueError(f"groups has shape {groups.shape}, y has {y.shape}: give one a sample")
+        raise ValueError(f"groups has shape {groups.shape}, y has {y.shape}: give one per sample")
     if isinstance(cv, bool) or (isinstance(cv, int | np.integer) and cv < 2):
         raise ValueError(f"cv={cv!r}: use at least 2 folds, a splitter or a list of splits")
     if isinstance(cv, int | np.integer):

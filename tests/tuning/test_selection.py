@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optirank.estimators._selection import select, standard_error
+from optirank.tuning.selection import select, standard_error
 
 # Means .80, .90, .88, .70, .87. The best, .90, has deviations -.04, 0, .04 over its folds: standard
 # deviation .04, standard error .04 / sqrt(3) = .0231, so settings of at least .8769 are as good.

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 RULES = ("one_se", "best")
@@ -48,3 +51,35 @@ def select(scores: NDArray, n_genes: NDArray, rule: str = "one_se") -> int:
     allowed = np.flatnonzero(mean >= np.round(mean[best] - error[best], _DIGITS))
     order = np.lexsort((error[allowed], -mean[allowed], genes[allowed]))
     return int(allowed[order[0]])
+
+
+def optimism(scores: NDArray, n_genes: NDArray, rule: str = "one_se") -> float:
+    """By how much the chosen setting's mean score is flattered by the choice.
+
+    What is lost when the setting of each fold is chosen by the other folds; 0 with a single fold.
+    """
+    chosen = select(scores, n_genes, rule)
+    every = np.arange(scores.shape[1])
+    others = [np.delete(every, k) for k in every] if len(every) > 1 else [every]
+    checked = [
+        scores[select(scores[:, rest], n_genes[:, rest], rule), k] for k, rest in enumerate(others)
+    ]
+    return float(scores[chosen].mean() - np.mean(checked))
+
+
+def settings_table(
+    params: Sequence[dict], scores: NDArray, n_genes: NDArray, selected: int
+) -> pd.DataFrame:
+    """One line per setting: ``n_genes``, ``score``, ``standard_error``, ``selected``, ``best``.
+
+    The columns after these are the setting's parameters. ``scores`` and ``n_genes`` are settings x
+    folds.
+    """
+    best = select(scores, n_genes, "best")
+    table = pd.DataFrame(list(params))
+    table.insert(0, "n_genes", n_genes.mean(axis=1))
+    table.insert(1, "score", scores.mean(axis=1))
+    table.insert(2, "standard_error", standard_error(scores))
+    table.insert(3, "selected", np.arange(len(table)) == selected)
+    table.insert(4, "best", np.arange(len(table)) == best)
+    return table

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
-from optirank.estimators._folds import make_folds
+from optirank.tuning.folds import make_folds
 
 
 def labels(*counts):

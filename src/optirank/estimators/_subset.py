@@ -1,0 +1,61 @@
+"""A classifier of fewer classes, made from one of more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.base import clone
+
+from optirank.estimators.panel import panel_arrays
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optirank.estimators._base import RankLinearClassifier
+
+
+def subset_classes(fitted: RankLinearClassifier, classes: Iterable) -> RankLinearClassifier:
+    """See :meth:`RankLinearClassifier.subset`."""
+    n_classes = len(fitted.classes_)
+    if n_classes == 2:
+        one, other = fitted.classes_.tolist()
+        raise ValueError(
+            f"this model tells {one!r} from {other!r} by one score: it has no classes to leave "
+            "out; only models of three classes or more have one score per class"
+        )
+    kept = _positions(fitted.classes_, classes)
+    rows = np.arange(len(fitted.intercept_)).reshape(n_classes, -1)[kept]
+    per_class = rows.shape[1]
+    rows, signs = rows.ravel(), np.ones(rows.size)
+    if len(kept) == 2:  # the first class's rows count against
+        rows = np.roll(rows, per_class)
+        signs[per_class:] = -1.0
+
+    small = clone(fitted)
+    small.n_features_in_ = fitted.n_features_in_
+    if hasattr(fitted, "feature_names_in_"):
+        small.feature_names_in_ = fitted.feature_names_in_
+    small.classes_ = fitted.classes_[kept]
+    small._panel = panel_arrays(fitted).take(rows, signs)
+    small.intercept_ = fitted.intercept_[rows] * signs
+    for name in ("objective_", "n_iter_"):
+        if hasattr(fitted, name):
+            setattr(small, name, getattr(fitted, name)[rows])
+    small.path_ = [fitted.path_[row] for row in rows] if fitted.path_ else []
+    if hasattr(fitted, "training_summary_"):
+        small.training_summary_ = fitted.training_summary_ | {"subset_of": fitted.classes_.tolist()}
+    if hasattr(fitted, "calibration_") and len(kept) > 2:
+        small.calibration_ = fitted.calibration_.subset(kept)
+    return small
+
+
+def _positions(known: NDArray, classes: Iterable) -> NDArray:
+    """Where the classes asked for are among those known, in the model's order."""
+    asked = list(classes) if not isinstance(classes, str) else [classes]
+    if strange := [label for label in asked if label not in known.tolist()]:
+        raise ValueError(f"the model has no class {strange[0]!r}: its classes are {known.tolist()}")
+    if len(set(asked)) < max(2, len(asked)):
+        raise ValueError(f"classes={asked!r}: give at least two different classes of the model")
+    return np.array([k for k, label in enumerate(known.tolist()) if label in asked])

@@ -1,0 +1,117 @@
+"""Scores of settings: balanced accuracy, or any scorer of scikit-learn, from decision scores."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from optirank.solver.links import probabilities
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optirank.tuning.result import UnitResult
+
+_BINARY = np.array([False, True])
+
+
+def balanced_accuracy(truth: NDArray, labels: NDArray, classes: NDArray | None = None) -> float:
+    """Mean over the classes that are there of the share that got its label.
+
+    NaN where there are no samples, or none of one of the ``classes``, where these are given.
+    scikit-learn's ``balanced_accuracy_score`` warns where labels are given that ``truth`` lacks,
+    which is usual for the small parts of a cross-validation.
+    """
+    present = np.unique(truth)
+    if not len(present) or (classes is not None and len(present) < len(classes)):
+        return float("nan")
+    return float(np.mean([(labels[truth == one] == one).mean() for one in present]))
+
+
+def predicted(decisions: NDArray, classes: NDArray) -> NDArray:
+    """Labels of decision scores: one column for two classes, one per class for more."""
+    if decisions.shape[1] == 1:
+        return classes[(decisions[:, 0] > 0).astype(int)]
+    return classes[decisions.argmax(axis=1)]
+
+
+def accuracy_table(
+    results: Sequence[UnitResult], truths: Sequence[NDArray], classes: NDArray, view: str
+) -> NDArray:
+    """Balanced accuracies on a view, settings x units.
+
+    Samples of a class that a unit's training part lacked are not counted there.
+    """
+    n_settings = len(results[0].settings)
+    table = np.empty((n_settings, len(results)))
+    for k, (result, truth) in enumerate(zip(results, truths, strict=True)):
+        fair = result.known[np.searchsorted(classes, truth)]
+        for i in range(n_settings):
+            labels = predicted(result.decision(i, view)[fair], classes)
+            table[i, k] = balanced_accuracy(truth[fair], labels)
+    return table
+
+
+class FixedScores(ClassifierMixin, BaseEstimator):
+    """A classifier whose decision scores are known already, to be given to any scorer."""
+
+    def __init__(self, classes: NDArray, scores: NDArray) -> None:
+        self.classes = classes
+        self.scores = scores  # samples x problems
+
+    @property
+    def classes_(self) -> NDArray:
+        """The classes."""
+        return self.classes
+
+    def decision_function(self, X: object) -> NDArray:
+        """The known scores."""
+        return self.scores[:, 0] if self.scores.shape[1] == 1 else self.scores
+
+    def predict(self, X: object) -> NDArray:
+        """The class of the highest score."""
+        return predicted(self.scores, self.classes)
+
+    def predict_proba(self, X: object) -> NDArray:
+        """Probabilities from the scores."""
+        return probabilities(self.decision_function(X))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+def score_table(
+    results: Sequence[UnitResult],
+    truths: Sequence[NDArray],
+    classes: NDArray,
+    view: str,
+    scorer,
+    problem: int | None = None,
+) -> NDArray:
+    """Scores of all settings by a scorer of scikit-learn, settings x units.
+
+    Of the whole classifier, or of one problem, a class against the rest. Where a scorer cannot say,
+    such as an area under a curve without one of the classes, the score is nan.
+    """
+    failure = None
+    table = np.empty((len(results[0].settings), len(results)))
+    for k, (result, truth) in enumerate(zip(results, truths, strict=True)):
+        for i in range(len(table)):
+            if problem is None:
+                model, given = FixedScores(classes, result.decision(i, view)), truth
+            else:
+                scores = result.decision(i, view, [problem])
+                model, given = FixedScores(_BINARY, scores), truth == classes[problem]
+            with warnings.catch_warnings():  # a validation part may lack a class
+                warnings.simplefilter("ignore", UserWarning)
+                try:
+                    table[i, k] = scorer(model, np.zeros((len(truth), 1)), given)
+                except ValueError as error:
+                    table[i, k], failure = np.nan, error
+    if failure is not None and not np.isfinite(table).any():
+        raise failure
+    return table
