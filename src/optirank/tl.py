@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,6 +105,7 @@ def annotate(
     clusters: str | None = None,
     threshold: float | None = None,
     target_error: float | None = None,
+    prior: str | Mapping | os.PathLike = "balanced",
     max_missing: float = 0.5,
     drop_classes: bool = False,
     block_size: int = 2048,
@@ -123,10 +125,15 @@ def annotate(
     clusters : str, optional
         Column of ``adata.obs``: each cluster gets the label of most of its samples.
     threshold : float, optional
-        Withhold labels ("unassigned") of less confidence than this.
+        Withhold labels ("unassigned") of less confidence than this. Where a class is called
+        "unassigned", the word is "withheld"; see ``adata.uns[key_added]["withheld_label"]``.
     target_error : float, optional
         Withhold labels so that of those given no larger share is wrong, by the held-out samples of
         the training.
+    prior : {"balanced", "training"}, mapping or file, default="balanced"
+        The shares of the classes that probabilities suppose: equal ones, with labels by the highest
+        score; those in training; or given ones, a mapping from every class to its share or a file
+        with a class and its share on each line. Other priors than "balanced" may move labels.
     max_missing : float, default=0.5
         The share of a class's genes that may be missing; what is missing is told in the log.
     drop_classes : bool, default=False
@@ -159,6 +166,7 @@ def annotate(
     from optirank.model.predict import Predictor
     from optirank.workflow.labels import as_category, label_words, majority
     from optirank.workflow.predict import class_names, prediction_record, rejection_threshold
+    from optirank.workflow.prior import as_prior
 
     if copy:
         if adata.isbacked:
@@ -168,15 +176,16 @@ def annotate(
         raise DataError(f"obs has no column {clusters!r}: there are {some(adata.obs.columns, 20)}")
     if block_size < 1:
         raise ValueError(f"block_size={block_size}: use at least 1")
-    model = as_model(model)
+    model, prior = as_model(model), as_prior(prior)
     predictor = Predictor(
         model,
         gene_names_of(adata, gene_column),
         max_missing=max_missing,
         drop_classes=drop_classes,
         other_names=other_gene_names(adata.var, gene_column),
+        prior=prior,
     )
-    limit, reason = rejection_threshold(predictor.model, threshold, target_error)
+    limit, reason = rejection_threshold(predictor.model, threshold, target_error, prior)
     for note in predictor.notes():
         logger.warning("%s", note)
 

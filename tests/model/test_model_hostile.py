@@ -39,7 +39,7 @@ def full_documents(tmp_path_factory) -> dict:
     model.set_params(class_weight={"type 0": 2.0})
     y = model.classes_[np.arange(30) % 3]
     model.training_summary_ = {"n_samples": 30, "counts": {1: 2}}
-    model.calibration_ = fit_calibration(rng.normal(size=(30, 3)), y, model.classes_, "isotonic")
+    model.calibration_ = fit_calibration(rng.normal(size=(30, 3)), y, model.classes_)
     model.rejection_ = fit_rejection(rng.uniform(size=30), np.arange(30) > 0, 0.2)
     search = OptirankClassifierCV()
     search.best_estimator_ = model
@@ -57,9 +57,9 @@ def full_documents(tmp_path_factory) -> dict:
 
 def test_a_newer_schema_is_refused_with_the_versions(path):
     document, arrays = unpack(path)
-    document |= {"schema": 2, "optirank": "9.1"}
+    document |= {"schema": 3, "optirank": "9.1"}
     pack(path, document, arrays)
-    assert_refused(path, r"schema version 2, written by optirank '9.1'.*update optirank")
+    assert_refused(path, r"schema version 3, written by optirank '9.1'.*update optirank")
 
 
 @pytest.mark.parametrize("schema", [0, -1, "1", 1.0, None, True, [1]])

@@ -64,6 +64,9 @@ def test_everything_works_on_the_best_model_of_a_search(tmp_path):
     before = Predictor(model, GENES).predict(X)
     after = Predictor(found, GENES).predict(X)
     np.testing.assert_array_equal(after.probabilities, before.probabilities)
+    for one in (model, found):  # one rule for labels and probabilities, whoever predicts
+        np.testing.assert_array_equal(one.predict_proba(X), after.probabilities)
+        np.testing.assert_array_equal(one.predict(X), after.labels)
     assert found.best_estimator_.training_summary_["source"] == "here"
     assert len(panel_table(found)) == model.genes_.sum()
     assert subset(found, ["low", "top"]).classes_.tolist() == ["low", "top"]

@@ -69,7 +69,7 @@ def test_the_model_is_ready_for_use_and_for_its_file(result, data, tmp_path):
     assert again.training_summary_["balanced_accuracy"] == result[0].balanced_accuracy
     assert again.training_summary_["label"] == "cell_type"
     assert again.rejection_.target_error == 0.2
-    assert again.calibration_.method == "sigmoid"
+    assert again.calibration_ == model.calibration_
     assert len(again.training_summary_["held_out"]["correct"]) == data.n_samples
 
 
@@ -138,8 +138,7 @@ def test_a_class_of_one_source_is_not_judged_where_it_cannot_be_known(data):
     found = train(with_obs(data, donor=donor), "cell_type", batch="donor")
     assert np.isnan(found.per_class.loc["b cell", "recall"])
     assert any("cannot be learned" in note and "b cell" in note for note in found.notes)
-    assert any("not calibrated" in note for note in found.notes)
-    assert not hasattr(found.model, "calibration_")
+    assert hasattr(found.model, "calibration_")  # one function for all classes: the others suffice
 
 
 def test_at_most_so_many_genes_are_needed(data):
@@ -198,8 +197,9 @@ def test_genes_of_one_name_are_summed(data):
     assert any("their counts are summed" in note for note in found.notes)
 
 
-def test_without_calibration_labels_follow_the_scores(data):
-    found = train(data, "cell_type", calibrate=False)
+@pytest.mark.parametrize("calibrate", [False, True])
+def test_labels_follow_the_scores_whether_calibrated_or_not(data, calibrate):
+    found = train(data, "cell_type", calibrate=calibrate)
     scores = found.held_out.filter(like="score_").to_numpy()
     expected = found.model.classes_[scores.argmax(axis=1)]
     np.testing.assert_array_equal(found.held_out["predicted"], expected)

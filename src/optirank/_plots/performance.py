@@ -16,7 +16,7 @@ from optirank._plots.common import (
     finish,
     heat_map,
 )
-from optirank.model.predict import UNASSIGNED
+from optirank.model.predict import UNASSIGNED, withheld_word
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,7 +114,7 @@ def reliability(
         raise ValueError(f"n_bins={n_bins}: use at least 1")
     sure = column(adata, confidence or f"{predicted}_confidence")
     true, given, sure = _both(column(adata, truth), column(adata, predicted), sure)
-    kept = given != UNASSIGNED
+    kept = given != withheld_word(true)
     correct, sure = (true == given)[kept], sure[kept].astype(float)
     if not len(sure):
         raise ValueError("no sample has a label and a confidence")

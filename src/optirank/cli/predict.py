@@ -62,6 +62,14 @@ def predict(
             min=0.0, max=1.0, help="Leave as many unassigned as it takes for this error rate."
         ),
     ] = None,
+    prior: Annotated[
+        str,
+        typer.Option(
+            metavar="balanced|training|FILE",
+            help="Shares of the classes that probabilities suppose; FILE: class,share on each "
+            "line. Other than balanced may move labels.",
+        ),
+    ] = "balanced",
     max_missing: MaxMissingOption = 0.5,
     drop_classes: DropClassesOption = False,
     missing: Annotated[
@@ -110,6 +118,7 @@ def predict(
                 clusters=clusters,
                 threshold=threshold,
                 target_error=target_error,
+                prior=prior,
                 max_missing=max_missing,
                 drop_classes=drop_classes,
                 layer=layer,

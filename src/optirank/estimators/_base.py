@@ -17,10 +17,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from optirank._util.threads import one_blas_thread
 from optirank.estimators._subset import subset_classes
-from optirank.estimators.panel import PanelAttributes, forget_training, model_rows
+from optirank.estimators.panel import PanelAttributes, carried, forget_training, model_rows
 from optirank.ranks.fitting import order_for_fitting
-from optirank.ranks.scoring import average_rows
-from optirank.solver.links import probabilities
+from optirank.ranks.scoring import average_rows, best_class, probabilities
 from optirank.solver.sizes import is_number
 
 if TYPE_CHECKING:
@@ -50,8 +49,14 @@ class LinearClassifier(PanelAttributes, ClassifierMixin, BaseEstimator):
         return X, y, classes
 
     def predict_proba(self, X: ArrayLike) -> NDArray:
-        """Logistic probabilities; with more than two classes each row is divided by its sum."""
-        return probabilities(self.decision_function(X))
+        """Probabilities that suppose equally frequent classes; the label is the most probable one.
+
+        They are logistic functions of the scores, divided by their sum for more than two classes,
+        or those of ``calibration_`` where the model carries one.
+        """
+        scores = self.decision_function(X)
+        calibration = carried(self, "calibration_")
+        return probabilities(scores) if calibration is None else calibration.probabilities(scores)
 
     def predict_log_proba(self, X: ArrayLike) -> NDArray:
         """Logarithms of :meth:`predict_proba`."""
@@ -60,9 +65,7 @@ class LinearClassifier(PanelAttributes, ClassifierMixin, BaseEstimator):
 
     def predict(self, X: ArrayLike) -> NDArray:
         """The class of the highest score."""
-        scores = self.decision_function(X)
-        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[chosen]
+        return self.classes_[best_class(self.decision_function(X))]
 
     def _sample_weights(self, X, y: NDArray, sample_weight: ArrayLike | None) -> NDArray:
         weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)

@@ -47,7 +47,7 @@ def subset_classes(fitted: RankLinearClassifier, classes: Iterable) -> RankLinea
     if hasattr(fitted, "training_summary_"):
         small.training_summary_ = fitted.training_summary_ | {"subset_of": fitted.classes_.tolist()}
     if hasattr(fitted, "calibration_") and len(kept) > 2:
-        small.calibration_ = fitted.calibration_.subset(kept)
+        small.calibration_ = fitted.calibration_
     return small
 
 

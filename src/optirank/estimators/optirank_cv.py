@@ -20,7 +20,6 @@ from optirank.estimators._options import check_options
 from optirank.estimators.optirank import OptirankClassifier
 from optirank.ranks.definition import TIES
 from optirank.ranks.fitting import order_for_fitting
-from optirank.solver.links import probabilities
 from optirank.solver.sizes import resolve_n_reference
 from optirank.tuning.families import OptirankFamily
 from optirank.tuning.family import Samples
@@ -327,10 +326,6 @@ class OptirankClassifierCV(RankLinearClassifier):
         if self.refit == "folds":
             raise ValueError("a search with refit='folds' keeps one model per fold: use refit=True")
         return self.best_estimator_.subset(classes)
-
-    def predict_proba(self, X: ArrayLike) -> NDArray:
-        """Logistic probabilities; with more than two classes each row is divided by its sum."""
-        return probabilities(self.decision_function(X))
 
     @available_if(lambda self: hasattr(self, "cv_results_"))
     def one_se_path(self, label: object = None) -> pd.DataFrame:

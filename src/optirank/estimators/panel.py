@@ -109,6 +109,12 @@ def model_rows(model: Any) -> tuple[ScoreRows, NDArray]:
     return rows, panel.positions
 
 
+def carried(model: Any, name: str) -> Any:
+    """What a model carries beyond its fit, itself or as the best model of a search; else None."""
+    best = getattr(model, "best_estimator_", None)
+    return getattr(model, name, getattr(best, name, None))
+
+
 def forget_training(model: Any) -> None:
     """Drop what a model carries of an earlier fit, before it is fitted again."""
     for name in _CARRIED:

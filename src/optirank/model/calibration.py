@@ -1,8 +1,12 @@
-"""Probabilities that mean something: calibration on held-out scores, and when to say nothing.
+"""Probabilities that mean something: calibration on held-out scores, and when to withhold a label.
 
-Both are fitted on scores of samples that the model was not trained on, with scikit-learn's tools,
-and kept as a few numbers: no object of scikit-learn's is stored. A model carries them as
-``calibration_`` and ``rejection_``, and the model file keeps them.
+The label of a sample is the class of its highest score, everywhere. A calibration says how probable
+that is, by one rising function of the scores that all classes share (see
+:func:`optirank.ranks.scoring.probabilities`), so it never changes the order of the classes. It is
+fitted on scores of samples that the model was not trained on, each class counting the same, so the
+probabilities are those of a query in which the classes are equally frequent; see
+:mod:`optirank.model.prior` for others. A model carries a calibration as ``calibration_`` and a
+threshold as ``rejection_``, a few numbers each, and the model file keeps them.
 """
 
 from __future__ import annotations
@@ -12,75 +16,90 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank.model.values import decode_array, encode_array
-from optirank.solver.problem import sigmoid
+from optirank.model.values import decode_array
+from optirank.ranks.scoring import by_class, probabilities
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-METHODS = ("sigmoid", "isotonic")
+_VERSION = 2
+_SLOPES = (1e-3, 1e3)  # of scores divided by their spread
+_OFFSET = 30.0  # beyond, the function is a power or constant to all digits
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """A curve from scores to probabilities for each binary problem.
+    """Probabilities ``p_k = g(z_k) / sum_m g(z_m)`` with ``g(z) = sigmoid(slope z + offset)``."""
 
-    ``curves`` has two arrays a problem: for ``"sigmoid"`` slope a and intercept c of
-    ``1 / (1 + exp(-(a z + c)))``, for ``"isotonic"`` scores and the probabilities at them, with
-    straight lines between and the end values beyond.
-    """
+    slope: float
+    offset: float
+    n_samples: int  # held-out samples that it was fitted on; 0 where that is not known
 
-    method: str
-    curves: tuple[tuple[NDArray, NDArray], ...]
+    @property
+    def summary(self) -> str:
+        """What it is, in a few words."""
+        on = f"{self.n_samples} held-out samples" if self.n_samples else "held-out samples"
+        return f"slope {self.slope:.3g}, offset {self.offset:.3g}, on {on}"
 
-    def probabilities(self, scores: NDArray) -> NDArray:
+    def probabilities(self, scores: ArrayLike) -> NDArray:
         """Probabilities (n, classes) of scores, (n,) for two classes and (n, classes) for more."""
-        scores = np.asarray(scores, dtype=float)
-        columns = scores if scores.ndim == 2 else scores[:, None]
-        if columns.shape[1] != len(self.curves):
-            raise ValueError(
-                f"scores of {columns.shape[1]} problems, but the calibration is for "
-                f"{len(self.curves)}"
-            )
-        found = np.column_stack(
-            [
-                self._curve(column, *curve)
-                for column, curve in zip(columns.T, self.curves, strict=True)
-            ]
-        )
-        return share_out(found)
-
-    def _curve(self, z: NDArray, x: NDArray, y: NDArray) -> NDArray:
-        return sigmoid(x * z + y) if self.method == "sigmoid" else np.interp(z, x, y)
-
-    def subset(self, problems: NDArray) -> Calibration:
-        """The calibration of some of the problems."""
-        return Calibration(self.method, tuple(self.curves[k] for k in problems))
+        return probabilities(np.asarray(scores, dtype=float), self.slope, self.offset)
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON."""
-        curves = [[encode_array(x), encode_array(y)] for x, y in self.curves]
-        return {"method": self.method, "curves": curves}
+        return {"version": _VERSION} | asdict(self)
 
     @classmethod
     def from_plain(cls, stored: Any, n_problems: int) -> Calibration:
         """From JSON, checked."""
-        curves = stored.get("curves") if isinstance(stored, dict) else None
-        if not isinstance(curves, list) or len(curves) != n_problems:
-            raise ValueError("the calibration is not one of the model's problems")
-        if stored.get("method") not in METHODS:
-            raise ValueError(f"the calibration method {stored.get('method')!r} is not known")
-        isotonic = stored["method"] == "isotonic"
-        found = tuple(tuple(decode_array(part) for part in _pair(curve)) for curve in curves)
-        for x, y in found:
-            good = x.dtype == y.dtype == np.float64 and len(x) == len(y) > 0
-            good = good and np.isfinite([x, y]).all() and (isotonic or len(x) == 1)
-            if isotonic and good:
-                good = (np.diff(x) > 0).all() and (np.diff(y) >= 0).all() and y[0] >= 0
-                good = good and y[-1] <= 1
-            if not good:
-                raise ValueError("the calibration has a curve that is none")
-        return cls(stored["method"], found)
+        if is_old_calibration(stored):
+            return _from_curves(stored, n_problems)
+        names = {"version", "slope", "offset", "n_samples"}
+        if not isinstance(stored, dict) or set(stored) != names or stored["version"] != _VERSION:
+            raise ValueError("the calibration is incomplete, or of a newer version")
+        slope, offset, n_samples = (stored[name] for name in ("slope", "offset", "n_samples"))
+        if not type(slope) is type(offset) is float or type(n_samples) is not int or n_samples < 0:
+            raise ValueError("the calibration has values of the wrong type")
+        if not (0 < slope < np.inf and abs(offset) < np.inf):
+            raise ValueError(f"the calibration has slope {slope} and offset {offset}")
+        return cls(slope, offset, n_samples)
+
+
+def is_old_calibration(stored: Any) -> bool:
+    """Whether a stored calibration has curves per class, which could move labels."""
+    return isinstance(stored, dict) and "curves" in stored
+
+
+def _from_curves(stored: dict[str, Any], n_problems: int) -> Calibration:
+    """A calibration of the first version: its curves' mean slope, on the log scale.
+
+    There was one curve per class, a sigmoid ``(a, c)`` or an isotonic one. The offsets, which held
+    the shares of the classes in training and moved labels towards frequent ones, are left out.
+    """
+    curves, method = stored["curves"], stored.get("method")
+    if not isinstance(curves, list) or len(curves) != n_problems:
+        raise ValueError("the calibration does not have one curve per problem of the model")
+    if method not in ("sigmoid", "isotonic"):
+        raise ValueError(f"the calibration method {method!r} is not known")
+    slopes = []
+    for curve in curves:
+        if not isinstance(curve, list) or len(curve) != 2:
+            raise ValueError("the calibration has a curve that is not two arrays")
+        x, y = (decode_array(part) for part in curve)
+        good = x.dtype == y.dtype == np.float64 and len(x) == len(y) > 0
+        good = good and np.isfinite([x, y]).all() and (method == "isotonic" or len(x) == 1)
+        if good and method == "isotonic":
+            good = (np.diff(x) > 0).all() and (np.diff(y) >= 0).all() and 0 <= y[0] <= y[-1] <= 1
+        if not good:
+            raise ValueError("the calibration has a curve that does not rise, or is no curve")
+        slopes.append(x[0] if method == "sigmoid" else _slope(x, y))
+    return Calibration(float(np.exp(np.log(np.clip(slopes, *_SLOPES)).mean())), 0.0, 0)
+
+
+def _slope(x: NDArray, y: NDArray) -> float:
+    """The slope of the log odds of an isotonic curve, by least squares; 1 for a single point."""
+    p = np.clip(y, 0.01, 0.99)
+    return float(np.polyfit(x, np.log(p / (1 - p)), 1)[0]) if len(x) > 1 else 1.0
 
 
 @dataclass(frozen=True)
@@ -109,14 +128,16 @@ class Rejection:
                 raise ValueError(f"the rejection's {name} is not of type {kind}")
         shares = (stored["threshold"], stored["target_error"], stored["error"], stored["accepted"])
         if not all(0 <= share <= 1 for share in shares):
-            raise ValueError("the rejection has shares that are none")
+            raise ValueError("the rejection has shares outside of 0 to 1")
         return cls(**stored)
 
 
-def fit_calibration(
-    scores: ArrayLike, y: ArrayLike, classes: ArrayLike, method: str = "sigmoid"
-) -> Calibration:
-    """Fit a calibration on held-out scores.
+def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Calibration:
+    """Fit a calibration on held-out scores, by the log loss of balanced classes.
+
+    The objective is ``-sum_i v_i sum_k t_ik log p_k(z_i)`` with ``v_i = 1 / n_k`` for a sample of a
+    class with n_k samples; ``t`` is ``(n_k + 1) / (n_k + 2)`` at that class, and shared by the
+    others, as Platt has it, so that it stays finite where held-out samples are all right.
 
     Parameters
     ----------
@@ -124,31 +145,47 @@ def fit_calibration(
         (n, classes) for more.
     y : their labels.
     classes : the model's ``classes_``.
-    method : ``"sigmoid"`` (Platt's, two numbers a class) or ``"isotonic"`` (any rising curve, for
-        a thousand held-out samples or more).
     """
-    if method not in METHODS:
-        raise ValueError(f"method={method!r} is not known: use one of {', '.join(METHODS)}")
+    from scipy.optimize import minimize
+
     classes, y = np.asarray(classes), np.asarray(y)
-    scores = np.asarray(scores, dtype=float)
-    columns = scores if scores.ndim == 2 else scores[:, None]
-    positives = classes[1:] if len(classes) == 2 else classes
-    if columns.shape != (len(y), len(positives)):
+    z = by_class(np.asarray(scores, dtype=float))
+    if z.shape != (len(y), len(classes)):
         raise ValueError(
-            f"scores of shape {scores.shape} for {len(y)} labels of {len(classes)} classes: one "
-            "row a sample and, beyond two classes, one column a class are needed"
+            f"scores of shape {np.shape(scores)} for {len(y)} labels of {len(classes)} classes: "
+            "one row per sample and, beyond two classes, one column per class are needed"
         )
-    fit = _fit_sigmoid if method == "sigmoid" else _fit_isotonic
-    curves = []
-    for column, label in zip(columns.T, positives, strict=True):
-        positive = y == label
-        if positive.all() or not positive.any():
-            raise ValueError(
-                f"{'all' if positive.all() else 'none'} of the held-out samples are of class "
-                f"{label!s}: calibration needs samples inside and outside of each class"
-            )
-        curves.append(fit(column, positive))
-    return Calibration(method, tuple(curves))
+    known = y[:, None] == classes
+    counts = known.sum(axis=0)
+    if not known.any(axis=1).all():
+        strange = y[~known.any(axis=1)][0]
+        raise ValueError(f"a held-out sample is of class {strange!s}, which the model lacks")
+    if np.count_nonzero(counts) < 2:
+        only = f"all {len(y)} held-out samples with scores are of class {classes[counts.argmax()]}"
+        raise ValueError(
+            f"{only if len(y) else 'no held-out sample has scores of all classes'}: calibration "
+            "needs samples of at least two classes"
+        )
+    size = counts[known.argmax(axis=1)]
+    weights = 1.0 / (size * np.count_nonzero(counts))
+    wrong = 1.0 / (size + 2.0)
+    target = np.where(known, (1.0 - wrong)[:, None], wrong[:, None] / (len(classes) - 1))
+    scale = float(np.abs(z).mean()) or 1.0
+
+    def loss(x: NDArray) -> tuple[float, NDArray]:
+        slope, offset = np.exp(x[0]) / scale, x[1]
+        p = probabilities(z, slope, offset)
+        u = slope * z + offset
+        value = -(weights @ (target * np.log(np.maximum(p, 1e-300))).sum(axis=1))
+        slopes = weights[:, None] * (p - target) / (1.0 + np.exp(np.minimum(u, 700.0)))
+        return value, np.array([slope * (slopes * z).sum(), slopes.sum()])
+
+    # The loss has a flat end on each side in the offset: start between and towards the softmax
+    bounds = [tuple(np.log(_SLOPES)), (-_OFFSET, _OFFSET)]
+    starts = [(np.clip(np.log(scale), *bounds[0]), 0.0), (0.0, 0.0), (0.0, -3.0)]
+    found = [minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds) for start in starts]
+    log_slope, offset = min(found, key=lambda one: one.fun).x
+    return Calibration(float(np.exp(log_slope) / scale), float(offset), len(y))
 
 
 def fit_rejection(confidence: ArrayLike, correct: ArrayLike, target_error: float) -> Rejection:
@@ -164,7 +201,7 @@ def fit_rejection(confidence: ArrayLike, correct: ArrayLike, target_error: float
     if not 0 < target_error < 1:
         raise ValueError(f"target error {target_error!r}: use a share between 0 and 1, as 0.05")
     if not len(confidence) or confidence.shape != correct.shape:
-        raise ValueError("give one confidence and one verdict a held-out sample, at least one")
+        raise ValueError("give one confidence and one verdict per held-out sample, at least one")
     order = np.argsort(-confidence, kind="stable")
     values = confidence[order]
     kept = np.arange(1, len(values) + 1)
@@ -189,44 +226,6 @@ def fit_rejection(confidence: ArrayLike, correct: ArrayLike, target_error: float
     )
     error, accepted = n_wrong / n_kept, n_kept / len(values)
     return Rejection(threshold, float(target_error), error, accepted, len(values), reason)
-
-
-def share_out(positive: NDArray) -> NDArray:
-    """Probabilities of all classes from those of the problems: rows divided by their sums."""
-    if positive.shape[1] == 1:
-        return np.hstack([1.0 - positive, positive])
-    total = positive.sum(axis=1, keepdims=True)
-    equal = np.full_like(positive, 1.0 / positive.shape[1])
-    return np.divide(positive, total, out=equal, where=total > 0)
-
-
-def _fit_sigmoid(z: NDArray, positive: NDArray) -> tuple[NDArray, NDArray]:
-    """Platt's: logistic regression on the score, with targets just inside 0 and 1."""
-    from sklearn.linear_model import LogisticRegression
-
-    n_positive = positive.sum()
-    target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (len(z) - n_positive + 2))
-    scale = np.abs(z).max() or 1.0
-    twice = np.concatenate([z, z])[:, None] / scale
-    label = np.repeat([1, 0], len(z))
-    fitted = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(
-        twice, label, sample_weight=np.concatenate([target, 1 - target])
-    )
-    return fitted.coef_[0] / scale, fitted.intercept_
-
-
-def _fit_isotonic(z: NDArray, positive: NDArray) -> tuple[NDArray, NDArray]:
-    from sklearn.isotonic import IsotonicRegression
-
-    fitted = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-    fitted.fit(z, positive.astype(float))
-    return fitted.X_thresholds_, fitted.y_thresholds_
-
-
-def _pair(curve: Any) -> list:
-    if not isinstance(curve, list) or len(curve) != 2:
-        raise ValueError("the calibration has a curve that is not two arrays")
-    return curve
 
 
 def _upper(n_wrong: int, n: int) -> float:

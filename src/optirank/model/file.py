@@ -21,7 +21,7 @@ from optirank.model.forms import FORMS, MAX_ENTRIES, form_of, register
 from optirank.model.search_form import SEARCH
 from optirank.model.values_form import VALUES
 
-SCHEMA = 1
+SCHEMA = 2
 _FORMAT = "optirank-model"
 _JSON_BYTES = 1 << 24
 _ARRAYS_BYTES = 4 * 8 * MAX_ENTRIES
@@ -93,8 +93,26 @@ def load(path: str | os.PathLike[str]) -> Any:
             ) from error
 
 
+def read_versions(path: str | os.PathLike[str]) -> tuple[str, int]:
+    """The version of optirank that wrote a model file, and that of its schema."""
+    with open(path, "rb") as file:
+        try:
+            document = _document(Archive(file, "the file"))
+        except (ValueError, OverflowError, RecursionError) as error:
+            raise ModelFileError(
+                f"cannot open the model file {os.fspath(path)}: {error}"
+            ) from error
+    return str(document.get("optirank")), document["schema"]
+
+
 def _read(file: IO[bytes]) -> Any:
     archive = Archive(file, "the file")
+    document = _document(archive)
+    return _READERS[document["schema"]](document, archive)
+
+
+def _document(archive: Archive) -> dict:
+    """The document of a model file, of a schema that is known."""
     archive.check_names({"model.json", "arrays.npz"})
     document = _parse(archive.read("model.json", _JSON_BYTES))
     schema = document.get("schema")
@@ -106,10 +124,10 @@ def _read(file: IO[bytes]) -> Any:
             f"this is optirank {optirank.__version__}, which reads versions up to {SCHEMA}: update "
             "optirank to open it"
         )
-    return _READERS[schema](document, archive)
+    return document
 
 
-def _read_1(document: dict, archive: Archive) -> Any:
+def _read_model(document: dict, archive: Archive) -> Any:
     form = FORMS.get(document["class"]) if isinstance(document.get("class"), str) else None
     if form is None:
         raise ModelFileError(
@@ -122,7 +140,7 @@ def _read_1(document: dict, archive: Archive) -> Any:
     return model
 
 
-_READERS = {1: _read_1}
+_READERS = {1: _read_model, SCHEMA: _read_model}  # 1 differs in its calibration alone
 
 
 def _parse(text: bytes) -> dict:

@@ -16,7 +16,7 @@ import numpy as np
 
 from optirank.estimators.panel import PanelArrays
 from optirank.model.archive import Arrays, ModelFileError
-from optirank.model.calibration import Calibration, Rejection
+from optirank.model.calibration import Calibration, Rejection, is_old_calibration
 from optirank.model.linear import linear_parts
 from optirank.model.values import (
     check_strings,
@@ -174,7 +174,20 @@ def rebuild_linear(cls: type, document: Document, arrays: Arrays) -> Any:
     for key, (_, build) in _EXTRAS.items():
         if document.get(key) is not None:
             setattr(model, f"{key}_", build(document[key], n_problems))
+    if is_old_calibration(document.get("calibration")):
+        _forget_confidences(model)
     return model
+
+
+def _forget_confidences(model: Any) -> None:
+    """Drop what was derived from confidences that the first kind of calibration gave.
+
+    Its labels and probabilities were others, so neither its threshold nor its record of held-out
+    samples says how often labels are wrong now.
+    """
+    vars(model).pop("rejection_", None)
+    if hasattr(model, "training_summary_"):
+        model.training_summary_.pop("held_out", None)
 
 
 def rebuild_panel(arrays: Arrays, n_panel: int, n_features: int) -> NDArray:

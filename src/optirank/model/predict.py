@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optirank._util.names import some
-from optirank.model.calibration import share_out
-from optirank.model.linear import linear_model
+from optirank.estimators.panel import carried
 from optirank.model.missing import MAX_MISSING, bind
+from optirank.model.prior import Prior, class_shares, with_shares
 from optirank.model.subsets import without_lacking
-from optirank.ranks.scoring import worth_compiling
-from optirank.solver.problem import sigmoid
+from optirank.ranks.scoring import best_class, by_class, probabilities, worth_compiling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,6 +24,18 @@ if TYPE_CHECKING:
     from optirank.model.missing import ClassLoss
 
 UNASSIGNED = "unassigned"
+_OTHERWISE = "withheld"
+
+
+def withheld_word(classes: Iterable) -> str:
+    """The word for a label that is withheld: "unassigned", or another where a class is called so.
+
+    A class may be called "unassigned" in the training data; then the word is "withheld", and
+    "withheld 2", "withheld 3" and so on where there is a class of that name too.
+    """
+    taken = {str(label) for label in classes}
+    more = (f"{_OTHERWISE} {k}" for k in count(2))
+    return next(word for word in chain((UNASSIGNED, _OTHERWISE), more) if word not in taken)
 
 
 @dataclass(frozen=True)
@@ -45,9 +57,10 @@ class Prediction:
         """The probability of each sample's label."""
         return self.probabilities[np.arange(len(self.chosen)), self.chosen]
 
-    def labels_above(self, threshold: float, otherwise: Any = UNASSIGNED) -> NDArray:
-        """Labels where the confidence reaches a threshold, and a word elsewhere."""
+    def labels_above(self, threshold: float, otherwise: Any = None) -> NDArray:
+        """Labels where the confidence reaches a threshold, elsewhere the word for withheld ones."""
         labels = self.labels.astype(object)
+        otherwise = withheld_word(self.classes) if otherwise is None else otherwise
         labels[self.confidence < threshold] = otherwise
         return labels
 
@@ -75,7 +88,11 @@ class Predictor:
         then says which. Samples of these classes get the label of another.
     other_names : other names that the data have for their columns, by kind; where genes are missing
         that are found by them, that is said.
-    calibrated : whether to use the model's ``calibration_``, where it has one.
+    calibrated : whether to use the model's ``calibration_``, where it has one. It changes
+        probabilities and no label.
+    prior : the shares of the classes that probabilities suppose: ``"balanced"``, the default, with
+        labels by the highest score; ``"training"``; or a mapping from every class to its share.
+        With the latter two the label is the most probable class, see :mod:`optirank.model.prior`.
     compiled : whether to use compiled loops; None uses them once there is enough to predict to be
         worth loading numba, and NumPy before. Both give the same up to the last few bits.
 
@@ -98,8 +115,10 @@ class Predictor:
         drop_classes: bool = False,
         other_names: Mapping[str, Iterable[str]] | None = None,
         calibrated: bool = True,
+        prior: Prior = "balanced",
         compiled: bool | None = None,
     ) -> None:
+        shares = class_shares(model, prior)
         genes = None if genes is None else list(genes)
         self.left_out: tuple[ClassLoss, ...] = ()
         if drop_classes:
@@ -109,10 +128,12 @@ class Predictor:
         self.bound = bind(model, genes, max_missing, other_names)
         self.compiled = compiled
         self._seen = 0
-        self._calibration = None
-        if calibrated:
-            found = getattr(linear_model(model), "calibration_", None)
-            self._calibration = getattr(model, "calibration_", found)
+        self._calibration = carried(model, "calibration_") if calibrated else None
+        self._shares = None
+        if shares is not None:
+            self._shares = np.array([shares[label] for label in self.classes.tolist()])
+            if not self._shares.any():
+                raise ValueError("the prior leaves only classes of share 0: give others a share")
 
     @property
     def classes(self) -> NDArray:
@@ -125,8 +146,12 @@ class Predictor:
         return self.bound.columns
 
     def notes(self) -> list[str]:
-        """What there is to say about classes left out and about the genes."""
+        """What there is to say about classes left out, the genes and the shares of the classes."""
         notes = self.bound.notes()
+        if self._shares is not None:
+            pairs = zip(self.classes, self._shares / self._shares.sum(), strict=True)
+            shown = some(f"{label} {share:.1%}" for label, share in pairs)
+            notes.append(f"labels and probabilities suppose these shares of the classes: {shown}")
         if self.left_out:
             what = "1 class is" if len(self.left_out) == 1 else f"{len(self.left_out)} classes are"
             notes.insert(
@@ -161,15 +186,14 @@ class Predictor:
     def predict(self, X: Any) -> Prediction:
         """Labels, confidences and probabilities of the samples (rows) of X."""
         scores = self.scores(X)
-        if self._calibration is not None:
-            probabilities = self._calibration.probabilities(scores)
-            best = probabilities == probabilities.max(axis=1, keepdims=True)
-            signed = np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
-            chosen = np.where(best, signed, -np.inf).argmax(axis=1)
-        else:
-            probabilities = share_out(sigmoid(scores if scores.ndim == 2 else scores[:, None]))
-            chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return Prediction(self.classes, scores, probabilities, chosen)
+        calibration = self._calibration
+        found = probabilities(scores) if calibration is None else calibration.probabilities(scores)
+        chosen = best_class(scores)
+        if self._shares is not None:
+            found = with_shares(found, self._shares)
+            best = found == found.max(axis=1, keepdims=True)
+            chosen = np.where(best, by_class(scores), -np.inf).argmax(axis=1)
+        return Prediction(self.classes, scores, found, chosen)
 
 
 def predict_samples(

@@ -173,6 +173,32 @@ def average_rows(scores: NDArray, n_problems: int) -> NDArray:
     return scores.reshape(*scores.shape[:-1], n_problems, each).mean(axis=-1)
 
 
+def by_class(scores: NDArray) -> NDArray:
+    """Scores with one column per class: ``-z, z`` for the one score z of two classes."""
+    return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+
+
+def best_class(scores: NDArray) -> NDArray:
+    """The position of each sample's class: that of the highest score, the first of equal ones."""
+    return by_class(scores).argmax(axis=1)
+
+
+def probabilities(scores: NDArray, slope: float = 1.0, offset: float = 0.0) -> NDArray:
+    """Probabilities of the classes: ``p_k = g(z_k) / sum_m g(z_m)``.
+
+    ``g(z) = 1 / (1 + exp(-(slope z + offset)))`` is the same rising function for all classes, so
+    the order of the classes is that of their scores. With an offset of minus infinity g is
+    ``exp(slope z)``, which makes it a softmax. For two classes, ``(n,)`` scores z, the columns are
+    ``-z`` and ``z``; with offset 0 that is the logistic function of ``slope z``.
+    """
+    z = slope * by_class(np.asarray(scores, dtype=float))
+    logs = z if offset == -np.inf else -np.logaddexp(0.0, -(z + offset))
+    top = logs.max(axis=1, keepdims=True, initial=-np.inf)
+    each = np.exp(logs - np.where(np.isfinite(top), top, 0.0))
+    total = each.sum(axis=1, keepdims=True)
+    return np.divide(each, total, out=np.full_like(each, 1.0 / each.shape[1]), where=total > 0)
+
+
 def _non_zeros(matrix: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     genes, rows = np.nonzero(matrix)
     return np.searchsorted(genes, np.arange(len(matrix) + 1)), rows, matrix[genes, rows]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from optirank.solver.links import probabilities
+from optirank.ranks.scoring import probabilities
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,6 +14,7 @@ from optirank._util.names import some
 from optirank.datasets.errors import DataError
 from optirank.datasets.reading import open_expression
 from optirank.model.explanation import explain
+from optirank.model.file import read_versions
 from optirank.model.linear import linear_model, linear_parts
 from optirank.model.missing import MAX_MISSING
 from optirank.model.predict import Predictor
@@ -138,7 +139,7 @@ def describe_model(model: Any, path: str | os.PathLike[str] | None = None) -> Mo
     lines = []
     if path is not None:
         lines.append(("file", f"{path}, {Path(path).stat().st_size / 1e3:.0f} kB"))
-        lines.append(("written by", _versions(Path(path))))
+        lines.append(("written by", "optirank {}, schema {}".format(*read_versions(path))))
     lines.append(("model", type(model).__name__))
     lines.append(("genes", f"{len(parts.genes)} of {parts.n_features} in the training data"))
     if parts.names is None:
@@ -150,7 +151,7 @@ def describe_model(model: Any, path: str | os.PathLike[str] | None = None) -> Mo
     for name, word in (("calibration_", "calibration"), ("rejection_", "rejection")):
         kept = getattr(model, name, getattr(fitted, name, None))
         if kept is not None:
-            lines.append((word, getattr(kept, "reason", "") or f"{kept.method}, on held-out folds"))
+            lines.append((word, getattr(kept, "reason", "") or kept.summary))
     if not is_calibrated(model):
         lines.append(("calibration", "none: a confidence is no share of right labels"))
     if "n_samples" in summary:
@@ -210,13 +211,3 @@ def _plain(value: Any) -> str:
     if isinstance(value, list | tuple | np.ndarray):
         return some((_plain(one) for one in value), 12)
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _versions(path: Path) -> str:
-    """The version of optirank and of the schema that a model file names."""
-    import json
-    import zipfile
-
-    with zipfile.ZipFile(path) as archive:
-        document = json.loads(archive.read("model.json"))
-    return f"optirank {document.get('optirank')}, schema {document.get('schema')}"

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from optirank.model import fit_calibration, fit_rejection, remember_training
-from optirank.model.calibration import share_out
-from optirank.solver.problem import sigmoid
+from optirank.ranks.scoring import probabilities
 from optirank.tuning.scoring import predicted
 from optirank.tuning.search import HELD_OUT
 from optirank.workflow.planning import place
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from optirank.workflow.result import TrainingResult
     from optirank.workflow.searching import Choice, Searched
 
-_WORSE = 0.01  # balanced accuracy lost by calibration that is worth a note
 _REMEMBERED = 20_000  # held-out confidences kept in the model file
 
 
@@ -146,17 +144,6 @@ def search_notes(plan: Plan, found: Searched) -> list[str]:
     return notes
 
 
-def calibration_notes(choice: Choice, balanced_accuracy: float) -> list[str]:
-    """A note where calibrated labels favour frequent classes at the cost of rare ones."""
-    by_scores = float(choice.table.loc[choice.table["selected"], "score"].item())
-    if by_scores - balanced_accuracy < _WORSE:
-        return []
-    return [
-        "calibrated labels favour frequent classes: the balanced accuracy is "
-        f"{100 * balanced_accuracy:.1f} %, and {100 * by_scores:.1f} % without calibration"
-    ]
-
-
 def summary(result: TrainingResult) -> dict[str, Any]:
     """What the model file keeps of the training, in plain values."""
     held_out = result.held_out
@@ -183,12 +170,9 @@ def summary(result: TrainingResult) -> dict[str, Any]:
 def _labels(model: Any, scored: HeldOut) -> tuple[NDArray, NDArray]:
     """Labels and confidences as prediction gives them."""
     calibration = getattr(model, "calibration_", None)
-    if calibration is None:
-        found = share_out(sigmoid(scored.decisions))
-        labels = predicted(scored.decisions, model.classes_)
-    else:
-        found = calibration.probabilities(_flat(scored.decisions))
-        labels = model.classes_[found.argmax(axis=1)]
+    scores = _flat(scored.decisions)
+    found = probabilities(scores) if calibration is None else calibration.probabilities(scores)
+    labels = predicted(scored.decisions, model.classes_)
     return labels, found[np.arange(len(found)), np.searchsorted(model.classes_, labels)]
 
 

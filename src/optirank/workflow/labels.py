@@ -13,7 +13,7 @@ import numpy as np
 
 from optirank._util.files import replacing
 from optirank.datasets.errors import DataError, need
-from optirank.model.predict import UNASSIGNED
+from optirank.model.predict import withheld_word
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +81,7 @@ class Labels:
 
 def label_words(classes: NDArray) -> NDArray:
     """The classes, and the word for labels that are withheld."""
-    return np.array([*classes, UNASSIGNED], dtype=object)
+    return np.array([*classes, withheld_word(classes)], dtype=object)
 
 
 def as_category(values: ArrayLike, words: NDArray) -> pd.Categorical:

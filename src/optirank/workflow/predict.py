@@ -16,18 +16,21 @@ import optirank
 from optirank._util.names import some
 from optirank.datasets.errors import DataError
 from optirank.datasets.reading import OpenExpression, guess_format, open_expression
+from optirank.estimators.panel import carried
 from optirank.model.calibration import fit_rejection
 from optirank.model.file import as_model
-from optirank.model.linear import linear_model
 from optirank.model.missing import MAX_MISSING
-from optirank.model.predict import Predictor
+from optirank.model.predict import Predictor, withheld_word
 from optirank.workflow.labels import Labels, check_output, label_words, majority, write_labels
+from optirank.workflow.prior import as_prior
 
 if TYPE_CHECKING:
     from typing import IO
 
     import pandas as pd
     from numpy.typing import NDArray
+
+    from optirank.model.prior import Prior
 
 KEY = "optirank"
 _BLOCK = 2048  # samples
@@ -66,6 +69,7 @@ def predict_file(
     clusters: str | None = None,
     threshold: float | None = None,
     target_error: float | None = None,
+    prior: Prior | os.PathLike[str] = "balanced",
     max_missing: float = MAX_MISSING,
     drop_classes: bool = False,
     layer: str | None = None,
@@ -95,6 +99,9 @@ def predict_file(
     threshold : withhold labels ("unassigned") of less confidence than this.
     target_error : withhold labels so that of those given no larger share is wrong, by the held-out
         samples of the training.
+    prior : the shares of the classes that probabilities suppose: ``"balanced"`` (labels are then
+        those of the highest score), ``"training"``, a mapping from every class to its share, or a
+        file with a class and its share on each line. A prior other than balanced may move labels.
     max_missing : the share of a class's genes that may be missing.
     drop_classes : whether to leave out classes that lack more, instead of refusing.
     progress : called with the number of samples done and of all.
@@ -103,13 +110,13 @@ def predict_file(
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
     check_output(out, path, format or guess_format(path))
-    model = as_model(model)
-    rejection_threshold(model, threshold, target_error)  # refused before any work
+    model, prior = as_model(model), as_prior(prior)
+    rejection_threshold(model, threshold, target_error, prior)  # refused before any work
     reading = {"layer": layer, "gene_column": gene_column, "genes_in": genes_in, "format": format}
     beside = {"annotations": annotations, "samples": samples}
     with (
         open_expression(path, label=clusters, **beside, **reading) as opened,
-        tempfile.TemporaryFile() as spool,
+        tempfile.TemporaryFile(dir=out.parent) as spool,
     ):
         many = opened.n_samples >= _MANY and importlib.util.find_spec("numba") is not None
         predictor = Predictor(
@@ -118,9 +125,10 @@ def predict_file(
             max_missing=max_missing,
             drop_classes=drop_classes,
             other_names=opened.other_gene_names,
+            prior=prior,
             compiled=many or None,
         )
-        limit, reason = rejection_threshold(predictor.model, threshold, target_error)
+        limit, reason = rejection_threshold(predictor.model, threshold, target_error, prior)
         notes = predictor.notes()
         size = max(1, min(_BLOCK, _VALUES // max(1, len(opened.gene_names))))
         size = size if block_size is None else block_size
@@ -161,7 +169,10 @@ def predict_file(
 
 
 def rejection_threshold(
-    model: Any, threshold: float | None = None, target_error: float | None = None
+    model: Any,
+    threshold: float | None = None,
+    target_error: float | None = None,
+    prior: Prior = "balanced",
 ) -> tuple[float | None, str]:
     """The confidence below which labels are withheld, None where none are, and why it is that."""
     if threshold is not None and target_error is not None:
@@ -172,10 +183,14 @@ def rejection_threshold(
         return threshold, f"asked for a confidence of at least {threshold:g}"
     if target_error is None:
         return None, ""
-    fitted = linear_model(model)
-    kept = getattr(model, "rejection_", getattr(fitted, "rejection_", None))
+    if prior != "balanced":
+        raise ValueError(
+            f"target error {target_error:g} with another prior than balanced: errors of held-out "
+            "samples are known for balanced probabilities alone; give a threshold instead"
+        )
+    kept = carried(model, "rejection_")
     if kept is None or not np.isclose(kept.target_error, target_error):
-        summary = getattr(model, "training_summary_", getattr(fitted, "training_summary_", {}))
+        summary = carried(model, "training_summary_") or {}
         held_out = summary.get("held_out")
         if "subset_of" in summary or not isinstance(held_out, dict):
             why = "does not know how its held-out samples did"
@@ -191,7 +206,7 @@ def rejection_threshold(
 
 def is_calibrated(model: Any) -> bool:
     """Whether the confidences of a model were fitted to held-out samples."""
-    return hasattr(model, "calibration_") or hasattr(linear_model(model), "calibration_")
+    return carried(model, "calibration_") is not None
 
 
 def class_names(predictor: Predictor) -> NDArray:
@@ -205,6 +220,7 @@ def prediction_record(predictor: Predictor, threshold: float | None, reason: str
     losses = bound.loss_table().astype({"label": str}).set_index("label")
     record = {
         "classes": class_names(predictor),
+        "withheld_label": withheld_word(predictor.classes),
         "n_genes": len(bound.match.genes),
         "missing_genes": np.array(bound.match.missing, dtype=object),
         "losses": losses,

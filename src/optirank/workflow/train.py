@@ -16,7 +16,6 @@ from optirank.tuning.selection import standard_error
 from optirank.workflow.candidates import Candidates, candidates
 from optirank.workflow.finishing import (
     calibrate_model,
-    calibration_notes,
     final_fit,
     held_out_scores,
     held_out_table,
@@ -171,7 +170,6 @@ def train_prepared(
     by_fold = fold_table(held_out)
     balanced_accuracy = float(by_fold["balanced_accuracy"].mean())
     notes += search_notes(plan, found) + fit_notes + uncalibrated
-    notes += calibration_notes(choice, balanced_accuracy)
     result = TrainingResult(
         model=model,
         plan=plan,
