@@ -32,7 +32,7 @@ def folder(tmp_path_factory):
 def test_what_a_model_is(folder):
     done = inspect(folder / "model.optirank")
     assert done.exit_code == 0, done.stderr
-    words = ["OptirankClassifier", f"optirank {__version__}, schema 1", "n_reference 12", "0.912"]
+    words = ["OptirankClassifier", f"optirank {__version__}, schema 2", "n_reference 12", "0.912"]
     words += ["90 samples", "example", "dendritic cell", "0.750"]
     for word in words:
         assert word in done.stdout

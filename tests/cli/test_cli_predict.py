@@ -36,6 +36,21 @@ def folder(tmp_path_factory):
     return folder
 
 
+def test_a_prior_is_a_word_or_a_file(folder, tmp_path):
+    query, model = folder / "query.h5ad", folder / "model.optirank"
+    classes = trained_example()[0].classes_.tolist()
+    shares = tmp_path / "shares.csv"
+    shares.write_text("".join(f"{label},{k}\n" for k, label in enumerate(classes)))
+    done = predict(query, "-m", model, "-o", tmp_path / "labels.csv", "--prior", shares)
+    assert done.exit_code == 0, done.stderr
+    assert "suppose these shares of the classes" in done.stderr
+    assert classes[0] not in set(pd.read_csv(tmp_path / "labels.csv")["label"])
+    done = predict(query, "-m", model, "-o", tmp_path / "new.csv", "--prior", "fair")
+    assert done.exit_code == BAD_INPUT
+    assert "neither one of balanced, training nor a file" in " ".join(done.stderr.split())
+    assert not (tmp_path / "new.csv").exists()
+
+
 def test_labels_of_a_file(folder, tmp_path):
     out = tmp_path / "labels.csv"
     done = predict(folder / "query.h5ad", "--model", folder / "model.optirank", "--out", out)

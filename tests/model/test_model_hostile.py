@@ -111,8 +111,8 @@ def test_a_schema_that_is_none_is_refused(path, schema):
         ({"genes": ["x" * 20_000] + ["y"] * 19}, "20000 characters"),
         ({"path": None}, "no path of the right type"),
         ({"training_summary": [1]}, "not a dictionary"),
-        ({"calibration": {"method": "sigmoid", "curves": []}}, "calibration is not one"),
-        ({"calibration": 3}, "calibration is not one"),
+        ({"calibration": {"method": "sigmoid", "curves": []}}, "one curve per problem"),
+        ({"calibration": 3}, "calibration is incomplete"),
         ({"rejection": {"threshold": 0.5}}, "incomplete"),
     ],
 )
