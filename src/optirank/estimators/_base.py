@@ -65,7 +65,8 @@ class LinearClassifier(PanelAttributes, ClassifierMixin, BaseEstimator):
 
     def predict(self, X: ArrayLike) -> NDArray:
         """The class of the highest score."""
-        return self.classes_[best_class(self.decision_function(X))]
+        chosen = best_class(self.decision_function(X))
+        return self.classes_[chosen]
 
     def _sample_weights(self, X, y: NDArray, sample_weight: ArrayLike | None) -> NDArray:
         weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
