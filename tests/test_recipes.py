@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import product
+
 import numpy as np
 import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from optirank import OptirankClassifier
+from optirank.estimators._base import RankLinearClassifier
+from optirank.ranks.orders import order_samples
 from optirank.solver import solve as entry
 from optirank.solver.feasible import CappedSimplex
 from optirank.solver.fixed import solve_at
+from optirank.tuning.families import RankFamily
+from optirank.tuning.family import Family, Samples
+from optirank.tuning.folds import make_folds
+from optirank.tuning.search import HELD_OUT, fold_units, search
 
 
 def solve_most_correlated(problem, *, tol, max_iter, **_):
@@ -47,3 +57,81 @@ def test_a_solver_without_sides_refuses_one(toy_solver, data):
 def test_an_unknown_solver_is_refused_with_the_names_there_are(toy_solver, data):
     with pytest.raises(ValueError, match="use one of 'alternating', 'bpcd', 'toy'"):
         OptirankClassifier(1, algorithm="none").fit(*data)
+
+
+# A classifier
+
+
+class FirstGenesClassifier(RankLinearClassifier):
+    """A toy classifier: the reference is the first genes."""
+
+    def __init__(self, n_reference=2, l1=0.0, l2=1e-3):
+        self.n_reference = n_reference
+        self.l1 = l1
+        self.l2 = l2
+
+    ties, tol, max_iter, class_weight, n_jobs, verbose = "average", 1e-9, 9999, "balanced", None, 0
+
+    def fit(self, X, y, sample_weight=None):
+        """Learn the weights."""
+        X, y, _ = self._checked(X, y)
+        size = min(self.n_reference, X.shape[1])
+
+        def solve(problem, positive, callback):
+            gamma = np.where(np.arange(problem.n_genes) < size, 1.0, 0.0)
+            return [solve_at(problem, gamma, tol=self.tol, max_iter=self.max_iter)]
+
+        return self._fit_checked(X, y, sample_weight, size, solve)
+
+
+@parametrize_with_checks([FirstGenesClassifier()])
+def test_a_classifier_that_solves_one_binary_problem_keeps_scikit_learns_contract(estimator, check):
+    check(estimator)
+
+
+def test_a_classifier_that_solves_one_binary_problem_has_the_rest(data):
+    X, y = data
+    model = FirstGenesClassifier(l1=1e-2).fit(X, y)
+    assert model.score(X, y) > 0.8
+    assert model.genes_[:2].all()
+    three = FirstGenesClassifier().fit(X, np.arange(60) % 3)
+    assert three.predict_proba(X).shape == (60, 3)
+    assert three.subset([0, 2]).classes_.tolist() == [0, 2]
+
+
+# A family of settings
+
+
+@dataclass(frozen=True)
+class FirstGenesFamily(Family):
+    """The toy classifier, with its sizes of the reference set as a grid."""
+
+    n_references: tuple[int, ...] = (1, 2)
+    name = "first genes"
+    names = ("n_reference", "l1", "l2")
+
+    def _grid(self):
+        return list(product(self.n_references, self.l1s, self.l2s))
+
+    def _heads(self, params, n_genes):
+        return [(params["n_reference"],)]
+
+    def fit_chain(self, samples, y, v, chain):
+        """Fit all penalties at one size."""
+        gamma = np.where(np.arange(samples.n_genes) < chain.head[0], 1.0, 0.0)
+        return self._fit_at(self._problem(samples, y, v, chain.head[0]), gamma, chain)
+
+
+def test_a_family_is_searched_beside_others(data):
+    X, y = data
+    samples = Samples(orders=order_samples(X))
+    families = [FirstGenesFamily((0.0, 1e-2), (1e-3,)), RankFamily((0.0,), (1e-3,))]
+    found = search(families, fold_units(samples, y, make_folds(y, 3, None), n_classes=2))
+    assert [setting.family.name for setting in found[0].settings] == ["first genes"] * 4 + [
+        "rank-lr"
+    ]
+    assert found[0].settings[2].params == {"n_reference": 2, "l1": 0.0, "l2": 1e-3}
+    for result, (train, test) in zip(found, make_folds(y, 3, None), strict=True):
+        alone = FirstGenesClassifier(2, l1=1e-2).fit(X[train], y[train])
+        scores = result.decision(3, HELD_OUT)[:, 0]
+        np.testing.assert_allclose(scores, alone.decision_function(X[test]), rtol=1e-3, atol=1e-3)

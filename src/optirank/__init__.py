@@ -17,6 +17,7 @@ _HOMES = {
     "RankLogisticRegression": "optirank.estimators.rank_logistic",
     "AnovaRankLogisticRegression": "optirank.estimators.anova_rank",
     "SingleCellNetClassifier": "optirank.estimators.singlecellnet",
+    "TopScoringPairsClassifier": "optirank.estimators.top_pairs",
     "load": "optirank.model.file",
     "save": "optirank.model.file",
 }
@@ -30,6 +31,7 @@ __all__ = [
     "RankLogisticRegression",
     "ReferenceRankTransformer",
     "SingleCellNetClassifier",
+    "TopScoringPairsClassifier",
     "__version__",
     "load",
     "save",
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from optirank.estimators.optirank_cv import OptirankClassifierCV
     from optirank.estimators.rank_logistic import RankLogisticRegression
     from optirank.estimators.singlecellnet import SingleCellNetClassifier
+    from optirank.estimators.top_pairs import TopScoringPairsClassifier
     from optirank.model.file import load, save
     from optirank.ranks.transformer import ReferenceRankTransformer
 

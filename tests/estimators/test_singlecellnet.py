@@ -13,7 +13,7 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from optirank import SingleCellNetClassifier
-from optirank.estimators import singlecellnet
+from optirank.estimators import _pairs
 from optirank.estimators.singlecellnet import pair_correlations, top_pairs
 
 
@@ -58,7 +58,7 @@ def test_pair_correlations_do_not_depend_on_the_blocks(monkeypatch):
     rng = np.random.default_rng(0)
     values, positive = rng.normal(size=(30, 9)), np.arange(30) % 2 == 0
     whole = pair_correlations(values, positive)
-    monkeypatch.setattr(singlecellnet, "_BLOCK_VALUES", 2 * 30 * 9)
+    monkeypatch.setattr(_pairs, "BLOCK_VALUES", 2 * 30 * 9)
     np.testing.assert_array_equal(pair_correlations(values, positive), whole)
 
 

@@ -14,9 +14,8 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from optirank.estimators._pairs import dense_columns, pair_counts
 from optirank.preprocessing.singlecellnet import SingleCellNetGenes, top_each_way
-
-_BLOCK_VALUES = 1 << 22  # comparisons held at once while pairs are scored
 
 
 class SingleCellNetClassifier(ClassifierMixin, BaseEstimator):
@@ -180,7 +179,7 @@ class SingleCellNetClassifier(ClassifierMixin, BaseEstimator):
         pairs = []
         for positive, correlation in zip(positives, selector.correlations_, strict=True):
             genes = top_each_way(correlation, self.n_top_genes)
-            chosen = top_pairs(_columns(X, genes), codes == positive, self.n_top_pairs)
+            chosen = top_pairs(dense_columns(X, genes), codes == positive, self.n_top_pairs)
             pairs.append(genes[chosen])
         pairs = np.unique(np.concatenate(pairs), axis=0)
         if not pairs.size:
@@ -192,7 +191,7 @@ class SingleCellNetClassifier(ClassifierMixin, BaseEstimator):
 
     def _pair_features(self, X: np.ndarray | sp.spmatrix) -> np.ndarray:
         needed = np.flatnonzero(self.genes_)
-        values = _columns(X, needed)
+        values = dense_columns(X, needed)
         first, second = np.searchsorted(needed, self.pairs_).T
         return (values[:, first] > values[:, second]).astype(np.float32)
 
@@ -234,27 +233,14 @@ def pair_correlations(values: np.ndarray, positive: np.ndarray) -> np.ndarray:
     ``f (p - q) / sqrt(f (1 - f) q (1 - q))``.
     """
     positive = np.asarray(positive, dtype=bool)
-    columns = np.ascontiguousarray(np.vstack([values[positive], values[~positive]]).T)
-    n_genes, n = columns.shape
-    n_positive = int(positive.sum())
-    on = np.empty((2, n_genes, n_genes))
-    rows = max(1, _BLOCK_VALUES // (n * n_genes))
-    for start in range(0, n_genes, rows):
-        greater = columns[start : start + rows, None, :] > columns[None, :, :]
-        on[0, start : start + rows] = np.count_nonzero(greater[..., :n_positive], axis=-1)
-        on[1, start : start + rows] = np.count_nonzero(greater[..., n_positive:], axis=-1)
+    n, n_positive = len(positive), int(positive.sum())
+    on = pair_counts(values, positive)
     among, overall = on[0] / n_positive, on.sum(axis=0) / n
     fraction = n_positive / n
     scale = np.sqrt(fraction * (1 - fraction) * overall * (1 - overall))
     constant = scale == 0
     correlation = fraction * (among - overall) / np.where(constant, 1.0, scale)
     return np.where(constant, -np.inf, correlation)
-
-
-def _columns(X: np.ndarray | sp.spmatrix, genes: np.ndarray) -> np.ndarray:
-    """The columns `genes` of `X` as a dense array."""
-    chosen = X[:, genes]
-    return chosen.toarray() if sp.issparse(chosen) else chosen
 
 
 def _shuffled_profiles(

@@ -18,6 +18,7 @@ import optirank
 from optirank._util.files import write_bytes
 from optirank.model.archive import Archive, Arrays, ModelFileError, write_arrays, write_zip
 from optirank.model.forms import FORMS, MAX_ENTRIES, form_of, register
+from optirank.model.pairs_form import PAIRS
 from optirank.model.search_form import SEARCH
 from optirank.model.values_form import VALUES
 
@@ -28,6 +29,7 @@ _ARRAYS_BYTES = 4 * 8 * MAX_ENTRIES
 
 register(SEARCH)
 register(VALUES)
+register(PAIRS)
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:

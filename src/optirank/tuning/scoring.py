@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from optirank.ranks.scoring import probabilities
+from optirank.ranks.scoring import best_class, probabilities
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,9 +34,7 @@ def balanced_accuracy(truth: NDArray, labels: NDArray, classes: NDArray | None =
 
 def predicted(decisions: NDArray, classes: NDArray) -> NDArray:
     """Labels of decision scores: one column for two classes, one per class for more."""
-    if decisions.shape[1] == 1:
-        return classes[(decisions[:, 0] > 0).astype(int)]
-    return classes[decisions.argmax(axis=1)]
+    return classes[best_class(decisions[:, 0] if decisions.shape[1] == 1 else decisions)]
 
 
 def accuracy_table(
