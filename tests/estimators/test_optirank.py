@@ -21,6 +21,7 @@ from sklearn.preprocessing import FunctionTransformer
 from optirank import AnovaRankLogisticRegression, OptirankClassifier, RankLogisticRegression
 from optirank.datasets import make_unstable_ranks
 from optirank.ranks.definition import TIES, ranks_by_definition
+from optirank.tuning.shifts import with_platforms
 
 MODELS = {
     "default": {},
@@ -509,3 +510,84 @@ def test_the_synthetic_task_over_ten_seeds():
     ours, given, cosines = np.mean([quality(seed) for seed in range(10)], axis=0)
     assert ours >= given - 0.01
     assert cosines >= 0.90
+
+
+def _easy(n=60, d=12, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.arange(n) % 2
+    X[y == 1, :3] += 1.5
+    X[y == 1, 3:5] -= 1.5
+    return X, y
+
+
+def test_sequences_of_settings_are_the_mean_of_models_of_unit_spread():
+    X, y = _easy()
+    sizes, l1s = (0.25, 0.5), (3e-3, 1e-2)
+    model = OptirankClassifier(sizes, l1s, 1e-3, side="both").fit(X, y)
+    assert model.coef_.shape == (4, X.shape[1])
+    parts = []
+    for size, l1 in zip(sizes, l1s, strict=True):
+        for side in ("rising", "falling"):
+            one = OptirankClassifier(size, l1, 1e-3, side=side).fit(X, y)
+            scores = one.decision_function(X)
+            parts.append(scores / scores.std())
+    assert np.allclose(model.decision_function(X), np.mean(parts, axis=0), atol=1e-6)
+
+
+def test_an_average_of_one_is_the_model_itself():
+    X, y = _easy()
+    one = OptirankClassifier(0.5, 1e-3, 1e-3).fit(X, y)
+    same = OptirankClassifier((0.5,), (1e-3,), 1e-3).fit(X, y)
+    assert (one.coef_ == same.coef_).all()
+
+
+def test_a_member_whose_weights_are_all_zero_does_no_harm():
+    X, y = _easy()
+    model = OptirankClassifier(0.5, (1e-3, 1e3)).fit(X, y)
+    assert np.isfinite(model.decision_function(X)).all()
+    assert model.score(X, y) == OptirankClassifier(0.5, 1e-3).fit(X, y).score(X, y)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"n_reference": (0.2, 0.4), "l1": (1e-3, 2e-3, 3e-3)}, "equal lengths"),
+        ({"n_reference": ()}, "at least 1"),
+        ({"l1": (1e-3, -1.0)}, "no penalty"),
+        ({"n_reference": (0.2, 0)}, "leaves no reference gene"),
+        ({"n_platforms": -1}, "n_platforms=-1"),
+        ({"n_platforms": 1.5}, "n_platforms=1.5"),
+        ({"n_platforms": True}, "n_platforms=True"),
+    ],
+)
+def test_averages_and_platforms_that_make_no_sense_are_refused(wrong, named):
+    X, y = _easy()
+    with pytest.raises(ValueError, match=named):
+        OptirankClassifier(**wrong).fit(X, y)
+
+
+def test_simulated_platforms_are_training_samples_with_the_same_labels_and_weights():
+    X, y = _easy()
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, len(y))
+    model = OptirankClassifier(0.5, 3e-3, n_platforms=2, random_state=4).fit(X, y, weights)
+    stacked = with_platforms(X, 2, 4)
+    same = OptirankClassifier(0.5, 3e-3).fit(stacked, np.tile(y, 3), np.tile(weights, 3))
+    assert (model.coef_ == same.coef_).all()
+    assert (model.reference_ == same.reference_).all()
+
+
+def test_platforms_are_the_same_at_every_fit():
+    X, y = _easy()
+    first, second = (OptirankClassifier(0.5, 3e-3, n_platforms=2).fit(X, y) for _ in range(2))
+    assert (first.coef_ == second.coef_).all()
+    other = OptirankClassifier(0.5, 3e-3, n_platforms=2, random_state=7).fit(X, y)
+    assert (first.coef_ != other.coef_).any()
+
+
+def test_weights_that_rely_on_few_genes_spread_over_more_with_platforms():
+    X, y = _easy(n=200)
+    X[:, 0] += 4 * y  # one gene tells the classes apart alone
+    alone = np.abs(OptirankClassifier(0.5, 1e-3).fit(X, y).coef_[0])
+    spread = np.abs(OptirankClassifier(0.5, 1e-3, n_platforms=5).fit(X, y).coef_[0])
+    assert spread.max() / spread.sum() < alone.max() / alone.sum()

@@ -74,6 +74,19 @@ def test_a_fitted_model_comes_back(cls, tmp_path):
     np.testing.assert_array_equal(found.predict_proba(X), model.predict_proba(X))
 
 
+def test_an_average_of_models_comes_back(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 8)), np.arange(60) % 3
+    X[np.arange(60), y] += 2
+    model = OptirankClassifier((0.25, 0.5, 0.5), (1e-2, 3e-3, 1e-3), side="both", n_platforms=1)
+    model.fit(X, y)
+    again = save_and_load(model, tmp_path)
+    assert again.get_params() == model.get_params()
+    assert (again.decision_function(X) == model.decision_function(X)).all()
+    two = model.subset([0, 2])
+    assert (save_and_load(two, tmp_path).predict(X) == two.predict(X)).all()
+
+
 def test_a_fitted_anova_model_comes_back_with_its_fixed_reference(tmp_path):
     data = make_unstable_ranks(n_samples=120, n_genes=20, n_perturbed=12, random_state=1)
     y = np.digitize(data.X[:, 0], np.quantile(data.X[:, 0], [0.3, 0.6]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +16,7 @@ from optirank.tuning.shifts import (
     scale_of,
     simulate_platform,
     simulate_platforms,
+    with_platforms,
 )
 
 
@@ -59,7 +62,7 @@ def test_logarithms_are_shifted_by_as_much_as_linear_values_are_multiplied():
     X = logs(d=400)
     steps = simulate_platform(X, PlatformShift(factors=0.5), 0) - X
     assert np.allclose(steps, steps[0])
-    assert steps[0].std() == pytest.approx(0.5 * X.mean(axis=0).std(), rel=0.15)
+    assert steps[0].std() == pytest.approx(0.5 * X.std(), rel=0.15)
 
 
 def test_a_platform_for_every_sample_has_factors_of_the_same_size():
@@ -167,3 +170,28 @@ def test_scales_are_told_apart():
 def test_impossible_shifts_are_refused(wrong, named):
     with pytest.raises(ValueError, match=named):
         PlatformShift(**wrong)
+
+
+def test_ratios_to_a_reference_have_factors_too():
+    ratios = np.random.default_rng(0).normal(0, 0.4, (50, 40))  # all means are nearly equal
+    assert log_spread(ratios) == pytest.approx(0.4, rel=0.1)
+
+
+def test_the_spread_of_counts_is_that_of_the_means():
+    X = counts(n=100)
+    assert log_spread(X) == pytest.approx(np.log1p(X).mean(axis=0).std())
+    assert log_spread(sparse.csr_array(X)) == pytest.approx(log_spread(X))
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_copies_on_other_platforms_follow_the_samples(as_sparse):
+    X = sparse.csr_array(counts(n=9)) if as_sparse else counts(n=9)
+    stacked = with_platforms(X, 3, 0)
+    assert stacked.shape == (36, X.shape[1])
+    assert abs(stacked[:9] - X).max() == 0
+    parts = [stacked[9 * k : 9 * (k + 1)] for k in range(4)]
+    for one, other in pairwise(parts):
+        assert abs(one - other).max() > 0
+    assert abs(with_platforms(X, 3, 0) - stacked).max() == 0
+    assert abs(with_platforms(X, 3, 1) - stacked).max() > 0
+    assert with_platforms(X, 0, 0).shape == X.shape

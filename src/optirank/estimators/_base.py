@@ -138,6 +138,9 @@ class RankLinearClassifier(LinearClassifier):
 
         classes, codes = np.unique(y, return_inverse=True)
         balanced = self.class_weight == "balanced"
+        l1, l2 = (
+            float(np.ravel(value)[0]) for value in (self.l1, self.l2)
+        )  # of an average, the first
         with one_blas_thread():
             positives = [1] if len(classes) == 2 else list(range(len(classes)))
             problems = [
@@ -146,8 +149,8 @@ class RankLinearClassifier(LinearClassifier):
                     (codes == k).astype(float),
                     sample_weights(codes == k, weights, balanced),
                     n_reference,
-                    float(self.l1),
-                    float(self.l2),
+                    l1,
+                    l2,
                     self.ties,
                 )
                 for k in positives

@@ -11,12 +11,14 @@ from optirank.solver.sizes import is_number
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
+    Member = tuple[float, float, float]  # n_reference, l1, l2
+
 
 def check_options(estimator: BaseEstimator, choices: dict[str, tuple]) -> None:
     """Refuse penalties, tolerances and options that make no sense, naming value and remedy."""
     for name in ("l1", "l2", "l1s", "l2s"):
         given = getattr(estimator, name, ())
-        for value in given if name.endswith("s") else [getattr(estimator, name, 0)]:
+        for value in given if _several(given) else [given]:
             if not is_number(value) or not 0 <= value < np.inf:
                 raise ValueError(
                     f"{name}={given!r}: {value!r} is no penalty, use finite numbers of at least 0"
@@ -38,3 +40,25 @@ def check_options(estimator: BaseEstimator, choices: dict[str, tuple]) -> None:
         raise ValueError(
             f"class_weight={weight!r}: use 'balanced', None or a dict of one weight per class"
         )
+    platforms = getattr(estimator, "n_platforms", 0)
+    if isinstance(platforms, bool) or not isinstance(platforms, int | np.integer) or platforms < 0:
+        raise ValueError(f"n_platforms={platforms!r}: use a count of at least 0")
+
+
+def averaged_members(n_reference: object, l1: object, l2: object) -> list[Member]:
+    """The settings of the models that are averaged: one, or one per entry of the sequences."""
+    given = {"n_reference": n_reference, "l1": l1, "l2": l2}
+    lengths = {name: len(value) for name, value in given.items() if _several(value)}
+    if len(set(lengths.values())) > 1 or 0 in lengths.values():
+        words = ", ".join(f"{name} has {n}" for name, n in lengths.items())
+        raise ValueError(
+            f"{words}: sequences name one value per averaged model, so use equal lengths of at "
+            "least 1"
+        )
+    count = next(iter(lengths.values()), 1)
+    columns = [value if _several(value) else [value] * count for value in given.values()]
+    return list(zip(*columns, strict=True))
+
+
+def _several(value: object) -> bool:
+    return isinstance(value, list | tuple | np.ndarray)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from optirank.estimators._base import RankLinearClassifier
-from optirank.estimators._options import check_options
+from optirank.estimators._options import averaged_members, check_options
 from optirank.ranks.definition import TIES
 from optirank.solver.sizes import resolve_n_reference
 
@@ -34,7 +36,9 @@ class OptirankClassifier(RankLinearClassifier):
     ----------
     n_reference : float or int, default=0.2
         Size s of the reference set: a float in (0, 1] is a fraction of the genes, an int a count.
-        1.0 is all genes (logistic regression on full ranks), 1 is one gene.
+        1.0 is all genes (logistic regression on full ranks), 1 is one gene. Sequences of equal
+        length for this and the penalties make an average: one model per entry, with scores divided
+        by their standard deviation over the training samples.
     l1, l2 : float, default=0.0 and 1e-3
         Penalties, in units of ranks divided by s. With both 0 a floor of l2 = 1e-7 stands in,
         since separable data have no minimiser.
@@ -59,12 +63,16 @@ class OptirankClassifier(RankLinearClassifier):
         The problem has two minima: the reference among the genes that rise with the class, or
         among those that fall. "best" takes the one of lower objective, "both" is a model of the two
         with the mean of their scores. "alternating" only.
+    n_platforms : int, default=0
+        Copies of the training samples on simulated platforms to train on beside the samples
+        themselves: each gene gets a random factor per platform. Sparse models then carry over
+        better to real ones; five are enough.
     class_weight : "balanced", None or dict, default="balanced"
         Balanced: both classes of each problem weigh the same.
     n_jobs : int or None, default=None
         Threads: for sorting, and over the classes.
     random_state : int or None, default=None
-        Nothing is random; accepted so that pipelines can set it on every step.
+        Seed of the simulated platforms; nothing else is random. None is 0.
     verbose : int, default=0
         Log each stage.
 
@@ -114,6 +122,7 @@ class OptirankClassifier(RankLinearClassifier):
         polish: bool = True,
         refit: bool = True,
         side: str = "best",
+        n_platforms: int = 0,
         class_weight: str | dict | None = "balanced",
         n_jobs: int | None = None,
         random_state: int | None = None,
@@ -131,6 +140,7 @@ class OptirankClassifier(RankLinearClassifier):
         self.polish = polish
         self.refit = refit
         self.side = side
+        self.n_platforms = n_platforms
         self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -165,7 +175,15 @@ class OptirankClassifier(RankLinearClassifier):
             )
         X, y, classes = self._checked(X, y)
         settings = {label: {} for label in classes.tolist()}
-        return self._fit_checked(X, y, sample_weight, *self._solver(X.shape[1], settings))
+        solver = self._solver(X.shape[1], settings)
+        if self.n_platforms:
+            from optirank.tuning.shifts import with_platforms
+
+            X = with_platforms(X, self.n_platforms, self.random_state)
+            y = np.tile(y, 1 + self.n_platforms)
+            if sample_weight is not None:
+                sample_weight = np.tile(sample_weight, 1 + self.n_platforms)
+        return self._fit_checked(X, y, sample_weight, *solver)
 
     def _fit_with_settings(
         self,
@@ -186,29 +204,49 @@ class OptirankClassifier(RankLinearClassifier):
 
     def _solver(self, n_genes: int, settings: dict[object, dict]):
         """The size of the reference set, and how the problem of a class is solved."""
-        n_reference = resolve_n_reference(self.n_reference, n_genes)
+        sizes = [
+            resolve_n_reference(size, n_genes)
+            for size, _, _ in averaged_members(self.n_reference, self.l1, self.l2)
+        ]
 
         def solve_one(problem: Problem, positive: object, callback) -> list[Solution]:
-            from optirank.solver.solve import solve
+            from optirank.solver.averaging import at_unit_spread
 
             own = settings[positive]
-            problem = replace(
-                problem,
-                n_reference=resolve_n_reference(own.get("n_reference", n_reference), n_genes),
-                l1=float(own.get("l1", self.l1)),
-                l2=float(own.get("l2", self.l2)),
+            members = averaged_members(
+                *(own.get(name, getattr(self, name)) for name in ("n_reference", "l1", "l2"))
             )
-            return solve(
-                problem,
-                algorithm=self.algorithm,
-                side=own.get("side", self.side),
-                tol=self.tol,
-                max_iter=int(self.max_iter),
-                path_step=self.path_step,
-                integral=self.integral,
-                polish=self.polish,
-                refit=self.refit,
-                callback=callback,
-            )
+            found = [
+                solution
+                for size, l1, l2 in members
+                for solution in self._solve_member(
+                    replace(
+                        problem,
+                        n_reference=resolve_n_reference(size, n_genes),
+                        l1=float(l1),
+                        l2=float(l2),
+                    ),
+                    own.get("side", self.side),
+                    callback,
+                )
+            ]
+            return found if len(members) == 1 else [at_unit_spread(problem, one) for one in found]
 
-        return n_reference, solve_one
+        return sizes[0], solve_one
+
+    def _solve_member(self, problem: Problem, side: str, callback) -> list[Solution]:
+        """The solution of one of the averaged models, or its two sides."""
+        from optirank.solver.solve import solve
+
+        return solve(
+            problem,
+            algorithm=self.algorithm,
+            side=side,
+            tol=self.tol,
+            max_iter=int(self.max_iter),
+            path_step=self.path_step,
+            integral=self.integral,
+            polish=self.polish,
+            refit=self.refit,
+            callback=callback,
+        )

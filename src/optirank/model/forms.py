@@ -148,7 +148,7 @@ def rebuild_linear(cls: type, document: Document, arrays: Arrays) -> Any:
     if not 1 <= n_panel <= n_features or n_rows < 1 or n_rows * n_features > MAX_ENTRIES:
         raise ModelFileError(f"{n_rows} rows of {n_panel} out of {n_features} genes are no model")
     n_problems = 1 if len(classes) == 2 else len(classes)
-    if n_rows % n_problems or n_rows // n_problems not in _ROWS:
+    if n_rows % n_problems or n_rows // n_problems not in _row_counts(model):
         raise ModelFileError(f"{n_rows} rows of weights do not fit {len(classes)} classes")
     names = rebuild_names(document, n_features)
 
@@ -188,6 +188,13 @@ def _forget_confidences(model: Any) -> None:
     vars(model).pop("rejection_", None)
     if hasattr(model, "training_summary_"):
         model.training_summary_.pop("held_out", None)
+
+
+def _row_counts(model: Any) -> set[int]:
+    """How many rows one problem can have; an average has as many as its longest sequence."""
+    given = [getattr(model, name, None) for name in ("n_reference", "l1", "l2")]
+    averaged = max(len(one) if isinstance(one, list | tuple) else 1 for one in given)
+    return {averaged * rows for rows in _ROWS}
 
 
 def rebuild_panel(arrays: Arrays, n_panel: int, n_features: int) -> NDArray:

@@ -1,0 +1,27 @@
+"""Scores of several models made comparable, so that their mean is a fair average."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optirank.ranks.orders import SampleOrders
+    from optirank.solver.problem import Problem, Solution
+
+
+def spread_of_scores(orders: SampleOrders, w: NDArray, gamma: NDArray, ties: str) -> float:
+    """Standard deviation of ``w . r / s`` over the samples; 1 where all scores are equal.
+
+    Strong penalties make small scores, which would count for little in a plain mean.
+    """
+    spread = float((orders.scores(w, gamma, ties) / gamma.sum()).std())
+    return spread if spread > 0 else 1.0
+
+
+def at_unit_spread(problem: Problem, solution: Solution) -> Solution:
+    """The solution with scores of standard deviation 1 over the training samples."""
+    spread = spread_of_scores(problem.orders, solution.w, solution.gamma, problem.ties)
+    return replace(solution, w=solution.w / spread, b=solution.b / spread)
