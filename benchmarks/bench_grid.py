@@ -178,7 +178,7 @@ def others() -> None:
     folds = make_folds(y, N_FOLDS, None)
     for name in ("rank-lr", "lr", "ANrank-lr"):
         classifier = get(name)
-        family = classifier.family(classifier.grid)
+        family = classifier.make_family(classifier.grid)
         wall, cpu = time.perf_counter(), time.process_time()
         search(family, fold_units(samples, y, folds, n_classes=2), n_jobs=2)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import balanced_accuracy_score
 
-from optirank.benchmark.classifiers import CLASSIFIERS
+from optirank.benchmark.classifiers import get, names_for
 from optirank.datasets import load_dataset
 from optirank.preprocessing import LogCPM
 
@@ -54,12 +54,14 @@ def main() -> None:
         data = _common(names, folder)
         counts = all((X >= 0).all() and (np.floor(X) == X).all() for X, _ in data)
         (X, y), (X_test, y_test) = data[:2]
-        for name, classifier in CLASSIFIERS.items():
+        for name in names_for("real"):
+            classifier = get(name)
             params = {
-                key: {"n_reference": 0.2, "l1": 0.0, "l2": 1e-3}[key] for key in classifier.grid
+                key: {"n_reference": 0.2, "l1": 0.0, "l2": 1e-3}.get(key, values[0])
+                for key, values in classifier.grid.items()
             }
-            if name in ("rf", "SCN"):
-                params = {"random_state": 0, "n_jobs": 2}
+            if classifier.family is None:
+                params |= {"random_state": 0, "n_jobs": 2}
             model = classifier.make(**params)
             more = {}
             if name == "ANrank-lr" and auxiliary:

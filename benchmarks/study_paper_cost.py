@@ -16,8 +16,8 @@ import sys
 import numpy as np
 import pandas as pd
 
-from optirank.benchmark.results import collect
-from optirank.benchmark.storage import Storage
+from optirank.benchmark.reporting.results import collect
+from optirank.benchmark.running.storage import Storage
 
 FEWEST_GENES = 900  # units on fewer genes say nothing about 1000
 ALONE = ("SCN", "lr", "optirank", "rank-lr", "rf")

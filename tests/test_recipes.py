@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from typer.testing import CliRunner
 
+from benchmark_cases import write_sets
 from optirank import OptirankClassifier
+from optirank.benchmark.classifiers import CLASSIFIERS, Classifier
+from optirank.cli.app import app
 from optirank.estimators._base import RankLinearClassifier
 from optirank.ranks.orders import order_samples
 from optirank.solver import solve as entry
@@ -135,3 +142,54 @@ def test_a_family_is_searched_beside_others(data):
         alone = FirstGenesClassifier(2, l1=1e-2).fit(X[train], y[train])
         scores = result.decision(3, HELD_OUT)[:, 0]
         np.testing.assert_allclose(scores, alone.decision_function(X[test]), rtol=1e-3, atol=1e-3)
+
+
+# An entry of the experiments
+
+
+@pytest.fixture(
+    params=[partial(FirstGenesFamily, n_references=(2,)), None], ids=["family", "estimator"]
+)
+def toy_classifier(monkeypatch, request):
+    one = Classifier(
+        name="toy",
+        words="logistic regression on ranks among the first genes",
+        estimator=FirstGenesClassifier,
+        family=request.param,
+        grid={"l1": (0.0,), "l2": (1e-3, 1e-1)},
+    )
+    monkeypatch.setitem(CLASSIFIERS, one.name, one)
+
+
+def optirank(*arguments: object) -> str:
+    done = CliRunner().invoke(app, [*map(str, arguments)])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def _page(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def test_a_classifier_is_one_entry_for_the_benchmark(toy_classifier, tmp_path):
+    sets, out = write_sets(tmp_path / "sets"), tmp_path / "out"
+    chosen = ("--tasks", "base", "--classifiers", "toy,lr", "--jobs", 1)
+    data = ("--data", sets, "--task-file", sets / "tasks.toml", "--out", out)
+    assert "toy" in optirank("benchmark", "run", "--quick", *data, *chosen)
+    scores = pd.read_csv(out / "report" / "tables" / "scores.csv")
+    toy = scores[scores["classifier"] == "toy"]
+    assert len(toy) == (scores["classifier"] == "lr").sum()
+    assert toy["l2"].isin([1e-3, 1e-1]).all()
+    assert toy["test"].mean() > 0.8
+    assert "toy" in _page(out / "report" / "report.html")
+
+
+def test_a_classifier_is_one_entry_for_the_synthetic_experiment(toy_classifier, tmp_path):
+    out, point = tmp_path / "out", ("--genes", 14, "--perturbed", 4, "--samples", 100)
+    some = ("--repeats", 1, "--sweeps", "none", "--grid", "paper", "--jobs", 1, "--out", out)
+    assert "toy" in optirank("simulate", *point, *some)
+    selected = pd.read_csv(out / "selected.csv")
+    (toy,) = selected[selected["classifier"] == "toy"].itertuples()
+    assert toy.test_balanced_accuracy > 0.4
+    assert toy.l2 in (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
+    assert "logistic regression on ranks among the first genes" in _page(out / "report.html")

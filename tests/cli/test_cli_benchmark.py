@@ -143,7 +143,7 @@ def test_an_interrupt_keeps_what_is_finished(sets, tmp_path):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == INTERRUPTED, errors
-    assert "the same command goes on" in errors.replace("\n", " ")
+    assert "the same command continues" in errors.replace("\n", " ")
     assert (out / "log.json").is_file()
 
 
@@ -193,6 +193,7 @@ def test_tasks_that_cannot_run_are_named_first_and_the_others_complete(tmp_path)
     [
         (("--tasks", "nothing"), "no task is called 'nothing'"),
         (("--classifiers", "svm"), "classifier 'svm' is not known"),
+        (("--classifiers", "oracle"), "classifier 'oracle' is not known"),
         (("--jobs", 2, "--dask", "tcp://x"), "--jobs and --dask"),
         (("--data", "/nowhere"), "/nowhere"),
         (("--task-file", "/nowhere.toml"), "/nowhere.toml"),
@@ -214,6 +215,28 @@ def test_a_file_as_the_folder_is_refused(sets, tmp_path):
     assert out.read_text() == "mine"
 
 
+def test_a_folder_of_something_else_is_refused_and_left_alone(sets, tmp_path):
+    mine = [tmp_path / "report" / "tables" / "mine.csv", tmp_path / ".mine.tmp"]
+    for path in mine:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+    done = benchmark(*options(sets, tmp_path, "--tasks", "base", "--classifiers", "lr"))
+    assert done.returncode == BAD_INPUT
+    assert "is not a folder of results" in " ".join(done.stderr.split())
+    assert [path for path in sorted(tmp_path.rglob("*")) if path.is_file()] == sorted(mine)
+
+
+def test_files_of_others_in_a_folder_of_results_stay(sets, tmp_path):
+    out, chosen = tmp_path / "out", ("--tasks", "base", "--classifiers", "lr", "--jobs", 1)
+    assert benchmark(*options(sets, out, *chosen)).returncode == 0
+    names = ("report/tables/mine.csv", "report/figures/mine.png", ".mine.tmp", "units/.mine.tmp")
+    for name in names:
+        (out / name).write_text("mine")
+    assert benchmark(*options(sets, out, *chosen)).returncode == 0
+    assert benchmark("report", out).returncode == 0
+    assert all((out / name).read_text() == "mine" for name in names)
+
+
 def test_a_folder_without_results_has_no_report(tmp_path):
     done = benchmark("report", tmp_path)
     assert done.returncode == BAD_INPUT
@@ -221,7 +244,7 @@ def test_a_folder_without_results_has_no_report(tmp_path):
 
 
 def test_a_failing_unit_is_said_and_the_others_complete(sets, tmp_path, monkeypatch):
-    from optirank.benchmark import runner
+    from optirank.benchmark.running import runner
 
     def compute(unit, work):
         if unit.classifier == "rank-lr":

@@ -13,9 +13,13 @@ import pandas as pd
 import pytest
 
 from browser import open_page
-from optirank.benchmark.simulation.settings import CLASSIFIERS, EXTENDED_GRID, FOLDS
+from optirank.benchmark.splits import FOLDS
+from optirank.benchmark.synthetic import EXTENDED_GRID, classifier_names
 from optirank.cli.errors import BAD_INPUT, INTERRUPTED, UNEXPECTED
 
+CLASSIFIERS = classifier_names()
+GRID = EXTENDED_GRID.grids
+UNITS = len(CLASSIFIERS) * (FOLDS + 1)  # of one repeat
 SMALL = ("--genes", "14", "--perturbed", "4", "--samples", "100", "--sweeps", "none")
 
 
@@ -30,7 +34,7 @@ def optirank(*arguments: str) -> subprocess.CompletedProcess:
 
 
 def unit_times(folder: Path) -> dict[str, int]:
-    return {path.name: path.stat().st_mtime_ns for path in (folder / "units").glob("*.json")}
+    return {str(path): path.stat().st_mtime_ns for path in (folder / "units").rglob("*.json")}
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +66,10 @@ def test_every_file_is_there(finished):
 
 def test_the_csv_of_fits_has_a_row_for_every_fit(finished):
     fits = pd.read_csv(finished[0] / "fits.csv")
-    settings = {"optirank": len(EXTENDED_GRID.l2) * len(EXTENDED_GRID.n_reference)}
+    settings = {"optirank": len(GRID["l2"]) * len(GRID["n_reference"])}
     for name in CLASSIFIERS:
         rows = fits[fits["classifier"] == name]
-        assert len(rows) == 2 * FOLDS * settings.get(name, len(EXTENDED_GRID.l2))
+        assert len(rows) == 2 * FOLDS * settings.get(name, len(GRID["l2"]))
         assert rows["validation_balanced_accuracy"].between(0, 1).all()
     selected = pd.read_csv(finished[0] / "selected.csv")
     assert len(selected) == 2 * 2 * len(CLASSIFIERS)  # repeats, grids
@@ -75,7 +79,7 @@ def test_the_csv_of_fits_has_a_row_for_every_fit(finished):
 def test_a_rerun_computes_nothing_again_and_more_repeats_only_add(finished):
     folder, _ = finished
     before = unit_times(folder)
-    assert len(before) == 2
+    assert len(before) == 2 * UNITS
     again = optirank("simulate", *SMALL, "--repeats", "2", "--out", str(folder))
     assert again.returncode == 0, again.stderr
     assert unit_times(folder) == before
@@ -83,16 +87,26 @@ def test_a_rerun_computes_nothing_again_and_more_repeats_only_add(finished):
     more = optirank("simulate", *SMALL, "--repeats", "3", "--jobs", "1", "--out", str(folder))
     assert more.returncode == 0, more.stderr
     after = unit_times(folder)
-    assert len(after) == 3
+    assert len(after) == 3 * UNITS
     assert {name: after[name] for name in before} == before
 
 
-@pytest.mark.parametrize("changed", [("--seed", "1"), ("--grid", "paper")])
+def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path):
+    mine = tmp_path / "table.csv"
+    mine.write_text("mine")
+    done = optirank("simulate", *SMALL, "--repeats", "1", "--out", str(tmp_path))
+    assert done.returncode == BAD_INPUT
+    assert "is not a folder of results" in done.stderr
+    assert mine.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [mine]
+
+
+@pytest.mark.parametrize("changed", [("--seed", "1", "seed"), ("--grid", "paper", "profile")])
 def test_other_settings_in_the_same_folder_are_refused(finished, changed):
-    done = optirank("simulate", *SMALL, *changed, "--out", str(finished[0]))
+    done = optirank("simulate", *SMALL, *changed[:2], "--out", str(finished[0]))
     assert done.returncode == BAD_INPUT
     assert "holds results of other settings" in done.stderr
-    assert changed[0].strip("-") in done.stderr
+    assert f"({changed[2]} was" in done.stderr
 
 
 def test_the_page_opens_without_complaint_and_shows_its_images(finished, tmp_path):
@@ -124,13 +138,13 @@ def test_ctrl_c_keeps_finished_units_and_leaves_no_process(tmp_path):
         while not unit_times(folder) and time.monotonic() < deadline:
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: everyone in the group gets it
-        stdout, stderr = process.communicate(timeout=30)
+        _, stderr = process.communicate(timeout=30)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == INTERRUPTED, stderr
-    assert "Finished parts are kept" in stdout
-    assert stderr.strip() == "optirank: interrupted"
+    assert f"Finished units are kept in {folder}" in stderr.replace("\n", "")
+    assert stderr.strip().endswith("optirank: interrupted")
     assert _members(process.pid) == []
     kept = unit_times(folder)
     assert kept

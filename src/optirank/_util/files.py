@@ -10,15 +10,20 @@ from pathlib import Path
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def replacing(
+    path: str | os.PathLike[str], temporary: str | os.PathLike[str] | None = None
+) -> Iterator[Path]:
     """A temporary name beside a file, renamed to it when the block ends without an error.
 
     The content is on disk before the file has its name. A link is followed, so that it stays a
-    link. An OSError that names no file, such as that of a full disk, gets the name of this one.
+    link. A caller that wants to remove what a killed process left gives the ``temporary`` name, on
+    the same disk. An OSError that names no file, such as that of a full disk, gets the name of this
+    one.
     """
     path = Path(path)
     target = path.resolve() if path.is_symlink() else path
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    made_up = f".{target.name}.{secrets.token_hex(4)}.tmp"
+    temporary = target.with_name(made_up) if temporary is None else Path(temporary)
     try:
         yield temporary
         _to_disk(temporary)
@@ -31,14 +36,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file in one step."""
-    write_bytes(path, text.encode("utf-8"))
+def write_text(path: str | os.PathLike[str], text: str, **options) -> None:
+    """Write a text file in one step; options are those of `replacing`."""
+    write_bytes(path, text.encode("utf-8"), **options)
 
 
-def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file in one step."""
-    with replacing(path) as temporary:
+def write_bytes(path: str | os.PathLike[str], content: bytes, **options) -> None:
+    """Write a file in one step; options are those of `replacing`."""
+    with replacing(path, **options) as temporary:
         temporary.write_bytes(content)
 
 

@@ -1,9 +1,11 @@
-"""The classifiers of the paper's comparison, by name, with their grids and numbers of genes."""
+"""The classifiers of the experiments: one entry each, with all that is to be known about it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,107 +18,189 @@ if TYPE_CHECKING:
 
 PENALTIES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
 REFERENCE_SIZES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+REAL, SYNTHETIC = "real", "synthetic"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Classifier:
-    """One classifier: how to make it, what to tune, and which genes a fitted one needs."""
+    """One classifier of the experiments.
+
+    Parameters
+    ----------
+    name : how it is called in options, tables and figures.
+    words : what it is, to follow "NAME is" on a page.
+    estimator : the class, or where it is ("module:class").
+    family : the family of `optirank.tuning` (or where it is) that fits the whole grid in chains;
+        without one, each setting is fitted by the estimator on its own.
+    grid : the values of each parameter, those of the paper; a profile may replace them.
+    experiments : where it takes part: "real" tasks, the "synthetic" experiment.
+    cost : (a, b), CPU seconds of a unit being about a + b n for n training samples; for the time
+        left alone.
+    colour, marker : how figures show it; a marker of None draws a dashed line, as for a ceiling.
+    needs : "auxiliary": a second data set; "truth": the true reference set. Where there is none,
+        the classifier is left out.
+    sees_counts : whether it takes counts as measured where all data are counts. Estimators
+        without a family otherwise see log values.
+    compare_genes : whether the tables compare its number of genes with that of others.
+    genes : the genes that a fitted estimator needs, as a mask.
+    """
 
     name: str
-    make: Callable[..., ClassifierMixin]
+    words: str
+    estimator: str | type
+    family: str | type | None = None
     grid: dict[str, tuple] = field(default_factory=dict)
-    family: Callable[..., Family] | None = None  # fits the whole grid in chains, where there is one
+    experiments: tuple[str, ...] = (REAL, SYNTHETIC)
+    cost: tuple[float, float] = (1.0, 0.001)
+    colour: str = "#777777"
+    marker: str | None = "h"
+    needs: str | None = None
+    sees_counts: bool = False
+    compare_genes: bool = False
     genes: Callable[[ClassifierMixin], NDArray] = lambda model: model.genes_
 
+    def make(self, **params) -> ClassifierMixin:
+        """The estimator with these parameters."""
+        return _find(self.estimator)(**params)
+
+    def make_family(self, grid: dict[str, tuple], **options) -> Family:
+        """The family over a grid: its fields are the parameters in the plural, ``l1s`` for l1."""
+        return _find(self.family)(**{f"{key}s": values for key, values in grid.items()}, **options)
+
     def n_genes(self, model: ClassifierMixin) -> int:
-        """Number of genes a fitted model needs."""
+        """Number of genes a fitted estimator needs."""
         return int(np.count_nonzero(self.genes(model)))
 
     @property
     def n_settings(self) -> int:
         """Size of the grid."""
-        return int(np.prod([len(values) for values in self.grid.values()]))
+        return prod(map(len, self.grid.values()))
+
+    @property
+    def look(self) -> dict[str, str]:
+        """Colour and marker, for matplotlib."""
+        return {"color": self.colour, "marker": self.marker or "h"}
 
 
-def _optirank(**params) -> ClassifierMixin:
-    from optirank.estimators.optirank import OptirankClassifier
-
-    return OptirankClassifier(**params)
-
-
-def _optirank_family(grid: dict[str, tuple], **options) -> Family:
-    from optirank.tuning.families import OptirankFamily
-
-    return OptirankFamily(grid["l1"], grid["l2"], n_references=grid["n_reference"], **options)
-
-
-def _anova(**params) -> ClassifierMixin:
-    from optirank.estimators.anova_rank import AnovaRankLogisticRegression
-
-    return AnovaRankLogisticRegression(**params)
-
-
-def _anova_family(grid: dict[str, tuple], **options) -> Family:
-    from optirank.tuning.families import AnovaFamily
-
-    return AnovaFamily(grid["l1"], grid["l2"], n_references=grid["n_reference"], **options)
-
-
-def _rank_lr(**params) -> ClassifierMixin:
-    from optirank.estimators.rank_logistic import RankLogisticRegression
-
-    return RankLogisticRegression(**params)
-
-
-def _rank_lr_family(grid: dict[str, tuple], **options) -> Family:
-    from optirank.tuning.families import RankFamily
-
-    return RankFamily(grid["l1"], grid["l2"], **options)
-
-
-def _lr(**params) -> ClassifierMixin:
-    from optirank.estimators.logistic import ElasticNetLogisticRegression
-
-    return ElasticNetLogisticRegression(**params)
-
-
-def _lr_family(grid: dict[str, tuple], **options) -> Family:
-    from optirank.tuning.families import LogisticFamily
-
-    return LogisticFamily(grid["l1"], grid["l2"], **options)
-
-
-def _rf(n_estimators: int = 300, **params) -> ClassifierMixin:
-    from sklearn.ensemble import RandomForestClassifier
-
-    return RandomForestClassifier(n_estimators, class_weight="balanced", **params)
-
-
-def _scn(**params) -> ClassifierMixin:
-    from optirank.estimators.singlecellnet import SingleCellNetClassifier
-
-    return SingleCellNetClassifier(**params)
+def _find(what: str | type) -> type:
+    if not isinstance(what, str):
+        return what
+    module, _, name = what.partition(":")
+    return getattr(import_module(module), name)
 
 
 _ELASTIC_NET = {"l1": PENALTIES, "l2": PENALTIES}
 _WITH_REFERENCE = {"n_reference": REFERENCE_SIZES, **_ELASTIC_NET}
 
+# Okabe and Ito's colours, which differ for colour-blind readers too; markers differ besides.
 CLASSIFIERS: dict[str, Classifier] = {
     classifier.name: classifier
     for classifier in (
-        Classifier("ANrank-lr", _anova, _WITH_REFERENCE, _anova_family),
-        Classifier("SCN", _scn),
-        Classifier("lr", _lr, _ELASTIC_NET, _lr_family),
-        Classifier("optirank", _optirank, _WITH_REFERENCE, _optirank_family),
-        Classifier("rank-lr", _rank_lr, _ELASTIC_NET, _rank_lr_family),
-        Classifier("rf", _rf, genes=lambda model: model.feature_importances_ > 0),
+        Classifier(
+            name="ANrank-lr",
+            words="logistic regression on ranks among the genes that differ least between data "
+            "sets by an ANOVA",
+            estimator="optirank:AnovaRankLogisticRegression",
+            family="optirank.tuning.families:AnovaFamily",
+            grid=_WITH_REFERENCE,
+            experiments=(REAL,),
+            cost=(0.6, 0.010),
+            colour="#CC79A7",
+            marker="D",
+            needs="auxiliary",
+            compare_genes=True,
+        ),
+        Classifier(
+            name="SCN",
+            words="SingleCellNet, a random forest on pairs of genes",
+            estimator="optirank:SingleCellNetClassifier",
+            grid={"n_trees": (1000,)},
+            experiments=(REAL,),
+            cost=(1.5, 0.002),
+            colour="#E69F00",
+            marker="v",
+            sees_counts=True,
+        ),
+        Classifier(
+            name="lr",
+            words="logistic regression on the expression values",
+            estimator="optirank.estimators.logistic:ElasticNetLogisticRegression",
+            family="optirank.tuning.families:LogisticFamily",
+            grid=_ELASTIC_NET,
+            cost=(0.25, 0.0005),
+            colour="#009E73",
+            marker="s",
+            compare_genes=True,
+        ),
+        Classifier(
+            name="optirank",
+            words="logistic regression on ranks among genes that it learns",
+            estimator="optirank:OptirankClassifier",
+            family="optirank.tuning.families:OptirankFamily",
+            grid=_WITH_REFERENCE,
+            cost=(4.0, 0.030),
+            colour="#D55E00",
+            marker="o",
+            compare_genes=True,
+        ),
+        Classifier(
+            name="rank-lr",
+            words="logistic regression on ranks among all genes",
+            estimator="optirank:RankLogisticRegression",
+            family="optirank.tuning.families:RankFamily",
+            grid=_ELASTIC_NET,
+            cost=(0.2, 0.0005),
+            colour="#0072B2",
+            marker="^",
+        ),
+        Classifier(
+            name="rf",
+            words="a random forest on the expression values",
+            estimator="sklearn.ensemble:RandomForestClassifier",
+            grid={"n_estimators": (300,), "class_weight": ("balanced",)},
+            experiments=(REAL,),
+            cost=(0.6, 0.001),
+            colour="#56B4E9",
+            marker="X",
+            genes=lambda model: model.feature_importances_ > 0,
+        ),
+        Classifier(
+            name="oracle",
+            words="the ceiling: logistic regression on ranks among the true reference set",
+            estimator="optirank:RankLogisticRegression",
+            family="optirank.tuning.families:FixedReferenceFamily",
+            grid=_ELASTIC_NET,
+            experiments=(SYNTHETIC,),
+            cost=(0.2, 0.0005),
+            colour="#333333",
+            marker=None,
+            needs="truth",
+        ),
     )
 }
-"""All six, in the order of the paper's tables. An ``lr`` sees log1p(CPM) as it is."""
+"""All of them, in the order of the paper's tables. An ``lr`` sees log1p(CPM) as it is."""
 
 
-def get(name: str) -> Classifier:
-    """The classifier of that name."""
-    if name not in CLASSIFIERS:
-        raise ValueError(f"classifier {name!r} is not known: use one of {', '.join(CLASSIFIERS)}")
+def get(name: str, among: Sequence[str] | None = None) -> Classifier:
+    """The classifier of that name, one of those named in ``among`` where that is given."""
+    known = CLASSIFIERS if among is None else among
+    if name not in known:
+        raise ValueError(f"classifier {name!r} is not known: use one of {', '.join(known)}")
     return CLASSIFIERS[name]
+
+
+def names_for(experiment: str) -> list[str]:
+    """The classifiers that take part in the "real" or the "synthetic" experiment."""
+    return [name for name, one in CLASSIFIERS.items() if experiment in one.experiments]
+
+
+def ordered(names: object) -> list[str]:
+    """Names in the order of the paper's tables, others behind."""
+    names = set(names)
+    return [name for name in CLASSIFIERS if name in names] + sorted(names - set(CLASSIFIERS))
+
+
+def tuned_parameters() -> list[str]:
+    """The parameters that a classifier of the comparison chooses among several values."""
+    found = [name for one in CLASSIFIERS.values() for name in one.grid if len(one.grid[name]) > 1]
+    return list(dict.fromkeys(found))

@@ -6,6 +6,9 @@ cells     at most 100 cells of each type train, the others validate; 5 draws. A 
 folds     5 stratified folds. Multi-source: of each data set, joined.
 hold-out  a tenth is held out for testing, then 5 folds of the others.
 nested    4 parts: 2 train, 1 validates, 1 tests, in all 12 ways.
+
+The synthetic experiment holds out 30 % and chooses a setting by 5 folds of the rest. It tests that
+setting fitted to all of the rest: a final split, which has no samples to choose by.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ DRAWS = 5
 FOLDS = 5
 PARTS = 4
 HELD_OUT = 0.1
+HELD_OUT_SYNTHETIC = 0.3
 _VALIDATION_SHARE = 0.2
 
 
@@ -52,6 +56,11 @@ class Split:
     auxiliary_validation: NDArray = field(default_factory=_nothing)
     auxiliary_reference: NDArray = field(default_factory=_nothing)
     part: int = 0
+
+    @property
+    def final(self) -> bool:
+        """Whether the setting is chosen by other splits and tested here."""
+        return len(self.validation) == 0
 
     def rows(self) -> Iterator[NDArray]:
         """All positions, in a fixed order."""
@@ -134,6 +143,17 @@ def _hold_out(y: NDArray, random) -> list[Split]:
         Split(k, rest[train], rest[validation], test)
         for k, (train, validation) in enumerate(_stratified(y[rest], FOLDS, random))
     ]
+
+
+def folds_and_final(y: NDArray, random_state: int) -> list[Split]:
+    """The splits of a synthetic task."""
+    rest, test = train_test_split(
+        np.arange(len(y)), test_size=HELD_OUT_SYNTHETIC, stratify=y, random_state=random_state
+    )
+    rest, test = np.sort(rest), np.sort(test)
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=random_state).split(rest, y[rest])
+    splits = [Split(k, rest[train], rest[one]) for k, (train, one) in enumerate(folds)]
+    return [*splits, Split(FOLDS, rest, _nothing(), test)]
 
 
 def _nested(y: NDArray, random) -> list[Split]:

@@ -16,9 +16,9 @@ from optirank.cli.errors import BAD_INPUT, UNEXPECTED, DebugOption
 from optirank.cli.options import DataOption, ProcessesOption
 
 if TYPE_CHECKING:
-    from optirank.benchmark.layout import Table
-    from optirank.benchmark.plan import Plan
-    from optirank.benchmark.storage import Storage, Unit
+    from optirank.benchmark.reporting.layout import Table
+    from optirank.benchmark.running.plan import Plan
+    from optirank.benchmark.running.storage import Storage
 
 _HELP = """The paper's evaluation on real data: six classifiers, tasks with different shifts.
 
@@ -60,10 +60,10 @@ def list_(
       optirank benchmark list --data sets
     """
     with tidy():
-        from optirank.benchmark.plan import missing_data
-        from optirank.benchmark.tasks import load_tasks
+        from optirank.benchmark.real import RealTasks
 
-        file = load_tasks(task_file)
+        source = RealTasks(data, task_file)
+        file = source.file()
         ready, remedies = 0, {}
         for title, wanted in (("Tasks of the paper", True), ("Tasks on other sets", False)):
             table = new_table(title, "task", "shift", "data", "what")
@@ -71,7 +71,7 @@ def list_(
                 column.no_wrap = True
             for task in file.tasks.values():
                 if task.paper == wanted:
-                    lacking = missing_data(task, file, data)
+                    lacking = source.missing(task, file)
                     ready += lacking is None
                     remedies |= {} if lacking is None else {lacking: None}
                     here = "here" if lacking is None else "missing"
@@ -124,42 +124,32 @@ def run(
       optirank benchmark run --out results --dask tcp://host:8786
     """
     with tidy():
-        from optirank._util.workers import worker_count
-        from optirank.benchmark.plan import make_plan
         from optirank.benchmark.profiles import PAPER, QUICK
-        from optirank.benchmark.runner import Work
-        from optirank.benchmark.storage import Storage
-        from optirank.benchmark.tasks import load_tasks
+        from optirank.benchmark.real import RealTasks
+        from optirank.benchmark.running.plan import plan_real
+        from optirank.benchmark.running.runner import Work
+        from optirank.benchmark.running.storage import Storage
+        from optirank.cli.running import compute
         from optirank.datasets.catalogue import data_folder, local_paths
 
         if jobs is not None and dask is not None:
             raise ValueError("--jobs and --dask: give one of them")
-        file, profile = load_tasks(task_file), QUICK if quick else PAPER
+        profile = QUICK if quick else PAPER
         local_paths(data)  # a folder that is not there is an error, whatever the tasks
-        file.choose(listed(tasks))
+        file = task_file.resolve() if task_file else None
+        source = RealTasks(data_folder(data).resolve(), file, seed, profile.n_splits)
+        source.file().choose(listed(tasks))
         storage = Storage(out)
         storage.check(profile, seed)
         with _status("reading data") as tell:
-            plan = make_plan(
-                file,
-                listed(tasks),
-                listed(classifiers),
-                profile,
-                storage,
-                data=data,
-                seed=seed,
-                tell=tell,
+            plan = plan_real(
+                source, listed(tasks), listed(classifiers), profile, storage, tell=tell
             )
         _announce(plan, storage)
-        work = Work(
-            profile.name,
-            seed,
-            data_folder(data).resolve(),
-            task_file.resolve() if task_file else None,
-            tuple((key, record["fingerprint"]) for key, record in plan.designs.items()),
-        )
+        prints = tuple((key, record["fingerprint"]) for key, record in plan.designs.items())
         with storage.open(profile, seed):
-            failed = _compute(plan, work, storage, jobs or worker_count(-1), dask)
+            work = Work(source, profile, prints)
+            failed = compute(plan, work, storage, jobs, dask)
             _write_report(storage, may_be_empty=bool(failed))
         if failed:
             raise typer.Exit(UNEXPECTED)
@@ -187,14 +177,14 @@ def report(
       optirank benchmark report results --selection best
     """
     with tidy():
-        from optirank.benchmark.storage import Storage
+        from optirank.benchmark.running.storage import Storage
 
         _write_report(Storage(folder), selection)
 
 
 def _announce(plan: Plan, storage: Storage) -> None:
     """Say before any fitting what will be done, and what cannot be."""
-    from optirank.benchmark.words import count
+    from optirank.benchmark.reporting.words import count
 
     for name, reason in plan.problems.items():
         typer.echo(f"{name} cannot be run: {reason}", err=True)
@@ -214,40 +204,11 @@ def _announce(plan: Plan, storage: Storage) -> None:
     typer.echo(f"{tasks}, {units} of work{there}.")
 
 
-def _compute(plan: Plan, work, storage: Storage, jobs: int, dask: str | None) -> dict[str, str]:
-    from optirank._util.progress import progress_bar
-    from optirank.benchmark import runner
-
-    total = sum(unit.weight for unit in plan.units)
-    done = 0
-    with progress_bar("", total, lines=True) as bar:
-
-        def advance(unit: Unit, stored: bool) -> None:
-            nonlocal done
-            done += 1
-            text = f"{done} of {len(plan.units)} units, {unit.design}"
-            bar.advance(unit.weight, stored=stored, text=text)
-
-        try:
-            return runner.run(
-                plan, work, storage, jobs=jobs, dask=dask, progress=advance, warn=_warn
-            )
-        except KeyboardInterrupt:
-            typer.echo(
-                f"Finished units are kept in {storage.folder}: the same command goes on.", err=True
-            )
-            raise
-
-
-def _warn(task: str, reason: str) -> None:
-    typer.echo(f"optirank: {task} failed: {reason}", err=True)
-
-
 def _write_report(
     storage: Storage, selection: Selection = Selection.one_se, *, may_be_empty: bool = False
 ) -> None:
-    from optirank.benchmark import report
-    from optirank.benchmark.results import collect
+    from optirank.benchmark.reporting import report
+    from optirank.benchmark.reporting.results import collect
 
     results = collect(storage, selection.value)
     if results.scores.empty and may_be_empty:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from optirank._util.workers import worker_count
-from optirank.cli.errors import DebugOption, bad_input, clean_exit
+from optirank.cli.common import tidy
+from optirank.cli.errors import DebugOption
 from optirank.cli.options import ProcessesOption
 
 
@@ -23,7 +23,7 @@ def demo(
 ) -> None:
     """See in a minute what a learned reference set is good for.
 
-    40 of 50 genes shift together by a random amount a sample, which spoils the ranks of the
+    40 of 50 genes shift together by a random amount per sample, which spoils the ranks of the
     informative ones. Four classifiers are tuned by cross-validation and tested; the page at the
     end shows their scores and the picture of what happened.
 
@@ -33,13 +33,12 @@ def demo(
 
       optirank demo --repeats 4 --out longer
     """
-    with clean_exit():
-        from optirank.benchmark.simulation.settings import Settings
+    with tidy():
+        from optirank.benchmark.synthetic import Settings
         from optirank.cli.running import run_experiment
 
-        with bad_input():
-            settings = Settings(repeats=repeats, sweeps=(), seed=seed)
-        written = run_experiment(settings, out, jobs or worker_count(-1))
+        settings = Settings(repeats=repeats, sweeps=(), seed=seed)
+        written = run_experiment(settings, out, jobs)
         if written.page:
             typer.echo(f"The picture: {out / 'figures' / 'picture.png'}")
             typer.echo(f"The report:  {written.page.resolve()}")

@@ -1,52 +1,84 @@
-"""What `demo` and `simulate` share: the run with its progress bar, and the table at its end."""
+"""What `benchmark`, `simulate` and `demo` share: the run with its bar, the synthetic experiment."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optirank._util.progress import progress_bar
-from optirank.cli.errors import bad_input
+import typer
+
+from optirank.cli.common import show
+from optirank.cli.errors import UNEXPECTED
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from optirank.benchmark.reporting.synthetic_report import Written
+    from optirank.benchmark.running.plan import Plan
+    from optirank.benchmark.running.runner import Work
+    from optirank.benchmark.running.storage import Storage, Unit
+    from optirank.benchmark.synthetic import Settings
 
-    from optirank.benchmark.simulation.report import Written
-    from optirank.benchmark.simulation.settings import Settings
 
+def compute(
+    plan: Plan, work: Work, storage: Storage, jobs: int | None, dask: str | None = None
+) -> dict[str, str]:
+    """Run the units of a plan with a bar; return what failed, by task."""
+    from optirank._util.progress import progress_bar
+    from optirank._util.workers import worker_count
+    from optirank.benchmark.running import runner
 
-def run_experiment(settings: Settings, out: Path, jobs: int) -> Written:
-    """Run an experiment with a progress bar, write its report and show the table."""
-    from rich.console import Console
+    done = 0
+    with progress_bar("fitting", sum(unit.weight for unit in plan.units), lines=True) as bar:
 
-    from optirank.benchmark.simulation import report, runner, storage
-    from optirank.benchmark.style import missing_extra
+        def advance(unit: Unit, stored: bool) -> None:
+            nonlocal done
+            done += 1
+            text = f"{done} of {len(plan.units)} units, {unit.design}"
+            bar.advance(unit.weight, stored=stored, text=text)
 
-    console = Console()
-    with bad_input():
-        storage.Storage(out, settings).open()
-    missing = missing_extra()
-    if missing:
-        console.print(f"No figures and no page will be made: they need {missing}", markup=False)
-    with progress_bar("fitting", runner.total_work(settings)) as bar:
+        options = {"jobs": jobs or worker_count(-1), "dask": dask}
         try:
-            results = runner.run(settings, out, jobs=jobs, progress=bar.advance)
+            return runner.run(plan, work, storage, **options, progress=advance, warn=_warn)
         except KeyboardInterrupt:
-            console.print(f"Finished parts are kept in {out}: the same command goes on from there.")
+            typer.echo(
+                f"Finished units are kept in {storage.folder}: the same command continues.",
+                err=True,
+            )
             raise
-        bar.update(bar.done, text="drawing")
-        written = report.write(settings, results, out)
-    _show_table(console, settings, written)
+
+
+def _warn(task: str, reason: str) -> None:
+    typer.echo(f"optirank: {task} failed: {reason}", err=True)
+
+
+def run_experiment(settings: Settings, out: Path, jobs: int | None) -> Written:
+    """Run a synthetic experiment, write its report and show the table."""
+    from optirank.benchmark.reporting import synthetic_report
+    from optirank.benchmark.reporting.style import missing_extra
+    from optirank.benchmark.reporting.synthetic_table import gather
+    from optirank.benchmark.running.runner import Work
+    from optirank.benchmark.running.storage import Storage
+    from optirank.benchmark.synthetic import SyntheticTasks
+
+    storage = Storage(out, "synthetic")
+    storage.check(settings.grid, settings.seed)
+    if missing := missing_extra():
+        typer.echo(f"No figures and no page will be made: they need {missing}")
+    with storage.open(settings.grid, settings.seed):
+        work = Work(SyntheticTasks.of(settings), settings.grid)
+        if compute(settings.plan(), work, storage, jobs):
+            raise typer.Exit(UNEXPECTED)
+        run = storage.log_lines()[-1]
+        written = synthetic_report.write(settings, *gather(settings, storage), out, run)
+    _show_table(settings, written)
     if written.missing:
-        console.print(
+        typer.echo(
             f"Tables are in {out}. For the figures and the page: {written.missing}, then the same "
-            "command again; the fits are kept.",
-            markup=False,
+            "command again; the fits are kept."
         )
     return written
 
 
-def _show_table(console: Console, settings: Settings, written: Written) -> None:
+def _show_table(settings: Settings, written: Written) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -59,4 +91,4 @@ def _show_table(console: Console, settings: Settings, written: Written) -> None:
         table.add_column(name, justify="right" if index else "left", no_wrap=True)
     for row in written.rows:
         table.add_row(*row, style="bold" if row[0].startswith("here") else None)
-    console.print(table)
+    show(table)

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from optirank._util.workers import worker_count
-from optirank.cli.errors import DebugOption, bad_input, clean_exit
+from optirank.cli.common import tidy
+from optirank.cli.errors import DebugOption
 from optirank.cli.options import ProcessesOption
 
 
@@ -44,7 +44,7 @@ def simulate(
     """Run the paper's synthetic experiment: lr, rank-lr, optirank and an oracle.
 
     Writes tables (CSV, Markdown), figures (PNG, SVG) and one page, report.html, into the folder
-    given by --out. Ctrl-C keeps what is finished; the same command goes on from there.
+    given by --out. Ctrl-C keeps what is finished; the same command continues from there.
 
     Examples:
 
@@ -56,17 +56,16 @@ def simulate(
 
       optirank simulate --grid paper --out paper-grid
     """
-    with clean_exit():
-        from optirank.benchmark.simulation.settings import GRIDS, Point, Settings, parse_sweeps
+    with tidy():
+        from optirank.benchmark.synthetic import GRIDS, Point, Settings, parse_sweeps
         from optirank.cli.running import run_experiment
 
-        with bad_input():
-            settings = Settings(
-                repeats=repeats,
-                sweeps=parse_sweeps(sweeps),
-                grid=GRIDS[grid.value],
-                base=Point(genes, perturbed, samples, tau, sigma),
-                seed=seed,
-            )
-        written = run_experiment(settings, out, jobs or worker_count(-1))
+        settings = Settings(
+            repeats=repeats,
+            sweeps=parse_sweeps(sweeps),
+            grid=GRIDS[grid.value],
+            base=Point(genes, perturbed, samples, tau, sigma),
+            seed=seed,
+        )
+        written = run_experiment(settings, out, jobs)
         typer.echo(f"Report: {written.page}" if written.page else f"Tables: {out}")

@@ -1,0 +1,1 @@
+"""From stored units to statistics, tables, figures and pages."""

@@ -1,0 +1,1 @@
+"""The engine: units of work, planned, computed by workers and stored."""

@@ -1,0 +1,183 @@
+"""Data sets of the experiments: read, cut to common genes and classes, as counts and log values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from optirank._util.names import some
+from optirank.datasets.catalogue import find_path
+from optirank.datasets.errors import DataError
+from optirank.datasets.labels import harmonise
+from optirank.datasets.reading import read_expression
+from optirank.preprocessing import LogCPM
+from optirank.preprocessing._statistics import is_counts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from optirank.benchmark.tasks import Task
+
+    Matrix = NDArray | sp.csr_array
+
+SMALLEST_CLASS = 5  # training samples; smaller classes cannot be split
+_LOG_BELOW = 50.0  # no logarithm of an expression value is above this
+
+
+@dataclass(frozen=True)
+class Set:
+    """Samples x genes with labels: a whole data set, or some samples and genes of it."""
+
+    name: str
+    raw: Matrix  # as measured: what ranks and pairs see
+    values: Matrix  # log1p(CPM), or logarithms as they came: what lr, rf and the ANOVA see
+    labels: NDArray  # of the classes; True and False within a binary problem
+    genes: NDArray
+    counts: bool = False  # whether raw holds counts, which SingleCellNet then takes
+
+    def take(self, rows: NDArray | slice, genes: NDArray | slice = slice(None)) -> Set:
+        """Some samples and genes, by position."""
+        return replace(
+            self,
+            raw=self.raw[rows][:, genes],
+            values=self.values[rows][:, genes],
+            labels=self.labels[rows],
+            genes=self.genes[genes],
+        )
+
+    def against(self, positive: str) -> Set:
+        """The same samples, labelled by whether they are of a class."""
+        return replace(self, labels=self.labels == positive)
+
+
+def stack(sets: list[Set]) -> Set:
+    """Sets over the same genes, one below the other."""
+    if len(sets) == 1:
+        return sets[0]
+    return Set(
+        "+".join(one.name for one in sets),
+        sp.csr_array(sp.vstack([one.raw for one in sets])),
+        sp.csr_array(sp.vstack([one.values for one in sets])),
+        np.concatenate([one.labels for one in sets]),
+        sets[0].genes,
+        all(one.counts for one in sets),
+    )
+
+
+def load(name: str, task: Task, data: Path | None) -> Set:
+    """Read a data set, with the labels that a task asks for; its values are as measured."""
+    found = read_expression(find_path(name, data), label=task.label)
+    labels = harmonise(found.labels(task.label))
+    if task.merge:
+        renamed = [task.merge.get(one, one) or np.nan for one in labels]
+        labels = np.array(renamed, dtype=object)
+    known = np.array([isinstance(one, str) for one in labels], dtype=bool)
+    if not known.any():
+        raise DataError(f"{name}: no sample has a label in {task.label!r}")
+    if found.duplicated_genes:
+        found = found.merge_duplicates("first")
+    values = found.X.data if sp.issparse(found.X) else found.X
+    if not np.isfinite(values).all():
+        raise DataError(f"{name}: some values are missing or infinite: ranks need numbers")
+    X = found.select_samples(known).X
+    return Set(name, X, X, labels[known].astype(str), np.asarray(found.gene_names))
+
+
+def common_genes(sets: list[Set]) -> NDArray:
+    """Genes that all sets have, in the order of the first."""
+    common = set.intersection(*(set(one.genes) for one in sets))
+    if len(common) < 2:
+        seen = "; ".join(f"{one.name} has {some(one.genes, 3)}" for one in sets)
+        raise DataError(
+            f"{len(common)} common genes of {', '.join(one.name for one in sets)}: {seen}. Are "
+            "they named alike (symbols, Ensembl ids)?"
+        )
+    return np.array([gene for gene in sets[0].genes if gene in common], dtype=object)
+
+
+def common_classes(
+    task: Task, source: list[Set], auxiliary: Set | None, test: Set | None
+) -> tuple[list[str], list[str], list[str]]:
+    """Classes that all sets have, those with a problem of their own, and notes on the others."""
+    counts = class_counts(*source)
+    small = sorted(one for one, count in counts.items() if count < SMALLEST_CLASS)
+    classes = {one for one in counts if one not in small}
+    must_have = [] if test is None else [test]
+    if auxiliary is not None and task.scheme == "cells":
+        must_have.append(auxiliary)
+    for one in must_have:
+        classes &= class_counts(one).keys()
+    kept = sorted(classes)
+    if len(kept) < 2:
+        joined = "+".join(one.name for one in source)
+        seen = [f"{joined} has {some(counts, 10)}"]
+        seen += [f"{one.name} has {some(class_counts(one), 10)}" for one in must_have]
+        raise DataError(
+            f"{len(kept)} common classes, at least 2 are needed: {'; '.join(seen)}. labels.toml "
+            "and merge in the task bring names together"
+        )
+    positives = kept if len(kept) > 2 else kept[1:]
+    notes = []
+    if small:
+        notes.append(f"fewer than {SMALLEST_CLASS} samples, left out: {some(small, 20)}")
+    if lost := sorted(counts.keys() - classes - {*small}):
+        notes.append(f"not in every set, left out: {some(lost, 20)}")
+    if auxiliary is not None and task.scheme == "folds":
+        there = class_counts(auxiliary)
+        enough = {one for one in kept if there.get(one, 0) >= SMALLEST_CLASS}
+        if len(kept) > 2 and (lacking := [one for one in positives if one not in enough]):
+            notes.append(f"no problem of its own, the auxiliary set lacks it: {some(lacking, 20)}")
+            positives = [one for one in positives if one in enough]
+        if not positives or len(enough) < 2:
+            raise DataError(f"{auxiliary.name} has {some(there, 10)}: too few of {some(kept, 10)}")
+    return kept, positives, notes
+
+
+def class_counts(*sets: Set) -> dict[str, int]:
+    """Classes with their numbers of samples."""
+    labels = np.concatenate([one.labels for one in sets])
+    names, counts = np.unique(labels, return_counts=True)
+    return dict(zip(names.tolist(), counts.tolist(), strict=True))
+
+
+def reduce(sets: list[Set], genes: NDArray, classes: list[str], said: dict[str, str]) -> Set:
+    """Sets as one, over the common genes and classes, with log values.
+
+    ``said`` tells what the values of a set are ("counts", "linear", "log"), by its name.
+    """
+    parts, kinds = [], []
+    for one in sets:
+        rows = np.flatnonzero(np.isin(one.labels, classes))
+        positions = pd.Index(one.genes).get_indexer(genes)
+        raw = sp.csr_array(one.raw[rows][:, positions], dtype=np.float32)
+        raw.sort_indices()
+        parts.append(Set(one.name, raw, raw, one.labels[rows], genes))
+        kinds.append(said.get(one.name) or kind_of_values(raw))
+    kind = kinds[0] if len(set(kinds)) == 1 else "linear"
+    joined = stack(parts)
+    if "log" in kinds and kind != "log":
+        raise DataError(f"{joined.name} joins logarithms with linear values: convert one of them")
+    return replace(joined, values=log_values(joined.raw, kind), counts=kind == "counts")
+
+
+def kind_of_values(X: sp.csr_array) -> str:
+    """What values are: whole numbers are counts, small ones logarithms, all others linear."""
+    largest = X.data.max(initial=0.0)
+    if is_counts(X):
+        return "counts"
+    return "log" if largest < _LOG_BELOW else "linear"
+
+
+def log_values(X: sp.csr_array, kind: str) -> sp.csr_array:
+    """log1p(CPM) of counts and linear values, negative intensities as 0; logarithms as they are."""
+    if kind == "log":
+        return X
+    positive = X.copy()
+    np.maximum(positive.data, 0.0, out=positive.data)
+    return sp.csr_array(LogCPM().transform(positive))

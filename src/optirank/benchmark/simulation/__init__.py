@@ -1,1 +1,0 @@
-"""The paper's synthetic experiment: settings, fits, storage, table, figures and report."""

@@ -1,0 +1,207 @@
+"""The data of a task: common genes and classes, log values, and clear words where they fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from benchmark_cases import make_set, write_sets
+from optirank.benchmark.profiles import QUICK
+from optirank.benchmark.real import RealTasks
+from optirank.benchmark.running.storage import Storage
+from optirank.benchmark.sets import kind_of_values, log_values
+from optirank.datasets.writing import write_h5ad
+
+
+@pytest.fixture
+def sets(tmp_path):
+    return write_sets(tmp_path / "sets")
+
+
+def prepared(sets, name: str):
+    return RealTasks(sets, sets / "tasks.toml").designs(name)
+
+
+def test_common_genes_and_classes_are_kept(sets):
+    write_h5ad(make_set("second", 72, 38, ("a", "b", "x")), sets / "second.h5ad")
+    (design,) = prepared(sets, "pair")
+    assert list(design.genes) == [f"gene{j}" for j in range(38)]
+    assert design.classes == ["a", "b"]
+    assert design.positives == ["b"]
+    assert any("left out: c" in note for note in design.notes)
+    for one in (design.source, design.tests["pair"]):
+        assert set(one.labels) == {"a", "b"}
+        assert one.raw.shape == (len(one.labels), 38)
+
+
+def test_three_classes_make_three_problems(sets):
+    (design,) = prepared(sets, "pair")
+    assert design.positives == ["a", "b", "c"]
+
+
+def test_small_classes_are_left_out_and_named(sets):
+    data = make_set("first")
+    data.obs.loc[data.obs.index[:3], "cell_type"] = "rare"
+    write_h5ad(data, sets / "first.h5ad")
+    (design,) = prepared(sets, "pair")
+    assert "rare" not in design.classes
+    assert any("rare" in note for note in design.notes)
+
+
+def test_models_of_one_task_are_tested_by_others_over_genes_common_to_all(sets):
+    (design,) = prepared(sets, "base")
+    assert list(design.tests) == ["base", "elsewhere"]
+    assert design.tests["base"] is None
+    assert len(design.genes) == 36
+    assert design.positives == ["a", "b", "c"]  # whatever the other set has
+    assert set(design.tests["elsewhere"].labels) == {"a", "b"}
+
+
+def test_a_set_that_cannot_test_the_models_of_a_task_does_not_keep_it_from_running(sets):
+    (sets / "third.h5ad").write_bytes(b"damaged")
+    (design,) = prepared(sets, "base")
+    assert list(design.tests) == ["base"]
+    assert "third" in design.refused["elsewhere"]
+    write_h5ad(make_set("third", 66, 36, ("x", "y")), sets / "third.h5ad")
+    (design,) = prepared(sets, "base")
+    assert "0 common classes" in design.refused["elsewhere"]
+
+
+def test_a_task_cannot_test_itself(sets):
+    (sets / "second.h5ad").unlink()
+    (sets / "second.h5ad").symlink_to(sets / "first.h5ad")
+    with pytest.raises(ValueError, match="test itself"):
+        prepared(sets, "pair")
+
+
+def test_what_is_said_of_values_is_part_of_the_fingerprint(sets):
+    (before,) = prepared(sets, "pair")
+    text = (sets / "tasks.toml").read_text()
+    (sets / "tasks.toml").write_text(text + '\n[values]\nfirst = "log"\n')
+    (after,) = prepared(sets, "pair")
+    assert before.fingerprint() != after.fingerprint()
+
+
+def test_a_problem_whose_positive_class_the_auxiliary_set_lacks_is_dropped(sets):
+    text = (sets / "tasks.toml").read_text().replace('name = "triple"', 'name = "bulk triple"')
+    before, _, after = text.partition('name = "bulk triple"')
+    (sets / "tasks.toml").write_text(
+        before + 'name = "bulk triple"' + after.replace('scheme = "cells"', 'scheme = "folds"', 1)
+    )
+    write_h5ad(make_set("second", 72, 38, ("a", "b")), sets / "second.h5ad")
+    write_h5ad(make_set("third", 66, 36), sets / "third.h5ad")
+    single, multi = prepared(sets, "bulk triple")
+    for design in (single, multi):
+        assert design.classes == ["a", "b", "c"]
+        assert design.positives == ["a", "b"]
+        assert any("lacks it: c" in note for note in design.notes)
+
+
+def test_both_scenarios_share_their_data(sets):
+    single, multi = prepared(sets, "triple")
+    assert (single.scenario, multi.scenario) == ("single", "multi")
+    assert (single.source.raw != multi.source.raw).nnz == 0
+    assert single.fingerprint() != multi.fingerprint()
+
+
+def test_the_fingerprint_sees_one_changed_value(sets):
+    (before,) = prepared(sets, "pair")
+    (again,) = prepared(sets, "pair")
+    assert before.fingerprint() == again.fingerprint()
+    data = make_set("second", 72, 38, shift=1.0)
+    data.X[0, 0] += 1
+    write_h5ad(data, sets / "second.h5ad")
+    (after,) = prepared(sets, "pair")
+    assert before.fingerprint() != after.fingerprint()
+
+
+def test_changed_data_do_not_mix_with_old_results(sets, tmp_path):
+    (before,) = prepared(sets, "pair")
+    with Storage(tmp_path / "out").open(QUICK, 0) as storage:
+        storage.add_design(before.key, before.describe())
+    storage.check_design(before)
+    data = make_set("first")
+    data.X[0, 0] += 1
+    write_h5ad(data, sets / "first.h5ad")
+    (after,) = prepared(sets, "pair")
+    with pytest.raises(ValueError, match="the data of pair are not those"):
+        storage.check_design(after)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([[0.0, 3.0, 7.0]], "counts"),
+        ([[0.5, 3.0, 7.0]], "log"),
+        ([[-1.5, 3.0, 7.0]], "log"),
+        ([[0.5, 300.0, 7.0]], "linear"),
+        ([[-10.0, 300.0, 7.0]], "linear"),
+    ],
+)
+def test_kinds_of_values(values, kind):
+    assert kind_of_values(sp.csr_array(values)) == kind
+
+
+def test_log_values_by_hand():
+    X = sp.csr_array([[1.0, 3.0, 0.0, -4.0]])
+    expected = np.log1p([[250_000.0, 750_000.0, 0.0, 0.0]])
+    np.testing.assert_allclose(log_values(X, "linear").toarray(), expected, rtol=1e-6)
+    np.testing.assert_array_equal(log_values(X, "log").toarray(), X.toarray())
+    np.testing.assert_array_equal(X.toarray(), [[1.0, 3.0, 0.0, -4.0]])
+
+
+def break_genes(data):
+    return replace(data, gene_names=np.array([f"other{j}" for j in range(data.n_genes)]))
+
+
+def break_classes(data):
+    data.obs["cell_type"] = ["x", "y"] * (data.n_samples // 2)
+    return data
+
+
+def break_column(data):
+    return replace(data, obs=data.obs.drop(columns="cell_type"))
+
+
+def break_values(data):
+    data.X.data[0] = np.nan
+    return data
+
+
+@pytest.mark.parametrize(
+    ("damage", "word"),
+    [
+        (break_genes, "0 common genes of first, second"),
+        (break_classes, "0 common classes"),
+        (break_column, "no column 'cell_type'"),
+        (break_values, "missing or infinite"),
+    ],
+)
+def test_unusable_data_are_named(sets, damage, word):
+    write_h5ad(damage(make_set("second", 72, 38)), sets / "second.h5ad")
+    with pytest.raises(ValueError, match=word):
+        prepared(sets, "pair")
+
+
+def test_a_damaged_file_is_named(sets):
+    content = (sets / "second.h5ad").read_bytes()
+    (sets / "second.h5ad").write_bytes(content[: len(content) // 2])
+    with pytest.raises((ValueError, OSError), match="second"):
+        prepared(sets, "pair")
+
+
+@pytest.mark.parametrize(
+    ("name", "n_genes", "n_classes"),
+    [
+        ("baron_h1-segerstolpe_1000g", 969, 6),
+        ("nki_er-vdx_er", 200, 2),
+        ("tcga-chowdary_breast_colon", 9660, 2),
+        ("golub_leukemia-armstrong_leukemia", 4510, 2),
+    ],
+)
+def test_real_tasks_have_the_known_genes_and_classes(data_folder, name, n_genes, n_classes):
+    (design,) = RealTasks(data_folder).designs(name)
+    assert (len(design.genes), len(design.classes)) == (n_genes, n_classes)
