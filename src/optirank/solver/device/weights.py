@@ -17,6 +17,7 @@ from optirank.solver.device.steps import (
 )
 
 _FIRST_STEPS = 150  # accelerated steps before Newton's method
+_BURST = 30  # of them, then those that have converged are left out
 _MORE_STEPS = 50  # and between its rounds, to find the support
 _SMALLEST_RESIDUAL = 2e-7  # what float32 matrices resolve
 _EXACT_SIZE = 300  # genes up to which the end is in float64
@@ -57,25 +58,30 @@ def fit_weights(batch: Batch, states: States, *, tol: float, max_iter: int) -> t
     """
     xp = batch.xp
     matrix = ranks_of(batch, states.gamma)
-    L = start_length(batch, matrix, states.L_w)
+    L = start_length(batch, matrix, states.L_w).copy()
     zero = xp.zeros_like(batch.v)
     b0 = best_intercept(xp, zero, batch.y, batch.v, xp.zeros(len(batch)))
     slopes, _ = logistic(xp, zero, b0, batch.y, batch.v)
     scale = xp.abs(matrix.transpose_dot(slopes)).max(axis=1)
     tols = xp.maximum(tol * scale, _SMALLEST_RESIDUAL)
-    proximal = elastic_net(batch)
-    done = accelerated_steps(
-        batch, matrix, states.w, states.b, proximal, L, min(_FIRST_STEPS, max_iter), tol=tols
-    )
-    states = with_weights(xp, batch, states, done)
-    converged = done.residual <= tols
+    converged = xp.zeros(len(batch), bool)
+    for _ in range(max(1, min(_FIRST_STEPS, max_iter) // _BURST)):
+        open_, part, some = _unfinished(batch, matrix, converged)
+        here = states.take(open_)
+        done = accelerated_steps(
+            part, some, here.w, here.b, elastic_net(part), L[open_], _BURST, tol=tols[open_]
+        )
+        states = states.put(open_, with_weights(xp, part, here, done))
+        L[open_] = done.L
+        converged[open_] = done.residual <= tols[open_]
+        if bool(converged.all()):
+            break
     for _ in range(_ROUNDS):
         if bool(converged.all()) or bool((states.n_iter >= max_iter).all()):
             break
-        open_ = xp.flatnonzero(~converged)
-        part, here = batch.take(open_), states.take(open_)
-        some = matrix if len(open_) == len(batch) else _rows(matrix, part, open_)
-        w, b, objective, decrease = newton_steps(part, some, here.w, here.b, 6)
+        open_, part, some = _unfinished(batch, matrix, converged)
+        here = states.take(open_)
+        w, b, objective, decrease = newton_steps(part, some, here.w, here.b, 5, max_iter=40)
         stalled = decrease <= 1e-9 * objective
         before = w != 0
         done = accelerated_steps(
@@ -94,6 +100,10 @@ def fit_weights(batch: Batch, states: States, *, tol: float, max_iter: int) -> t
     return states, converged
 
 
-def _rows(matrix: CentredBatch, part: Batch, items: Any) -> CentredBatch:
-    """The matrices of some problems."""
-    return CentredBatch(part.backend, matrix.values[items], part.v)
+def _unfinished(batch: Batch, matrix: CentredBatch, converged: Any) -> tuple[Any, Batch, Any]:
+    """Positions, data and matrices of the problems that have not converged."""
+    open_ = batch.xp.flatnonzero(~converged)
+    part = batch.take(open_)
+    if len(open_) == len(batch):
+        return open_, part, matrix
+    return open_, part, CentredBatch(part.backend, matrix.values[open_], part.v)
