@@ -6,31 +6,59 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from optirank._util.threads import one_blas_thread
 from optirank.estimators._subset import subset_classes
 from optirank.estimators.panel import PanelAttributes, carried, forget_training, model_rows
 from optirank.ranks.fitting import order_for_fitting
 from optirank.ranks.scoring import average_rows, best_class, probabilities
+from optirank.solver.device.backend import is_device_array
 from optirank.solver.sizes import is_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from optirank.ranks.orders import SampleOrders
+    from optirank.solver.device.orders import DeviceOrders
+    from optirank.solver.device.solve import Options
     from optirank.solver.problem import Problem, Solution
 
-    Solve = Callable[[Problem, object, Callable | None], list[Solution]]
 
 logger = logging.getLogger("optirank")
+
+
+class BinarySolver(Protocol):
+    """How the problem of one class is solved; several solutions are averaged at prediction."""
+
+    def __call__(
+        self, problem: Problem, positive: object, callback: Callable[[dict], None] | None
+    ) -> list[Solution]:
+        """Solve it on the CPU; ``callback`` is told of each stage."""
+        ...
+
+    def prepared(self, problem: Problem, positive: object) -> list[tuple[Problem, str]]:
+        """The problem with the settings of its class, and the side to start from.
+
+        One for each of the models that are averaged.
+        """
+        ...
+
+    def options(self) -> Options:
+        """How to solve on a device."""
+        ...
 
 
 class LinearClassifier(PanelAttributes, ClassifierMixin, BaseEstimator):
@@ -38,7 +66,10 @@ class LinearClassifier(PanelAttributes, ClassifierMixin, BaseEstimator):
 
     def _checked(self, X: ArrayLike, y: ArrayLike):
         """X and y as arrays, with the classes of y."""
-        X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"))
+        if is_device_array(X):
+            X, y = self._checked_on_device(X, y)
+        else:
+            X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"))
         check_classification_targets(y)
         classes = np.unique(y)
         if len(classes) < 2:
@@ -47,6 +78,22 @@ class LinearClassifier(PanelAttributes, ClassifierMixin, BaseEstimator):
                 "at least 2 classes"
             )
         return X, y, classes
+
+    def _checked_on_device(self, X, y: ArrayLike):
+        """The checks of a CuPy array, which stays where it is; sorting checks its values."""
+        if getattr(self, "device", "cpu") != "cuda":
+            raise ValueError(
+                f"X is a CuPy array and {type(self).__name__} fits on the CPU here: use "
+                "device='cuda' where the classifier has it, or X.get()"
+            )
+        y = column_or_1d(y.get() if is_device_array(y) else y, warn=True)
+        if X.ndim != 2 or 0 in X.shape or len(y) != X.shape[0]:
+            raise ValueError(
+                f"X has shape {X.shape} and y {y.shape}: give samples x genes, and one label per "
+                "sample"
+            )
+        self.n_features_in_ = X.shape[1]
+        return X, y
 
     def predict_proba(self, X: ArrayLike) -> NDArray:
         """Probabilities that suppose equally frequent classes; the label is the most probable one.
@@ -69,7 +116,8 @@ class LinearClassifier(PanelAttributes, ClassifierMixin, BaseEstimator):
         return self.classes_[chosen]
 
     def _sample_weights(self, X, y: NDArray, sample_weight: ArrayLike | None) -> NDArray:
-        weights = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        like = np.empty((X.shape[0], 1)) if is_device_array(X) else X
+        weights = _check_sample_weight(sample_weight, like, ensure_non_negative=True)
         present = np.unique(y)
         empty = [label for label in present.tolist() if weights[y == label].sum() == 0]
         if empty:
@@ -111,13 +159,19 @@ class RankLinearClassifier(LinearClassifier):
         y: NDArray,
         sample_weight: ArrayLike | None,
         n_reference: int,
-        solve: Solve,
+        solve: BinarySolver,
     ) -> Self:
         """Order the samples, then as :meth:`_fit_orders`."""
         weights = self._sample_weights(X, y, sample_weight)
-        return self._fit_orders(
-            order_for_fitting(X, self.n_jobs), y, weights, n_reference, solve, stacklevel=4
-        )
+        return self._fit_orders(self._orders(X), y, weights, n_reference, solve, stacklevel=4)
+
+    def _orders(self, X) -> SampleOrders | DeviceOrders:
+        """Sorted samples, where the fit takes place."""
+        if getattr(self, "device", "cpu") == "cpu":
+            return order_for_fitting(X, self.n_jobs)
+        from optirank.solver.device.problems import orders_for  # a GPU is asked for
+
+        return orders_for(X, self.device)
 
     def _fit_orders(
         self,
@@ -125,14 +179,12 @@ class RankLinearClassifier(LinearClassifier):
         y: NDArray,
         weights: NDArray,
         n_reference: int,
-        solve: Solve,
+        solve: BinarySolver,
         stacklevel: int,
     ) -> Self:
         """Solve the problem of each class on sorted samples, keep the solutions.
 
-        ``solve`` gets a problem, its positive class and a callback for progress; several solutions
-        of one problem are averaged at prediction. ``stacklevel`` leads warnings to the line that
-        calls ``fit``.
+        ``stacklevel`` leads warnings to the line that calls ``fit``.
         """
         from optirank.solver.problem import Problem, sample_weights  # numba loads with a fit
 
@@ -155,10 +207,19 @@ class RankLinearClassifier(LinearClassifier):
                 )
                 for k in positives
             ]
-            found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(solve)(problem, classes[k], self._progress(classes[k]))
-                for k, problem in zip(positives, problems, strict=True)
-            )
+            if hasattr(orders, "whole"):
+                from optirank.solver.device.problems import solve_problems  # a GPU is asked for
+
+                ready = [
+                    solve.prepared(problem, classes[k])
+                    for k, problem in zip(positives, problems, strict=True)
+                ]
+                found = solve_problems(ready, solve.options())
+            else:
+                found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                    delayed(solve)(problem, classes[k], self._progress(classes[k]))
+                    for k, problem in zip(positives, problems, strict=True)
+                )
         self.classes_ = classes
         self._keep(found, stacklevel + 1)
         return self
@@ -191,9 +252,13 @@ class RankLinearClassifier(LinearClassifier):
         Only the genes in ``genes_`` are looked at.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
         rows, columns = model_rows(self)
         n_problems = 1 if len(self.classes_) == 2 else len(self.classes_)
+        if is_device_array(X):
+            X = X[:, columns].get()  # only the panel leaves the device
+            columns = np.arange(len(columns))
+        else:
+            X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
         scores = average_rows(rows.scores(X, columns), n_problems)
         return scores[:, 0] if n_problems == 1 else scores
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,12 +10,14 @@ import numpy as np
 from optirank.estimators._base import RankLinearClassifier
 from optirank.estimators._options import averaged_members, check_options
 from optirank.ranks.definition import TIES
+from optirank.solver.device.backend import check_device
 from optirank.solver.sizes import resolve_n_reference
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from optirank.ranks.orders import SampleOrders
+    from optirank.solver.device.solve import Options
     from optirank.solver.problem import Problem, Solution
 
 
@@ -69,6 +71,9 @@ class OptirankClassifier(RankLinearClassifier):
         better to real ones; five are enough.
     class_weight : "balanced", None or dict, default="balanced"
         Balanced: both classes of each problem weigh the same.
+    device : {"cpu", "cuda"}, default="cpu"
+        Where to fit: "cuda" is an NVIDIA GPU, and needs CuPy (``pip install 'optirank[gpu]'``). A
+        CuPy array given as X stays on the GPU.
     n_jobs : int or None, default=None
         Threads: for sorting, and over the classes.
     random_state : int or None, default=None
@@ -124,6 +129,7 @@ class OptirankClassifier(RankLinearClassifier):
         side: str = "best",
         n_platforms: int = 0,
         class_weight: str | dict | None = "balanced",
+        device: str = "cpu",
         n_jobs: int | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -142,6 +148,7 @@ class OptirankClassifier(RankLinearClassifier):
         self.side = side
         self.n_platforms = n_platforms
         self.class_weight = class_weight
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -168,6 +175,12 @@ class OptirankClassifier(RankLinearClassifier):
             "side": ("best", "rising", "falling", "both"),
         }
         check_options(self, choices)
+        check_device(self.device)
+        if self.device == "cuda" and self.algorithm != "alternating":
+            raise ValueError(
+                f"algorithm={self.algorithm!r} runs on the CPU alone: use device='cpu', or "
+                "algorithm='alternating'"
+            )
         if self.side != "best" and not ALGORITHMS[self.algorithm].has_sides:
             raise ValueError(
                 f"side={self.side!r} with algorithm={self.algorithm!r}: this algorithm has one "
@@ -175,7 +188,8 @@ class OptirankClassifier(RankLinearClassifier):
             )
         X, y, classes = self._checked(X, y)
         settings = {label: {} for label in classes.tolist()}
-        solver = self._solver(X.shape[1], settings)
+        solver = _Solver(self, settings)
+        size = solver.size(X.shape[1])
         if self.n_platforms:
             from optirank.tuning.shifts import with_platforms
 
@@ -183,7 +197,7 @@ class OptirankClassifier(RankLinearClassifier):
             y = np.tile(y, 1 + self.n_platforms)
             if sample_weight is not None:
                 sample_weight = np.tile(sample_weight, 1 + self.n_platforms)
-        return self._fit_checked(X, y, sample_weight, *solver)
+        return self._fit_checked(X, y, sample_weight, size, solver)
 
     def _fit_with_settings(
         self,
@@ -199,54 +213,64 @@ class OptirankClassifier(RankLinearClassifier):
         stand in for this estimator's.
         """
         self.n_features_in_ = orders.n_genes
-        size, solve = self._solver(orders.n_genes, settings)
-        return self._fit_orders(orders, y, weights, size, solve, stacklevel + 1)
+        solver = _Solver(self, settings)
+        size = solver.size(orders.n_genes)
+        return self._fit_orders(orders, y, weights, size, solver, stacklevel + 1)
 
-    def _solver(self, n_genes: int, settings: dict[object, dict]):
-        """The size of the reference set, and how the problem of a class is solved."""
-        sizes = [
-            resolve_n_reference(size, n_genes)
-            for size, _, _ in averaged_members(self.n_reference, self.l1, self.l2)
+
+@dataclass(frozen=True)
+class _Solver:
+    """How the problems of an estimator are solved; each class may have settings of its own."""
+
+    model: OptirankClassifier
+    settings: dict[object, dict]
+
+    def size(self, n_genes: int) -> int:
+        """The size of the reference set of the first member; all sizes are checked."""
+        members = averaged_members(self.model.n_reference, self.model.l1, self.model.l2)
+        return [resolve_n_reference(size, n_genes) for size, _, _ in members][0]
+
+    def prepared(self, problem: Problem, positive: object) -> list[tuple[Problem, str]]:
+        """See :class:`BinarySolver`: one problem per averaged member."""
+        own, model = self.settings[positive], self.model
+        names = ("n_reference", "l1", "l2")
+        members = averaged_members(*(own.get(name, getattr(model, name)) for name in names))
+        return [
+            (
+                replace(
+                    problem,
+                    n_reference=resolve_n_reference(size, problem.n_genes),
+                    l1=float(l1),
+                    l2=float(l2),
+                ),
+                own.get("side", model.side),
+            )
+            for size, l1, l2 in members
         ]
 
-        def solve_one(problem: Problem, positive: object, callback) -> list[Solution]:
-            from optirank.solver.averaging import at_unit_spread
-
-            own = settings[positive]
-            members = averaged_members(
-                *(own.get(name, getattr(self, name)) for name in ("n_reference", "l1", "l2"))
-            )
-            found = [
-                solution
-                for size, l1, l2 in members
-                for solution in self._solve_member(
-                    replace(
-                        problem,
-                        n_reference=resolve_n_reference(size, n_genes),
-                        l1=float(l1),
-                        l2=float(l2),
-                    ),
-                    own.get("side", self.side),
-                    callback,
-                )
-            ]
-            return found if len(members) == 1 else [at_unit_spread(problem, one) for one in found]
-
-        return sizes[0], solve_one
-
-    def _solve_member(self, problem: Problem, side: str, callback) -> list[Solution]:
-        """The solution of one of the averaged models, or its two sides."""
+    def __call__(self, problem: Problem, positive: object, callback) -> list[Solution]:
+        """See :class:`BinarySolver`."""
+        from optirank.solver.averaging import at_unit_spread
         from optirank.solver.solve import solve
 
-        return solve(
-            problem,
-            algorithm=self.algorithm,
-            side=side,
-            tol=self.tol,
-            max_iter=int(self.max_iter),
-            path_step=self.path_step,
-            integral=self.integral,
-            polish=self.polish,
-            refit=self.refit,
-            callback=callback,
-        )
+        members = self.prepared(problem, positive)
+        options = {"algorithm": self.model.algorithm, "callback": callback, **self._given()}
+        found = [one for member, side in members for one in solve(member, side=side, **options)]
+        return found if len(members) == 1 else [at_unit_spread(problem, one) for one in found]
+
+    def options(self) -> Options:
+        """See :class:`BinarySolver`."""
+        from optirank.solver.device.solve import Options
+
+        return Options(ties=self.model.ties, **self._given())
+
+    def _given(self) -> dict:
+        model = self.model
+        return {
+            "tol": model.tol,
+            "max_iter": int(model.max_iter),
+            "path_step": model.path_step,
+            "integral": model.integral,
+            "polish": model.polish,
+            "refit": model.refit,
+        }

@@ -19,7 +19,7 @@ from optirank.estimators._base import RankLinearClassifier
 from optirank.estimators._options import check_options
 from optirank.estimators.optirank import OptirankClassifier
 from optirank.ranks.definition import TIES
-from optirank.ranks.fitting import order_for_fitting
+from optirank.solver.device.backend import check_device
 from optirank.solver.sizes import resolve_n_reference
 from optirank.tuning.families import OptirankFamily
 from optirank.tuning.family import Samples
@@ -76,6 +76,9 @@ class OptirankClassifierCV(RankLinearClassifier):
         OptirankClassifier fits it.
     ties, tol, max_iter, path_step, class_weight
         As in :class:`OptirankClassifier`.
+    device : {"cpu", "cuda"}, default="cpu"
+        Where to fit: "cuda" is an NVIDIA GPU, and needs CuPy (``pip install 'optirank[gpu]'``). A
+        CuPy array given as X stays on the GPU.
     n_jobs : int or None, default=None
         Folds, classes and sizes in parallel: threads, or whatever joblib backend is active (with
         dask a cluster).
@@ -130,6 +133,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         max_iter: int = 10_000,
         path_step: float = 100,
         class_weight: str | dict | None = "balanced",
+        device: str = "cpu",
         n_jobs: int | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -149,6 +153,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         self.max_iter = max_iter
         self.path_step = path_step
         self.class_weight = class_weight
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -181,7 +186,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         weights = self._sample_weights(X, y, sample_weight)
         scorer = check_scoring(self, self.scoring)
         self.folds_ = make_folds(y, self.cv, groups)
-        orders = order_for_fitting(X, self.n_jobs)
+        orders = self._orders(X)
         units = fold_units(
             Samples(orders=orders),
             np.searchsorted(classes, y),
@@ -208,6 +213,7 @@ class OptirankClassifierCV(RankLinearClassifier):
             if isinstance(values, str) or not hasattr(values, "__len__") or not len(values):
                 raise ValueError(f"{name}={values!r}: give a sequence of at least one value")
         check_options(self, {"ties": tuple(TIES), "selection": RULES, "refit": (True, "folds")})
+        check_device(self.device)
         for side in self.sides:
             if side not in SIDES:
                 raise ValueError(f"sides has {side!r}: use some of {', '.join(map(repr, SIDES))}")
@@ -295,6 +301,7 @@ class OptirankClassifierCV(RankLinearClassifier):
             max_iter=self.max_iter,
             path_step=self.path_step,
             class_weight=self.class_weight,
+            device=self.device,
             n_jobs=self.n_jobs,
         )
         return model.set_params(**next(iter(params.values())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,10 +10,12 @@ import numpy as np
 from optirank.estimators._base import RankLinearClassifier
 from optirank.estimators._options import check_options
 from optirank.ranks.definition import TIES
+from optirank.solver.device.backend import check_device
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from optirank.solver.device.solve import Options
     from optirank.solver.problem import Problem, Solution
 
 
@@ -36,6 +39,9 @@ class RankLogisticRegression(RankLinearClassifier):
         Steps at most.
     class_weight : "balanced", None or dict, default="balanced"
         Balanced: both classes of each problem weigh the same.
+    device : {"cpu", "cuda"}, default="cpu"
+        Where to fit: "cuda" is an NVIDIA GPU, and needs CuPy (``pip install 'optirank[gpu]'``). A
+        CuPy array given as X stays on the GPU.
     n_jobs : int or None, default=None
         Threads: for sorting, and over the classes.
     random_state : int or None, default=None
@@ -58,6 +64,7 @@ class RankLogisticRegression(RankLinearClassifier):
         tol: float = 1e-5,
         max_iter: int = 10_000,
         class_weight: str | dict | None = "balanced",
+        device: str = "cpu",
         n_jobs: int | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -68,6 +75,7 @@ class RankLogisticRegression(RankLinearClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.class_weight = class_weight
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -87,11 +95,31 @@ class RankLogisticRegression(RankLinearClassifier):
             Weights of the samples, within their class when classes are balanced.
         """
         check_options(self, {"ties": tuple(TIES)})
+        check_device(self.device)
         X, y, _ = self._checked(X, y)
-        return self._fit_checked(X, y, sample_weight, X.shape[1], self._solve)
+        return self._fit_checked(X, y, sample_weight, X.shape[1], _Solver(self))
 
-    def _solve(self, problem: Problem, positive: object, callback) -> list[Solution]:
-        return solve_at_reference(self, problem, np.ones(problem.n_genes), callback)
+
+@dataclass(frozen=True)
+class _Solver:
+    """How the problem of one class is solved: see :class:`BinarySolver`."""
+
+    model: RankLogisticRegression
+
+    def __call__(self, problem: Problem, positive: object, callback) -> list[Solution]:
+        """See :class:`BinarySolver`."""
+        return solve_at_reference(self.model, problem, np.ones(problem.n_genes), callback)
+
+    def prepared(self, problem: Problem, positive: object) -> list[tuple[Problem, str]]:
+        """See :class:`BinarySolver`."""
+        return [(problem, "best")]
+
+    def options(self) -> Options:
+        """See :class:`BinarySolver`."""
+        from optirank.solver.device.solve import Options
+
+        model = self.model
+        return Options(ties=model.ties, tol=model.tol, max_iter=int(model.max_iter))
 
 
 def solve_at_reference(

@@ -17,11 +17,21 @@ def spread_of_scores(orders: SampleOrders, w: NDArray, gamma: NDArray, ties: str
 
     Strong penalties make small scores, which would count for little in a plain mean.
     """
-    spread = float((orders.scores(w, gamma, ties) / gamma.sum()).std())
-    return spread if spread > 0 else 1.0
+    return _spread(orders.scores(w, gamma, ties) / gamma.sum())
 
 
 def at_unit_spread(problem: Problem, solution: Solution) -> Solution:
     """The solution with scores of standard deviation 1 over the training samples."""
-    spread = spread_of_scores(problem.orders, solution.w, solution.gamma, problem.ties)
+    scores = problem.orders.scores(solution.w, solution.gamma, problem.ties)
+    return with_unit_spread(solution, scores / solution.gamma.sum())
+
+
+def with_unit_spread(solution: Solution, scores: NDArray) -> Solution:
+    """The solution with scores of standard deviation 1, from those that it gives."""
+    spread = _spread(scores)
     return replace(solution, w=solution.w / spread, b=solution.b / spread)
+
+
+def _spread(scores: NDArray) -> float:
+    spread = float(scores.std())
+    return spread if spread > 0 else 1.0

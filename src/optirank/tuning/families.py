@@ -29,6 +29,10 @@ class RankFamily(Family):
         d = samples.n_genes
         return self._fit_at(self._problem(samples, y, v, d), np.ones(d), chain)
 
+    def start_of(self, chain: Chain, n_genes: int) -> tuple[int, str]:
+        """See :class:`Family`."""
+        return n_genes, "best"
+
 
 @dataclass(frozen=True)
 class FixedReferenceFamily(Family):
@@ -171,6 +175,11 @@ class OptirankFamily(Family):
                 for l1, l2 in chain.penalties
             }
         return models_of_chain(chain, found, start)
+
+    def start_of(self, chain: Chain, n_genes: int) -> tuple[int, str]:
+        """See :class:`Family`."""
+        size, side = chain.head
+        return size, side or "best"
 
     def keys_of(self, setting, models, n_genes) -> list[Key]:
         """See :class:`Family`."""

@@ -141,6 +141,10 @@ class Family(ABC):
     def fit_chain(self, samples: Samples, y: NDArray, v: NDArray, chain: Chain) -> dict[Key, Model]:
         """Fit the settings of a chain; ``y`` is 1 for the positive class, ``v`` are weights."""
 
+    def start_of(self, chain: Chain, n_genes: int) -> tuple[int, str]:
+        """The size of the reference set of a chain, and the side that its fits start from."""
+        raise ValueError(f"{self.name} cannot be fitted on a GPU: use device='cpu' for it")
+
     def keys_of(self, setting: Values, models: Mapping[Key, Model], n_genes: int) -> list[Key]:
         """Keys of a setting's models, whose scores are averaged; KeyError if one is not there."""
         params = self.params(setting)

@@ -156,12 +156,17 @@ def search(
         )
         for unit in units
     ]
-    jobs = (delayed(_run)(job) for job in _jobs(tasks, families, units, deadline))
     # The limit is set here, around all threads, and again in each task for those that run in other
     # processes: threads that set and lift it on their own would lift each other's.
     with one_blas_thread():
-        parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as=_return_as())
-        for done, result in enumerate(parallel(jobs), start=1):
+        if any(hasattr(unit.train.orders, "whole") for unit in units):
+            from optirank.tuning.on_device import run_on_device  # a GPU is asked for
+
+            finished = run_on_device(tasks, families, units)
+        else:
+            jobs = (delayed(_run)(job) for job in _jobs(tasks, families, units, deadline))
+            finished = Parallel(n_jobs=n_jobs, prefer="threads", return_as=_return_as())(jobs)
+        for done, result in enumerate(finished, start=1):
             task = result.task
             results[task.unit].add(task.family, task.problem, result.models, result.scores)
             results[task.unit].score_seconds += result.score_seconds

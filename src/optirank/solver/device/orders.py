@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optirank.ranks.definition import check_ties
 from optirank.solver.device.backend import Backend
 from optirank.solver.device.kernels import rank_values, sort_keys
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _LARGEST = 65_535  # genes whose places fit into 16 bits
 _BLOCK_BYTES = 1 << 30  # values that are sorted at a time
@@ -38,12 +41,19 @@ class DeviceOrders:
         """Number of genes, d."""
         return self.perm.shape[1]
 
-    def take(self, samples: Any) -> DeviceOrders:
-        """The orders of some of the samples."""
-        samples = self.backend.array(samples)
-        return DeviceOrders(
-            self.backend, self.perm[samples], self.start[samples], self.end[samples]
-        )
+    @property
+    def whole(self) -> DeviceOrders:
+        """All samples, these being all."""
+        return self
+
+    @property
+    def rows(self) -> NDArray:
+        """Positions among all samples."""
+        return np.arange(self.n_samples)
+
+    def take(self, samples: NDArray) -> SomeOrders:
+        """The orders of some of the samples (positions or a mask): nothing is copied."""
+        return SomeOrders(self, self.rows[samples])
 
     def ranks(self, gamma: Any, ties: str, out: Any = None) -> Any:
         """``C_i gamma - offset`` for each row of gamma: (B, n, d), float32."""
@@ -68,6 +78,32 @@ class DeviceOrders:
         if out is None:
             out = xp.empty((len(a), self.n_samples, self.n_genes), xp.float32)
         return rank_values(xp, self, a, base, sign, tie, out[: len(a)], False)
+
+
+@dataclass(frozen=True)
+class SomeOrders:
+    """Some of the samples that lie sorted on a device, such as the training part of a fold.
+
+    Fits on several parts run side by side over all samples, those of the other parts having weight
+    zero.
+    """
+
+    whole: DeviceOrders
+    rows: NDArray  # positions
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return len(self.rows)
+
+    @property
+    def n_genes(self) -> int:
+        """Number of genes, d."""
+        return self.whole.n_genes
+
+    def take(self, samples: NDArray) -> SomeOrders:
+        """The orders of some of these samples (positions or a mask)."""
+        return SomeOrders(self.whole, self.rows[samples])
 
 
 def order_on_device(backend: Backend, X: Any) -> DeviceOrders:
