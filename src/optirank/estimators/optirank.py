@@ -228,7 +228,8 @@ class _Solver:
     def size(self, n_genes: int) -> int:
         """The size of the reference set of the first member; all sizes are checked."""
         members = averaged_members(self.model.n_reference, self.model.l1, self.model.l2)
-        return [resolve_n_reference(size, n_genes) for size, _, _ in members][0]
+        sizes = [resolve_n_reference(size, n_genes) for size, _, _ in members]
+        return sizes[0]
 
     def prepared(self, problem: Problem, positive: object) -> list[tuple[Problem, str]]:
         """See :class:`BinarySolver`: one problem per averaged member."""

@@ -8,20 +8,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.ranks.orders import SampleOrders
     from optirank.solver.problem import Problem, Solution
 
 
-def spread_of_scores(orders: SampleOrders, w: NDArray, gamma: NDArray, ties: str) -> float:
-    """Standard deviation of ``w . r / s`` over the samples; 1 where all scores are equal.
+def at_unit_spread(problem: Problem, solution: Solution) -> Solution:
+    """The solution with scores of standard deviation 1 over the training samples.
 
     Strong penalties make small scores, which would count for little in a plain mean.
     """
-    return _spread(orders.scores(w, gamma, ties) / gamma.sum())
-
-
-def at_unit_spread(problem: Problem, solution: Solution) -> Solution:
-    """The solution with scores of standard deviation 1 over the training samples."""
     scores = problem.orders.scores(solution.w, solution.gamma, problem.ties)
     return with_unit_spread(solution, scores / solution.gamma.sum())
 
