@@ -26,13 +26,14 @@ _STEP = 1000  # cells written together
 _WORK = """
 import json, re, sys, time
 import optirank.workflow.predict as workflow
+from optirank.model import load
 from threadpoolctl import threadpool_limits
 
 def memory(field):
     with open("/proc/self/status") as file:
         return int(re.search(field + r":\\s+(\\d+) kB", file.read()).group(1)) / 1024
 
-model = workflow.load(sys.argv[2])
+model = load(sys.argv[2])
 loaded = memory("VmRSS")
 with threadpool_limits(1):
     clocks = []

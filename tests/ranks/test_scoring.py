@@ -80,6 +80,17 @@ def test_the_genes_are_found_at_their_columns(compiled, model, seed, container):
     np.testing.assert_allclose(found, by_definition(X[:, columns], *model), rtol=1e-10, atol=1e-10)
 
 
+@given(rows_of_models, st.integers(0, 1000), st.booleans())
+def test_a_score_does_not_depend_on_the_samples_beside(model, seed, as_sparse):
+    X = make_samples(seed, 9, model[0].shape[1], 0.5)
+    X[4:] += 0.5  # no zeros
+    X = sparse.csr_array(X) if as_sparse else X
+    rows = score_rows(*model)
+    whole = rows.scores(X, compiled=False)
+    alone = np.vstack([rows.scores(X[[i]], compiled=False) for i in range(9)])
+    np.testing.assert_array_equal(alone, whole)
+
+
 def test_rows_of_one_reference_set_share_it():
     coef, gamma, intercept, ties = make_rows(0, 8, 12, 1, False, "average")
     sets, of_row = score_rows(coef, gamma, intercept, ties)._references

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _COMPILE_FROM = 300_000  # samples x (rows + 10): what NumPy does in about the time numba loads
 _BLOCK = 1 << 22  # values of the needed genes looked at together
+_TOGETHER = 1 << 16  # weights that NumPy handles together: they stay in a core's own cache
 _DENSE_FROM = 0.25  # share of non-zeros from which the zeros are sorted like other values
 
 
@@ -96,29 +97,26 @@ class ScoreRows:
         return (*_non_zeros(self._references[0]), *_non_zeros(self._by_gene))
 
     def _plain_scores(self, X: Any) -> NDArray:
-        """``coef . C gamma`` (n, rows) with NumPy alone."""
+        """``coef . C gamma`` (n, rows) with NumPy alone, many samples at a time."""
         tie, _ = check_ties(self.ties)
         gamma, of_row = self._references
-        coef = self._by_gene
-        gamma_sum, coef_sum = gamma.sum(axis=0), coef.sum(axis=0)
-        one_set, one_each = gamma.shape[1] == 1, gamma.shape[1] == len(of_row)
+        one_each = gamma.shape[1] == len(of_row)
+        gamma, coef = (np.vstack([one, np.zeros(one.shape[1])]) for one in (gamma, self._by_gene))
+        sums = gamma.sum(axis=0), coef.sum(axis=0)
         scores = np.empty((X.shape[0], len(of_row)))
-        for score, (genes, values) in zip(scores, _samples(X), strict=True):
+        for rows, genes, values, full in _padded(X, len(gamma) - 1, len(of_row)):
+            order = values.argsort(axis=1, kind="stable")  # the same sums for every type of values
+            genes = np.take_along_axis(genes, order, axis=1)
             g, w = gamma[genes], coef[genes]
-            if len(genes) < len(gamma):
-                g = np.vstack([g, gamma_sum - g.sum(axis=0)])
-                w = np.vstack([w, coef_sum - w.sum(axis=0)])
-                values = np.append(values, values.dtype.type(0))
-            order = values.argsort(kind="stable")  # the same sums for every type of values
-            first, end = _groups(values[order])
-            sums = np.zeros((len(values) + 1, gamma.shape[1]))
-            np.cumsum(g[order], axis=0, out=sums[1:])
-            ranks = (1.0 - tie) * sums[first] + tie * sums[end]
-            if one_set:
-                score[:] = ranks[:, 0] @ w[order]
-            else:
-                ranks = ranks if one_each else ranks[:, of_row]
-                score[:] = np.einsum("ij,ij->j", w[order], ranks)
+            zero = np.arange(len(g)), (order == order.shape[1] - 1).argmax(axis=1)
+            for table, total in ((g, sums[0]), (w, sums[1])):  # what is left is the zeros'
+                table[zero] = np.where(full, 0.0, total - _sums(table))
+            below = np.zeros((len(g), g.shape[1] + 1, g.shape[2]))
+            np.cumsum(g, axis=1, out=below[:, 1:])
+            ranks = _at_groups(np.take_along_axis(values, order, axis=1), below, tie)
+            ranks = ranks if one_each else ranks[:, :, of_row]
+            ranks *= w
+            scores[rows] = _sums(ranks)
         return scores
 
     def _compiled_scores(self, X: Any) -> NDArray:
@@ -204,23 +202,56 @@ def _non_zeros(matrix: NDArray) -> tuple[NDArray, NDArray, NDArray]:
     return np.searchsorted(genes, np.arange(len(matrix) + 1)), rows, matrix[genes, rows]
 
 
-def _groups(values: NDArray) -> tuple[NDArray, NDArray]:
-    """Where the run of equal values around each begins and ends, values being sorted."""
-    starts = np.concatenate([[True], values[1:] != values[:-1]])
-    begin = np.flatnonzero(starts)
-    group = np.cumsum(starts) - 1
-    return begin[group], np.append(begin[1:], len(values))[group]
+def _sums(table: NDArray) -> NDArray:
+    """Sums over the places (n, places, columns), one after the other whatever n and padding."""
+    return table.cumsum(axis=1)[:, -1] if table.shape[2] == 1 else table.sum(axis=1)
 
 
-def _samples(X: Any) -> Iterator[tuple[NDArray, NDArray]]:
-    """Genes and values of each sample's non-zeros."""
-    if hasattr(X, "tocsr"):
-        for begin, end in zip(X.indptr[:-1], X.indptr[1:], strict=True):
-            yield X.indices[begin:end], X.data[begin:end]
-        return
-    for row in X:
-        genes = np.flatnonzero(row)
-        yield genes, row[genes]
+def _at_groups(values: NDArray, below: NDArray, tie: float) -> NDArray:
+    """``c + t h`` of each value's group of equal ones, from the sums ``below`` each place.
+
+    ``values`` (n, m) are sorted within samples, ``below`` is (n, m + 1, sets).
+    """
+    starts = np.ones(values.shape, dtype=bool)
+    starts[:, 1:] = values[:, 1:] != values[:, :-1]
+    if starts.all():
+        return (1.0 - tie) * below[:, :-1] + tie * below[:, 1:]
+    m = values.shape[1]
+    places = np.arange(m)
+    first = np.maximum.accumulate(np.where(starts, places, 0), axis=1)
+    ends = np.ones_like(starts)
+    ends[:, :-1] = starts[:, 1:]
+    end = np.minimum.accumulate(np.where(ends, places + 1, m)[:, ::-1], axis=1)[:, ::-1]
+    rows = below.reshape(-1, below.shape[2])
+    begin = (m + 1) * np.arange(len(values))[:, None]
+    found = rows[begin + first]
+    found *= 1.0 - tie
+    found += tie * rows[begin + end]
+    return found
+
+
+def _padded(X: Any, n_genes: int, n_rows: int) -> Iterator[tuple[slice, NDArray, NDArray, NDArray]]:
+    """Samples by their non-zeros, a few at a time: rows, genes, values, which have no zeros.
+
+    Genes and values (n, most non-zeros + 1) end with places of gene ``n_genes`` and value 0: of
+    samples with fewer non-zeros, and one for the zeros of each sample.
+    """
+    sparse = hasattr(X, "tocsr")
+    counts = np.diff(X.indptr) if sparse else np.count_nonzero(X, axis=1)
+    step = max(1, _TOGETHER // (n_rows * (int(counts.max(initial=0)) + 1)))
+    for start in range(0, len(counts), step):
+        rows = slice(start, min(start + step, len(counts)))
+        here = counts[rows]
+        there = np.arange(here.max() + 1) < here[:, None]
+        genes = np.full(there.shape, n_genes)
+        values = np.zeros(there.shape, X.dtype)
+        if sparse:
+            entries = slice(X.indptr[rows.start], X.indptr[rows.stop])
+            genes[there], values[there] = X.indices[entries], X.data[entries]
+        else:
+            where = np.nonzero(X[rows])
+            genes[there], values[there] = where[1], X[rows][where]
+        yield rows, genes, values, (here == n_genes)[:, None]
 
 
 def _block(X: Any, rows: slice, columns: NDArray) -> Any:
