@@ -114,7 +114,7 @@ class ScoreRows:
             below = np.zeros((len(g), g.shape[1] + 1, g.shape[2]))
             np.cumsum(g, axis=1, out=below[:, 1:])
             ranks = _at_groups(np.take_along_axis(values, order, axis=1), below, tie)
-            ranks = ranks if one_each else ranks[:, :, of_row]
+            ranks = ranks if one_each else ranks.take(of_row, axis=2)
             ranks *= w
             scores[rows] = _sums(ranks)
         return scores
