@@ -175,11 +175,6 @@ def search(
     return results
 
 
-def n_tasks(families: Family | Sequence[Family], units: Sequence[Unit]) -> int:
-    """How many tasks a search has: what ``progress`` counts."""
-    return len(_tasks(families if isinstance(families, Sequence) else [families], units))
-
-
 def _tasks(families: Sequence[Family], units: Sequence[Unit]) -> list[Task]:
     learnable = [unit.learnable for unit in units]
     if [] in learnable:
