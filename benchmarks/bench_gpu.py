@@ -1,0 +1,131 @@
+"""Fits on a GPU beside the same fits on the CPU, in one run: time, objectives, predictions.
+
+``PYTHONPATH=src python benchmarks/bench_gpu.py anchors grid binary joint atlas evaluation`` runs the
+parts named, all by default, on a machine with an NVIDIA GPU and CuPy. Everything is run once before
+it is timed, so that compilation is not counted; the transfer of the data to the GPU is. Anchor
+problems are read from OPTIRANK_ANCHORS (else ../shared/anchors beside the repository).
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from timing import columns, heading, line
+
+from optirank import OptirankClassifier, OptirankClassifierCV
+from optirank.solver.device.backend import backend_of
+
+ANCHORS = Path(
+    os.environ.get("OPTIRANK_ANCHORS", Path(__file__).resolve().parents[2] / "shared" / "anchors")
+)
+REFERENCE_SIZES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
+PENALTIES = (0, 1e-5, 1e-4, 1e-3, 1e-2)
+
+
+def seconds(work: Callable[[], object]) -> tuple[float, object]:
+    """Wall time of the second of two calls, the device being waited for; what it returned."""
+    xp = backend_of("cuda").xp
+    for _ in range(2):
+        xp.get_default_memory_pool().free_all_blocks()
+        xp.cuda.Stream.null.synchronize()
+        start = time.perf_counter()
+        found = work()
+        xp.cuda.Stream.null.synchronize()
+        taken = time.perf_counter() - start
+    return taken, found
+
+
+def counts(n: int, d: int, n_classes: int, seed: int = 0) -> tuple[NDArray, NDArray]:
+    """Counts of cells, 16 % filled: each class has 5 % of the genes three times up."""
+    rng = np.random.default_rng(seed)
+    base = np.exp(rng.normal(-2.4, 1.0, d))
+    profiles = np.tile(base, (n_classes, 1))
+    for one in profiles:
+        one[rng.choice(d, d // 20, replace=False)] *= 3.0
+    y = rng.integers(0, n_classes, n)
+    X = np.empty((n, d), np.float32)
+    for begin in range(0, n, 20_000):
+        part = slice(begin, begin + 20_000)
+        library = np.exp(rng.normal(0, 0.4, len(y[part])))[:, None]
+        X[part] = rng.poisson(library * profiles[y[part]])
+    return X, y
+
+
+def anchors() -> None:
+    heading("Anchor problems: objective on the GPU less that on the CPU")
+    columns()
+    worst, agreement = -np.inf, 1.0
+    with (ANCHORS / "published.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        data = np.load(ANCHORS / f"{row['problem']}.npz")
+        setting = int(row["s"]), float(row["lambda_1"]), float(row["lambda_2"])
+        cpu = OptirankClassifier(*setting).fit(data["X"], data["y"])
+        gpu = OptirankClassifier(*setting, device="cuda").fit(data["X"], data["y"])
+        worst = max(worst, float(gpu.objective_[0] - cpu.objective_[0]))
+        same = (cpu.predict(data["X"]) == gpu.predict(data["X"])).mean()
+        agreement = min(agreement, float(same))
+    line(f"largest of {len(rows)}", f"{worst:.1e}", "<= 1e-4", worst <= 1e-4)
+    line("least agreement of the predictions", f"{100 * agreement:.1f} %")
+
+
+def grid() -> None:
+    heading("250 settings x 5 folds, 875 samples x 1000 genes (700 in each training part)")
+    columns()
+    data = np.load(ANCHORS / "nb_n1000_d1000.npz")
+    X, y, X_test, y_test = (data[k][s] for s in (slice(875), slice(875, None)) for k in "Xy")
+    model = OptirankClassifierCV(REFERENCE_SIZES, PENALTIES, PENALTIES, cv=5)
+    taken, gpu = seconds(lambda: model.set_params(device="cuda").fit(X, y))
+    start, cpu_start = time.perf_counter(), time.process_time()
+    cpu = OptirankClassifierCV(REFERENCE_SIZES, PENALTIES, PENALTIES, cv=5, n_jobs=-1).fit(X, y)
+    wall, used = time.perf_counter() - start, time.process_time() - cpu_start
+    line("GPU", f"{taken:.1f} s", "< 4 s", taken < 4)
+    line(f"CPU, {os.cpu_count()} cores", f"{wall:.0f} s, {used:.0f} CPU s")
+    line("validation score of the chosen setting, GPU", f"{gpu.best_score_:.4f}")
+    line("the same, CPU", f"{cpu.best_score_:.4f}")
+    line("accuracy on the other 125 samples, GPU", f"{gpu.score(X_test, y_test):.3f}")
+    line("the same, CPU", f"{cpu.score(X_test, y_test):.3f}")
+
+
+def one_fit(n: int, n_classes: int, limit: float, shared: bool, on_cpu: bool) -> None:
+    kind = "joint" if shared else "binary"
+    heading(f"One {kind} fit, {n} x 2000, {n_classes} classes")
+    columns()
+    X, y = counts(n, 2000, n_classes)
+    model = OptirankClassifier(0.2, 1e-3, 1e-3, shared_reference=shared)
+    taken, gpu = seconds(lambda: model.set_params(device="cuda").fit(X, y))
+    line("GPU, with the transfer of float32 values", f"{taken:.2f} s", f"< {limit:g} s", taken < limit)
+    line("its objective", f"{gpu.objective_[0]:.5f}")
+    if on_cpu:
+        cpu = OptirankClassifier(0.2, 1e-3, 1e-3, shared_reference=shared, n_jobs=-1)
+        start, cpu_start = time.perf_counter(), time.process_time()
+        cpu.fit(X, y)
+        wall, used = time.perf_counter() - start, time.process_time() - cpu_start
+        line("CPU", f"{wall:.0f} s, {used:.0f} CPU s")
+        line("its objective", f"{cpu.objective_[0]:.5f}")
+
+
+PARTS: dict[str, Callable[[], None]] = {
+    "anchors": anchors,
+    "grid": grid,
+    "binary": lambda: one_fit(80_000, 2, 1.0, shared=False, on_cpu=True),
+    "joint": lambda: one_fit(80_000, 20, 4.0, shared=True, on_cpu=True),
+    "atlas": lambda: one_fit(400_000, 20, 20.0, shared=True, on_cpu=False),
+}
+
+
+def main() -> None:
+    backend_of("cuda")  # an error in words where there is no GPU
+    for name in sys.argv[1:] or PARTS:
+        PARTS[name]()
+
+
+if __name__ == "__main__":
+    main()
