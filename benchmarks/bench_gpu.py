@@ -1,6 +1,6 @@
 """Fits on a GPU beside the same fits on the CPU, in one run: time, objectives, predictions.
 
-``PYTHONPATH=src python benchmarks/bench_gpu.py anchors grid binary joint atlas evaluation`` runs the
+``PYTHONPATH=src python benchmarks/bench_gpu.py anchors grid binary joint atlas`` runs the
 parts named, all by default, on a machine with an NVIDIA GPU and CuPy. Everything is run once before
 it is timed, so that compilation is not counted; the transfer of the data to the GPU is. Anchor
 problems are read from OPTIRANK_ANCHORS (else ../shared/anchors beside the repository).
@@ -101,7 +101,12 @@ def one_fit(n: int, n_classes: int, limit: float, shared: bool, on_cpu: bool) ->
     X, y = counts(n, 2000, n_classes)
     model = OptirankClassifier(0.2, 1e-3, 1e-3, shared_reference=shared)
     taken, gpu = seconds(lambda: model.set_params(device="cuda").fit(X, y))
-    line("GPU, with the transfer of float32 values", f"{taken:.2f} s", f"< {limit:g} s", taken < limit)
+    line(
+        "GPU, with the transfer of float32 values",
+        f"{taken:.2f} s",
+        f"< {limit:g} s",
+        taken < limit,
+    )
     line("its objective", f"{gpu.objective_[0]:.5f}")
     if on_cpu:
         cpu = OptirankClassifier(0.2, 1e-3, 1e-3, shared_reference=shared, n_jobs=-1)

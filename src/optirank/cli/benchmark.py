@@ -13,7 +13,7 @@ import typer
 
 from optirank.cli.common import add_row, listed, new_table, show, tidy
 from optirank.cli.errors import BAD_INPUT, UNEXPECTED, DebugOption
-from optirank.cli.options import DataOption, ProcessesOption
+from optirank.cli.options import DataOption, Device, DeviceOption, ProcessesOption
 
 if TYPE_CHECKING:
     from optirank.benchmark.reporting.layout import Table
@@ -100,6 +100,7 @@ def run(
         str | None,
         typer.Option(help="Address of a dask scheduler whose workers see the same files."),
     ] = None,
+    device: DeviceOption = Device.cpu,
     quick: Annotated[
         bool, typer.Option("--quick", help="Small grids, fewer genes, splits and trees.")
     ] = False,
@@ -122,6 +123,8 @@ def run(
       optirank benchmark run --out results --classifiers optirank,rank-lr --jobs 8
 
       optirank benchmark run --out results --dask tcp://host:8786
+
+      optirank benchmark run --out results --device cuda --jobs 8
     """
     with tidy():
         from optirank.benchmark.profiles import PAPER, QUICK
@@ -131,9 +134,11 @@ def run(
         from optirank.benchmark.running.storage import Storage
         from optirank.cli.running import compute
         from optirank.datasets.catalogue import data_folder, local_paths
+        from optirank.solver.device.backend import check_device
 
         if jobs is not None and dask is not None:
             raise ValueError("--jobs and --dask: give one of them")
+        check_device(device.value)
         profile = QUICK if quick else PAPER
         local_paths(data)  # a folder that is not there is an error, whatever the tasks
         file = task_file.resolve() if task_file else None
@@ -148,7 +153,7 @@ def run(
         _announce(plan, storage)
         prints = tuple((key, record["fingerprint"]) for key, record in plan.designs.items())
         with storage.open(profile, seed):
-            work = Work(source, profile, prints)
+            work = Work(source, profile, prints, device.value)
             failed = compute(plan, work, storage, jobs, dask)
             _write_report(storage, may_be_empty=bool(failed))
         if failed:

@@ -58,6 +58,18 @@ DataOption = Annotated[
     Path | None,
     typer.Option("--data", help="Folder of .h5ad sets; else OPTIRANK_DATA, else the cache."),
 ]
+
+
+class Device(StrEnum):
+    """Where fits take place."""
+
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+DeviceOption = Annotated[
+    Device, typer.Option(help="Where to fit: the processor, or an NVIDIA GPU ([gpu] extra).")
+]
 ProcessesOption = Annotated[
     int | None,
     typer.Option("--jobs", "-j", min=1, help="Processes; all processors where not given."),

@@ -50,7 +50,7 @@ def _warn(task: str, reason: str) -> None:
     typer.echo(f"optirank: {task} failed: {reason}", err=True)
 
 
-def run_experiment(settings: Settings, out: Path, jobs: int | None) -> Written:
+def run_experiment(settings: Settings, out: Path, jobs: int | None, device: str = "cpu") -> Written:
     """Run a synthetic experiment, write its report and show the table."""
     from optirank.benchmark.reporting import synthetic_report
     from optirank.benchmark.reporting.style import missing_extra
@@ -64,7 +64,7 @@ def run_experiment(settings: Settings, out: Path, jobs: int | None) -> Written:
     if missing := missing_extra():
         typer.echo(f"No figures and no page will be made: they need {missing}")
     with storage.open(settings.grid, settings.seed):
-        work = Work(SyntheticTasks.of(settings), settings.grid)
+        work = Work(SyntheticTasks.of(settings), settings.grid, device=device)
         if compute(settings.plan(), work, storage, jobs):
             raise typer.Exit(UNEXPECTED)
         run = storage.log_lines()[-1]

@@ -10,7 +10,7 @@ import typer
 
 from optirank.cli.common import tidy
 from optirank.cli.errors import DebugOption
-from optirank.cli.options import ProcessesOption
+from optirank.cli.options import Device, DeviceOption, ProcessesOption
 
 
 class GridName(StrEnum):
@@ -33,6 +33,7 @@ def simulate(
         Path, typer.Option("--out", "-o", help="Folder of the results; a rerun resumes there.")
     ] = Path("optirank-simulation"),
     jobs: ProcessesOption = None,
+    device: DeviceOption = Device.cpu,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data.")] = 0,
     genes: Annotated[int, typer.Option(min=2, help="Genes at the default point.")] = 50,
     perturbed: Annotated[int, typer.Option(min=0, help="Genes that shift together.")] = 40,
@@ -59,6 +60,7 @@ def simulate(
     with tidy():
         from optirank.benchmark.synthetic import GRIDS, Point, Settings, parse_sweeps
         from optirank.cli.running import run_experiment
+        from optirank.solver.device.backend import check_device
 
         settings = Settings(
             repeats=repeats,
@@ -67,5 +69,6 @@ def simulate(
             base=Point(genes, perturbed, samples, tau, sigma),
             seed=seed,
         )
-        written = run_experiment(settings, out, jobs)
+        check_device(device.value)
+        written = run_experiment(settings, out, jobs, device.value)
         typer.echo(f"Report: {written.page}" if written.page else f"Tables: {out}")

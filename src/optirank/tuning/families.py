@@ -23,6 +23,7 @@ class RankFamily(Family):
     """rank-lr."""
 
     name = "rank-lr"
+    on_device = True
 
     def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:
         """See :class:`Family`."""
@@ -149,6 +150,7 @@ class OptirankFamily(Family):
     sides: tuple[str, ...] = ("best",)
     path_step: float = 100.0
     name = "optirank"
+    on_device = True
     names = ("n_reference", "l1", "l2", "side")
 
     def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:

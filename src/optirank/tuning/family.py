@@ -115,6 +115,7 @@ class Family(ABC):
     names: ClassVar[tuple[str, ...]] = ("l1", "l2")
     needs_values: ClassVar[bool] = False
     needs_ranks: ClassVar[bool] = True
+    on_device: ClassVar[bool] = False  # whether it can be fitted on a GPU, see start_of
 
     def settings(self) -> list[Values]:
         """The settings to try."""

@@ -30,6 +30,7 @@ class Work:
     source: TaskSource
     profile: Profile
     fingerprints: tuple[tuple[str, str], ...] = ()  # of the designs, by key
+    device: str = "cpu"  # where classifiers that can be fitted on a GPU are fitted
 
 
 def run(
@@ -62,6 +63,7 @@ def run(
         facts = {
             "units": done,
             "jobs": None if dask else jobs,
+            "device": work.device,
             "wall_seconds": round(time.perf_counter() - began, 1),
             "tasks": plan.tasks,
             "classifiers": plan.classifiers,
@@ -120,7 +122,7 @@ def compute(unit: Unit, work: Work) -> dict:
     """The result of a unit, in a worker."""
     design = _designs(unit.task, work.source, work.fingerprints)[unit.design]
     split = next(one for one in design.splits if one.index == unit.split)
-    return run_unit(design, split, unit.positive, unit.classifier, work.profile)
+    return run_unit(design, split, unit.positive, unit.classifier, work.profile, device=work.device)
 
 
 @functools.lru_cache(maxsize=2)  # units come task by task

@@ -43,7 +43,13 @@ class Fitted:
 
 
 def run_unit(
-    design: Design, split: Split, positive: str, name: str, profile: Profile
+    design: Design,
+    split: Split,
+    positive: str,
+    name: str,
+    profile: Profile,
+    *,
+    device: str = "cpu",
 ) -> dict[str, object]:
     """Fit the whole grid; return scores, numbers of genes and times, one value per setting.
 
@@ -61,6 +67,7 @@ def run_unit(
             profile.grid(classifier),
             [*validation, *tests],
             cold=split.final,
+            device=device,
         )
     scores = np.array([_balanced_accuracies([*validation, *tests], fit.scores) for fit in fits])
     result = {
@@ -87,14 +94,16 @@ def fit_grid(
     parts: list[Set],
     *,
     cold: bool = False,
+    device: str = "cpu",
 ) -> list[Fitted]:
     """Fit every setting to the training samples and score the samples of each part.
 
-    ``cold`` fits each setting on its own, as the estimator does, instead of in chains.
+    ``cold`` fits each setting on its own, as the estimator does, instead of in chains. Classifiers
+    that cannot be fitted on a GPU are fitted on the CPU, whatever the ``device``.
     """
     if classifier.family is None:
         return _fit_estimators(classifier, problem, grid, parts)
-    return _fit_family(classifier, problem, grid, parts, cold=cold)
+    return _fit_family(classifier, problem, grid, parts, cold=cold, device=device)
 
 
 def _fit_family(
@@ -104,6 +113,7 @@ def _fit_family(
     parts: list[Set],
     *,
     cold: bool,
+    device: str,
 ) -> list[Fitted]:
     """A classifier whose grid is fitted in chains."""
     options: dict[str, object] = {"warm_start": not cold}
@@ -113,11 +123,16 @@ def _fit_family(
     elif classifier.needs == "truth":
         options["reference"] = tuple(np.flatnonzero(problem.truth).tolist())
     family = classifier.make_family(grid, **options)
+    if device != "cpu" and family.on_device:
+        train, *views = _samples_on_device([problem.train, *parts], device)
+    else:
+        train = _samples(problem.train, family, problem.dataset)
+        views = [_samples(part, family) for part in parts]
     unit = Unit(
-        train=_samples(problem.train, family, problem.dataset),
+        train=train,
         codes=problem.train.labels.astype(int),
         n_classes=2,
-        views={str(k): _samples(part, family) for k, part in enumerate(parts)},
+        views={str(k): view for k, view in enumerate(views)},
     )
     (found,) = search(family, [unit])
     fits = []
@@ -142,6 +157,20 @@ def _samples(part: Set, family: Family, dataset: NDArray | None = None) -> Sampl
         order_for_fitting(part.raw, 1) if family.needs_ranks else None,
         dataset,
     )
+
+
+def _samples_on_device(parts: list[Set], device: str) -> list[Samples]:
+    """The parts in one order on a device, so that their scores come with the fits."""
+    from optirank.solver.device.problems import orders_for  # a GPU is asked for
+
+    raw = [part.raw for part in parts]
+    stack = sp.vstack(raw, format="csr") if any(map(sp.issparse, raw)) else np.vstack(raw)
+    orders = orders_for(stack, device)
+    ends = np.cumsum([part.shape[0] for part in raw])
+    return [
+        Samples(orders=orders.take(np.arange(end - part.shape[0], end)))
+        for part, end in zip(raw, ends, strict=True)
+    ]
 
 
 def _fit_estimators(
