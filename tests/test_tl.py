@@ -200,3 +200,26 @@ def test_train_then_annotate(monkeypatch):
     assert "optirank" not in reference.obs
     with pytest.raises(DataError, match="no column 'kind'"):
         optirank.tl.train(reference, "kind")
+
+
+def test_what_is_no_anndata_is_refused_with_a_remedy(model, adata):
+    frame = adata.to_df()
+    with pytest.raises(TypeError, match=r"not a DataFrame: .*model\.predict\(frame\)"):
+        optirank.tl.annotate(frame, model)
+    with pytest.raises(TypeError, match=r"anndata\.AnnData"):
+        optirank.tl.train(frame, "cell_type")
+    with pytest.raises(TypeError, match="read_h5ad"):
+        optirank.tl.annotate("query.h5ad", model)
+
+
+def test_an_empty_query_is_refused(model, adata):
+    with pytest.raises(DataError, match="holds no samples"):
+        optirank.tl.annotate(adata[:0].copy(), model)
+
+
+def test_clusters_without_a_clear_majority_are_heterogeneous(model, adata):
+    optirank.tl.annotate(adata, model, clusters="leiden", min_share=1.0)
+    labels = adata.obs["optirank_cluster_label"]
+    for cluster, inside in adata.obs.groupby("leiden", observed=True):
+        pure = inside["optirank"].nunique() == 1
+        assert (labels[adata.obs["leiden"] == cluster] == "heterogeneous").all() != pure

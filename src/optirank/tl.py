@@ -73,9 +73,10 @@ def train(
     The fitted model, for :func:`annotate` and :func:`optirank.save`; ``model.training_summary_``
     says how it does on held-out samples. ``adata`` is not changed.
     """
-    from optirank.datasets.anndata_objects import expression_of
+    from optirank.datasets.anndata_objects import check_anndata, expression_of
     from optirank.workflow.train import train as train_workflow
 
+    check_anndata(adata, "train")
     result = train_workflow(
         expression_of(adata, layer, gene_column),
         label,
@@ -103,6 +104,7 @@ def annotate(
     layer: str | None = None,
     gene_column: str | None = None,
     clusters: str | None = None,
+    min_share: float = 0.5,
     threshold: float | None = None,
     target_error: float | None = None,
     prior: str | Mapping | os.PathLike = "balanced",
@@ -124,6 +126,8 @@ def annotate(
         As in :func:`train`.
     clusters : str, optional
         Column of ``adata.obs``: each cluster gets the label of most of its samples.
+    min_share : float, default=0.5
+        A cluster in which no label has this share of the samples is called "heterogeneous".
     threshold : float, optional
         Withhold labels ("unassigned") of less confidence than this. Where a class is called
         "unassigned", the word is "withheld"; see ``adata.uns[key_added]["withheld_label"]``.
@@ -161,13 +165,22 @@ def annotate(
         (``losses``), the threshold and the version of optirank.
     """
     from optirank.datasets.anndata_files import other_gene_names
-    from optirank.datasets.anndata_objects import blocks_of, gene_names_of
+    from optirank.datasets.anndata_objects import blocks_of, check_anndata, gene_names_of
     from optirank.model.file import as_model
     from optirank.model.predict import Predictor
-    from optirank.workflow.labels import as_category, label_words, majority
+    from optirank.workflow.labels import (
+        as_category,
+        check_share,
+        label_words,
+        majority,
+    )
     from optirank.workflow.predict import class_names, prediction_record, rejection_threshold
     from optirank.workflow.prior import as_prior
 
+    check_anndata(adata, "annotate")
+    if not adata.n_obs:
+        raise DataError("adata holds no samples: there is nothing to label")
+    check_share(min_share)
     if copy:
         if adata.isbacked:
             raise ValueError("copy=True needs data in memory: adata.to_memory(), or copy=False")
@@ -205,7 +218,7 @@ def annotate(
     adata.obs[key_added] = as_category(words[codes], words)
     adata.obs[f"{key_added}_confidence"] = confidence
     if clusters is not None:
-        grouped = majority(adata.obs[clusters], codes, confidence, words)
+        grouped = majority(adata.obs[clusters], codes, confidence, words, min_share)
         adata.obs[f"{key_added}_cluster_label"] = as_category(grouped.labels, words)
     adata.obsm[f"{key_added}_proba"] = probabilities
     adata.uns[key_added] = prediction_record(predictor, limit, reason)

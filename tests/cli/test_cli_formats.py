@@ -150,7 +150,7 @@ def test_genes_of_a_query_in_any_format_can_be_trained_for(folder, tmp_path):
     for name in ("cells.zarr", "tenx", "tenx.h5"):
         done = optirank(
             *("train", folder / "reference" / "csr.h5ad", "--label", "cell_type"),
-            *("--for", folder / "query" / name, "--out", tmp_path / "model.optirank"),
+            *("--for", folder / "query" / name, "--out", tmp_path / "model.optirank", "--force"),
         )
         assert done.exit_code == 0, done.output
         assert "genes are used: those that the data to be labelled have" in done.output

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
+from dataclasses import replace
 
 import anndata
+import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
@@ -13,8 +16,10 @@ from typer.testing import CliRunner, Result
 from example_model import N_QUERY, as_anndata, panel_names, trained_example, with_held_out
 from optirank.cli.app import app
 from optirank.cli.errors import BAD_INPUT
-from optirank.datasets.writing import write_table
+from optirank.datasets.example import make_example
+from optirank.datasets.writing import write_h5ad, write_table
 from optirank.model import save
+from optirank.workflow import grids
 
 
 def predict(*arguments: object) -> Result:
@@ -31,6 +36,9 @@ def folder(tmp_path_factory):
     (folder / "query.bin").write_bytes((folder / "query.h5ad").read_bytes())
     (folder / "torn.optirank").write_bytes((folder / "model.optirank").read_bytes()[:2000])
     (folder / "torn.h5ad").write_bytes((folder / "query.h5ad").read_bytes()[:20000])
+    as_anndata(query)[:0].write_h5ad(folder / "empty.h5ad")
+    write_table(query, folder / "rows.csv", "rows")
+    write_table(replace(query, obs=query.obs[[]]), folder / "columns.csv")
     few = [gene for gene in query.gene_names if gene not in panel_names(model)]
     as_anndata(query.select_genes(few)).write_h5ad(folder / "other.h5ad")
     return folder
@@ -136,6 +144,9 @@ def test_a_file_whose_name_does_not_tell_its_format(folder, tmp_path):
         ("query.h5ad", "model.optirank", ["--missing", "/nowhere/x.csv"], "/nowhere"),
         ("query.h5ad", "model.optirank", ["--out", "/nowhere/x.csv"], "/nowhere"),
         ("query.h5ad", "model.optirank", ["--out", "labels.docx"], "labels.docx"),
+        ("empty.h5ad", "model.optirank", [], "empty.h5ad holds no samples"),
+        ("rows.csv", "model.optirank", ["--genes-in", "columns"], "use --genes-in rows"),
+        ("columns.csv", "model.optirank", ["--genes-in", "rows"], "use --genes-in columns"),
     ],
 )
 def test_bad_input_ends_with_2_and_one_line(query, model, options, message, folder, tmp_path):
@@ -148,6 +159,31 @@ def test_bad_input_ends_with_2_and_one_line(query, model, options, message, fold
         assert done.stderr.startswith("optirank: ")
         assert done.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["h5ad", "table"])
+def test_the_suggested_training_runs_when_pasted(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(grids, "GRIDS", (grids.Grid((0.1,), (5e-3,), (1e-2,)),))
+    for folder in ("data", "models", "elsewhere"):
+        (tmp_path / folder).mkdir()
+    reference, query = (one.select_genes(np.arange(60)) for one in make_example(80, 20))
+    options = []
+    if kind == "h5ad":
+        reference = write_h5ad(reference, tmp_path / "models" / "the reference.h5ad")
+    else:
+        reference = write_table(reference, tmp_path / "models" / "reference.csv")
+        options = ["--genes-in", "columns", "--annotations", "dataset,platform"]
+    write_h5ad(query.select_genes(np.arange(0, 60, 4)), tmp_path / "data" / "query.h5ad")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    trained = ["train", reference, *options, "-l", "cell_type", "-o", "../models/m.optirank"]
+    done = CliRunner().invoke(app, [*map(str, trained)])
+    assert done.exit_code == 0, done.output
+    done = predict("../data/query.h5ad", "-m", "../models/m.optirank", "--max-missing", "0.1")
+    assert done.exit_code == BAD_INPUT, done.output
+    (line,) = [line for line in done.stderr.splitlines() if "optirank train" in line]
+    done = CliRunner().invoke(app, shlex.split(line)[1:])
+    assert done.exit_code == 0, done.output
+    assert predict("../data/query.h5ad", "-m", "for_query.optirank").exit_code == 0
 
 
 def test_a_missing_extra_is_one_line(folder, tmp_path, monkeypatch):

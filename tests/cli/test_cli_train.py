@@ -118,7 +118,7 @@ def test_bad_input_is_one_line_and_leaves_an_old_model_alone(csv, tmp_path, opti
     out = tmp_path / "m.optirank"
     out.write_text("an older model")
     base = [] if "--genes-in" in options else ["--genes-in", "columns"]
-    done = optirank("train", csv, *base, *options, "--out", out)
+    done = optirank("train", csv, *base, *options, "--out", out, "--force")
     assert done.exit_code == BAD_INPUT, done.output
     assert message in done.output
     assert "Traceback" not in done.output
@@ -186,7 +186,7 @@ def test_an_interruption_leaves_an_old_model_alone(csv, tmp_path, monkeypatch):
     monkeypatch.setattr("optirank.workflow.train.final_fit", stop)
     out = tmp_path / "m.optirank"
     out.write_text("an older model")
-    assert optirank("train", csv, *TABLE, "--out", out).exit_code == 130
+    assert optirank("train", csv, *TABLE, "--out", out, "--force").exit_code == 130
     assert out.read_text() == "an older model"
     assert list(tmp_path.iterdir()) == [out]
 

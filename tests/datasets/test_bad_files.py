@@ -32,7 +32,7 @@ BAD_TABLES = {
     "labels not named": ("s,A,t\nx,1,b\ny,3,c\n", {}, ["'t'", "annotations"]),
     "no such label": ("s,A,t\nx,1,2\n", {"label": "type"}, ["type", "A, t"]),
     "no orientation": ("s,A,t\nx,1,2\n", {"genes_in": None}, ["'rows'", "'columns'"]),
-    "tabs in a csv": ("s\tA\nx\t1\n", {}, ["sep='\\t'"]),
+    "one column": ("s A\nx 1\n", {}, ["single column", "sep="]),
     "empty": ("", {}, ["empty"]),
     "infinite": ("s,A\nx,inf\n", {}, ["'A'", "finite"]),
 }
@@ -163,3 +163,29 @@ def test_truncated_tables_and_10x_folders_are_told(data, tmp_path):
     (folder / "features.tsv.gz").unlink()
     with pytest.raises(DataError, match=r"no features\.tsv"):
         read_expression(folder)
+
+
+@pytest.mark.parametrize("end", ["rds", "RDS", "loom", "xlsx", "h5seurat"])
+def test_files_of_other_programs_are_refused_with_what_converts_them(end, tmp_path):
+    path = tmp_path / f"cells.{end}"
+    path.write_bytes(b"x")
+    with pytest.raises(DataError, match=r"convert it first, in (R|Python): .*cells\."):
+        read_expression(path)
+
+
+def test_several_columns_of_one_name_are_refused(tmp_path):
+    path = tmp_path / "twice.csv"
+    path.write_text("sample,kind,g1,kind\ns1,a,1,b\ns2,b,2,a\n")
+    with pytest.raises(DataError, match="several columns called kind"):
+        read_expression(path, genes_in="columns", label="kind")
+    table = tmp_path / "counts.csv"
+    table.write_text("gene,s1,s2\ng1,1,2\n")
+    with pytest.raises(DataError, match="several columns called kind"):
+        read_expression(table, genes_in="rows", samples=path)
+
+
+def test_a_transposed_table_is_told_by_its_label(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("gene,s1,s2\nkind,0,1\ng1,1,2\n")
+    with pytest.raises(DataError, match="--genes-in rows"):
+        read_expression(path, genes_in="columns", label="kind")

@@ -220,3 +220,21 @@ def test_real_sets_in_blocks_equal_the_whole(data_folder):
     blocks = list(iter_blocks(path, genes, 100))
     assert [b.n_samples for b in blocks] == [100] * 7 + [50]
     assert (sp.vstack([b.X for b in blocks]) != whole.select_genes(genes).X).nnz == 0
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.txt"])
+@pytest.mark.parametrize("sep", [",", "\t", ";"])
+def test_the_separator_of_a_table_is_recognised(name, sep, tmp_path):
+    path = tmp_path / name
+    lines = [["sample", "kind", "g1", "g2"], ["s1", "a", "1.5", "2"], ["s2", "b", "0", "3.25"]]
+    path.write_text("\n".join(sep.join(line) for line in lines))
+    data = read_expression(path, genes_in="columns", label="kind")
+    assert data.obs["kind"].tolist() == ["a", "b"]
+    np.testing.assert_array_equal(data.X, [[1.5, 2.0], [0.0, 3.25]])
+
+
+def test_semicolons_go_with_decimal_commas(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("sample;g1;g2\ns1;1,5;2\ns2;0;3,25\n")
+    data = read_expression(path, genes_in="columns")
+    np.testing.assert_array_equal(data.X, [[1.5, 2.0], [0.0, 3.25]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,10 +13,10 @@ from optirank.workflow.labels import as_category, label_words, majority
 WORDS = label_words(np.array(["a", "b", "c"], dtype=object))
 
 
-def vote(clusters, codes, confidence=None):
+def vote(clusters, codes, confidence=None, min_share=0.0):
     codes = np.array(codes)
     sure = np.full(len(codes), 0.5) if confidence is None else np.array(confidence)
-    return majority(pd.Series(clusters), codes, sure, WORDS)
+    return majority(pd.Series(clusters), codes, sure, WORDS, min_share)
 
 
 def test_the_most_frequent_label_wins():
@@ -36,6 +37,19 @@ def test_withheld_labels_have_no_vote_but_count_in_the_share():
     found = vote(["x", "x", "x", "y"], [3, 3, 2, 3])
     assert found.labels.tolist() == ["c", "c", "c", "unassigned"]
     np.testing.assert_allclose(found.table["share"], [1 / 3, 1.0])
+
+
+def test_a_cluster_without_a_clear_majority_is_heterogeneous():
+    clusters, codes = ["x"] * 5 + ["y"] * 2 + ["z"], [0, 0, 1, 1, 2, 0, 1, 3]
+    found = vote(clusters, codes, min_share=0.5)
+    assert found.table["label"].tolist() == ["heterogeneous", "a", "unassigned"]
+    np.testing.assert_allclose(found.table["share"], [0.4, 0.5, 1.0])
+    assert found.labels.tolist() == ["heterogeneous"] * 5 + ["a"] * 2 + ["unassigned"]
+    assert vote(clusters, codes, min_share=0.4).table["label"][0] == "a"
+    categories = as_category(found.labels, WORDS).categories
+    assert categories.tolist() == ["a", "unassigned", "heterogeneous"]
+    with pytest.raises(ValueError, match=r"min_share=1\.5"):
+        vote(clusters, codes, min_share=1.5)
 
 
 def test_samples_without_a_cluster_keep_their_label():

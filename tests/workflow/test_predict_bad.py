@@ -49,7 +49,7 @@ def test_a_failure_while_writing_leaves_no_part(model, query_file, tmp_path, mon
     [
         ("labels.txt", {}, r"written as \.csv, \.parquet, \.h5ad"),
         ("nowhere/labels.csv", {}, "does not exist"),
-        ("query.h5ad", {}, "is the query itself"),
+        ("query.h5ad", {}, "is an input too"),
         (".csv.csv/", {}, "is a folder"),
         ("labels.csv", {"clusters": "louvain"}, "no column 'louvain'.*leiden"),
         ("labels.csv", {"layer": "counts"}, "no layer 'counts'.*double"),

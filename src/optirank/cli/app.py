@@ -8,11 +8,13 @@ import typer
 
 from optirank import __version__
 from optirank.cli import benchmark, datasets, demo, inspect, panel, predict, simulate, train
-from optirank.cli.errors import DebugOption
+from optirank.cli.errors import DebugOption, QuietOption
+from optirank.cli.streams import outlive_readers
 
 _HELP = """Classify expression profiles by ranks relative to a learned reference set of genes.
 
-Exit codes: 0 all went well; 1 an unexpected failure; 2 a wrong option or input; 130 interrupted.
+Exit codes: 0 all went well; 1 an unexpected failure; 2 a wrong option or input, or a file that
+cannot be read or written; 130 interrupted.
 
 From labelled profiles to labels for new ones, here of a generated pair:
 
@@ -40,7 +42,6 @@ More:
 app = typer.Typer(
     help=_HELP,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -68,10 +69,12 @@ def options(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Say the version."),
     ] = False,
     debug: DebugOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Take the options that stand before the command."""
 
 
 def main() -> None:
     """Run the command line."""
+    outlive_readers()
     app(prog_name="optirank")

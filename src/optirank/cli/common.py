@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
+from optirank._util import files
+from optirank._util.workers import worker_count
 from optirank.cli.errors import bad_input, clean_exit
+from optirank.cli.streams import STDOUT
 
 if TYPE_CHECKING:
-    import typer
     from rich.table import Table
 
 _TEXT = ("class", "cluster", "data", "gene", "label", "role", "shift", "side", "task", "what")
@@ -24,11 +28,20 @@ def tidy() -> Iterator[None]:
         yield
 
 
-def check_folder(*paths: Path | None) -> None:
-    """Refuse, before any work, files in folders that are not there."""
-    for path in paths:
-        if path is not None and not path.parent.is_dir():
-            raise ValueError(f"{path}: the folder {path.parent} does not exist")
+def check_outputs(
+    outputs: dict[str, Path | None], inputs: Iterable[str | Path | None], force: bool
+) -> None:
+    """Refuse outputs that cannot or must not be written; ``-`` is standard output."""
+    named = {what: path for what, path in outputs.items() if path != STDOUT}
+    files.check_outputs(named, inputs, force=force)
+
+
+def workers(jobs: int | None) -> int:
+    """The number of workers asked for with --jobs, all processors where none was."""
+    most = worker_count(-1)
+    if jobs is not None and jobs > most:
+        typer.echo(f"note: --jobs {jobs}: {most} processors can be used, so {most} are", err=True)
+    return min(jobs or most, most)
 
 
 def new_table(title: str, *columns: str) -> Table:

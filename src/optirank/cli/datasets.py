@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optirank.cli.common import tidy
-from optirank.cli.errors import BAD_INPUT, DebugOption
-from optirank.cli.options import DataOption
+from optirank.cli.errors import BAD_INPUT, DebugOption, QuietOption
+from optirank.cli.options import DataOption, ForceOption
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -201,7 +201,9 @@ def example(
     reference: Annotated[int, typer.Option(min=10, help="Cells of the reference.")] = 500,
     query: Annotated[int, typer.Option(min=10, help="Cells of the query.")] = 400,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data.")] = 0,
+    force: ForceOption = False,
     debug: DebugOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Write a small generated pair: a labelled reference on one platform, a query on another.
 
@@ -217,7 +219,7 @@ def example(
     with tidy():
         from optirank.datasets.example import write_example
 
-        for path in write_example(folder, reference, query, seed):
+        for path in write_example(folder, reference, query, seed, force=force):
             typer.echo(str(path))
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from optirank.cli.common import tidy
-from optirank.cli.errors import DebugOption
+from optirank.cli.errors import DebugOption, QuietOption
 from optirank.cli.options import ProcessesOption
 
 
@@ -20,6 +20,7 @@ def demo(
     jobs: ProcessesOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data.")] = 0,
     debug: DebugOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """See in a minute what a learned reference set is good for.
 

@@ -2,41 +2,60 @@
 
 from __future__ import annotations
 
-import os
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
+from optirank.cli.streams import be_quiet, standard_output
+
 UNEXPECTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 _state = {"debug": False}
 
 
-def _set_debug(wanted: bool) -> bool:
-    _state["debug"] = _state["debug"] or wanted
+def _set_debug(context: typer.Context, wanted: bool) -> bool:
+    """Take the option before the command (which settles it) or after it (which can only add)."""
+    _state["debug"] = wanted or (context.parent is not None and _state["debug"])
+    return wanted
+
+
+def _set_quiet(context: typer.Context, wanted: bool) -> bool:
+    if wanted or context.parent is None:
+        be_quiet(wanted)
     return wanted
 
 
 DebugOption = Annotated[
     bool, typer.Option("--debug", callback=_set_debug, help="Show the traceback of an error.")
 ]
+QuietOption = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", callback=_set_quiet, help="Print errors and warnings only."),
+]
 
 
 @contextmanager
 def clean_exit() -> Iterator[None]:
-    """Turn what goes wrong inside a command into one line and exit code 1, or 130 for Ctrl-C."""
+    """Turn what goes wrong inside a command into one line and an exit code.
+
+    The code is 2 where a file cannot be read or written, 130 for Ctrl-C, else 1.
+    """
     try:
-        yield
+        with standard_output():
+            yield
     except typer.Exit:
         raise
     except KeyboardInterrupt:
         _say("interrupted")
         raise typer.Exit(INTERRUPTED) from None
-    except BrokenPipeError:  # the reader of our output has left, as in `optirank ... | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        raise typer.Exit(UNEXPECTED) from None
+    except OSError as error:  # such as a full disk
+        if _state["debug"]:
+            raise
+        _say(_system_error(error))
+        raise typer.Exit(BAD_INPUT) from None
     except Exception as error:
         if _state["debug"]:
             raise
@@ -53,19 +72,26 @@ def bad_input() -> Iterator[None]:
     """
     try:
         yield
-    except BrokenPipeError:  # no input's fault; see clean_exit
-        raise
     except (ValueError, TypeError, OSError, ImportError) as error:
         if _state["debug"]:
             raise
-        text = str(error)
-        if isinstance(error, OSError) and error.filename is not None:
-            text = f"{error.filename}: {str(error.strerror).lower()}"
-        _say(" ".join(text.split()))
+        _say(_system_error(error) if isinstance(error, OSError) else str(error))
         for remedy in getattr(error, "__notes__", ()):
             typer.echo(f"  {remedy}", err=True)
         raise typer.Exit(BAD_INPUT) from None
 
 
+def _system_error(error: OSError) -> str:
+    """What the system says is wrong with which file, and what to do about a full disk."""
+    if error.errno is None:
+        return str(error)
+    text = str(error.strerror).lower()
+    if error.filename is not None:
+        text = f"{error.filename}: {text}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        text += " (make room, or name a file on another disk)"
+    return text
+
+
 def _say(text: str) -> None:
-    typer.echo(f"optirank: {text}", err=True)
+    typer.echo(f"optirank: {' '.join(text.split())}", err=True)

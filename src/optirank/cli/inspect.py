@@ -9,16 +9,17 @@ import typer
 
 from optirank.cli.common import (
     add_row,
-    check_folder,
+    check_outputs,
     listed,
     new_table,
     show,
     tidy,
 )
-from optirank.cli.errors import DebugOption
+from optirank.cli.errors import DebugOption, QuietOption
 from optirank.cli.options import (
     AnnotationsOption,
     DropClassesOption,
+    ForceOption,
     FormatOption,
     GeneColumnOption,
     GenesInOption,
@@ -26,6 +27,7 @@ from optirank.cli.options import (
     MaxMissingOption,
     ModelArgument,
 )
+from optirank.cli.streams import file_or_stdout
 
 if TYPE_CHECKING:
     from optirank.workflow.explain import Explanation
@@ -46,7 +48,7 @@ def inspect(
     genes: Annotated[int, typer.Option(min=1, help="Genes shown.")] = 15,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Write all contributions to all classes (.csv)."),
+        typer.Option("--out", "-o", help="Write all contributions (.csv); - for standard output."),
     ] = None,
     max_missing: MaxMissingOption = 0.5,
     drop_classes: DropClassesOption = False,
@@ -55,7 +57,9 @@ def inspect(
     genes_in: GenesInOption = None,
     annotations: AnnotationsOption = None,
     file_format: FormatOption = None,
+    force: ForceOption = False,
     debug: DebugOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Say what a model is; with --explain, why a sample got its label.
 
@@ -73,7 +77,7 @@ def inspect(
     with tidy():
         from optirank.model import load
 
-        check_folder(out)
+        check_outputs({"the contributions": out}, [model, explain], force)
         fitted = load(model)
         if explain is None:
             for option, value in (("--sample", sample), ("--class", label), ("--out", out)):
@@ -96,11 +100,12 @@ def inspect(
             annotations=listed(annotations),
             format=file_format.value if file_format else None,
         )
-        _show_explanation(found, label, genes)
-        if out is not None:
-            with replacing(out) as temporary:
-                found.table.to_csv(temporary, index=False)
-            typer.echo(f"{out}: {len(found.table)} contributions")
+        with file_or_stdout(out, ".csv") as target:
+            _show_explanation(found, label, genes)
+            if target is not None:
+                with replacing(target) as temporary:
+                    found.table.to_csv(temporary, index=False)
+                typer.echo(f"{out}: {len(found.table)} contributions")
 
 
 def _describe(fitted: Any, path: Path) -> None:

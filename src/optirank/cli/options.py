@@ -70,6 +70,9 @@ class Device(StrEnum):
 DeviceOption = Annotated[
     Device, typer.Option(help="Where to fit: the processor, or an NVIDIA GPU ([gpu] extra).")
 ]
+ForceOption = Annotated[
+    bool, typer.Option("--force", "-f", help="Replace outputs that exist. Inputs never are.")
+]
 ProcessesOption = Annotated[
     int | None,
     typer.Option("--jobs", "-j", min=1, help="Processes; all processors where not given."),

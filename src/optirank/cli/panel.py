@@ -11,15 +11,16 @@ from optirank._util.progress import progress_bar
 from optirank._util.workers import worker_count
 from optirank.cli.common import (
     add_row,
-    check_folder,
+    check_outputs,
     listed,
     new_table,
     show,
     tidy,
 )
-from optirank.cli.errors import DebugOption
+from optirank.cli.errors import DebugOption, QuietOption
 from optirank.cli.options import (
     AnnotationsOption,
+    ForceOption,
     FormatOption,
     GeneColumnOption,
     GenesInOption,
@@ -27,6 +28,7 @@ from optirank.cli.options import (
     ModelArgument,
     SamplesOption,
 )
+from optirank.cli.streams import file_or_stdout
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +39,8 @@ _SHOWN = 15  # genes on the terminal
 def panel(
     model: ModelArgument,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write the whole panel (.csv).")
+        Path | None,
+        typer.Option("--out", "-o", help="Write the panel (.csv); - for standard output."),
     ] = None,
     figure: Annotated[
         Path | None,
@@ -75,7 +78,9 @@ def panel(
     annotations: AnnotationsOption = None,
     samples: SamplesOption = None,
     file_format: FormatOption = None,
+    force: ForceOption = False,
     debug: DebugOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Say which genes a model needs, what each is for and what it weighs for each class.
 
@@ -95,29 +100,31 @@ def panel(
         from optirank._util.files import replacing
         from optirank.model import load, panel_table
 
-        check_folder(out, figure, save)
+        outputs = {"the panel": out, "the figure": figure, "the new model": save}
+        check_outputs(outputs, [model, data, samples, *(query or ())], force)
         fitted = load(model)
-        if max_genes is None:
-            given = {"data": data, "save": save, "label": label, "batch": batch, "for": query}
-            _check_unused(given)
-        else:
-            reading = {"layer": layer, "gene_column": gene_column, "samples": samples}
-            reading["genes_in"] = genes_in.value if genes_in else None
-            reading["annotations"] = listed(annotations)
-            reading["format"] = file_format.value if file_format else None
-            chosen = {"label": label, "batch": batch, "query": query}
-            fitted = _retrain(fitted, max_genes, data, save, budget, chosen, reading)
-        table = panel_table(fitted)
-        _show(table, fitted)
-        if out is not None:
-            with replacing(out) as temporary:
-                table.to_csv(temporary, index=False)
-            typer.echo(f"{out}: {len(table)} genes")
-        if figure is not None:
-            from optirank.pl import panel_weights, save_figure
+        with file_or_stdout(out, ".csv") as target:
+            if max_genes is None:
+                given = {"data": data, "save": save, "label": label, "batch": batch, "for": query}
+                _check_unused(given)
+            else:
+                reading = {"layer": layer, "gene_column": gene_column, "samples": samples}
+                reading["genes_in"] = genes_in.value if genes_in else None
+                reading["annotations"] = listed(annotations)
+                reading["format"] = file_format.value if file_format else None
+                chosen = {"label": label, "batch": batch, "query": query}
+                fitted = _retrain(fitted, max_genes, data, save, budget, chosen, reading)
+            table = panel_table(fitted)
+            _show(table, fitted)
+            if target is not None:
+                with replacing(target) as temporary:
+                    table.to_csv(temporary, index=False)
+                typer.echo(f"{out}: {len(table)} genes")
+            if figure is not None:
+                from optirank.pl import panel_weights, save_figure
 
-            save_figure(panel_weights(fitted, n_genes=genes), figure)
-            typer.echo(str(figure))
+                save_figure(panel_weights(fitted, n_genes=genes), figure)
+                typer.echo(str(figure))
 
 
 def _check_unused(options: dict[str, object]) -> None:

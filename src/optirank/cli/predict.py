@@ -14,18 +14,19 @@ import typer
 from optirank._util.progress import progress_bar
 from optirank.cli.common import (
     add_row,
-    check_folder,
+    check_outputs,
     listed,
     new_table,
     show,
     this_command,
     tidy,
 )
-from optirank.cli.errors import DebugOption
+from optirank.cli.errors import DebugOption, QuietOption
 from optirank.cli.options import (
     AnnotationsOption,
     DropClassesOption,
     FileArgument,
+    ForceOption,
     FormatOption,
     GeneColumnOption,
     GenesInOption,
@@ -33,6 +34,7 @@ from optirank.cli.options import (
     MaxMissingOption,
     SamplesOption,
 )
+from optirank.cli.streams import file_or_stdout
 
 if TYPE_CHECKING:
     from optirank.workflow.predict import FilePrediction
@@ -45,13 +47,23 @@ def predict(
     out: Annotated[
         Path,
         typer.Option(
-            "--out", "-o", help="Labels: .csv, .parquet, or .h5ad, a copy of the query with them."
+            "--out",
+            "-o",
+            help="Labels: .csv (- for stdout), .parquet, or .h5ad, a copy of the query with them.",
         ),
     ] = Path("labels.csv"),
     clusters: Annotated[
         str | None,
         typer.Option(help="Column of clusters: each also gets the label of most of its samples."),
     ] = None,
+    min_share: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Clusters in which no label has this share are called 'heterogeneous'.",
+        ),
+    ] = 0.5,
     threshold: Annotated[
         float | None,
         typer.Option(min=0.0, max=1.0, help="Leave labels of less confidence 'unassigned'."),
@@ -85,7 +97,9 @@ def predict(
         int | None, typer.Option(min=1, help="Samples read at a time, if not what suits the file.")
     ] = None,
     file_format: FormatOption = None,
+    force: ForceOption = False,
     debug: DebugOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Label the samples of a file with a trained model.
 
@@ -108,39 +122,43 @@ def predict(
         from optirank.model import load, panel_table
         from optirank.workflow.predict import predict_file
 
+        inputs = [query, model, samples, prior]
+        check_outputs({"the labels": out, "the missing genes": missing}, inputs, force)
         fitted = load(model)
-        check_folder(out, missing)
-        with _ways_out(context, fitted, query), progress_bar("predicting") as bar:
-            done = predict_file(
-                query,
-                fitted,
-                out,
-                clusters=clusters,
-                threshold=threshold,
-                target_error=target_error,
-                prior=prior,
-                max_missing=max_missing,
-                drop_classes=drop_classes,
-                layer=layer,
-                gene_column=gene_column,
-                genes_in=genes_in.value if genes_in else None,
-                annotations=listed(annotations),
-                samples=samples,
-                format=file_format.value if file_format else None,
-                block_size=block_size,
-                progress=bar.update,
-            )
-        if missing is not None:
-            table = panel_table(fitted)
-            with replacing(missing) as temporary:
-                table[table["gene"].isin(done.missing)].to_csv(temporary, index=False)
-        _report(done)
+        with file_or_stdout(out, ".csv") as target:
+            with _ways_out(context, fitted, query), progress_bar("predicting") as bar:
+                done = predict_file(
+                    query,
+                    fitted,
+                    target,
+                    clusters=clusters,
+                    min_share=min_share,
+                    threshold=threshold,
+                    target_error=target_error,
+                    prior=prior,
+                    max_missing=max_missing,
+                    drop_classes=drop_classes,
+                    layer=layer,
+                    gene_column=gene_column,
+                    genes_in=genes_in.value if genes_in else None,
+                    annotations=listed(annotations),
+                    samples=samples,
+                    format=file_format.value if file_format else None,
+                    block_size=block_size,
+                    progress=bar.update,
+                )
+            if missing is not None:
+                table = panel_table(fitted)
+                with replacing(missing) as temporary:
+                    table[table["gene"].isin(done.missing)].to_csv(temporary, index=False)
+            _report(done, out)
 
 
 @contextmanager
 def _ways_out(context: typer.Context, fitted: Any, query: Path) -> Iterator[None]:
-    """Add to the word of missing genes the commands that go on from there."""
+    """Add to the error of missing genes the commands that solve it."""
     from optirank.model import MissingGenesError
+    from optirank.workflow.retraining import retraining
 
     try:
         yield
@@ -152,12 +170,10 @@ def _ways_out(context: typer.Context, fitted: Any, query: Path) -> Iterator[None
             error.add_note("leave these classes out, whose samples then get another label:")
             error.add_note(this_command(context, drop_classes=True))
         if error.match.present.sum() > 1:
-            summary = getattr(fitted, "training_summary_", {})
-            words = [summary.get("source") or "REFERENCE", "--label", summary.get("label", "LABEL")]
-            words += ["--for", str(query), "--out", "for_query.optirank"]
-            if context.params.get("genes_in"):
-                words += ["--genes-in", context.params["genes_in"].value]
-            error.add_note("train a model for the genes that the query has:")
+            genes_in = context.params.get("genes_in")
+            words, found = retraining(fitted, context.params["model"], query, genes_in)
+            here = "" if found else f" ({words[0]} is the data set that the model was trained on)"
+            error.add_note(f"train a model for the genes that the query has{here}:")
             error.add_note(shlex.join(["optirank", "train", *words]))
         if error.enough is not None:
             limit = math.ceil(100 * error.enough) / 100
@@ -168,7 +184,7 @@ def _ways_out(context: typer.Context, fitted: Any, query: Path) -> Iterator[None
         raise
 
 
-def _report(done: FilePrediction) -> None:
+def _report(done: FilePrediction, out: Path) -> None:
     """Say what was found; what is to be noted goes to stderr."""
     for note in done.notes:
         typer.echo(f"note: {note}", err=True)
@@ -191,4 +207,4 @@ def _report(done: FilePrediction) -> None:
             add_row(table, row.cluster, row.n_samples, row.label, f"{row.share:.0%}")
         show(table)
     sure = f", mean confidence {done.mean_confidence:.3f}" if done.n_samples else ""
-    typer.echo(f"{done.out}: {done.n_samples} samples{sure}")
+    typer.echo(f"{out}: {done.n_samples} samples{sure}")

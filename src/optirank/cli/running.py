@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from optirank.cli.common import show
+from optirank.cli.common import show, workers
 from optirank.cli.errors import UNEXPECTED
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ def compute(
 ) -> dict[str, str]:
     """Run the units of a plan with a bar; return what failed, by task."""
     from optirank._util.progress import progress_bar
-    from optirank._util.workers import worker_count
     from optirank.benchmark.running import runner
 
     done = 0
@@ -35,7 +34,7 @@ def compute(
             text = f"{done} of {len(plan.units)} units, {unit.design}"
             bar.advance(unit.weight, stored=stored, text=text)
 
-        options = {"jobs": jobs or worker_count(-1), "dask": dask}
+        options = {"jobs": workers(jobs), "dask": dask}
         try:
             return runner.run(plan, work, storage, **options, progress=advance, warn=_warn)
         except KeyboardInterrupt:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from optirank.cli.common import tidy
-from optirank.cli.errors import DebugOption
+from optirank.cli.errors import DebugOption, QuietOption
 from optirank.cli.options import Device, DeviceOption, ProcessesOption
 
 
@@ -41,6 +41,7 @@ def simulate(
     tau: Annotated[float, typer.Option(min=0.0, help="Standard deviation of the shift.")] = 0.2,
     sigma: Annotated[float, typer.Option(help="Standard deviation of the noise.")] = 0.05,
     debug: DebugOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Run the paper's synthetic experiment: lr, rank-lr, optirank and an oracle.
 

@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optirank._util.progress import progress_bar
-from optirank._util.workers import worker_count
-from optirank.cli.common import add_row, new_table, show
-from optirank.cli.errors import DebugOption, bad_input, clean_exit
+from optirank.cli.common import add_row, check_outputs, new_table, show, workers
+from optirank.cli.errors import DebugOption, QuietOption, bad_input, clean_exit
 from optirank.cli.options import (
     AnnotationsOption,
     FileArgument,
+    ForceOption,
     FormatOption,
     GeneColumnOption,
     GenesInOption,
     LayerOption,
     SamplesOption,
 )
+from optirank.cli.streams import file_or_stdout
 
 if TYPE_CHECKING:
     from optirank.datasets.data import ExpressionData
@@ -32,7 +33,13 @@ def train(
         str, typer.Option("--label", "-l", help="Column of the classes.", show_default=False)
     ],
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The model file to write.", show_default=False)
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            help="The model file; - for standard output.",
+            show_default=False,
+        ),
     ],
     report: Annotated[
         Path | None, typer.Option(help="Write a report, one HTML page.", show_default=False)
@@ -73,7 +80,9 @@ def train(
     annotations: AnnotationsOption = None,
     samples: SamplesOption = None,
     file_format: FormatOption = None,
+    force: ForceOption = False,
     debug: DebugOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Train a classifier on labelled expression profiles.
 
@@ -97,14 +106,17 @@ def train(
             from optirank import save
             from optirank.datasets.reading import is_table
             from optirank.workflow import prepare, train_prepared, write_report
-            from optirank.workflow.report import check_report, check_target
+            from optirank.workflow.report import check_report
+            from optirank.workflow.retraining import reading_record
             from optirank.workflow.train import check_target_error
 
             seconds = parse_time(budget)
             check_target_error(target_error)
-            check_target(out, "the model")
+            listed_files = [one for one in (genes, *(include or ()), *(exclude or ())) if one]
+            inputs = [file, samples, *(query or ()), *listed_files]
+            check_outputs({"the model": out, "the report": report}, inputs, force)
             if report is not None:
-                check_report(report)
+                check_report()
             wanted, most = parse_genes(genes)
             chosen = {"include": parse_names(include), "exclude": parse_names(exclude)}
             beside = [name.strip() for name in (annotations or "").split(",") if name.strip()]
@@ -122,24 +134,27 @@ def train(
             said.append(line)
             typer.echo(line)
 
-        with progress_bar("cross-validation") as bar:
-            result = train_prepared(
-                prepared,
-                budget=seconds,
-                n_jobs=jobs or worker_count(-1),
-                target_error=target_error,
-                say=say,
-                progress=bar.update,
-            )
-        save(result.model, out)
-        _show(result)
-        for note in result.notes:
-            if note not in said:
-                typer.echo(f"Note: {note}")
-        typer.echo(f"Model:  {out}")
-        if report is not None:
-            write_report(result, report)
-            typer.echo(f"Report: {report}")
+        with file_or_stdout(out, ".optirank") as target:
+            with progress_bar("cross-validation") as bar:
+                result = train_prepared(
+                    prepared,
+                    budget=seconds,
+                    n_jobs=workers(jobs),
+                    target_error=target_error,
+                    say=say,
+                    progress=bar.update,
+                )
+            record = reading_record(annotations=beside, **options)
+            result.model.training_summary_["reading"] = record
+            save(result.model, target)
+            _show(result)
+            for note in result.notes:
+                if note not in said:
+                    typer.echo(f"Note: {note}")
+            typer.echo(f"Model:  {out}")
+            if report is not None:
+                write_report(result, report)
+                typer.echo(f"Report: {report}")
 
 
 def parse_time(text: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,20 @@ from optirank.datasets.errors import DataError
 if TYPE_CHECKING:
     from anndata import AnnData
     from numpy.typing import ArrayLike
+
+
+def check_anndata(adata: object, function: str) -> None:
+    """Refuse what is not an AnnData, and say how to make one."""
+    if all(hasattr(adata, name) for name in ("obs", "var", "obsm", "uns")):
+        return
+    kind, remedy = type(adata).__name__, "give an AnnData"
+    if isinstance(adata, str | os.PathLike):
+        remedy = f"read it first, anndata.read_h5ad({str(adata)!r})"
+    elif hasattr(adata, "columns"):
+        remedy = "make one of a data frame of samples x genes, anndata.AnnData(frame)"
+        if function == "annotate":
+            remedy += ", or use model.predict(frame)"
+    raise TypeError(f"tl.{function} takes an AnnData, not a {kind}: {remedy}")
 
 
 def expression_of(adata: AnnData, layer: str | None, gene_column: str | None) -> ExpressionData:

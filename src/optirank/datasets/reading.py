@@ -24,6 +24,21 @@ logger = logging.getLogger("optirank.datasets")
 
 FORMATS = ("h5ad", "zarr", "10x_h5", "10x_mtx", "table")
 _TABLES = (".csv", ".tsv", ".txt", ".tab")
+_IN_R = (
+    "in R: library(Seurat); library(zellkonverter); "
+    "writeH5AD(as.SingleCellExperiment(readRDS({name!r})), {new!r})"
+)
+_OTHERS = {
+    ".rds": _IN_R,
+    ".rda": "in R: load({name!r}), then library(zellkonverter); writeH5AD(OBJECT, {new!r})",
+    ".rdata": "in R: load({name!r}), then library(zellkonverter); writeH5AD(OBJECT, {new!r})",
+    ".h5seurat": "in R: SeuratDisk::Convert({name!r}, dest = 'h5ad')",
+    ".loom": "in Python: import anndata; anndata.io.read_loom({name!r}).write_h5ad({new!r})",
+    ".xlsx": "in Python: import pandas; pandas.read_excel({name!r}).to_csv({csv!r}, index=False)",
+    ".xls": "in Python: import pandas; pandas.read_excel({name!r}).to_csv({csv!r}, index=False)",
+    ".feather": "in Python: import pandas; pandas.read_feather({name!r}).to_csv({csv!r})",
+    ".parquet": "in Python: import pandas; pandas.read_parquet({name!r}).to_csv({csv!r})",
+}  # files that are not read, and what converts them
 
 
 @dataclass(frozen=True)
@@ -99,6 +114,10 @@ def guess_format(path: Path) -> str:
         return "10x_h5"
     if any(suffix in _TABLES for suffix in suffixes):
         return "table"
+    if path.suffix.lower() in _OTHERS:
+        names = {"name": str(path), "new": f"{path.stem}.h5ad", "csv": f"{path.stem}.csv"}
+        remedy = _OTHERS[path.suffix.lower()].format(**names)
+        raise DataError(f"{path}: {path.suffix} files are not read: convert it first, {remedy}")
     raise DataError(
         f"{path}: its name does not tell its format (.h5ad, .zarr, .h5, .csv, .tsv, a 10x folder): "
         f"give the format, one of {some(FORMATS)} (format=, --format)"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
@@ -19,14 +21,29 @@ from optirank.datasets.stored import InMemory
 if TYPE_CHECKING:
     import pandas as pd
 
-_NAMES = {",": ".csv", "\t": ".tsv"}
+_SEPARATORS = (",", "\t", ";")
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
 
 
 def separator(path: Path, sep: str | None) -> str:
-    """Return the separator of a table: the one given, else that of the file's name."""
+    """The separator of a table: the one given, else that of its name, else the one it has.
+
+    A file whose header has none of the separators that its name stands for is split by that of
+    comma, tab and semicolon which occurs most often there.
+    """
     if sep is not None:
         return sep
-    return "," if ".csv" in path.suffixes[-2:] else "\t"
+    usual = "," if ".csv" in path.suffixes[-2:] else "\t"
+    with readable(path), _opened(path) as file:
+        header = file.readline()
+    if usual in header:
+        return usual
+    return max((usual, *_SEPARATORS), key=header.count)
+
+
+def _opened(path: Path) -> IO[str]:
+    opener = gzip.open if path.suffix == ".gz" else open
+    return opener(path, "rt", encoding="utf-8-sig", newline="")
 
 
 def read_table(
@@ -49,7 +66,17 @@ def read_table(
     described = [*annotations, *([gene_column] if gene_column else [])]
     absent = [name for name in described if name not in header[1:]]
     if absent:
-        raise DataError(f"{path} has no column {some(absent)}: there are {some(header[1:], 20)}")
+        hint = ""
+        if frame[0].isin(absent).any():
+            hint = (
+                "; it has such a line: is the table transposed? (genes_in='rows', --genes-in rows)"
+            )
+        raise DataError(
+            f"{path} has no column {some(absent)}: there are {some(header[1:], 20)}{hint}"
+        )
+    twice = [name for name in dict.fromkeys(described) if header[1:].count(name) > 1]
+    if twice:
+        raise DataError(f"{path} has several columns called {some(twice)}: rename or remove them")
     if gene_column and genes_in == "columns":
         raise DataError(f"{path}: the gene column {gene_column!r} is for tables with genes in rows")
     beside = [k for k, name in enumerate(header) if k and name in described]
@@ -80,6 +107,9 @@ def read_annotations(path: Path, sep: str | None = None, key: str | None = None)
     import pandas as pd
 
     header, frame = _read(path, separator(path, sep), text=True)
+    twice = [name for name, count in Counter(header).items() if count > 1]
+    if twice:
+        raise DataError(f"{path} has several columns called {some(twice)}: rename or remove them")
     if key is not None and key not in header:
         raise DataError(f"{path} has no column {key!r}: there are {some(header, 20)}")
     names = 0 if key is None else header.index(key)
@@ -108,16 +138,14 @@ def _read(path: Path, sep: str, *, text: bool = False) -> tuple[list[str], pd.Da
     """Read a table: its header, and the lines below with columns numbered from 0."""
     import pandas as pd
 
-    with readable(path):
-        opener = gzip.open if path.suffix == ".gz" else open
-        with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=sep)
-            header, first = next(reader, []), next(reader, [])
+    with readable(path), _opened(path) as file:
+        reader = csv.reader(file, delimiter=sep)
+        header, first = next(reader, []), next(reader, [])
     if len(header) == 1 and not text:
-        other = {",": "\t", "\t": ","}.get(sep, ",")
-        hint = f", but looks separated by {other!r}: name it {_NAMES[other]}, or give sep={other!r}"
-        hint = hint if other in header[0] else ""
-        raise DataError(f"{path} has a single column when split by {sep!r}{hint}")
+        raise DataError(
+            f"{path} has a single column when split by {sep!r}: separate its columns by commas, "
+            "tabs or semicolons, or give another separator (sep=)"
+        )
     if not first:
         raise DataError(f"{path} is empty: it should have a header line and a line for each entry")
     if len(first) == len(header) + 1:  # R writes no name above the names of rows
@@ -127,6 +155,7 @@ def _read(path: Path, sep: str, *, text: bool = False) -> tuple[list[str], pd.Da
         frame = pd.read_csv(
             path,
             sep=sep,
+            decimal="," if sep != "," and any(map(_DECIMAL_COMMA.fullmatch, first)) else ".",
             header=0,
             names=list(range(len(header))),
             index_col=False,

@@ -18,7 +18,7 @@ from optirank.model.file import read_versions
 from optirank.model.linear import linear_model, linear_parts
 from optirank.model.missing import MAX_MISSING
 from optirank.model.predict import Predictor
-from optirank.workflow.predict import is_calibrated
+from optirank.workflow.predict import is_calibrated, transposed_told
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +27,7 @@ _SETTINGS = ("algorithm", "n_reference", "l1", "l2", "side", "ties", "class_weig
 # What a training summary tells in lines of its own, or in the table of classes.
 _TOLD = (
     *("class_counts", "n_samples", "n_genes", "n_panel", "held_out", "notes", "recall"),
-    *("precision", "balanced_accuracy", "balanced_accuracy_standard_error", "seconds"),
+    *("precision", "balanced_accuracy", "balanced_accuracy_standard_error", "seconds", "reading"),
 )
 
 
@@ -105,13 +105,14 @@ def explain_sample(
         if len(where) != 1:
             what = "has no sample" if not len(where) else f"has {len(where)} samples called"
             raise DataError(f"{path} {what} {sample!r}: there are {some(names, 5)}")
-        predictor = Predictor(
-            model,
-            opened.gene_names,
-            max_missing=max_missing,
-            drop_classes=drop_classes,
-            other_names=opened.other_gene_names,
-        )
+        with transposed_told(opened, genes_in):
+            predictor = Predictor(
+                model,
+                opened.gene_names,
+                max_missing=max_missing,
+                drop_classes=drop_classes,
+                other_names=opened.other_gene_names,
+            )
         row = opened.read(predictor.columns, (int(where[0]), int(where[0]) + 1))
     found = predictor.narrowed().predict(row.X)
     table = explain(predictor.model, row.X, row.gene_names, max_missing=max_missing)

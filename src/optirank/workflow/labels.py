@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
+MIN_SHARE = 0.5  # of a cluster's samples that must have its label
+HETEROGENEOUS = "heterogeneous"
 FORMATS = (".csv", ".parquet", ".h5ad")
 _BLOCK = 8192  # samples written together
 _NUMBER = "%.6f"  # confidences and probabilities in a CSV
@@ -88,17 +89,32 @@ def as_category(values: ArrayLike, words: NDArray) -> pd.Categorical:
     """Labels as scanpy likes them: the categories that occur, in the model's order."""
     import pandas as pd
 
-    used = set(values)
-    return pd.Categorical(values, categories=[word for word in words if word in used])
+    used, known = set(values), dict.fromkeys([*words, HETEROGENEOUS])
+    return pd.Categorical(values, categories=[word for word in known if word in used])
 
 
-def majority(clusters: pd.Series, codes: NDArray, confidence: NDArray, words: NDArray) -> Clusters:
+def check_share(min_share: float) -> None:
+    """Refuse what is no share."""
+    if not 0 <= min_share <= 1:
+        raise ValueError(f"min_share={min_share!r}: use a share between 0 and 1")
+
+
+def majority(
+    clusters: pd.Series,
+    codes: NDArray,
+    confidence: NDArray,
+    words: NDArray,
+    min_share: float = MIN_SHARE,
+) -> Clusters:
     """Give each cluster the label that most of its samples have.
 
     Samples whose label is withheld have no vote; of labels with as many votes the one with the
-    larger sum of confidences wins.
+    larger sum of confidences wins. A cluster of which the winner has less than ``min_share`` of
+    all samples is called "heterogeneous".
     """
     import pandas as pd
+
+    check_share(min_share)
 
     known = clusters.notna().to_numpy()
     names, cluster = np.unique(clusters[known].astype(str).to_numpy(str), return_inverse=True)
@@ -111,8 +127,9 @@ def majority(clusters: pd.Series, codes: NDArray, confidence: NDArray, words: ND
     winner = (votes + sums / (len(codes) + 1)).argmax(axis=1)
     sizes = np.bincount(cluster, minlength=len(names))
     wins = np.bincount(cluster[codes[known] == winner[cluster]], minlength=len(names))
+    label = np.where(wins / np.maximum(sizes, 1) < min_share, HETEROGENEOUS, words[winner])
     table = pd.DataFrame(
-        {"cluster": names, "n_samples": sizes, "label": words[winner], "share": wins / sizes}
+        {"cluster": names, "n_samples": sizes, "label": label, "share": wins / sizes}
     )
     where, labels, shares = (
         np.full(len(codes), "", dtype=object),
@@ -120,23 +137,16 @@ def majority(clusters: pd.Series, codes: NDArray, confidence: NDArray, words: ND
         np.full(len(codes), np.nan),
     )
     where[known] = names.astype(object)[cluster]
-    labels[known] = words[winner][cluster]
+    labels[known] = label[cluster]
     shares[known] = (wins / sizes)[cluster]
     table = table.sort_values("n_samples", ascending=False, kind="stable", ignore_index=True)
     return Clusters(table, where, labels, shares)
 
 
-def check_output(out: Path, query: Path, query_format: str) -> None:
-    """Refuse, before any work, an output that could not be written."""
+def check_format(out: Path, query: Path, query_format: str) -> None:
+    """Refuse, before any work, a format that labels cannot be written in."""
     if out.suffix not in FORMATS:
         raise DataError(f"{out}: labels are written as {', '.join(FORMATS)}: use such a name")
-    if not out.parent.is_dir():
-        raise DataError(f"{out}: the folder {out.parent} does not exist")
-    if not os.access(out.parent, os.W_OK):
-        raise DataError(f"{out}: nothing can be written in {out.parent}")
-    if out.is_dir() or (out.exists() and query.exists() and out.samefile(query)):
-        what = "is a folder" if out.is_dir() else "is the query itself"
-        raise DataError(f"{out} {what}: name another file")
     if out.suffix == ".parquet":
         _need_pyarrow(out)
     if out.suffix == ".h5ad" and query_format != "h5ad":

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,15 +14,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import optirank
+from optirank._util.files import check_outputs
 from optirank._util.names import some
 from optirank.datasets.errors import DataError
 from optirank.datasets.reading import OpenExpression, guess_format, open_expression
 from optirank.estimators.panel import carried
 from optirank.model.calibration import fit_rejection
 from optirank.model.file import as_model
-from optirank.model.missing import MAX_MISSING
+from optirank.model.missing import MAX_MISSING, MissingGenesError
 from optirank.model.predict import Predictor, withheld_word
-from optirank.workflow.labels import Labels, check_output, label_words, majority, write_labels
+from optirank.workflow.labels import (
+    MIN_SHARE,
+    Labels,
+    check_format,
+    check_share,
+    label_words,
+    majority,
+    write_labels,
+)
 from optirank.workflow.prior import as_prior
 
 if TYPE_CHECKING:
@@ -67,6 +77,7 @@ def predict_file(
     out: str | os.PathLike[str],
     *,
     clusters: str | None = None,
+    min_share: float = MIN_SHARE,
     threshold: float | None = None,
     target_error: float | None = None,
     prior: Prior | os.PathLike[str] = "balanced",
@@ -95,7 +106,8 @@ def predict_file(
     out : ``.csv`` or ``.parquet`` (sample, label, confidence, a probability a class), or ``.h5ad``,
         a copy of ``path`` with what :func:`optirank.tl.annotate` adds, under ``key_added``.
     clusters : a column of the file; each cluster gets the label of most of its samples, beside
-        the samples' own.
+        the samples' own, or "heterogeneous".
+    min_share : the share of a cluster's samples that must have its label.
     threshold : withhold labels ("unassigned") of less confidence than this.
     target_error : withhold labels so that of those given no larger share is wrong, by the held-out
         samples of the training.
@@ -109,7 +121,10 @@ def predict_file(
     path, out = Path(path), Path(out)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
-    check_output(out, path, format or guess_format(path))
+    check_format(out, path, format or guess_format(path))
+    inputs = [path, samples, *(one for one in (model, prior) if isinstance(one, str | os.PathLike))]
+    check_outputs({"the labels": out}, inputs, force=True)
+    check_share(min_share)
     model, prior = as_model(model), as_prior(prior)
     rejection_threshold(model, threshold, target_error, prior)  # refused before any work
     reading = {"layer": layer, "gene_column": gene_column, "genes_in": genes_in, "format": format}
@@ -118,16 +133,19 @@ def predict_file(
         open_expression(path, label=clusters, **beside, **reading) as opened,
         tempfile.TemporaryFile(dir=out.parent) as spool,
     ):
+        if not opened.n_samples:
+            raise DataError(f"{path} holds no samples: there is nothing to label")
         many = opened.n_samples >= _MANY and importlib.util.find_spec("numba") is not None
-        predictor = Predictor(
-            model,
-            opened.gene_names,
-            max_missing=max_missing,
-            drop_classes=drop_classes,
-            other_names=opened.other_gene_names,
-            prior=prior,
-            compiled=many or None,
-        )
+        with transposed_told(opened, genes_in):
+            predictor = Predictor(
+                model,
+                opened.gene_names,
+                max_missing=max_missing,
+                drop_classes=drop_classes,
+                other_names=opened.other_gene_names,
+                prior=prior,
+                compiled=many or None,
+            )
         limit, reason = rejection_threshold(predictor.model, threshold, target_error, prior)
         notes = predictor.notes()
         size = max(1, min(_BLOCK, _VALUES // max(1, len(opened.gene_names))))
@@ -147,7 +165,7 @@ def predict_file(
         grouped = None
         if clusters is not None:
             column = opened.obs[clusters]
-            grouped = majority(column, codes, confidence, label_words(classes))
+            grouped = majority(column, codes, confidence, label_words(classes), min_share)
             if column.isna().any():
                 notes.append(
                     f"{column.isna().sum()} samples have no {clusters}: they keep their own label"
@@ -166,6 +184,22 @@ def predict_file(
         losses=predictor.bound.loss_table(),
         clusters=None if grouped is None else grouped.table,
     )
+
+
+@contextmanager
+def transposed_told(opened: OpenExpression, genes_in: str | None) -> Iterator[None]:
+    """Where a table lacks the model's genes, but has them on its other side, say so."""
+    try:
+        yield
+    except MissingGenesError as error:
+        there = set(error.match.genes).intersection(map(str, opened.sample_names))
+        if genes_in is None or len(there) <= error.match.present.sum():
+            raise
+        side, other = ("columns", "rows") if genes_in == "columns" else ("rows", "columns")
+        raise DataError(
+            f"{opened.path}: the genes of the model are in its {other}, not in its {side} "
+            f"({some(there, 3)}): use --genes-in {other} (genes_in={other!r})"
+        ) from None
 
 
 def rejection_threshold(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 import platform
 from datetime import date
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank import __version__
-from optirank._util.files import write_text
+from optirank._util.files import check_outputs, write_text
 from optirank.datasets.errors import need
 from optirank.model import panel_table
 from optirank.workflow import figures
@@ -32,29 +31,17 @@ _ROLES = {
 }
 
 
-def check_report(path: str | Path) -> None:
-    """Raise, before any work, where a report could not be written there."""
+def check_report() -> None:
+    """Raise, before any work, where what a report needs is not installed."""
     need("jinja2", "report", "the report")
     need("matplotlib", "report", "the report")
-    check_target(path, "the report")
-
-
-def check_target(path: str | Path, what: str) -> None:
-    """Raise an OSError where a file could not be written at a path."""
-    path = Path(path)
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: name a file for {what}")
-    folder = path.resolve().parent
-    if not folder.is_dir():
-        raise FileNotFoundError(f"the folder {folder} for {what} does not exist: make it first")
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(f"the folder {folder} for {what} cannot be written to")
 
 
 def write_report(result: TrainingResult, path: str | Path) -> Path:
     """Write the page, whole or not at all."""
     path = Path(path)
-    check_report(path)
+    check_report()
+    check_outputs({"the report": path}, (), force=True)
     write_text(path, page(result))
     return path
 
