@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from example_model import N_QUERY, as_anndata, panel_names, with_held_out
+from optirank.datasets import DataError
 from optirank.datasets.writing import write_table
 from optirank.model import (
     Predictor,
@@ -213,8 +214,8 @@ def test_a_target_error_needs_held_out_samples(model):
         rejection_threshold(some, None, 0.05)
 
 
-def test_a_file_without_samples_gives_a_table_without_lines(model, query, tmp_path):
-    as_anndata(query)[:0].copy().write_h5ad(tmp_path / "empty.h5ad")
-    done = predict_file(tmp_path / "empty.h5ad", model, tmp_path / "labels.csv")
-    assert done.n_samples == 0
-    assert len(pd.read_csv(tmp_path / "labels.csv")) == 0
+def test_a_file_without_samples_is_refused(model, query, tmp_path):
+    as_anndata(query)[:0].write_h5ad(tmp_path / "empty.h5ad")
+    with pytest.raises(DataError, match="holds no samples"):
+        predict_file(tmp_path / "empty.h5ad", model, tmp_path / "labels.csv")
+    assert not (tmp_path / "labels.csv").exists()
