@@ -14,7 +14,8 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,test,docs]'
 	touch $@
 
-# Pages are tested in headless Chromium: installed where that can be done, else those tests skip.
+# Pages are tested in headless Chromium; where there is none, those tests skip. This installs it,
+# as root where there is apt; no other target changes the system.
 browser:
 	@command -v chromium chromium-browser google-chrome >/dev/null 2>&1 \
 	|| { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
@@ -34,14 +35,14 @@ format: setup
 	$(BIN)/ruff format .
 
 # A file's tests stay in one process, which keeps what they share.
-test: lint browser
+test: lint
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow and not timing"
 
 # Fits on a GPU, with the Python of the machine that has one (CuPy and pytest installed there).
 test-gpu:
 	PYTHONPATH=src $(PYTHON) -m pytest -q -m gpu tests
 
-test-all: lint browser
+test-all: lint
 	$(BIN)/python -m pytest
 
 bench: setup

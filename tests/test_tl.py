@@ -180,7 +180,7 @@ def test_train_takes_the_options_of_the_workflow():
     )
     for inner in ("grids", "n_folds"):  # chosen by the workflow
         del theirs[inner]
-    assert list(ours) == ["layer", "gene_column", *theirs]
+    assert list(ours) == ["layer", "gene_column", *theirs, "verbose"]
     assert all(ours[name].default == theirs[name].default for name in theirs)
 
 
@@ -223,3 +223,17 @@ def test_clusters_without_a_clear_majority_are_heterogeneous(model, adata):
     for cluster, inside in adata.obs.groupby("leiden", observed=True):
         pure = inside["optirank"].nunique() == 1
         assert (labels[adata.obs["leiden"] == cluster] == "heterogeneous").all() != pure
+
+
+def test_training_shows_progress_and_logs_what_it_does(monkeypatch, capsys, caplog):
+    shorten_training(monkeypatch, grids=(Grid((0.1,), (5e-3,), (1e-2,)),))
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    reference = as_anndata(make_example(60, 20)[0].select_genes(np.arange(40)))
+    seen = []
+    with caplog.at_level(logging.INFO, "optirank"):
+        optirank.tl.train(reference, "cell_type", progress=lambda *done: seen.append(done))
+    assert "cross-validation" in capsys.readouterr().err
+    assert "60 samples" in caplog.text
+    assert seen[-1][0] == seen[-1][1]
+    optirank.tl.train(reference, "cell_type", verbose=0)
+    assert capsys.readouterr().err == ""

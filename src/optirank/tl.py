@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.names import some
+from optirank._util.progress import progress_bar
 from optirank.datasets.errors import DataError
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def train(
     target_error: float | None = None,
     say: Callable[[str], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
+    verbose: int = 1,
 ) -> Any:
     """Train a classifier on labelled profiles.
 
@@ -66,7 +68,10 @@ def train(
     target_error : float, optional
         The share of wrong labels to allow, from which a threshold of confidence is derived.
     say, progress : callable, optional
-        Told in words what will be done, and how much is done and of how much.
+        Told in words what will be done, and how much is done and of how much. The words also go to
+        the logger "optirank".
+    verbose : int, default=1
+        Whether to show a progress bar, on a terminal or in a notebook; 0 shows none.
 
     Returns
     -------
@@ -77,22 +82,37 @@ def train(
     from optirank.workflow.train import train as train_workflow
 
     check_anndata(adata, "train")
-    result = train_workflow(
-        expression_of(adata, layer, gene_column),
-        label,
-        batch=batch,
-        genes=genes,
-        available=available,
-        max_genes=max_genes,
-        include=include,
-        exclude=exclude,
-        budget=budget,
-        n_jobs=n_jobs,
-        calibrate=calibrate,
-        target_error=target_error,
-        say=say,
-        progress=progress,
-    )
+
+    def tell(line: str) -> None:
+        logger.info("%s", line)
+        if say is not None:
+            say(line)
+
+    with progress_bar("cross-validation", shown=None if verbose else False) as bar:
+
+        def advance(done: int, total: int) -> None:
+            bar.update(done, total)
+            if progress is not None:
+                progress(done, total)
+
+        result = train_workflow(
+            expression_of(adata, layer, gene_column),
+            label,
+            batch=batch,
+            genes=genes,
+            available=available,
+            max_genes=max_genes,
+            include=include,
+            exclude=exclude,
+            budget=budget,
+            n_jobs=n_jobs,
+            calibrate=calibrate,
+            target_error=target_error,
+            say=tell,
+            progress=advance,
+        )
+    for note in result.notes:
+        logger.info("%s", note)
     return result.model
 
 

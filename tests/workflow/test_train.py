@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from optirank import AnovaRankLogisticRegression, OptirankClassifier, load, save
 from optirank.datasets import read_expression
 from optirank.model import Predictor, predict_samples
+from optirank.workflow.finishing import HeldOut, held_out_table
 from optirank.workflow.grids import GRIDS
 from optirank.workflow.planning import Clock, duration
 from optirank.workflow.train import train as train_workflow
@@ -296,3 +298,15 @@ def test_pancreas_with_its_small_classes(data_folder):
     assert found.timings["total"] < 90
     assert found.per_class.loc["beta", "recall"] > 0.9
     assert any("genes were selected" in note for note in found.notes)
+
+
+def test_the_table_of_held_out_samples_of_many_classes_warns_of_nothing():
+    n, classes = 300, np.array([f"c{k:03d}" for k in range(150)])
+    y = np.resize(classes, n)
+    decisions = (y[:, None] == classes) - 0.5
+    scored = HeldOut(rows=np.arange(n), y=y, decisions=decisions, fold=np.zeros(n, dtype=int))
+    model = SimpleNamespace(classes_=classes)
+    prepared = SimpleNamespace(groups=None, samples=np.arange(n).astype(str))
+    table = held_out_table(scored, model, prepared)  # warnings are errors in tests
+    assert table.shape == (n, 4 + len(classes))
+    assert (table["label"] == table["predicted"]).all()

@@ -103,21 +103,18 @@ def calibrate_model(
 def held_out_table(scored: HeldOut, model: Any, prepared: Prepared) -> pd.DataFrame:
     """The held-out samples as `TrainingResult.held_out` has them."""
     labels, confidence = _labels(model, scored)
-    table = pd.DataFrame(
-        {
-            "label": scored.y,
-            "predicted": labels,
-            "confidence": confidence,
-            "fold": scored.fold + 1,
-        },
-        index=pd.Index(prepared.samples[scored.rows], name="sample"),
-    )
+    columns = {
+        "label": scored.y,
+        "predicted": labels,
+        "confidence": confidence,
+        "fold": scored.fold + 1,
+    }
     if prepared.groups is not None:
-        table["source"] = prepared.groups[scored.rows]
+        columns["source"] = prepared.groups[scored.rows]
     problems = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
     for name, column in zip(problems, scored.decisions.T, strict=True):
-        table[f"score_{name}"] = column
-    return table
+        columns[f"score_{name}"] = column
+    return pd.DataFrame(columns, index=pd.Index(prepared.samples[scored.rows], name="sample"))
 
 
 def search_notes(plan: Plan, found: Searched) -> list[str]:
