@@ -145,5 +145,5 @@ def test_progress_tells_every_unit_and_stored_ones_are_not_computed_again(storag
     told = []
     plan = SETTINGS.plan()
     with storage.open(GRID, 0):
-        runner.run(plan, None, storage, progress=lambda *one: told.append(one))
+        runner.run(plan, Work(None, GRID), storage, progress=lambda *one: told.append(one))
     assert told == [(unit, True) for unit in plan.units]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING
@@ -182,10 +182,16 @@ CLASSIFIERS: dict[str, Classifier] = {
 
 
 def get(name: str, among: Sequence[str] | None = None) -> Classifier:
-    """The classifier of that name, one of those named in ``among`` where that is given."""
+    """The classifier of that name, one of those named in ``among`` where that is given.
+
+    "NAME (RULE)" is the classifier with its settings chosen by another rule.
+    """
     known = CLASSIFIERS if among is None else among
-    if name not in known:
+    base, _, rule = name.partition(" (")
+    if base not in known or (rule and among is not None):
         raise ValueError(f"classifier {name!r} is not known: use one of {', '.join(known)}")
+    if rule:
+        return replace(CLASSIFIERS[base], name=name, marker="P")
     return CLASSIFIERS[name]
 
 
@@ -196,8 +202,13 @@ def names_for(experiment: str) -> list[str]:
 
 def ordered(names: object) -> list[str]:
     """Names in the order of the paper's tables, others behind."""
-    names = set(names)
-    return [name for name in CLASSIFIERS if name in names] + sorted(names - set(CLASSIFIERS))
+    known = list(CLASSIFIERS)
+
+    def place(name: str) -> tuple[int, str]:
+        base = name.partition(" (")[0]
+        return (known.index(base) if base in known else len(known), name)
+
+    return sorted(set(names), key=place)
 
 
 def tuned_parameters() -> list[str]:

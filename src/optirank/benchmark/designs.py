@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,6 +13,7 @@ import scipy.sparse as sp
 
 from optirank.benchmark.sets import Set, stack
 from optirank.preprocessing import SingleCellNetGenes
+from optirank.tuning.shifts import log_spread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -113,6 +115,7 @@ class Problem:
     train: Set
     dataset: NDArray | None  # of the training samples, where they come from two sets
     validation: list[Set]  # one per data set
+    platforms: list[list[Set]]  # the same samples on simulated platforms
     tests: dict[str, Set]
     auxiliary: Set | None  # samples that only a choice of reference genes may look at
     selected: NDArray  # positions of the genes
@@ -120,8 +123,18 @@ class Problem:
     seed: int
 
 
-def make_problem(design: Design, split: Split, positive: str, n_top: int | None) -> Problem:
-    """Select the genes on the training samples alone and cut all parts to them."""
+def make_problem(
+    design: Design,
+    split: Split,
+    positive: str,
+    n_top: int | None,
+    platforms: Sequence[float] = (),
+) -> Problem:
+    """Select the genes on the training samples alone and cut all parts to them.
+
+    ``platforms`` are the strengths of the simulated platforms on which the validation samples are
+    scored too (see `optirank.tuning.shifts`).
+    """
     source, auxiliary = design.source, design.auxiliary
     key = f"{design.key}/{split.index}/{positive}"
     seed = (design.seed + zlib.crc32(key.encode())) % 2**32
@@ -131,15 +144,21 @@ def make_problem(design: Design, split: Split, positive: str, n_top: int | None)
         return one.take(rows, genes).against(positive)
 
     train, dataset = [part(source, split.train)], None
-    validation = [part(source, split.validation)] if len(split.validation) else []
+    validation = [source.take(split.validation)] if len(split.validation) else []
     if len(split.auxiliary_train):
         train.append(part(auxiliary, split.auxiliary_train))
         dataset = np.repeat([0, 1], [len(one.labels) for one in train])
-        validation.append(part(auxiliary, split.auxiliary_validation))
+        validation.append(auxiliary.take(split.auxiliary_validation))
+    spread = log_spread(source.raw[split.train]) if platforms else 0.0
+    seeds = range(seed, seed + len(platforms))
     return Problem(
         train=stack(train),
         dataset=dataset,
-        validation=validation,
+        validation=[part(one, slice(None)) for one in validation],
+        platforms=[
+            [part(one.on_platform(strength, k, spread), slice(None)) for one in validation]
+            for k, strength in zip(seeds, platforms, strict=True)
+        ],
         tests={
             name: part(source, split.test) if one is None else part(one, slice(None))
             for name, one in design.tests.items()

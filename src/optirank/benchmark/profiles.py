@@ -17,6 +17,7 @@ class Profile:
     name: str
     n_top: int | None = 500  # genes selected at each end of the correlation; None: all genes
     n_splits: int | None = None  # None: all
+    platforms: tuple[float, ...] = (0.5, 0.5, 1.0, 1.0)  # simulated, by their strengths
     grids: dict[str, tuple] = field(default_factory=dict)
 
     def grid(self, classifier: Classifier) -> dict[str, tuple]:
@@ -35,6 +36,7 @@ class Profile:
             "profile": self.name,
             "n_top": self.n_top,
             "n_splits": self.n_splits,
+            "platforms": list(self.platforms),
             "grids": {key: list(values) for key, values in self.grids.items()},
         }
 

@@ -39,7 +39,12 @@ class Set:
     values: Matrix  # log1p(CPM), or logarithms as they came: what lr, rf and the ANOVA see
     labels: NDArray  # of the classes; True and False within a binary problem
     genes: NDArray
-    counts: bool = False  # whether raw holds counts, which SingleCellNet then takes
+    kind: str = "log"  # what raw holds: "counts", which SingleCellNet then takes, "linear" or "log"
+
+    @property
+    def counts(self) -> bool:
+        """Whether the values as measured are counts."""
+        return self.kind == "counts"
 
     def take(self, rows: NDArray | slice, genes: NDArray | slice = slice(None)) -> Set:
         """Some samples and genes, by position."""
@@ -55,6 +60,17 @@ class Set:
         """The same samples, labelled by whether they are of a class."""
         return replace(self, labels=self.labels == positive)
 
+    def on_platform(self, strength: float, random_state: int, spread: float) -> Set:
+        """The samples as a simulated platform measures them, by the same factors for all sets.
+
+        Their values as measured change, and the log values follow.
+        """
+        from optirank.tuning.shifts import PlatformShift, simulate_platform
+
+        shift = PlatformShift(factors=strength)
+        raw = sp.csr_array(simulate_platform(self.raw, shift, random_state, spread=spread))
+        return replace(self, raw=raw, values=log_values(raw, self.kind))
+
 
 def stack(sets: list[Set]) -> Set:
     """Sets over the same genes, one below the other."""
@@ -66,7 +82,7 @@ def stack(sets: list[Set]) -> Set:
         sp.csr_array(sp.vstack([one.values for one in sets])),
         np.concatenate([one.labels for one in sets]),
         sets[0].genes,
-        all(one.counts for one in sets),
+        sets[0].kind if len({one.kind for one in sets}) == 1 else "linear",
     )
 
 
@@ -151,19 +167,18 @@ def reduce(sets: list[Set], genes: NDArray, classes: list[str], said: dict[str, 
 
     ``said`` tells what the values of a set are ("counts", "linear", "log"), by its name.
     """
-    parts, kinds = [], []
+    parts = []
     for one in sets:
         rows = np.flatnonzero(np.isin(one.labels, classes))
         positions = pd.Index(one.genes).get_indexer(genes)
         raw = sp.csr_array(one.raw[rows][:, positions], dtype=np.float32)
         raw.sort_indices()
-        parts.append(Set(one.name, raw, raw, one.labels[rows], genes))
-        kinds.append(said.get(one.name) or kind_of_values(raw))
-    kind = kinds[0] if len(set(kinds)) == 1 else "linear"
+        kind = said.get(one.name) or kind_of_values(raw)
+        parts.append(Set(one.name, raw, raw, one.labels[rows], genes, kind))
     joined = stack(parts)
-    if "log" in kinds and kind != "log":
+    if joined.kind != "log" and any(part.kind == "log" for part in parts):
         raise DataError(f"{joined.name} joins logarithms with linear values: convert one of them")
-    return replace(joined, values=log_values(joined.raw, kind), counts=kind == "counts")
+    return replace(joined, values=log_values(joined.raw, joined.kind))
 
 
 def kind_of_values(X: sp.csr_array) -> str:

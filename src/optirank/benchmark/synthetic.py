@@ -22,7 +22,8 @@ POSITIVE = "1"
 
 def _grid(name: str, l2: tuple[float, ...]) -> Profile:
     """Settings in order of preference: of equal scores the smaller set, the stronger penalty."""
-    return Profile(name, n_top=None, grids={"n_reference": _SIZES, "l1": (0.0,), "l2": l2})
+    grids = {"n_reference": _SIZES, "l1": (0.0,), "l2": l2}
+    return Profile(name, n_top=None, platforms=(), grids=grids)
 
 
 PAPER_GRID = _grid("paper", _PENALTIES)

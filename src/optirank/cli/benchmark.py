@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,13 +39,6 @@ app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
 TaskFileOption = Annotated[
     Path | None, typer.Option("--task-file", help="TOML file of more tasks, in the form of ours.")
 ]
-
-
-class Selection(StrEnum):
-    """How settings are chosen from validation scores."""
-
-    one_se = "one_se"
-    best = "best"
 
 
 @app.command("list")
@@ -166,25 +158,30 @@ def run(
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a run.", show_default=False)],
     selection: Annotated[
-        Selection,
-        typer.Option(help="The paper's one-standard-error rule, or the best validation score."),
-    ] = Selection.one_se,
+        str,
+        typer.Option(
+            help="one_se, the paper's rule; best validation score; or several, with commas."
+        ),
+    ] = "one_se",
     debug: DebugOption = False,
 ) -> None:
     """Write tables, figures and the page of a run again, from its stored results.
 
-    With another rule of selection they go to report-best/, beside report/.
+    With another rule of selection they go to report-best/, beside report/. With several rules,
+    those behind the first make further columns, as in "optirank (best)".
 
     Examples:
 
       optirank benchmark report results
 
       optirank benchmark report results --selection best
+
+      optirank benchmark report results --selection one_se,best
     """
     with tidy():
         from optirank.benchmark.running.storage import Storage
 
-        _write_report(Storage(folder), selection)
+        _write_report(Storage(folder), listed(selection))
 
 
 def _announce(plan: Plan, storage: Storage) -> None:
@@ -210,17 +207,17 @@ def _announce(plan: Plan, storage: Storage) -> None:
 
 
 def _write_report(
-    storage: Storage, selection: Selection = Selection.one_se, *, may_be_empty: bool = False
+    storage: Storage, rules: Sequence[str] = ("one_se",), *, may_be_empty: bool = False
 ) -> None:
     from optirank.benchmark.reporting import report
     from optirank.benchmark.reporting.results import collect
 
-    results = collect(storage, selection.value)
+    results = collect(storage, rules)
     if results.scores.empty and may_be_empty:
         return
     if results.scores.empty:
         raise ValueError(f"{storage.folder} has no problem that is run to the end yet")
-    name = "report" if selection is Selection.one_se else f"report-{selection.value}"
+    name = "-".join(["report", *rules]).removesuffix("-one_se")
     written = report.write(results, storage.folder / name)
     for table in written.summaries:
         _show_summary(table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from optirank.benchmark.classifiers import get, ordered
 from optirank.benchmark.profiles import PAPER
 from optirank.benchmark.reporting.results import collect
 from optirank.benchmark.running.storage import Storage, Unit
@@ -78,11 +79,29 @@ def test_each_part_chooses_by_the_one_standard_error_rule(storage):
 
 
 def test_the_best_validation_score_can_be_asked_for(storage):
-    results = collect(storage, "best")
+    results = collect(storage, ["best"])
     chosen = results.scores.groupby("part")["l2"].unique()
     assert chosen[0].tolist() == [1.0]
     assert chosen[1].tolist() == [0.01]
-    assert results.run["selection"] == "best"
+    assert results.run["selection"] == ["best"]
+
+
+def test_further_rules_are_further_columns(storage):
+    scores = collect(storage, ["one_se", "best"]).scores
+    chosen = scores.groupby(["classifier", "part"])["l2"].first()
+    assert chosen.to_dict() == {
+        ("lr", 0): 0.1,
+        ("lr", 1): 0.01,
+        ("lr (best)", 0): 1.0,
+        ("lr (best)", 1): 0.01,
+    }
+    assert get("lr (best)").colour == get("lr").colour
+    assert ordered(["rf", "lr (best)", "lr"]) == ["lr", "lr (best)", "rf"]
+
+
+def test_an_unknown_rule_is_refused(storage):
+    with pytest.raises(ValueError, match="no rule is called 'worst': use one_se, best"):
+        collect(storage, ["worst"])
 
 
 def test_test_scores_are_those_of_each_splits_own_model(storage):

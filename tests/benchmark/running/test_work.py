@@ -153,6 +153,34 @@ def test_scores_are_those_of_the_estimator(sets, name):
             assert score == pytest.approx(expected, abs=tolerance)
 
 
+@pytest.mark.parametrize("name", ["optirank", "lr"])
+def test_validation_samples_are_scored_on_simulated_platforms_too(sets, name):
+    (design,) = designs(sets, "pair")
+    split = design.splits[0]
+    result = run_unit(design, split, "b", name, replace(SMALL, platforms=(0.0, 0.5, 30.0)))
+    plain, _, strong = result["platforms"]
+    assert plain == result["validation"]  # a platform of strength 0 changes nothing
+    assert [len(one) for one in result["platforms"]] == [len(result["settings"])] * 3
+    assert np.mean(strong) < np.mean(plain)
+    without = run_unit(design, split, "b", name, replace(SMALL, platforms=()))
+    assert {key: result[key] for key in ("validation", "test", "n_genes")} == {
+        key: without[key] for key in ("validation", "test", "n_genes")
+    }
+
+
+def test_two_sources_are_measured_on_the_same_simulated_platform(sets):
+    _, multi = designs(sets, "triple")
+    problem = designs_module.make_problem(multi, multi.splits[0], "a", 8, (0.5,))
+    ((first, second),) = problem.platforms
+    factors = []
+    for part, own in zip((first, second), problem.validation, strict=True):
+        raw, before = part.raw.toarray(), own.raw.toarray()
+        assert (raw[before == 0] == 0).all()
+        factors.append(raw.sum(axis=0) / before.sum(axis=0))
+        np.testing.assert_allclose(raw, before * factors[-1], rtol=1e-5)
+    np.testing.assert_allclose(*factors, rtol=1e-5)
+
+
 def test_validation_of_two_sources_is_the_mean_of_their_own_scores(sets):
     _, multi = designs(sets, "triple")
     problem = make_problem(multi, multi.splits[0], "a", SMALL)

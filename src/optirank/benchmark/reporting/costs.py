@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from optirank.benchmark.classifiers import CLASSIFIERS, ordered, tuned_parameters
+from optirank.benchmark.classifiers import get, ordered, tuned_parameters
 from optirank.benchmark.reporting.statistics import PLACE, at_place, by_pair, compare, places
 
 
@@ -33,10 +33,8 @@ def genes(scores: pd.DataFrame) -> pd.DataFrame:
 
 def sparse_ones(names: Iterable[str]) -> list[str]:
     """Return those whose numbers of genes are compared, optirank first."""
-    found = [
-        name for name in ordered(names) if name in CLASSIFIERS and CLASSIFIERS[name].compare_genes
-    ]
-    return sorted(found, key=lambda name: name != "optirank")
+    found = [name for name in ordered(names) if get(name).compare_genes]
+    return sorted(found, key=lambda name: not name.startswith("optirank"))
 
 
 def sparsest(rows: pd.DataFrame) -> dict[str, float]:

@@ -111,7 +111,7 @@ def _page(
         problems=results.problems,
         missing=list(results.run.get("missing", ())),
         quick=results.run.get("profile") == "quick",
-        selection=results.run.get("selection", "one_se"),
+        selection=results.run.get("selection", ["one_se"]),
         facts=_facts(results, found),
         version=results.run.get("version", __version__),
         today=date.today().isoformat(),
@@ -128,7 +128,7 @@ def _facts(results: Results, found: Analysis) -> dict[str, str]:
     run = results.run
     facts = {
         "profile": run.get("profile"),
-        "selection": SELECTIONS.get(run.get("selection")),
+        "selection": ", ".join(SELECTIONS.get(rule, rule) for rule in run.get("selection", ())),
         "classifiers": ", ".join(run.get("classifiers", ())),
         "scores": f"{len(found.scores)} (class, fold and classifier)",
         "fits not converged": run.get("unconverged"),

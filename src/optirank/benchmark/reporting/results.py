@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from optirank.benchmark.classifiers import CLASSIFIERS, get, ordered, tuned_parameters
 from optirank.benchmark.running.storage import Storage, Unit
-from optirank.tuning.selection import scored_folds, select
+from optirank.tuning.selection import RULES, scored_folds, select
 
 TASK_COLUMNS = [
     *("task", "scenario", "title", "shift", "kind", "sources", "target", "n_genes", "n_classes"),
@@ -50,18 +51,21 @@ class Results:
     run: dict = field(default_factory=dict)
 
 
-def collect(storage: Storage, rule: str = "one_se") -> Results:
-    """Read all results of a folder; a problem with a split missing is left out, and said.
+def collect(storage: Storage, rules: Sequence[str] = ("one_se",)) -> Results:
+    """Read all results of a folder; a problem with a split missing is left out, and reported.
 
-    ``rule`` chooses the settings: "one_se", the paper's, or "best" validation score.
+    Rules choose the settings: "one_se" is the paper's, "best" takes the best validation score. A
+    classifier whose settings are chosen by a rule behind the first has the name "NAME (RULE)".
     """
+    if unknown := [rule for rule in rules if rule not in RULES]:
+        raise ValueError(f"no rule is called {unknown[0]!r}: use {', '.join(RULES)}")
     record, lines = storage.record(), storage.log_lines()
     rows, tasks, incomplete, seconds, unconverged = [], [], {}, 0.0, 0
     for design in storage.designs().values():
         units = load_units(storage, design)
         seconds += sum(unit["unit_seconds"] for unit in units.values())
         unconverged += sum(unit["converged"].count(False) for unit in units.values())
-        chosen, lacking = _choose(design, units, _planned(design, units, lines), rule)
+        chosen, lacking = _choose(design, units, _planned(design, units, lines), rules)
         rows += chosen
         if lacking:
             incomplete[design["task"]] = f"not run to the end: {lacking} units are missing"
@@ -71,7 +75,7 @@ def collect(storage: Storage, rule: str = "one_se") -> Results:
     scores = pd.DataFrame(rows, columns=score_columns())
     run = {
         "profile": record["profile"],
-        "selection": rule,
+        "selection": list(rules),
         "version": record["version"],
         "seed": record["seed"],
         "classifiers": ordered(scores["classifier"]),
@@ -111,7 +115,7 @@ def _planned(design: dict, units: dict, lines: list[dict]) -> list[str]:
 
 
 def _choose(
-    design: dict, units: dict[tuple[int, str, str], dict], names: list[str], rule: str
+    design: dict, units: dict[tuple[int, str, str], dict], names: list[str], rules: Sequence[str]
 ) -> tuple[list[dict], int]:
     """The rows of a design, and the number of units that its classifiers lack."""
     rows, lacking = [], 0
@@ -124,12 +128,15 @@ def _choose(
                 if None in group:
                     lacking += group.count(None)
                     continue
-                best = choose(group, rule)
-                if best is None:
-                    continue
-                same = {"positive": positive, "classifier": name, "part": int(part)}
-                for split, unit in zip(splits, group, strict=True):
-                    rows += _rows(design, unit, best, same | {"split": split})
+                tuned = len(group[0]["settings"]) > 1
+                for k, rule in enumerate(rules if tuned else rules[:1]):
+                    best = choose(group, rule)
+                    if best is None:
+                        continue
+                    label = f"{name} ({rule})" if k else name
+                    same = {"positive": positive, "classifier": label, "part": int(part)}
+                    for split, unit in zip(splits, group, strict=True):
+                        rows += _rows(design, unit, best, same | {"split": split})
     return rows, lacking
 
 

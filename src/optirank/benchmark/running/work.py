@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,27 +54,30 @@ def run_unit(
 ) -> dict[str, object]:
     """Fit the whole grid; return scores, numbers of genes and times, one value per setting.
 
-    Validation scores are the mean over the data sets; test scores are one per test set. Where the
-    true reference set is known, the cosine similarity to it is stored too.
+    Validation scores are the mean over the data sets, on the samples as measured and on simulated
+    platforms (one score per platform, for other rules of choosing a setting); test scores are one
+    per test set. Where the true reference set is known, the cosine similarity to it is stored too.
     """
     classifier = get(name)
+    grid = profile.grid(classifier)
     start = time.thread_time()
-    problem = make_problem(design, split, positive, profile.n_top)
+    tuned = prod(map(len, grid.values())) > 1 and not split.final
+    platforms = profile.platforms if tuned else ()
+    problem = make_problem(design, split, positive, profile.n_top, platforms)
     validation, tests = problem.validation, list(problem.tests.values())
+    shifted = [part for sets in problem.platforms for part in sets]
+    parts = [*validation, *tests, *shifted]
     with one_blas_thread():
-        fits = fit_grid(
-            classifier,
-            problem,
-            profile.grid(classifier),
-            [*validation, *tests],
-            cold=split.final,
-            device=device,
-        )
-    scores = np.array([_balanced_accuracies([*validation, *tests], fit.scores) for fit in fits])
+        fits = fit_grid(classifier, problem, grid, parts, cold=split.final, device=device)
+    scores = np.array([_balanced_accuracies(parts, fit.scores) for fit in fits])
+    inside, outside, elsewhere = np.split(
+        scores, [len(validation), len(validation) + len(tests)], axis=1
+    )
     result = {
         "settings": [fit.setting for fit in fits],
-        "validation": _means(scores[:, : len(validation)]),
-        "test": scores[:, len(validation) :].tolist(),
+        "validation": _means(inside),
+        "platforms": [_means(one) for one in np.split(elsewhere, max(1, len(platforms)), axis=1)],
+        "test": outside.tolist(),
         "n_genes": [fit.n_genes for fit in fits],
         "fit_seconds": [round(fit.seconds, 6) for fit in fits],
         "converged": [fit.converged for fit in fits],
