@@ -196,8 +196,9 @@ class JointRun:
     ) -> JointSolution:
         """Intercepts and objective from float64 scores, in the problem's own units."""
         problem = self.problem
-        z = problem.scores(W, np.zeros(problem.n_classes), state.gamma)
-        b = self.alternation.loss.best_intercept(z, state.b - problem.v @ z)
-        objective = problem.loss(z + b) + problem.penalty(W)
+        loss = self.alternation.loss
+        z = self.alternation.matrices.scores(W, state.gamma)
+        b = loss.best_intercept(z, state.b - loss.mean_scores(z))
+        objective = loss.value(z, b) + problem.penalty(W)
         self._path.append({"stage": "end", "objective": objective})
         return JointSolution(W, b, state.gamma, objective, n_iter, converged, self._path)

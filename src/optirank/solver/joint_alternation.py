@@ -40,10 +40,7 @@ class JointAlternation:
 
     def __init__(self, problem: JointProblem, matrices: JointMatrices | None = None) -> None:
         self.problem = problem
-        if matrices is None:
-            matrices = JointMatrices(problem.orders, problem.v, problem.n_reference, problem.ties)
-        self.matrices = matrices
-        self.loss = SoftmaxLoss(problem.codes, problem.n_classes, problem.v)
+        self.matrices, self.loss = _matrices_and_loss(problem, matrices)
         self.penalty = GroupLasso(problem.l1, problem.l2)
         self.feasible = problem.feasible
 
@@ -107,3 +104,14 @@ class JointAlternation:
         z = self.matrices.ranks(state.gamma).dot(state.W) if state.z is None else state.z
         self.loss.differentiate(z, state.b)
         return GammaMap(self.matrices, state.W).transpose_dot(self.loss.slopes)
+
+
+def _matrices_and_loss(problem: JointProblem, matrices: JointMatrices | None):
+    """What the steps are taken with, where the samples lie; known matrices are used again."""
+    if hasattr(problem.orders, "whole"):
+        from optirank.solver.device.joint import DeviceJointMatrices, DeviceSoftmaxLoss
+
+        return matrices or DeviceJointMatrices(problem), DeviceSoftmaxLoss(problem)
+    if matrices is None:
+        matrices = JointMatrices(problem.orders, problem.v, problem.n_reference, problem.ties)
+    return matrices, SoftmaxLoss(problem.codes, problem.n_classes, problem.v)

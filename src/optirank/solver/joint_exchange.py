@@ -113,16 +113,11 @@ def _second_order_gains(
     quadratic form in the difference of two candidates. The loss is differentiated at the state.
     """
     loss, matrices = alternation.loss, alternation.matrices
-    p = loss.probabilities
-    roots = np.sqrt(p * loss.v[:, None]).astype(np.float32)
-    changes = np.empty((len(inside) + len(outside), p.size), np.float32)
-    for row, gene in enumerate(np.concatenate([inside, outside])):
-        alone = np.zeros(alternation.problem.n_genes)
-        alone[gene] = 1.0
-        u = matrices.ranks(alone).dot(state.W)
-        u -= (p * u).sum(axis=1, keepdims=True)
-        changes[row] = (roots * u).ravel()
-    form = (changes @ changes.T).astype(np.float64)
+    d = alternation.problem.n_genes
+    form = loss.quadratic_form(
+        matrices.ranks(np.eye(1, d, gene)[0]).dot(state.W)
+        for gene in np.concatenate([inside, outside])
+    )
     own = np.diag(form)
     m = len(inside)
     return (

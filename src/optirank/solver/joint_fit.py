@@ -124,7 +124,7 @@ def _quasi_newton(
         z = matrix.dot(W)
         loss.differentiate(z, b)
         gradient = matrix.transpose_dot(loss.slopes) + 2.0 * penalty.l2 * W
-        slope_b = loss.slopes.sum(axis=0, dtype=np.float64)
+        slope_b = loss.intercept_slopes()
         objective = loss.value(z, b) + penalty.l2 * float(np.vdot(W, W))
         return objective, np.concatenate([gradient.ravel(), slope_b])
 

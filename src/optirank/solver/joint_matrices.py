@@ -116,6 +116,16 @@ class JointMatrices:
         self._gamma = gamma
         return self._map
 
+    def gradient_gamma(self, W: NDArray, G: NDArray) -> NDArray:
+        """``sum_i C_i^T (W G_i) / s`` for slopes G, with the part along v taken off them."""
+        G = G - (self.v[:, None] * G.sum(axis=0, dtype=np.float64)).astype(np.float32)
+        return gradient_gamma(self.orders, W, G, self.ties) / self.n_reference
+
+    def scores(self, W: NDArray, gamma: NDArray) -> NDArray:
+        """``R(gamma) W / s``, n x K, not centred, in float64."""
+        columns = [self.orders.scores(w, gamma, self.ties) for w in W.T]
+        return np.column_stack(columns) / self.n_reference
+
 
 class GammaMap:
     """From gamma to centred scores, at fixed W: ``(I - 1 v^T) R(gamma) W / s``."""
@@ -130,10 +140,7 @@ class GammaMap:
 
     def transpose_dot(self, G: NDArray) -> NDArray:
         """``sum_i C_i^T (W G_i) / s`` for slopes G, with the part along v taken off them."""
-        matrices = self._matrices
-        G = G - (matrices.v[:, None] * G.sum(axis=0, dtype=np.float64)).astype(np.float32)
-        gradient = gradient_gamma(matrices.orders, self._W, G, matrices.ties)
-        return gradient / matrices.n_reference
+        return self._matrices.gradient_gamma(self._W, G)
 
 
 def gradient_gamma(orders: SampleOrders, W: NDArray, G: NDArray, ties: str) -> NDArray:

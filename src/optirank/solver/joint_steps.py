@@ -94,7 +94,7 @@ def joint_steps(
         gradient = matrix.transpose_dot(loss.slopes)
         if linear is not None:
             gradient += linear
-        slope_b = loss.slopes.sum(axis=0, dtype=np.float64)
+        slope_b = loss.intercept_slopes()
         if L is None:
             L = _curvature_along(matrix, loss, gradient)
         new = np.empty_like(x)
@@ -134,7 +134,4 @@ def _curvature_along(matrix: LinearMap, loss: SoftmaxLoss, gradient: NDArray) ->
     squared = float(np.vdot(direction, direction))
     if squared == 0.0:
         return 1.0
-    u = matrix.dot(direction).astype(np.float64)
-    u -= (loss.probabilities * u).sum(axis=1, keepdims=True)
-    curvature = float(loss.v @ (loss.probabilities * u * u).sum(axis=1))
-    return max(curvature / squared, 1e-8)
+    return max(loss.curvature_along(matrix.dot(direction)) / squared, 1e-8)
