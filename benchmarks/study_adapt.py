@@ -84,7 +84,7 @@ def best_genes(X: np.ndarray, y: np.ndarray, number: int) -> np.ndarray:
 
 def shifted(X: np.ndarray, strength: float, rng: np.random.Generator) -> np.ndarray:
     """The values on a simulated platform: one factor per gene, the same for all samples."""
-    if X.min() < 0 and X.max() < 100 or X.max() < 40 and (np.floor(X) != X).any():
+    if (X.min() < 0 and X.max() < 100) or (X.max() < 40 and (np.floor(X) != X).any()):
         level = X.mean(axis=0)  # a logarithmic scale
         return X + rng.normal(0, strength * level.std(), X.shape[1]) * (X != 0)
     level = np.log(np.maximum(X.mean(axis=0), 1e-3))

@@ -12,7 +12,7 @@ import pandas as pd
 from optirank import OptirankClassifier
 from optirank.datasets import ExpressionData
 from optirank.datasets.example import make_example
-from optirank.model import remember_training
+from optirank.model import Predictor, gather_experience, remember_training
 
 N_QUERY = 60
 
@@ -37,6 +37,21 @@ def with_held_out(model: OptirankClassifier) -> OptirankClassifier:
     confidence = np.linspace(0.2, 1.0, 81)
     correct = (confidence > 0.6) | (np.arange(81) % 2 == 0)
     model.training_summary_["held_out"] = {"confidence": confidence, "correct": correct}
+    return model
+
+
+def with_experience(model: OptirankClassifier, shift: float = 0.0) -> OptirankClassifier:
+    """The model as if held-out samples had the scores of its training samples.
+
+    ``shift`` moves the scores of the first class, relative to their separation, as another platform
+    would: what held-out samples had is then not what a query has.
+    """
+    reference, _ = make_example(90, N_QUERY)
+    y = reference.labels("cell_type").to_numpy()
+    scores = Predictor(model, reference.gene_names).scores(reference.X)
+    model.experience_ = gather_experience(model, reference.X, y, scores, np.arange(len(y)))
+    separation = model.experience_.inside[0] - model.experience_.outside[0]
+    model.intercept_ = model.intercept_ + shift * separation * (np.arange(len(model.coef_)) == 0)
     return model
 
 

@@ -128,6 +128,7 @@ def annotate(
     threshold: float | None = None,
     target_error: float | None = None,
     prior: str | Mapping | os.PathLike = "balanced",
+    adapt: bool = False,
     max_missing: float = 0.5,
     drop_classes: bool = False,
     block_size: int = 2048,
@@ -158,6 +159,9 @@ def annotate(
         The shares of the classes that probabilities suppose: equal ones, with labels by the highest
         score; those in training; or given ones, a mapping from every class to its share or a file
         with a class and its share on each line. Other priors than "balanced" may move labels.
+    adapt : bool, default=False
+        Whether to shift the scores of each class to where the query's samples lie. A label then
+        depends on the other samples. Without, the log says how many labels it would change.
     max_missing : float, default=0.5
         The share of a class's genes that may be missing; what is missing is told in the log.
     drop_classes : bool, default=False
@@ -217,20 +221,25 @@ def annotate(
         drop_classes=drop_classes,
         other_names=other_gene_names(adata.var, gene_column),
         prior=prior,
+        adapt=adapt,
     )
     limit, reason = rejection_threshold(predictor.model, threshold, target_error, prior)
     for note in predictor.notes():
         logger.warning("%s", note)
 
     classes = class_names(predictor)
-    codes = np.empty(adata.n_obs, dtype=np.int32)
-    confidence = np.empty(adata.n_obs)
-    probabilities = np.empty((adata.n_obs, len(classes)))
-    narrow = predictor.narrowed()
-    for rows, X in blocks_of(adata, layer, predictor.columns, block_size):
-        found = narrow.predict(X)
-        codes[rows], confidence[rows] = found.chosen, found.confidence
-        probabilities[rows] = found.probabilities
+    narrow, meter, scores = predictor.narrowed(), predictor.meter(adata.n_obs), []
+    for _, X in blocks_of(adata, layer, predictor.columns, block_size):
+        scores.append(narrow.scores(X))
+        if meter is not None:
+            meter.add(X, scores[-1])
+    report = meter.report() if meter is not None else None
+    n_problems = predictor.bound.parts.n_problems
+    whole = np.concatenate(scores or [np.empty((0, n_problems) if n_problems > 1 else 0)])
+    if report is not None and (adapt or report.adaptation.possible):
+        logger.warning("%s", report.words(adapt))
+    found = predictor.from_scores(report.adaptation.apply(whole) if adapt else whole)
+    codes, confidence = found.chosen.astype(np.int32), found.confidence
     if limit is not None:
         codes[confidence < limit] = len(classes)
 
@@ -240,6 +249,6 @@ def annotate(
     if clusters is not None:
         grouped = majority(adata.obs[clusters], codes, confidence, words, min_share)
         adata.obs[f"{key_added}_cluster_label"] = as_category(grouped.labels, words)
-    adata.obsm[f"{key_added}_proba"] = probabilities
+    adata.obsm[f"{key_added}_proba"] = found.probabilities
     adata.uns[key_added] = prediction_record(predictor, limit, reason)
     return adata if copy else None

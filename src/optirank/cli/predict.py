@@ -82,6 +82,14 @@ def predict(
             "line. Other than balanced may move labels.",
         ),
     ] = "balanced",
+    adapt: Annotated[
+        bool,
+        typer.Option(
+            "--adapt",
+            help="Shift the scores of each class to where the query's samples lie. A label then "
+            "depends on the other samples.",
+        ),
+    ] = False,
     max_missing: MaxMissingOption = 0.5,
     drop_classes: DropClassesOption = False,
     missing: Annotated[
@@ -115,6 +123,8 @@ def predict(
 
       optirank predict query.h5ad -m model.optirank --threshold 0.8
 
+      optirank predict query.h5ad -m model.optirank --adapt
+
       optirank predict query.csv -m model.optirank --genes-in columns --annotations donor,batch
     """
     with tidy():
@@ -136,6 +146,7 @@ def predict(
                     threshold=threshold,
                     target_error=target_error,
                     prior=prior,
+                    adapt=adapt,
                     max_missing=max_missing,
                     drop_classes=drop_classes,
                     layer=layer,

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SPREAD = ("coef_", "reference_weights_", "reference_", "mean_ranks_")
-_CARRIED = ("_panel", "mean_ranks_", "training_summary_", "calibration_", "rejection_")
+_CARRIED = (
+    "_panel",
+    "mean_ranks_",
+    "training_summary_",
+    "calibration_",
+    "rejection_",
+    "experience_",
+)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@
 
 from optirank.model.archive import ModelFileError
 from optirank.model.calibration import Calibration, Rejection, fit_calibration, fit_rejection
+from optirank.model.experience import Experience, gather_experience
 from optirank.model.explanation import explain
 from optirank.model.file import load, save
 from optirank.model.genes import GeneMatch, match_genes
@@ -21,6 +22,7 @@ __all__ = [
     "BoundModel",
     "Calibration",
     "ClassLoss",
+    "Experience",
     "GeneMatch",
     "MissingGenesError",
     "ModelFileError",
@@ -31,6 +33,7 @@ __all__ = [
     "explain",
     "fit_calibration",
     "fit_rejection",
+    "gather_experience",
     "load",
     "match_genes",
     "panel_table",

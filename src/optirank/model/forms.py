@@ -17,6 +17,7 @@ import numpy as np
 from optirank.estimators.panel import PanelArrays
 from optirank.model.archive import Arrays, ModelFileError
 from optirank.model.calibration import Calibration, Rejection, is_old_calibration
+from optirank.model.experience import Experience
 from optirank.model.linear import linear_parts
 from optirank.model.values import (
     check_strings,
@@ -252,6 +253,7 @@ _EXTRAS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, int], Any]]] = {
     "training_summary": (encode, _rebuild_summary),
     "calibration": (Calibration.to_plain, Calibration.from_plain),
     "rejection": (Rejection.to_plain, Rejection.from_plain),
+    "experience": (Experience.to_plain, Experience.from_plain),
 }
 
 for _name, _module in (

@@ -12,6 +12,7 @@ from optirank._util.names import some
 from optirank.estimators.panel import carried
 from optirank.model.missing import MAX_MISSING, bind
 from optirank.model.prior import Prior, class_shares, with_shares
+from optirank.model.query import QueryMeter
 from optirank.model.subsets import without_lacking
 from optirank.ranks.scoring import best_class, by_class, probabilities, worth_compiling
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
+    from optirank.model.experience import Experience
     from optirank.model.missing import ClassLoss
 
 UNASSIGNED = "unassigned"
@@ -93,6 +95,9 @@ class Predictor:
     prior : the shares of the classes that probabilities suppose: ``"balanced"``, the default, with
         labels by the highest score; ``"training"``; or a mapping from every class to its share.
         With the latter two the label is the most probable class, see :mod:`optirank.model.prior`.
+    adapt : whether to shift the scores to where the query's samples lie, see
+        :mod:`optirank.model.adaptation`. What is given to ``predict`` is then the whole query, and
+        labels depend on the other samples in it.
     compiled : whether to use compiled loops; None uses them once there is enough to predict to be
         worth loading numba, and NumPy before. Both give the same up to the last few bits.
 
@@ -116,6 +121,7 @@ class Predictor:
         other_names: Mapping[str, Iterable[str]] | None = None,
         calibrated: bool = True,
         prior: Prior = "balanced",
+        adapt: bool = False,
         compiled: bool | None = None,
     ) -> None:
         shares = class_shares(model, prior)
@@ -127,6 +133,13 @@ class Predictor:
         self.max_missing = max_missing
         self.bound = bind(model, genes, max_missing, other_names)
         self.compiled = compiled
+        self.adapt = adapt
+        self.experience: Experience | None = carried(model, "experience_")
+        if adapt and self.experience is None:
+            raise ValueError(
+                "the model does not know the scores of held-out samples, so it cannot adapt to a "
+                "query: train it with this version of optirank, or predict without adapting"
+            )
         self._seen = 0
         self._calibration = carried(model, "calibration_") if calibrated else None
         self._shares = None
@@ -183,9 +196,27 @@ class Predictor:
         problems = parts.average(self.bound.rows.scores(X, self.columns, compiled))
         return problems[:, 0] if parts.n_problems == 1 else problems
 
+    def meter(self, n_samples: int) -> QueryMeter | None:
+        """What measures a query of so many samples; None for a model that knows nothing of it.
+
+        It is given blocks of the columns ``columns`` alone, and their scores.
+        """
+        if self.experience is None:
+            return None
+        return QueryMeter(self.bound, self.experience, n_samples)
+
     def predict(self, X: Any) -> Prediction:
         """Labels, confidences and probabilities of the samples (rows) of X."""
         scores = self.scores(X)
+        if self.adapt:
+            X = _matrix(X)
+            meter = self.meter(X.shape[0])
+            meter.add(X[:, self.columns], scores)
+            scores = meter.report().adaptation.apply(scores)
+        return self.from_scores(scores)
+
+    def from_scores(self, scores: NDArray) -> Prediction:
+        """Labels, confidences and probabilities of samples whose scores are known."""
         calibration = self._calibration
         found = probabilities(scores) if calibration is None else calibration.probabilities(scores)
         chosen = best_class(scores)

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from optirank.model import fit_calibration, fit_rejection, remember_training
+from optirank.model import (
+    fit_calibration,
+    fit_rejection,
+    gather_experience,
+    remember_training,
+)
 from optirank.ranks.scoring import probabilities
 from optirank.tuning.scoring import predicted
 from optirank.tuning.search import HELD_OUT
@@ -98,6 +103,20 @@ def calibrate_model(
     except ValueError as error:
         notes.append(f"no label will be withheld: {error}")
     return notes
+
+
+def remember_held_out(
+    model: Any, prepared: Prepared, chooser: Candidates, scored: HeldOut
+) -> list[str]:
+    """Let the model carry what held-out samples looked like; returns what could not be done."""
+    known = np.isfinite(scored.decisions).all(axis=1)
+    scores, rows = _flat(scored.decisions[known]), scored.rows[known]
+    try:
+        X = prepared.X[:, chooser()]
+        model.experience_ = gather_experience(model, X, prepared.y, scores, rows)
+    except ValueError as error:
+        return [f"queries cannot be compared with held-out samples: {error}"]
+    return []
 
 
 def held_out_table(scored: HeldOut, model: Any, prepared: Prepared) -> pd.DataFrame:

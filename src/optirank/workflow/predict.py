@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import tempfile
@@ -40,7 +41,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from optirank.model.predict import Prediction
     from optirank.model.prior import Prior
+    from optirank.model.query import QueryReport
 
 KEY = "optirank"
 _BLOCK = 2048  # samples
@@ -81,6 +84,7 @@ def predict_file(
     threshold: float | None = None,
     target_error: float | None = None,
     prior: Prior | os.PathLike[str] = "balanced",
+    adapt: bool = False,
     max_missing: float = MAX_MISSING,
     drop_classes: bool = False,
     layer: str | None = None,
@@ -114,6 +118,9 @@ def predict_file(
     prior : the shares of the classes that probabilities suppose: ``"balanced"`` (labels are then
         those of the highest score), ``"training"``, a mapping from every class to its share, or a
         file with a class and its share on each line. A prior other than balanced may move labels.
+    adapt : whether to shift the scores of each class to where the query's samples lie, see
+        :mod:`optirank.model.adaptation`; a label then depends on the other samples. Without, a note
+        says how many labels it would change.
     max_missing : the share of a class's genes that may be missing.
     drop_classes : whether to leave out classes that lack more, instead of refusing.
     progress : called with the number of samples done and of all.
@@ -144,13 +151,17 @@ def predict_file(
                 drop_classes=drop_classes,
                 other_names=opened.other_gene_names,
                 prior=prior,
+                adapt=adapt,
                 compiled=many or None,
             )
         limit, reason = rejection_threshold(predictor.model, threshold, target_error, prior)
         notes = predictor.notes()
         size = max(1, min(_BLOCK, _VALUES // max(1, len(opened.gene_names))))
         size = size if block_size is None else block_size
-        codes, confidence, empty = _predict(opened, predictor, spool, size, progress)
+        files = spool, out.parent
+        codes, confidence, empty, report = _predict(opened, predictor, *files, size, progress)
+        if report is not None and (adapt or report.adaptation.possible):
+            notes.append(report.words(adapt))
         if not is_calibrated(predictor.model):
             notes.append("the model is not calibrated: a confidence is no share of right labels")
         if limit is not None:
@@ -271,27 +282,61 @@ def _predict(
     opened: OpenExpression,
     predictor: Predictor,
     spool: IO[bytes],
+    folder: Path,
     block_size: int,
     progress: Progress | None,
-) -> tuple[NDArray, NDArray, list[str]]:
-    """Codes and confidences; the probabilities go to the spool. Samples without a count besides."""
+) -> tuple[NDArray, NDArray, list[str], QueryReport | None]:
+    """Codes and confidences; the probabilities go to the spool.
+
+    Besides, the samples without a count, and what the query looks like beside the training data.
+    To adapt to the query all scores are needed first: they wait in another file of the folder.
+    """
     total, done, empty = opened.n_samples, 0, []
     codes, confidence = np.empty(total, dtype=np.int32), np.empty(total)
-    narrow = predictor.narrowed()
-    for block in opened.blocks(predictor.columns, block_size):
-        rows = slice(done, done + block.n_samples)
-        try:
-            found = narrow.predict(block.X)
-        except ValueError as error:
-            place = f"{opened.path}, samples {rows.start + 1} to {rows.stop}"
-            raise DataError(f"{place}: {error}") from None
+    narrow, meter = predictor.narrowed(), predictor.meter(total)
+
+    def keep(rows: slice, found: Prediction) -> None:
         codes[rows], confidence[rows] = found.chosen, found.confidence
         np.ascontiguousarray(found.probabilities, dtype=np.float64).tofile(spool)
-        empty.extend(block.sample_names[_without_counts(block.X)])
-        done = rows.stop
-        if progress is not None:
-            progress(done, total)
-    return codes, confidence, empty
+
+    with contextlib.ExitStack() as stack:
+        waiting = None
+        if predictor.adapt:
+            waiting = stack.enter_context(tempfile.TemporaryFile(dir=folder))
+        for block in opened.blocks(predictor.columns, block_size):
+            rows = slice(done, done + block.n_samples)
+            try:
+                scores = narrow.scores(block.X)
+            except ValueError as error:
+                place = f"{opened.path}, samples {rows.start + 1} to {rows.stop}"
+                raise DataError(f"{place}: {error}") from None
+            if meter is not None:
+                meter.add(block.X, scores)
+            if waiting is None:
+                keep(rows, predictor.from_scores(scores))
+            else:
+                np.ascontiguousarray(scores, dtype=np.float64).tofile(waiting)
+            empty.extend(block.sample_names[_without_counts(block.X)])
+            done = rows.stop
+            if progress is not None:
+                progress(done, total)
+        report = meter.report() if meter is not None else None
+        if waiting is not None:
+            for rows, scores in _scores_again(waiting, predictor, total, block_size):
+                keep(rows, predictor.from_scores(report.adaptation.apply(scores)))
+    return codes, confidence, empty, report
+
+
+def _scores_again(
+    waiting: IO[bytes], predictor: Predictor, total: int, block_size: int
+) -> Iterator[tuple[slice, NDArray]]:
+    """The scores that were written to a file, block by block."""
+    waiting.seek(0)
+    width = predictor.bound.parts.n_problems
+    for start in range(0, total, block_size):
+        rows = slice(start, min(start + block_size, total))
+        values = np.fromfile(waiting, np.float64, (rows.stop - start) * width)
+        yield rows, values if width == 1 else values.reshape(-1, width)
 
 
 def _without_counts(X: Any) -> NDArray:

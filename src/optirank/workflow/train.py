@@ -19,6 +19,7 @@ from optirank.workflow.finishing import (
     final_fit,
     held_out_scores,
     held_out_table,
+    remember_held_out,
     search_notes,
     summary,
 )
@@ -166,6 +167,7 @@ def train_prepared(
     fitted = time.perf_counter()
     scored = held_out_scores(prepared, found, choice)
     uncalibrated = calibrate_model(model, scored, calibrate, target_error)
+    uncalibrated += remember_held_out(model, prepared, chooser, scored)
     held_out = held_out_table(scored, model, prepared)
     by_fold = fold_table(held_out)
     balanced_accuracy = float(by_fold["balanced_accuracy"].mean())
