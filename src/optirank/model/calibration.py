@@ -5,7 +5,7 @@ that is, by one rising function of the scores that all classes share (see
 :func:`optirank.ranks.scoring.probabilities`), so it never changes the order of the classes. It is
 fitted on scores of samples that the model was not trained on, each class counting the same, so the
 probabilities are those of a query in which the classes are equally frequent; see
-:mod:`optirank.model.prior` for others. A model carries a calibration as ``calibration_`` and a
+``optirank.model.prior`` for others. A model carries a calibration as ``calibration_`` and a
 threshold as ``rejection_``, a few numbers each, and the model file keeps them.
 """
 

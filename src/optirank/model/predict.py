@@ -94,7 +94,7 @@ class Predictor:
         probabilities and no label.
     prior : the shares of the classes that probabilities suppose: ``"balanced"``, the default, with
         labels by the highest score; ``"training"``; or a mapping from every class to its share.
-        With the latter two the label is the most probable class, see :mod:`optirank.model.prior`.
+        With the latter two the label is the most probable class, see ``optirank.model.prior``.
     adapt : whether to shift the scores to where the query's samples lie, see
         :mod:`optirank.model.adaptation`. What is given to ``predict`` is then the whole query, and
         labels depend on the other samples in it.
