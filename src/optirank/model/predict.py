@@ -96,7 +96,7 @@ class Predictor:
         labels by the highest score; ``"training"``; or a mapping from every class to its share.
         With the latter two the label is the most probable class, see ``optirank.model.prior``.
     adapt : whether to shift the scores to where the query's samples lie, see
-        :mod:`optirank.model.adaptation`. What is given to ``predict`` is then the whole query, and
+        ``optirank.model.adaptation``. What is given to ``predict`` is then the whole query, and
         labels depend on the other samples in it.
     compiled : whether to use compiled loops; None uses them once there is enough to predict to be
         worth loading numba, and NumPy before. Both give the same up to the last few bits.

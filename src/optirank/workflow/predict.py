@@ -119,7 +119,7 @@ def predict_file(
         those of the highest score), ``"training"``, a mapping from every class to its share, or a
         file with a class and its share on each line. A prior other than balanced may move labels.
     adapt : whether to shift the scores of each class to where the query's samples lie, see
-        :mod:`optirank.model.adaptation`; a label then depends on the other samples. Without, a note
+        ``optirank.model.adaptation``; a label then depends on the other samples. Without, a note
         says how many labels it would change.
     max_missing : the share of a class's genes that may be missing.
     drop_classes : whether to leave out classes that lack more, instead of refusing.
