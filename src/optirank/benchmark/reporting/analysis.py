@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,12 @@ SHIFTS = {
     "technology": "technology",
 }
 SCENARIO_TITLES = {"": "one source", "single": "single-source", "multi": "multi-source"}
+
+SCENARIO_NOTES = {
+    "": "Trained on one source.",
+    "single": "Single-source: the second source is not used, except for the ANOVA of ANrank-lr.",
+    "multi": "Multi-source: both sources are merged for training.",
+}
 
 
 @dataclass(frozen=True)
@@ -107,3 +114,9 @@ def _sorted(frame: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
 def place_title(task: str, scenario: str) -> str:
     """Return a task's name with its scenario."""
     return f"{task} ({SCENARIO_TITLES.get(scenario, scenario)})" if scenario else task
+
+
+def scenario_name(base: str, scenario: str) -> str:
+    """Return the name of a table of one scenario, fit for a file."""
+    name = f"{base}_{scenario}" if scenario else base
+    return re.sub(r"[^\w.+-]+", "_", name)

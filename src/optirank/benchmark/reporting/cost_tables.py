@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 
 from optirank.benchmark.classifiers import ordered, tuned_parameters
-from optirank.benchmark.reporting.analysis import SCENARIO_TITLES, Analysis, place_title
+from optirank.benchmark.reporting.analysis import (
+    SCENARIO_NOTES,
+    SCENARIO_TITLES,
+    SHIFTS,
+    Analysis,
+    place_title,
+    scenario_name,
+)
 from optirank.benchmark.reporting.costs import sparse_ones
 from optirank.benchmark.reporting.layout import (
     NONE,
     Cell,
     Column,
     Table,
+    breaks,
     compact,
+    listing,
     number,
     seconds,
     text,
-)
-from optirank.benchmark.reporting.table_parts import (
-    SCENARIO_NOTES,
-    breaks,
-    scenario_name,
-    shift_cell,
+    word,
 )
 
 
@@ -114,73 +120,62 @@ def _times(found: Analysis, cell, *, name: str, title: str, caption: str) -> Tab
 def settings(frame: pd.DataFrame) -> Table:
     """The settings chosen."""
     nested = set(frame.loc[frame["part"] > 0, "task"])
-    params = tuned_parameters()
-    headings = ["reference" if name == "n_reference" else name for name in params]
-    headings += ["settings tried", "validation (%)", "test (%)", "genes"]
-    rows = [
-        [
-            text(place_title(row.task, row.scenario)),
-            text(f"{row.positive} (part {row.part})" if row.task in nested else row.positive),
-            text(row.classifier),
-            *(compact(getattr(row, name)) for name in params),
-            number(row.n_settings),
-            number(100 * row.validation, 1),
-            number(100 * row.test, 1),
-            number(row.n_genes),
-        ]
-        for row in frame.itertuples()
-    ]
-    return Table(
-        name="settings",
-        title="Chosen settings",
-        caption=(
-            "The setting chosen in each binary problem (the class against the rest) and test part, "
-            "with means over the folds. The reference is a fraction of the genes offered."
-        ),
-        columns=[*_words("task", "class", "classifier"), *map(Column, headings)],
-        rows=rows,
-        frame=frame,
-        breaks=breaks(frame["task"]),
+
+    def problem(row) -> Cell:
+        return text(f"{row.positive} (part {row.part})" if row.task in nested else row.positive)
+
+    parameters = {
+        "reference" if name == "n_reference" else name: _field(name, compact)
+        for name in tuned_parameters()
+    }
+    return listing(
+        "settings",
+        "Chosen settings",
+        "The setting chosen in each binary problem (the class against the rest) and test part, "
+        "with means over the folds. The reference is a fraction of the genes offered.",
+        {
+            word("task"): lambda row: text(place_title(row.task, row.scenario)),
+            word("class"): problem,
+            word("classifier"): lambda row: text(row.classifier),
+            **parameters,
+            "settings tried": lambda row: number(row.n_settings),
+            "validation (%)": lambda row: number(100 * row.validation, 1),
+            "test (%)": lambda row: number(100 * row.test, 1),
+            "genes": lambda row: number(row.n_genes),
+        },
+        frame,
+        by="task",
     )
 
 
 def tasks(frame: pd.DataFrame) -> Table:
     """What each task is."""
-    headings = ("genes", "classes", "train", "validation", "test", "splits")
-    names = (Column(name, in_latex=False, words=True) for name in ("names", "note"))
-    rows = [
-        [
-            text(place_title(row.task, row.scenario)),
-            text(row.title),
-            shift_cell(row.shift),
-            text(row.kind),
-            text(row.sources),
-            text(row.target),
-            number(row.n_genes),
-            number(row.n_classes),
-            number(row.n_train),
-            number(row.n_validation),
-            number(row.n_test),
-            number(row.n_splits),
-            text(row.classes),
-            text(row.note),
-        ]
-        for row in frame.itertuples()
-    ]
-    first = _words("task", "what", "shift", "kind", "sources", "target")
-    return Table(
-        name="tasks",
-        title="The tasks",
-        caption=(
-            "Genes: common to all data sets of the task. Train, validation and test: mean number "
-            "of samples in a split. Names: the classes."
-        ),
-        columns=[*first, *map(Column, headings), *names],
-        rows=rows,
-        frame=frame,
-        breaks=breaks(frame["shift"]),
+    numbers = ("genes", "classes", "train", "validation", "test", "splits")
+    shown = {
+        word("task"): lambda row: text(place_title(row.task, row.scenario)),
+        word("what"): _field("title", text),
+        word("shift"): _field("shift", shift_cell),
+        **{word(name): _field(name, text) for name in ("kind", "sources", "target")},
+        **{name: _field(f"n_{name}", number) for name in numbers},
+        word("names", in_latex=False): _field("classes", text),
+        word("note", in_latex=False): _field("note", text),
+    }
+    return listing(
+        "tasks",
+        "The tasks",
+        "Genes: common to all data sets of the task. Train, validation and test: mean number of "
+        "samples in a split. Names: the classes.",
+        shown,
+        frame,
+        by="shift",
     )
 
 
-def _words(*names: str) -> list[Column]:
-    return [Column(name, words=True) for name in names]
+def _field(name: str, show: Callable[..., Cell]) -> Callable[..., Cell]:
+    return lambda row: show(getattr(row, name))
+
+
+def shift_cell(name: str) -> Cell:
+    """Return a kind of shift, sorted as in the paper's tables."""
+    order = list(SHIFTS).index(name) if name in SHIFTS else len(SHIFTS)
+    return Cell(SHIFTS.get(name, name) or NONE, float(order))

@@ -17,18 +17,18 @@ def genes(scores: pd.DataFrame) -> pd.DataFrame:
     `percent_sparsest` is the share of pairs in which a classifier of `sparse_ones` needs no more
     genes than each of the others; ties count for all of them, so shares can exceed 100 together.
     """
-    frames = []
-    for place in places(scores):
-        rows = at_place(scores, *place)
-        frame = _means(rows, place, "n_genes").rename(
-            columns={"mean": "n_genes", "se": "n_genes_se"}
-        )
-        offered = rows.groupby("classifier")["n_features"].mean()
-        frame["n_features"] = frame["classifier"].map(offered)
-        frame["percent_sparsest"] = frame["classifier"].map(sparsest(rows))
-        frames.append(frame)
-    columns = [*PLACE, "classifier", "n", "n_genes", "n_genes_se", "n_features", "percent_sparsest"]
-    return _joined(frames, columns)
+    frame = _by_classifier(
+        scores,
+        n=("n_genes", "count"),
+        n_genes=("n_genes", "mean"),
+        n_genes_se=("n_genes", "sem"),
+        n_features=("n_features", "mean"),
+    )
+    shares = {place: sparsest(at_place(scores, *place)) for place in places(scores)}
+    frame["percent_sparsest"] = [
+        shares[row.task, row.scenario].get(row.classifier, np.nan) for row in frame.itertuples()
+    ]
+    return frame
 
 
 def sparse_ones(names: Iterable[str]) -> list[str]:
@@ -49,32 +49,26 @@ def sparsest(rows: pd.DataFrame) -> dict[str, float]:
 
 def run_times(scores: pd.DataFrame) -> pd.DataFrame:
     """Return the CPU time of one fit, and of all grids of a task."""
-    frames = []
-    for place in places(scores):
-        rows = at_place(scores, *place)
-        names = {"mean": "fit_seconds", "se": "fit_seconds_se"}
-        frame = _means(rows, place, "fit_seconds").rename(columns=names)
-        groups = rows.groupby("classifier")
-        frame["n_settings"] = frame["classifier"].map(groups["n_settings"].max())
-        frame["unit_seconds"] = frame["classifier"].map(groups["unit_seconds"].mean())
-        frame["grid_seconds"] = frame["classifier"].map(groups["unit_seconds"].sum())
-        frames.append(frame)
-    columns = [*PLACE, "classifier", "n", "fit_seconds", "fit_seconds_se"]
-    return _joined(frames, [*columns, "n_settings", "unit_seconds", "grid_seconds"])
-
-
-def _means(rows: pd.DataFrame, place: tuple[str, str], column: str) -> pd.DataFrame:
-    table = by_pair(rows, column).reindex(columns=ordered(rows["classifier"]))
-    return pd.DataFrame(
-        {
-            "task": place[0],
-            "scenario": place[1],
-            "classifier": table.columns,
-            "n": table.count().to_numpy(),
-            "mean": table.mean().to_numpy(),
-            "se": table.sem().to_numpy(),
-        }
+    return _by_classifier(
+        scores,
+        n=("fit_seconds", "count"),
+        fit_seconds=("fit_seconds", "mean"),
+        fit_seconds_se=("fit_seconds", "sem"),
+        n_settings=("n_settings", "max"),
+        unit_seconds=("unit_seconds", "mean"),
+        grid_seconds=("unit_seconds", "sum"),
     )
+
+
+def _by_classifier(scores: pd.DataFrame, **columns: tuple[str, str]) -> pd.DataFrame:
+    """Return one row per task, scenario and classifier, in the order of the tables."""
+    found = scores.groupby([*PLACE, "classifier"], sort=False).agg(**columns).reset_index()
+    rank = {name: k for k, name in enumerate(ordered(found["classifier"]))}
+    place = {one: k for k, one in enumerate(places(scores))}
+    found["_order"] = [
+        (place[row.task, row.scenario], rank[row.classifier]) for row in found.itertuples()
+    ]
+    return found.sort_values("_order", ignore_index=True).drop(columns="_order")
 
 
 def multi_minus_single(scores: pd.DataFrame) -> pd.DataFrame:
@@ -116,9 +110,3 @@ def chosen_settings(scores: pd.DataFrame) -> pd.DataFrame:
         n_genes=("n_genes", "mean"),
     )
     return frame.reset_index()
-
-
-def _joined(frames: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
-    return (
-        pd.concat(frames, ignore_index=True)[columns] if frames else pd.DataFrame(columns=columns)
-    )

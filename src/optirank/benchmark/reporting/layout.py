@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -52,6 +54,40 @@ class Table:
     frame: pd.DataFrame
     breaks: frozenset[int] = field(default_factory=frozenset)
     place: tuple[str, str] | None = None
+
+
+Show = Callable[[Any], Cell]  # from a row of a frame, as a named tuple
+
+
+def listing(
+    name: str,
+    title: str,
+    caption: str,
+    shown: dict[Column | str, Show],
+    frame: pd.DataFrame,
+    *,
+    rows: pd.DataFrame | None = None,
+    by: str,
+) -> Table:
+    """Return a table with one line per row of `rows` (by default of `frame`).
+
+    `shown` says what stands under each heading, and a change in the column `by` draws a rule.
+    """
+    rows = frame if rows is None else rows
+    lines = [[show(row) for show in shown.values()] for row in rows.itertuples()]
+    columns = [Column(one) if isinstance(one, str) else one for one in shown]
+    return Table(name, title, caption, columns, lines, frame, breaks(rows[by]))
+
+
+def breaks(values: Iterable[str]) -> frozenset[int]:
+    """Return the rows at which a value differs from the one before."""
+    values = list(values)
+    return frozenset(i for i in range(1, len(values)) if values[i] != values[i - 1])
+
+
+def word(heading: str, **options) -> Column:
+    """Return a heading over words."""
+    return Column(heading, words=True, **options)
 
 
 def text(value: object) -> Cell:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from optirank.benchmark.reporting.layout import with_error
 from optirank.benchmark.reporting.results import choose
 from optirank.benchmark.running.storage import Storage, Unit
 from optirank.benchmark.splits import FOLDS
@@ -118,22 +119,16 @@ def display_rows(summary: pd.DataFrame, settings: Settings) -> tuple[list[str], 
     for grid in settings.grids():
         cells = here[here["grid"] == grid.name].set_index("classifier")
         scores = [
-            _with_error(cells.loc[name], "balanced_accuracy", factor=100.0, digits=1)
-            for name in names
+            with_error(100 * row["balanced_accuracy"], 100 * row["balanced_accuracy_se"], 1)
+            for _, row in cells.loc[names].iterrows()
         ]
-        overlap = _with_error(cells.loc["optirank"], "cosine", factor=1.0, digits=2)
+        overlap = with_error(*cells.loc["optirank", ["cosine", "cosine_se"]], 2)
         source = "here" if grid == settings.grid else f"here, {grid.name} grid"
         rows.append([source, *scores, overlap])
     if settings.base == Point():
         for source, numbers in PUBLISHED.items():
             rows.append([source, *(numbers.get(name, "–") for name in (*names, "cosine"))])
     return header, rows
-
-
-def _with_error(cell: pd.Series, column: str, *, factor: float, digits: int) -> str:
-    mean, error = cell[column], cell[f"{column}_se"]
-    text = f"{factor * mean:.{digits}f}"
-    return text if pd.isna(error) else f"{text} ± {factor * error:.{digits}f}"
 
 
 def markdown(header: list[str], rows: list[list[str]]) -> str:

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 
 from optirank.benchmark.classifiers import ordered
 from optirank.benchmark.reporting import cost_tables
-from optirank.benchmark.reporting.analysis import SCENARIO_TITLES, SHIFTS, Analysis, place_title
+from optirank.benchmark.reporting.analysis import (
+    SCENARIO_NOTES,
+    SCENARIO_TITLES,
+    SHIFTS,
+    Analysis,
+    place_title,
+    scenario_name,
+)
 from optirank.benchmark.reporting.layout import (
     NONE,
     Cell,
     Column,
     Table,
+    breaks,
+    listing,
     number,
     p_value,
     text,
     with_error,
-)
-from optirank.benchmark.reporting.table_parts import (
-    SCENARIO_NOTES,
-    breaks,
-    scenario_name,
-    shift_cell,
+    word,
 )
 
 _BOLD = (
     "The rank is in parentheses. Bold: not significantly worse than the best (two-sided paired "
     "t-test, 5 %, over folds and classes)."
 )
-_word = partial(Column, words=True)
 _FIRST = "optirank"  # the classifier that the others are held against
 
 
@@ -65,7 +66,11 @@ def _summary(found: Analysis, scenario: str) -> Table:
         cells = {row.classifier: _score(row) for row in here.itertuples()}
         shifts.append(found.shift(task))
         rows.append(
-            [text(task), shift_cell(shifts[-1]), *(cells.get(name, Cell(NONE)) for name in names)]
+            [
+                text(task),
+                cost_tables.shift_cell(shifts[-1]),
+                *(cells.get(name, Cell(NONE)) for name in names),
+            ]
         )
     caption = f"Balanced accuracy in % (mean ± standard error over folds and classes). {_BOLD}"
     named = [SHIFTS.get(shift, shift) for shift in dict.fromkeys(shifts)]
@@ -78,7 +83,7 @@ def _summary(found: Analysis, scenario: str) -> Table:
         name=scenario_name("summary", scenario),
         title=f"Balanced accuracy by task, {SCENARIO_TITLES[scenario]}",
         caption=caption,
-        columns=[_word("task", latex="{}"), _word("shift", in_latex=False), *map(Column, names)],
+        columns=[word("task", latex="{}"), word("shift", in_latex=False), *map(Column, names)],
         rows=rows,
         frame=frame,
         breaks=breaks(shifts),
@@ -92,100 +97,77 @@ def _score(row) -> Cell:
 
 
 def _standings(frame: pd.DataFrame) -> Table:
-    headings = ("tasks", "mean rank", "mean accuracy (%)", "times first", "times in bold")
-    rows = [
-        [
-            text(row.classifier),
-            text(SCENARIO_TITLES[row.scenario]),
-            number(row.tasks),
-            number(row.mean_rank, 2),
-            number(100 * row.mean, 1),
-            number(row.first),
-            number(row.in_bold),
-        ]
-        for row in frame.itertuples()
-    ]
-    return Table(
-        name="standings",
-        title="Standings over tasks",
-        caption=(
-            "Ranks by mean balanced accuracy (1 is best, ties share the better rank), over the "
-            "tasks which every classifier of the scenario has scores for."
-        ),
-        columns=[_word("classifier"), _word("sources"), *map(Column, headings)],
-        rows=rows,
-        frame=frame,
-        breaks=breaks(frame["scenario"]),
+    return listing(
+        "standings",
+        "Standings over tasks",
+        "Ranks by mean balanced accuracy (1 is best, ties share the better rank), over the tasks "
+        "which every classifier of the scenario has scores for.",
+        {
+            word("classifier"): lambda row: text(row.classifier),
+            word("sources"): lambda row: text(SCENARIO_TITLES[row.scenario]),
+            "tasks": lambda row: number(row.tasks),
+            "mean rank": lambda row: number(row.mean_rank, 2),
+            "mean accuracy (%)": lambda row: number(100 * row.mean, 1),
+            "times first": lambda row: number(row.first),
+            "times in bold": lambda row: number(row.in_bold),
+        },
+        frame,
+        by="scenario",
     )
 
 
 def _over_tasks(frame: pd.DataFrame) -> Table:
-    headings = ("tasks", "wins", "losses", "ties", "difference (points)", "p, sign", "p, Wilcoxon")
-    here = frame[frame["row"] == _FIRST]
-    rows = [
-        [
-            text(row.column),
-            text(SCENARIO_TITLES[row.scenario]),
-            number(row.tasks),
-            Cell(f"{row.wins} ({row.significant_wins})", float(row.wins)),
-            Cell(f"{row.losses} ({row.significant_losses})", float(row.losses)),
-            number(row.ties),
-            Cell(
-                with_error(100 * row.mean_difference, np.nan, 1, signed=True), row.mean_difference
+    return listing(
+        "over_tasks",
+        f"{_FIRST} against each of the others, over tasks",
+        "A task counts once, with the means of the two. Wins and losses in parentheses are those "
+        "significant by the t-test within the task. The difference is the mean over tasks, "
+        f"positive where {_FIRST} is better; the sign and Wilcoxon tests over tasks are two-sided "
+        "and exact. The CSV file has every pair of classifiers.",
+        {
+            word(f"{_FIRST} against"): lambda row: text(row.column),
+            word("sources"): lambda row: text(SCENARIO_TITLES[row.scenario]),
+            "tasks": lambda row: number(row.tasks),
+            "wins": lambda row: Cell(f"{row.wins} ({row.significant_wins})", float(row.wins)),
+            "losses": lambda row: Cell(
+                f"{row.losses} ({row.significant_losses})", float(row.losses)
             ),
-            p_value(row.p_sign),
-            p_value(row.p_wilcoxon),
-        ]
-        for row in here.itertuples()
-    ]
-    return Table(
-        name="over_tasks",
-        title=f"{_FIRST} against each of the others, over tasks",
-        caption=(
-            "A task counts once, with the means of the two. Wins and losses in parentheses are "
-            "those significant by the t-test within the task. The difference is the mean over "
-            f"tasks, positive where {_FIRST} is better; the sign and Wilcoxon tests over tasks are "
-            "two-sided and exact. The CSV file has every pair of classifiers."
-        ),
-        columns=[_word(f"{_FIRST} against"), _word("sources"), *map(Column, headings)],
-        rows=rows,
-        frame=frame,
-        breaks=breaks(here["scenario"]),
+            "ties": lambda row: number(row.ties),
+            "difference (points)": lambda row: _points(row.mean_difference),
+            "p, sign": lambda row: p_value(row.p_sign),
+            "p, Wilcoxon": lambda row: p_value(row.p_wilcoxon),
+        },
+        frame,
+        rows=frame[frame["row"] == _FIRST],
+        by="scenario",
     )
 
 
 def _gains(frame: pd.DataFrame) -> Table:
-    headings = ("single (%)", "multi (%)", "difference (points)", "pairs", "pairs better (%)", "p")
-    rows = [
-        [
-            text(row.task),
-            text(row.classifier),
-            number(100 * row.single, 1),
-            number(100 * row.multi, 1),
-            Cell(
-                with_error(100 * row.difference, 100 * row.se, 1, signed=True),
-                row.difference,
-                tone=_tone(row.sign),
-            ),
-            number(row.pairs),
-            number(row.percent_better),
-            p_value(row.p_value),
-        ]
-        for row in frame.itertuples()
-    ]
-    return Table(
-        name="multi_vs_single",
-        title="What the second source adds",
-        caption=(
-            "Balanced accuracy with both sources merged (multi) less that with the first alone "
-            "(single): mean ± standard error over the folds and classes that both have, with a "
-            "paired t-test. Bold green: significantly better; red italic: significantly worse."
-        ),
-        columns=[_word("task"), _word("classifier"), *map(Column, headings)],
-        rows=rows,
-        frame=frame,
-        breaks=breaks(frame["task"]),
+    return listing(
+        "multi_vs_single",
+        "What the second source adds",
+        "Balanced accuracy with both sources merged (multi) less that with the first alone "
+        "(single): mean ± standard error over the folds and classes that both have, with a paired "
+        "t-test. Bold green: significantly better; red italic: significantly worse.",
+        {
+            word("task"): lambda row: text(row.task),
+            word("classifier"): lambda row: text(row.classifier),
+            "single (%)": lambda row: number(100 * row.single, 1),
+            "multi (%)": lambda row: number(100 * row.multi, 1),
+            "difference (points)": lambda row: _points(row.difference, row.se, row.sign),
+            "pairs": lambda row: number(row.pairs),
+            "pairs better (%)": lambda row: number(row.percent_better),
+            "p": lambda row: p_value(row.p_value),
+        },
+        frame,
+        by="task",
     )
+
+
+def _points(difference: float, se: float = np.nan, sign: int = 0) -> Cell:
+    words = with_error(100 * difference, 100 * se, 1, signed=True)
+    return Cell(words, difference, tone=_tone(sign))
 
 
 def _tone(sign: int) -> str:
@@ -212,7 +194,7 @@ def _pairwise(found: Analysis, task: str, scenario: str) -> Table:
             "class) in which the row is strictly better, ties counting for neither; bold green "
             "where it is significantly better, red italic where worse."
         ),
-        columns=[_word(""), *map(Column, names)],
+        columns=[word(""), *map(Column, names)],
         rows=rows,
         frame=frame,
         place=(task, scenario),
