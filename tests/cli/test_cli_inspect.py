@@ -138,3 +138,16 @@ def test_bad_input_ends_with_2_and_one_line(arguments, message, folder):
     assert done.exit_code == BAD_INPUT, done.stdout
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_control_characters_of_names_are_shown_as_escapes(tmp_path):
+    model, _ = trained_example()
+    model.classes_ = model.classes_.astype(object)
+    model.classes_[0] = "b \x1b[31mcell\x07"
+    model.training_summary_ |= {"source": "\x1b]0;title\x07"}
+    save(model, tmp_path / "m.optirank")
+    done = inspect(tmp_path / "m.optirank")
+    assert done.exit_code == 0, done.stderr
+    assert "\x1b" not in done.stdout
+    assert "\x07" not in done.stdout
+    assert "b \\x1b[31mcell\\x07" in done.stdout

@@ -142,6 +142,56 @@ def test_a_bomb_of_zeros_is_refused_without_unpacking_it(path):
     assert peak_of_refusal(path, "says it has 96000128 bytes, more than") < 5e6
 
 
+def test_a_bomb_in_place_of_the_arrays_is_refused_without_unpacking_it(path):
+    document, _ = unpack(path)
+    pack(path, document, bytes(90_000_000))
+    assert path.stat().st_size < 300_000
+    assert peak_of_refusal(path, "says it has 90000000 bytes in [0-9]+ compressed ones") < 5e6
+
+
+def test_a_member_larger_than_its_file_is_refused(path):
+    document, _ = unpack(path)
+    pack(path, document, bytes(90_000_000))
+    content = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        true_size = struct.pack("<L", archive.getinfo("arrays.npz").compress_size)
+    assert content.count(true_size) == 2
+    path.write_bytes(bytes(content).replace(true_size, struct.pack("<L", 5_000_000)))
+    assert peak_of_refusal(path, "larger than itself") < 5e6
+
+
+def test_an_array_of_strings_is_refused_by_the_room_it_asks_for(path):
+    document, arrays = unpack(path)
+    document["training_summary"] = {
+        "dict": [["a", {"array": {"dtype": "str10000", "values": ["x"] * 3000}}]]
+    }
+    pack(path, document, arrays)
+    assert path.stat().st_size < 10_000
+    assert peak_of_refusal(path, "room for 30000000 characters, more than the 4194304") < 5e6
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED])
+def test_a_flood_of_lists_is_refused_before_they_are_made(path, compression):
+    document, _ = unpack(path)
+    text = json.dumps(document | {"path": "HERE"}).replace('"HERE"', f"[{'[],' * 4_000_000}[]]")
+    with zipfile.ZipFile(path) as archive:
+        arrays = archive.read("arrays.npz")
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        archive.writestr("model.json", text)
+        archive.writestr("arrays.npz", arrays)
+    size = path.stat().st_size
+    assert peak_of_refusal(path, "model.json (has more than|says it has)") < 3 * size + 5e6
+
+
+def test_a_model_that_compresses_too_well_is_stored_and_opens_again(tmp_path):
+    model = make_model()
+    model.training_summary_ = {"held": [0] * 600_000}
+    save(model, tmp_path / "m")
+    with zipfile.ZipFile(tmp_path / "m") as archive:
+        assert archive.getinfo("model.json").compress_type == zipfile.ZIP_STORED
+    assert load(tmp_path / "m").training_summary_ == model.training_summary_
+
+
 def test_a_size_that_lies_is_refused(path):
     document, arrays = unpack(path)
     pack(path, json.dumps(document).encode() + b" " * 50_000_000, arrays)

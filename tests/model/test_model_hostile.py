@@ -100,6 +100,7 @@ def test_a_schema_that_is_none_is_refused(path, schema):
         ({"n_features": -1}, "are no model"),
         ({"n_features": 20.0}, "no n_features of the right type"),
         ({"n_features": 10**12, "genes": None}, "are no model"),
+        ({"n_features": 2_000_000, "genes": None}, "2000000 genes without names, more than"),
         ({"n_rows": 0}, "are no model"),
         ({"n_rows": 4}, "do not fit 3 classes"),
         ({"n_rows": 15}, "do not fit 3 classes"),
@@ -246,7 +247,10 @@ def npy(header: bytes, content: bytes = b"") -> bytes:
         (b"", "damaged header"),
         (b"\x93NUMPY\x09\x00", "damaged header"),
         (npy(b"__import__('os').abort()"), "damaged header"),
-        (npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (-3,), }"), "shape"),
+        (npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (-3,), }"), "damaged header"),
+        (npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (3,), "), "damaged header"),
+        (npy(b"{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (3,), }"), "damaged"),
+        (npy(b"{'descr': '<q8', 'fortran_order': False, 'shape': (3,), }"), "damaged header"),
         (npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }", b"\0" * 8), "damaged"),
         (
             npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"),
@@ -270,3 +274,14 @@ def test_booleans_other_than_0_and_1_are_refused(path):
     strange = arrays["reference"].astype(np.uint8) * 7
     pack(path, document, arrays | {"reference": strange.view(bool)})
     assert_refused(path, "neither true nor false")
+
+
+def test_messages_about_a_file_are_short_and_have_no_control_characters(path):
+    document, arrays = unpack(path)
+    pack(path, document | {"class": "\x1b[31m" * 5000}, arrays)
+    with pytest.raises(ModelFileError) as caught:
+        load(path)
+    message = str(caught.value)
+    assert len(message) < 600 + len(str(path))
+    assert message.isprintable()
+    assert "\\x1b[31m" in message

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optirank._util import progress
-from optirank._util.names import some
+from optirank._util.names import printable, some
 from optirank._util.progress import DownloadBar, hide_progress, progress_bar
 from optirank._util.workers import worker_count
 
@@ -26,6 +26,19 @@ def test_a_list_shows_its_first_names_and_counts_the_others(names, limit):
 
 def test_names_can_be_quoted():
     assert some(["a b"], quoted=True) == "'a b'"
+
+
+@given(st.text())
+def test_a_printable_text_has_no_control_characters(text):
+    control = {chr(code) for code in (*range(32), *range(127, 160))} - {"\n", "\t"}
+    assert not control & set(printable(text))
+
+
+def test_printable_escapes_what_moves_the_cursor_and_leaves_other_scripts():
+    assert printable("T\x1b[31m cell\x9b2J\u202e") == "T\\x1b[31m cell\\x9b2J\\u202e"
+    assert printable("Zelle ä 細胞 α\n") == "Zelle ä 細胞 α\n"
+    assert printable("x" * 50, 10) == "xxxxxxxxxx... (50 characters)"
+    assert some(["a\x1b", "b" * 200], 8) == "a\\x1b, " + "b" * 100 + "... (200 characters)"
 
 
 def test_worker_counts_follow_the_usual_convention():

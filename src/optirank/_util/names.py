@@ -1,8 +1,31 @@
-"""Lists of names in messages."""
+"""Names in messages: lists of them, and characters that a terminal must not see."""
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
+
+_NAME = 100  # characters of one name in a list
+_UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control, direction, lone surrogates, line ends
+
+
+def printable(text: str, limit: int | None = None) -> str:
+    """A text whose control characters are written as escapes (``\\x1b``), cut to a length.
+
+    Names come from files of others: an escape sequence in one could change what the terminal shows.
+    Line ends and tabs of messages stay.
+    """
+    if limit is not None and len(text) > limit:
+        text = f"{text[:limit]}... ({len(text)} characters)"
+    if text.isprintable():
+        return text
+    return "".join(_escaped(character) for character in text)
+
+
+def _escaped(character: str) -> str:
+    if character in "\n\t" or unicodedata.category(character) not in _UNPRINTABLE:
+        return character
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def some(names: Iterable[object], limit: int = 8, *, quoted: bool = False) -> str:
@@ -12,4 +35,4 @@ def some(names: Iterable[object], limit: int = 8, *, quoted: bool = False) -> st
         return "none"
     shown = [repr(name) if quoted else str(name) for name in names[:limit]]
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(shown) + more
+    return ", ".join(printable(name, _NAME) for name in shown) + more

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from optirank._util import files
+from optirank._util.names import printable
 from optirank._util.workers import worker_count
 from optirank.cli.errors import bad_input, clean_exit
 from optirank.cli.streams import STDOUT
@@ -48,18 +49,20 @@ def new_table(title: str, *columns: str) -> Table:
     """An empty table; columns are numbers unless their name says otherwise."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, title_justify="left")
+    name = Text(printable(title), style="table.title")
+    table = Table(title=name, box=SIMPLE_HEAD, pad_edge=False, title_justify="left")
     for column in columns:
-        table.add_column(column, justify="left" if column in _TEXT else "right")
+        table.add_column(Text(printable(column)), justify="left" if column in _TEXT else "right")
     return table
 
 
 def add_row(table: Table, *cells: object) -> None:
-    """Add a line; what looks like markup is text."""
+    """Add a line; what looks like markup is text, and control characters are escaped."""
     from rich.text import Text
 
-    table.add_row(*(Text(str(cell)) for cell in cells))
+    table.add_row(*(Text(printable(str(cell))) for cell in cells))
 
 
 def show(table: Table, *, err: bool = False) -> None:

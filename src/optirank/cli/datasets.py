@@ -10,6 +10,7 @@ import typer
 from optirank.cli.common import tidy
 from optirank.cli.errors import BAD_INPUT, DebugOption, QuietOption
 from optirank.cli.options import DataOption, ForceOption
+from optirank.cli.streams import echo
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -71,7 +72,7 @@ def list_(data: DataOption = None, debug: DebugOption = False) -> None:
         _print(table)
         for found in here:
             if found.problem:
-                typer.echo(f"{found.name} cannot be used: {found.problem}")
+                echo(f"{found.name} cannot be used: {found.problem}")
 
 
 @app.command()
@@ -111,7 +112,7 @@ def info(name: NameArgument, data: DataOption = None, debug: DebugOption = False
             lines += [("here", f"no; optirank datasets fetch {name}")]
         for key, text in lines:
             if text:
-                typer.echo(f"{key + ':':<12}{text}")
+                echo(f"{key + ':':<12}{text}")
 
 
 @app.command()
@@ -190,7 +191,7 @@ def check(
         _print(table)
         for found in results:
             for text in (*found.errors, *found.notes):
-                typer.echo(f"{found.path.stem}: {text}")
+                echo(f"{found.path.stem}: {text}")
         if not all(found.ok for found in results):
             raise typer.Exit(BAD_INPUT)
 

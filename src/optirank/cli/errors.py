@@ -9,9 +9,11 @@ from typing import Annotated
 
 import typer
 
-from optirank.cli.streams import be_quiet, standard_output
+from optirank._util.names import printable
+from optirank.cli.streams import be_quiet, echo, standard_output
 
 UNEXPECTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+_MESSAGE = 2000  # characters of an error
 
 _state = {"debug": False}
 
@@ -77,7 +79,7 @@ def bad_input() -> Iterator[None]:
             raise
         _say(_system_error(error) if isinstance(error, OSError) else str(error))
         for remedy in getattr(error, "__notes__", ()):
-            typer.echo(f"  {remedy}", err=True)
+            echo(f"  {remedy}", err=True)
         raise typer.Exit(BAD_INPUT) from None
 
 
@@ -94,4 +96,4 @@ def _system_error(error: OSError) -> str:
 
 
 def _say(text: str) -> None:
-    typer.echo(f"optirank: {' '.join(text.split())}", err=True)
+    echo(f"optirank: {printable(' '.join(text.split()), _MESSAGE)}", err=True)

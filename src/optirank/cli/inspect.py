@@ -27,7 +27,7 @@ from optirank.cli.options import (
     MaxMissingOption,
     ModelArgument,
 )
-from optirank.cli.streams import file_or_stdout
+from optirank.cli.streams import echo, file_or_stdout
 
 if TYPE_CHECKING:
     from optirank.workflow.explain import Explanation
@@ -113,7 +113,7 @@ def _describe(fitted: Any, path: Path) -> None:
 
     about = describe_model(fitted, path)
     for key, text in about.lines:
-        typer.echo(f"{key + ':':<14}{text}")
+        echo(f"{key + ':':<14}{text}")
     table = new_table("Classes", *about.classes.columns)
     for row in about.classes.itertuples(index=False):
         add_row(table, *row)
@@ -122,8 +122,8 @@ def _describe(fitted: Any, path: Path) -> None:
 
 def _show_explanation(found: Explanation, label: str | None, n_genes: int) -> None:
     for note in found.notes:
-        typer.echo(f"note: {note}", err=True)
-    typer.echo(f"{found.sample}: {found.label}, confidence {found.confidence:.3f}")
+        echo(f"note: {note}", err=True)
+    echo(f"{found.sample}: {found.label}, confidence {found.confidence:.3f}")
     table = new_table("Scores", "class", "score", "probability")
     for row in found.scores.itertuples(index=False):
         add_row(table, row[0], f"{row[1]:+.3f}", f"{row[2]:.3f}")

@@ -34,7 +34,7 @@ from optirank.cli.options import (
     MaxMissingOption,
     SamplesOption,
 )
-from optirank.cli.streams import file_or_stdout
+from optirank.cli.streams import echo, file_or_stdout
 
 if TYPE_CHECKING:
     from optirank.workflow.predict import FilePrediction
@@ -198,7 +198,7 @@ def _ways_out(context: typer.Context, fitted: Any, query: Path) -> Iterator[None
 def _report(done: FilePrediction, out: Path) -> None:
     """Say what was found; what is to be noted goes to stderr."""
     for note in done.notes:
-        typer.echo(f"note: {note}", err=True)
+        echo(f"note: {note}", err=True)
     if done.missing:
         table = new_table(
             "Genes missing", "class", "genes", "missing", "weight lost", "reference lost"

@@ -11,6 +11,10 @@ from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TextIO
 
+import typer
+
+from optirank._util.names import printable
+
 STDOUT = Path("-")
 _state: dict[str, bool | TextIO | None] = {"quiet": False, "stdout": None}
 
@@ -24,6 +28,11 @@ class _WithoutReader(io.FileIO):
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
             return len(content)
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print a line that may hold names out of files: control characters are written as escapes."""
+    typer.echo(printable(text), err=err)
 
 
 def outlive_readers() -> None:

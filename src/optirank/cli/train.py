@@ -20,7 +20,7 @@ from optirank.cli.options import (
     LayerOption,
     SamplesOption,
 )
-from optirank.cli.streams import file_or_stdout
+from optirank.cli.streams import echo, file_or_stdout
 
 if TYPE_CHECKING:
     from optirank.datasets.data import ExpressionData
@@ -132,7 +132,7 @@ def train(
 
         def say(line: str) -> None:
             said.append(line)
-            typer.echo(line)
+            echo(line)
 
         with file_or_stdout(out, ".optirank") as target:
             with progress_bar("cross-validation") as bar:
@@ -150,7 +150,7 @@ def train(
             _show(result)
             for note in result.notes:
                 if note not in said:
-                    typer.echo(f"Note: {note}")
+                    echo(f"Note: {note}")
             typer.echo(f"Model:  {out}")
             if report is not None:
                 write_report(result, report)

@@ -16,16 +16,22 @@ from typing import IO, Any
 
 import optirank
 from optirank._util.files import write_bytes
+from optirank._util.names import printable
 from optirank.model.archive import Archive, Arrays, ModelFileError, write_arrays, write_zip
 from optirank.model.forms import FORMS, MAX_ENTRIES, form_of, register
 from optirank.model.pairs_form import PAIRS
 from optirank.model.search_form import SEARCH
+from optirank.model.values import check_sizes
 from optirank.model.values_form import VALUES
 
 SCHEMA = 2
 _FORMAT = "optirank-model"
 _JSON_BYTES = 1 << 24
+_JSON_LISTS = 1 << 20  # lists and objects, which take ten times the memory of their text
+_JSON_VALUES = 1 << 21
 _ARRAYS_BYTES = 4 * 8 * MAX_ENTRIES
+_MESSAGE = 400  # characters of what is wrong with a file
+_WRONG = (ValueError, OverflowError, RecursionError, TypeError, MemoryError)
 
 register(SEARCH)
 register(VALUES)
@@ -89,10 +95,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     with open(path, "rb") as file:
         try:
             return _read(file)
-        except (ValueError, OverflowError, RecursionError, TypeError) as error:
-            raise ModelFileError(
-                f"cannot open the model file {os.fspath(path)}: {error}"
-            ) from error
+        except _WRONG as error:
+            raise _refusal(path, error) from error
 
 
 def read_versions(path: str | os.PathLike[str]) -> tuple[str, int]:
@@ -100,11 +104,15 @@ def read_versions(path: str | os.PathLike[str]) -> tuple[str, int]:
     with open(path, "rb") as file:
         try:
             document = _document(Archive(file, "the file"))
-        except (ValueError, OverflowError, RecursionError) as error:
-            raise ModelFileError(
-                f"cannot open the model file {os.fspath(path)}: {error}"
-            ) from error
+        except _WRONG as error:
+            raise _refusal(path, error) from error
     return str(document.get("optirank")), document["schema"]
+
+
+def _refusal(path: str | os.PathLike[str], error: Exception) -> ModelFileError:
+    """The error that names the file, with what is wrong in printable characters and cut."""
+    what = printable(str(error), _MESSAGE)
+    return ModelFileError(f"cannot open the model file {os.fspath(path)}: {what}")
 
 
 def _read(file: IO[bytes]) -> Any:
@@ -117,6 +125,7 @@ def _document(archive: Archive) -> dict:
     """The document of a model file, of a schema that is known."""
     archive.check_names({"model.json", "arrays.npz"})
     document = _parse(archive.read("model.json", _JSON_BYTES))
+    check_sizes(document)
     schema = document.get("schema")
     if document.get("format") != _FORMAT or type(schema) is not int or schema < 1:
         raise ModelFileError("model.json does not say that it is an optirank model")
@@ -149,6 +158,11 @@ def _parse(text: bytes) -> dict:
     def refuse(constant: str) -> None:
         raise ModelFileError(f"model.json has the number {constant}")
 
+    lists = text.count(b"[") + text.count(b"{")
+    if lists > _JSON_LISTS or lists + text.count(b",") > _JSON_VALUES:
+        raise ModelFileError(
+            f"model.json has more than the {_JSON_LISTS} lists or {_JSON_VALUES} values allowed"
+        )
     try:
         document = json.loads(text.decode("utf-8"), parse_constant=refuse)
     except RecursionError as error:

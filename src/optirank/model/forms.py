@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_ENTRIES = 1 << 25  # weights, over all rows and genes: a quarter of a gigabyte
+_MAX_NAMELESS = 1 << 20  # genes that are only counted; names take room in the file themselves
 _ROWS = (1, 2, 4)  # solutions of one problem: two sides, of each of the two classes left by subset
 
 Document = dict[str, Any]
@@ -220,6 +221,10 @@ def rebuild_names(document: Document, n_features: int) -> NDArray | None:
     """The names of all genes, None where the training data had none."""
     names = document.get("genes")
     if names is None:
+        if n_features > _MAX_NAMELESS:
+            raise ModelFileError(
+                f"{n_features} genes without names, more than the {_MAX_NAMELESS} allowed"
+            )
         return None
     check_strings(names, "genes")
     if len(names) != n_features:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 MAX_STRING = 10_000  # characters of one label or gene name
+MAX_CHARACTERS = 1 << 22  # of all arrays of strings, padded to their longest: 16 MiB
 _NUMBERS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _FLOATS = ("float16", "float32", "float64")
 _STRING = re.compile(r"str([0-9]{1,5})")
@@ -64,6 +65,29 @@ def _decode_dict(pairs: list) -> dict:
         return {decode(key): decode(item) for key, item in pairs}
     except TypeError as error:  # a key that is a list
         raise ValueError("a dictionary with a key that cannot be one") from error
+
+
+def check_sizes(document: Any) -> None:
+    """Refuse arrays of strings that would take far more memory than their text.
+
+    An array of n strings has room for n times its declared length, whatever the strings are.
+    """
+    total, stack = 0, [document]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, dict):
+            dtype, strings = value.get("dtype"), value.get("values")
+            text = _STRING.fullmatch(dtype) if isinstance(dtype, str) else None
+            if text and isinstance(strings, list):
+                total += int(text.group(1)) * len(strings)
+                if total > MAX_CHARACTERS:
+                    raise ValueError(
+                        f"arrays of strings with room for {total} characters, more than the "
+                        f"{MAX_CHARACTERS} allowed"
+                    )
+            stack.extend(value.values())
+        elif isinstance(value, list):
+            stack.extend(one for one in value if isinstance(one, dict | list))
 
 
 def encode_array(array: np.ndarray) -> dict:
