@@ -25,6 +25,7 @@ from optirank.datasets import make_unstable_ranks
         OptirankClassifier(side="both"),
         OptirankClassifier(algorithm="bpcd"),
         OptirankClassifier(integral=False),
+        OptirankClassifier(shared_reference=True),
         RankLogisticRegression(),
         AnovaRankLogisticRegression(),
         AnovaRankLogisticRegression(reference=[0]),
@@ -39,7 +40,8 @@ def test_scikit_learn_contract(estimator, check):
 
 REQUIRED = inspect.Parameter.empty
 SOLVER = {"ties": "average", "tol": 1e-5, "max_iter": 10_000}
-RUNNING = {"class_weight": "balanced", "n_jobs": None, "random_state": None, "verbose": 0}
+RUNNING = {"n_jobs": None, "random_state": None, "verbose": 0}
+BALANCED = {"class_weight": "balanced"}
 
 # name: positional parameters, then those by keyword only
 PUBLIC = {
@@ -53,13 +55,21 @@ PUBLIC = {
             "polish": True,
             "refit": True,
             "side": "best",
+            "shared_reference": False,
+            "reference_candidates": None,
+            "n_platforms": 0,
+            **BALANCED,
+            "device": "cpu",
             **RUNNING,
         },
     ),
-    RankLogisticRegression: ({"l1": 0.0, "l2": 1e-3}, {**SOLVER, **RUNNING}),
+    RankLogisticRegression: (
+        {"l1": 0.0, "l2": 1e-3},
+        {**SOLVER, **BALANCED, "device": "cpu", **RUNNING},
+    ),
     AnovaRankLogisticRegression: (
         {"n_reference": 0.2, "l1": 0.0, "l2": 1e-3},
-        {"reference": None, **SOLVER, **RUNNING},
+        {"reference": None, **SOLVER, **BALANCED, **RUNNING},
     ),
     ReferenceRankTransformer: ({"reference": None}, {"ties": "average", "scale": True}),
     make_unstable_ranks: (

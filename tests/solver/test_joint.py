@@ -72,6 +72,19 @@ def test_the_weights_are_optimal_at_the_final_set(l1, as_sparse):
     assert solution.objective == pytest.approx(expected, abs=1e-10)
 
 
+@pytest.mark.parametrize("l1", [0.0, 2e-2])
+def test_small_problems_end_at_roundoff(l1):
+    X, codes = make_counts(60, 10, 3)
+    problem = make_problem(X, codes, 3, l1=l1, l2=1e-2)
+    solution = solve_joint(problem)
+    in_W, in_b, _ = SlowJoint(X, problem).gradients(solution.W, solution.b, solution.gamma)
+    norms = np.linalg.norm(solution.W, axis=1)
+    used = norms > 0
+    gradient = (in_W + 2 * problem.l2 * solution.W)[used]
+    assert np.abs(gradient + l1 * solution.W[used] / norms[used, None]).max() < 1e-12
+    assert np.abs(in_b).max() < 1e-12
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_objective_is_not_above_that_of_exact_alternation(seed):
     X, codes = make_counts(60, 10, 3, seed=seed)

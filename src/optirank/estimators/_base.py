@@ -22,7 +22,13 @@ from sklearn.utils.validation import (
 
 from optirank._util.threads import one_blas_thread
 from optirank.estimators._subset import subset_classes
-from optirank.estimators.panel import PanelAttributes, carried, forget_training, model_rows
+from optirank.estimators.panel import (
+    PanelAttributes,
+    carried,
+    forget_training,
+    link_offset,
+    model_rows,
+)
 from optirank.ranks.fitting import order_for_fitting
 from optirank.ranks.scoring import average_rows, best_class, probabilities
 from optirank.solver.device.backend import is_device_array
@@ -98,12 +104,15 @@ class LinearClassifier(PanelAttributes, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: ArrayLike) -> NDArray:
         """Probabilities that suppose equally frequent classes; the label is the most probable one.
 
-        They are logistic functions of the scores, divided by their sum for more than two classes,
-        or those of ``calibration_`` where the model carries one.
+        They are logistic functions of the scores, divided by their sum for more than two classes
+        (the softmax of the scores where the classes share one reference set), or those of
+        ``calibration_`` where the model carries one.
         """
         scores = self.decision_function(X)
         calibration = carried(self, "calibration_")
-        return probabilities(scores) if calibration is None else calibration.probabilities(scores)
+        if calibration is not None:
+            return calibration.probabilities(scores)
+        return probabilities(scores, offset=link_offset(self))
 
     def predict_log_proba(self, X: ArrayLike) -> NDArray:
         """Logarithms of :meth:`predict_proba`."""
@@ -267,9 +276,9 @@ class RankLinearClassifier(LinearClassifier):
 
         Each class of a model of three or more has a problem of its own, against the rest, so the
         others can be left out without training again; the scores of those kept do not change. With
-        two classes kept, the score is half the difference of theirs: the label is that of the
-        higher score as before. A calibration is then dropped, since it was of the single scores.
-        This model is left as it is.
+        two classes kept, the score is half the difference of theirs (all of it where the classes
+        share one reference set): the label is that of the higher score as before. A calibration is
+        then dropped, since it was of the single scores. This model is left as it is.
         """
         check_is_fitted(self)
         return subset_classes(self, classes)

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optirank.ranks.transformer import reference_positions
 from optirank.solver.sizes import is_number
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from sklearn.base import BaseEstimator
 
     Member = tuple[float, float, float]  # n_reference, l1, l2
@@ -43,6 +45,41 @@ def check_options(estimator: BaseEstimator, choices: dict[str, tuple]) -> None:
     platforms = getattr(estimator, "n_platforms", 0)
     if isinstance(platforms, bool) or not isinstance(platforms, int | np.integer) or platforms < 0:
         raise ValueError(f"n_platforms={platforms!r}: use a count of at least 0")
+
+
+def check_shared_reference(estimator: BaseEstimator, sides: tuple[str, ...]) -> None:
+    """Refuse options that one reference set for all classes does not have."""
+    if not isinstance(estimator.shared_reference, bool | np.bool_):
+        raise ValueError(
+            f"shared_reference={estimator.shared_reference!r}: use True (one reference set for all "
+            "classes) or False (one per class)"
+        )
+    if not estimator.shared_reference:
+        return
+    algorithm = getattr(estimator, "algorithm", "alternating")
+    given = [("algorithm", algorithm, "alternating"), ("device", estimator.device, "cpu")]
+    given += [("side", side, "best") for side in sides]
+    for name, value, needed in given:
+        if value != needed:
+            raise ValueError(
+                f"{name}={value!r} with shared_reference=True: one reference set for all classes "
+                f"has {name}={needed!r} alone, use that or shared_reference=False"
+            )
+
+
+def candidate_mask(estimator: BaseEstimator, n_genes: int) -> NDArray | None:
+    """Mask of the genes that may be in the reference, None for all; n_features_in_ is known."""
+    given = estimator.reference_candidates
+    if given is None:
+        return None
+    names = getattr(estimator, "feature_names_in_", None)
+    mask = np.zeros(n_genes, dtype=bool)
+    mask[reference_positions(given, n_genes, names, "reference_candidates")] = True
+    if not mask.any():
+        raise ValueError(
+            "reference_candidates is empty: name at least one gene, or use None for all genes"
+        )
+    return mask
 
 
 def averaged_members(n_reference: object, l1: object, l2: object) -> list[Member]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,13 +34,18 @@ def subset_classes(fitted: RankLinearClassifier, classes: Iterable) -> RankLinea
         rows = np.roll(rows, per_class)
         signs[per_class:] = -1.0
 
+    panel, intercept = panel_arrays(fitted).take(rows, signs), fitted.intercept_[rows] * signs
+    if len(kept) == 2 and getattr(fitted, "shared_reference", False):
+        # Of a softmax the score of two classes is the whole difference, not half of it
+        panel, intercept = replace(panel, coef=2.0 * panel.coef), 2.0 * intercept
+
     small = clone(fitted)
     small.n_features_in_ = fitted.n_features_in_
     if hasattr(fitted, "feature_names_in_"):
         small.feature_names_in_ = fitted.feature_names_in_
     small.classes_ = fitted.classes_[kept]
-    small._panel = panel_arrays(fitted).take(rows, signs)
-    small.intercept_ = fitted.intercept_[rows] * signs
+    small._panel = panel
+    small.intercept_ = intercept
     for name in ("objective_", "n_iter_"):
         if hasattr(fitted, name):
             setattr(small, name, getattr(fitted, name)[rows])

@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optirank._util.threads import one_blas_thread
 from optirank.estimators._base import RankLinearClassifier
-from optirank.estimators._options import averaged_members, check_options
+from optirank.estimators._options import (
+    averaged_members,
+    candidate_mask,
+    check_options,
+    check_shared_reference,
+)
 from optirank.ranks.definition import TIES
 from optirank.solver.device.backend import check_device
-from optirank.solver.sizes import resolve_n_reference
+from optirank.solver.sizes import resolve_n_candidates
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -32,12 +38,19 @@ class OptirankClassifier(RankLinearClassifier):
     r being the ranks relative to the s reference genes. A strictly increasing transformation of a
     sample's values changes nothing, and only the genes in ``genes_`` have to be measured.
 
-    With more than two classes one problem per class is solved, against the rest.
+    With more than two classes one problem per class is solved, against the rest, or one problem
+    with one reference set for all of them (``shared_reference=True``): the softmax of
+
+    ``Z = R W / s + b``, under ``l1 sum_j |W_j|_2 + l2 |W|_2^2``,
+
+    R being the ranks and W_j the weights of gene j for all classes, so that a gene has weights for
+    all classes or for none. Its panels are several times smaller, and it is faster.
 
     Parameters
     ----------
     n_reference : float or int, default=0.2
-        Size s of the reference set: a float in (0, 1] is a fraction of the genes, an int a count.
+        Size s of the reference set: a float in (0, 1] is a fraction of the genes (of the candidates
+        where ``reference_candidates`` are given), an int a count.
         1.0 is all genes (logistic regression on full ranks), 1 is one gene. Sequences of equal
         length for this and the penalties make an average: one model per entry, with scores divided
         by their standard deviation over the training samples.
@@ -65,6 +78,12 @@ class OptirankClassifier(RankLinearClassifier):
         The problem has two minima: the reference among the genes that rise with the class, or
         among those that fall. "best" takes the one of lower objective, "both" is a model of the two
         with the mean of their scores. "alternating" only.
+    shared_reference : bool, default=False
+        Whether all classes share one reference set. Two classes have one in any case, and give the
+        same model either way. For more, "alternating" on the CPU and ``side="best"`` only.
+    reference_candidates : None, mask, positions or gene names, default=None
+        The genes that may be in the reference set, such as housekeeping genes; None is all genes.
+        Every gene may have weights.
     n_platforms : int, default=0
         Copies of the training samples on simulated platforms to train on beside the samples
         themselves: each gene gets a random factor per platform. Sparse models then carry over
@@ -86,7 +105,8 @@ class OptirankClassifier(RankLinearClassifier):
     classes_ : ndarray of shape (n_classes,)
     coef_ : ndarray of shape (n_problems, d)
         Weights w. Two classes make one problem, more make one each; with ``side="both"`` each
-        problem has two rows, rising and falling, here and below.
+        problem has two rows, rising and falling, here and below. With ``shared_reference=True`` the
+        rows of ``reference_`` and ``reference_weights_`` are all the same.
     intercept_ : ndarray of shape (n_problems,)
     reference_ : boolean ndarray of shape (n_problems, d)
         The reference genes.
@@ -127,6 +147,8 @@ class OptirankClassifier(RankLinearClassifier):
         polish: bool = True,
         refit: bool = True,
         side: str = "best",
+        shared_reference: bool = False,
+        reference_candidates: ArrayLike | None = None,
         n_platforms: int = 0,
         class_weight: str | dict | None = "balanced",
         device: str = "cpu",
@@ -146,6 +168,8 @@ class OptirankClassifier(RankLinearClassifier):
         self.polish = polish
         self.refit = refit
         self.side = side
+        self.shared_reference = shared_reference
+        self.reference_candidates = reference_candidates
         self.n_platforms = n_platforms
         self.class_weight = class_weight
         self.device = device
@@ -176,6 +200,7 @@ class OptirankClassifier(RankLinearClassifier):
         }
         check_options(self, choices)
         check_device(self.device)
+        check_shared_reference(self, (self.side,))
         if self.device == "cuda" and self.algorithm != "alternating":
             raise ValueError(
                 f"algorithm={self.algorithm!r} runs on the CPU alone: use device='cpu', or "
@@ -188,7 +213,7 @@ class OptirankClassifier(RankLinearClassifier):
             )
         X, y, classes = self._checked(X, y)
         settings = {label: {} for label in classes.tolist()}
-        solver = _Solver(self, settings)
+        solver = _Solver(self, settings, candidate_mask(self, X.shape[1]))
         size = solver.size(X.shape[1])
         if self.n_platforms:
             from optirank.tuning.shifts import with_platforms
@@ -213,9 +238,31 @@ class OptirankClassifier(RankLinearClassifier):
         stand in for this estimator's.
         """
         self.n_features_in_ = orders.n_genes
-        solver = _Solver(self, settings)
+        solver = _Solver(self, settings, candidate_mask(self, orders.n_genes))
         size = solver.size(orders.n_genes)
         return self._fit_orders(orders, y, weights, size, solver, stacklevel + 1)
+
+    def _fit_orders(
+        self,
+        orders: SampleOrders,
+        y: NDArray,
+        weights: NDArray,
+        n_reference: int,
+        solve: _Solver,
+        stacklevel: int,
+    ) -> OptirankClassifier:
+        """One problem for all classes where they share the reference, else as the base class."""
+        classes, codes = np.unique(y, return_inverse=True)
+        if not self.shared_reference or len(classes) == 2:
+            return super()._fit_orders(orders, y, weights, n_reference, solve, stacklevel + 1)
+        from optirank.solver.joint_problem import joint_weights  # numba loads with a fit
+
+        v = joint_weights(codes, len(classes), weights, self.class_weight == "balanced")
+        with one_blas_thread():
+            found = solve.all_classes(orders, codes, classes, v, self._progress("all classes"))
+        self.classes_ = classes
+        self._keep(found, stacklevel + 1)
+        return self
 
 
 @dataclass(frozen=True)
@@ -224,12 +271,17 @@ class _Solver:
 
     model: OptirankClassifier
     settings: dict[object, dict]
+    candidates: NDArray | None = None  # mask of the genes that may be in the reference
 
     def size(self, n_genes: int) -> int:
         """The size of the reference set of the first member; all sizes are checked."""
         members = averaged_members(self.model.n_reference, self.model.l1, self.model.l2)
-        sizes = [resolve_n_reference(size, n_genes) for size, _, _ in members]
+        sizes = [self._size(size, n_genes) for size, _, _ in members]
         return sizes[0]
+
+    def _size(self, n_reference: float, n_genes: int) -> int:
+        """A count of reference genes, from a fraction or count of what may be in the set."""
+        return resolve_n_candidates(n_reference, n_genes, self.candidates)
 
     def prepared(self, problem: Problem, positive: object) -> list[tuple[Problem, str]]:
         """See :class:`BinarySolver`: one problem per averaged member."""
@@ -240,9 +292,10 @@ class _Solver:
             (
                 replace(
                     problem,
-                    n_reference=resolve_n_reference(size, problem.n_genes),
+                    n_reference=self._size(size, problem.n_genes),
                     l1=float(l1),
                     l2=float(l2),
+                    candidates=self.candidates,
                 ),
                 own.get("side", model.side),
             )
@@ -259,11 +312,38 @@ class _Solver:
         found = [one for member, side in members for one in solve(member, side=side, **options)]
         return found if len(members) == 1 else [at_unit_spread(problem, one) for one in found]
 
+    def all_classes(
+        self, orders: SampleOrders, codes: NDArray, classes: NDArray, v: NDArray, callback
+    ) -> list[list[Solution]]:
+        """The problem of all classes together; for each class a row per averaged member."""
+        from optirank.solver.joint import solve_joint
+        from optirank.solver.joint_problem import JointProblem
+
+        own, model = self.settings[classes.tolist()[0]], self.model
+        names = ("n_reference", "l1", "l2")
+        members = averaged_members(*(own.get(name, getattr(model, name)) for name in names))
+        found = []
+        for size, l1, l2 in members:
+            problem = JointProblem(
+                orders,
+                codes,
+                len(classes),
+                v,
+                self._size(size, orders.n_genes),
+                float(l1),
+                float(l2),
+                model.ties,
+                self.candidates,
+            )
+            solution = solve_joint(problem, callback=callback, **self._given())
+            found.append(solution if len(members) == 1 else solution.at_unit_spread(problem))
+        return [list(rows) for rows in zip(*(one.by_class() for one in found), strict=True)]
+
     def options(self) -> Options:
         """See :class:`BinarySolver`."""
         from optirank.solver.device.solve import Options
 
-        return Options(ties=self.model.ties, **self._given())
+        return Options(ties=self.model.ties, candidates=self.candidates, **self._given())
 
     def _given(self) -> dict:
         model = self.model

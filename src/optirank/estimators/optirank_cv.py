@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from optirank._util.progress import progress_bar
 from optirank.estimators._base import RankLinearClassifier
-from optirank.estimators._options import check_options
+from optirank.estimators._options import candidate_mask, check_options, check_shared_reference
 from optirank.estimators.optirank import OptirankClassifier
 from optirank.ranks.definition import TIES
 from optirank.solver.device.backend import check_device
-from optirank.solver.sizes import resolve_n_reference
-from optirank.tuning.families import OptirankFamily
+from optirank.solver.sizes import resolve_n_candidates
+from optirank.tuning.families import JointFamily, OptirankFamily
 from optirank.tuning.family import Samples
 from optirank.tuning.folds import make_folds
 from optirank.tuning.result import gene_counts
@@ -74,7 +74,10 @@ class OptirankClassifierCV(RankLinearClassifier):
     warm_start : bool, default=True
         Whether neighbouring settings start from each other; without, each is fitted as
         OptirankClassifier fits it.
-    ties, tol, max_iter, path_step, class_weight
+    shared_reference : bool, default=False
+        With more than two classes, whether all share one reference set; then ``sides`` must be
+        ``("best",)`` and settings are common to all classes.
+    reference_candidates, ties, tol, max_iter, path_step, class_weight
         As in :class:`OptirankClassifier`.
     device : {"cpu", "cuda"}, default="cpu"
         Where to fit: "cuda" is an NVIDIA GPU, and needs CuPy (``pip install 'optirank[gpu]'``). A
@@ -128,6 +131,8 @@ class OptirankClassifierCV(RankLinearClassifier):
         per_class: bool = False,
         refit: bool | str = True,
         warm_start: bool = True,
+        shared_reference: bool = False,
+        reference_candidates: ArrayLike | None = None,
         ties: str = "average",
         tol: float = 1e-5,
         max_iter: int = 10_000,
@@ -148,6 +153,8 @@ class OptirankClassifierCV(RankLinearClassifier):
         self.per_class = per_class
         self.refit = refit
         self.warm_start = warm_start
+        self.shared_reference = shared_reference
+        self.reference_candidates = reference_candidates
         self.ties = ties
         self.tol = tol
         self.max_iter = max_iter
@@ -179,10 +186,12 @@ class OptirankClassifierCV(RankLinearClassifier):
         groups : array-like of shape (n_samples,), optional
             Donor, batch or data set of each sample: no group is in both parts of a fold.
         """
-        family = self._family()
+        self._check_grid()
         X, y, classes = self._checked(X, y)
-        for size in family.n_references:
-            resolve_n_reference(size, X.shape[1])
+        candidates = candidate_mask(self, X.shape[1])
+        for size in self.n_references:
+            resolve_n_candidates(size, X.shape[1], candidates)
+        family = self._family(candidates)
         weights = self._sample_weights(X, y, sample_weight)
         scorer = check_scoring(self, self.scoring)
         self.folds_ = make_folds(y, self.cv, groups)
@@ -206,8 +215,8 @@ class OptirankClassifierCV(RankLinearClassifier):
             self._refit(orders, y, weights, params)
         return self
 
-    def _family(self) -> OptirankFamily:
-        """The grid, checked."""
+    def _check_grid(self) -> None:
+        """Refuse grids and options that make no sense."""
         for name in ("n_references", "l1s", "l2s", "sides"):
             values = getattr(self, name)
             if isinstance(values, str) or not hasattr(values, "__len__") or not len(values):
@@ -217,7 +226,17 @@ class OptirankClassifierCV(RankLinearClassifier):
         for side in self.sides:
             if side not in SIDES:
                 raise ValueError(f"sides has {side!r}: use some of {', '.join(map(repr, SIDES))}")
-        return OptirankFamily(
+        check_shared_reference(self, tuple(self.sides))
+        if self.shared_reference and self.per_class:
+            raise ValueError(
+                "per_class=True with shared_reference=True: one reference set for all classes has "
+                "one setting, use per_class=False or shared_reference=False"
+            )
+
+    def _family(self, candidates: NDArray | None) -> OptirankFamily:
+        """The grid."""
+        kind = JointFamily if self.shared_reference else OptirankFamily
+        return kind(
             tuple(self.l1s),
             tuple(self.l2s),
             tol=self.tol,
@@ -227,6 +246,7 @@ class OptirankClassifierCV(RankLinearClassifier):
             n_references=tuple(self.n_references),
             sides=tuple(self.sides),
             path_step=self.path_step,
+            candidates=candidates,
         )
 
     def _choose(self, found: list[UnitResult], y: NDArray, scorer) -> dict[int, int]:
@@ -270,6 +290,8 @@ class OptirankClassifierCV(RankLinearClassifier):
     ) -> None:
         """Fit the chosen settings on all samples."""
         model = self._estimator(params)
+        if hasattr(self, "feature_names_in_"):  # by which candidates may be named
+            model.feature_names_in_ = self.feature_names_in_
         positives = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
         by_label = {label: params[k] for k, label in enumerate(positives.tolist())}
         # One fit per class is little beside the grid: it stays here, whatever the search ran on
@@ -300,6 +322,8 @@ class OptirankClassifierCV(RankLinearClassifier):
             tol=self.tol,
             max_iter=self.max_iter,
             path_step=self.path_step,
+            shared_reference=self.shared_reference,
+            reference_candidates=self.reference_candidates,
             class_weight=self.class_weight,
             device=self.device,
             n_jobs=self.n_jobs,

@@ -122,6 +122,15 @@ def carried(model: Any, name: str) -> Any:
     return getattr(model, name, getattr(best, name, None))
 
 
+def link_offset(model: Any) -> float:
+    """The offset of :func:`optirank.ranks.scoring.probabilities` for the scores of a model.
+
+    Minus infinity, a softmax, where several classes share one reference set; else 0.
+    """
+    shared = getattr(model, "shared_reference", False) and len(model.classes_) > 2
+    return -np.inf if shared else 0.0
+
+
 def forget_training(model: Any) -> None:
     """Drop what a model carries of an earlier fit, before it is fitted again."""
     for name in _CARRIED:

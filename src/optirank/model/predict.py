@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.names import some
-from optirank.estimators.panel import carried
+from optirank.estimators.panel import carried, link_offset
 from optirank.model.missing import MAX_MISSING, bind
 from optirank.model.prior import Prior, class_shares, with_shares
 from optirank.model.query import QueryMeter
@@ -218,7 +218,10 @@ class Predictor:
     def from_scores(self, scores: NDArray) -> Prediction:
         """Labels, confidences and probabilities of samples whose scores are known."""
         calibration = self._calibration
-        found = probabilities(scores) if calibration is None else calibration.probabilities(scores)
+        if calibration is None:
+            found = probabilities(scores, offset=link_offset(self.model))
+        else:
+            found = calibration.probabilities(scores)
         chosen = best_class(scores)
         if self._shares is not None:
             found = with_shares(found, self._shares)

@@ -86,42 +86,43 @@ class ReferenceRankTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstim
 
 
 def reference_positions(
-    reference: ArrayLike | None, n_genes: int, names: NDArray | None
+    reference: ArrayLike | None, n_genes: int, names: NDArray | None, what: str = "reference"
 ) -> NDArray[np.intp]:
     """Positions of a reference set given as None (all genes), a mask, positions or gene names.
 
-    ``names`` are the genes' names where the data have them.
+    ``names`` are the genes' names where the data have them, ``what`` the argument's name in error
+    messages.
     """
     if reference is None:
         return np.arange(n_genes)
     given = np.asarray(reference)
     if given.ndim == 1 and given.size and all(isinstance(gene, str) for gene in given):
-        given = _positions_of(given.tolist(), names)
-    return positions(given, n_genes, "reference")
+        given = _positions_of(given.tolist(), names, what)
+    return positions(given, n_genes, what)
 
 
-def _positions_of(wanted: list[str], names: NDArray | None) -> list[int]:
+def _positions_of(wanted: list[str], names: NDArray | None, what: str) -> list[int]:
     """Positions of the genes called ``wanted``."""
     if names is None:
         raise ValueError(
-            f"reference gives gene names ({some(wanted, 5, quoted=True)}) but X has none: "
+            f"{what} gives gene names ({some(wanted, 5, quoted=True)}) but X has none: "
             "fit on a data frame whose columns are the genes, or give positions or a mask"
         )
     columns = Counter(names)
     if missing := [name for name in wanted if name not in columns]:
         raise ValueError(
-            f"{len(missing)} of the {len(wanted)} reference genes are not among the "
+            f"{len(missing)} of the {len(wanted)} genes of {what} are not among the "
             f"{len(names)} genes of X: {some(missing, 5, quoted=True)}; check that both use the "
             "same kind of gene name, or leave these out"
         )
     if unclear := [name for name in wanted if columns[name] > 1]:
         raise ValueError(
-            f"{len(unclear)} reference genes name several columns of X: "
+            f"{len(unclear)} genes of {what} name several columns of X: "
             f"{some(unclear, 5, quoted=True)}; make the column names unique, or give positions"
         )
     if twice := [name for name, count in Counter(wanted).items() if count > 1]:
         raise ValueError(
-            f"reference names {len(twice)} genes more than once: {some(twice, 5, quoted=True)}; "
+            f"{what} names {len(twice)} genes more than once: {some(twice, 5, quoted=True)}; "
             "give each gene once"
         )
     where = {name: j for j, name in enumerate(names)}

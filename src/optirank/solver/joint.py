@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optirank.ranks.orders import SampleOrders
 from optirank.solver.joint_alternation import JointAlternation, JointState
+from optirank.solver.joint_exact import finish_joint_exactly
 from optirank.solver.joint_exchange import exchange_joint_batches, exchange_joint_pairs
 from optirank.solver.joint_fit import fit_joint_weights
 from optirank.solver.joint_problem import JointSolution
@@ -30,7 +32,7 @@ _PUSH_ROUNDS = 40  # at most: what is fractional then is rounded
 _PUSH_STEP = 2e-4  # times path_step, of the loss at W = 0: the rise a push adds
 _ROUNDED = 1e-2  # of the push penalty: the little that is left is rounded
 _AFTER_ROUNDING = 20  # steps on W
-_BATCHES = 16
+_BATCHES = 8
 _POLISHED = 2  # starts at most whose genes are exchanged
 _CHEAP = 1e7  # n d^2 below which several starts are carried to the end, and more pairs are tried
 
@@ -78,7 +80,7 @@ def solve_joint(
     if polish:
         states = [run.exchange(state) for state in states[:_POLISHED]]
     state = min(states, key=lambda one: one.objective)
-    return run.finish(state, tol, max_iter, refit)
+    return run.finish(state, tol, max_iter, refit=refit)
 
 
 class JointRun:
@@ -172,9 +174,15 @@ class JointRun:
         return self._solution(state.W, state, state.n_iter, converged)
 
     def finish(
-        self, state: JointState, tol: float, max_iter: int, refit: bool = True
+        self,
+        state: JointState,
+        tol: float,
+        max_iter: int,
+        *,
+        refit: bool = True,
+        exact: bool = True,
     ) -> JointSolution:
-        """(W, b) to convergence at the final set."""
+        """(W, b) to convergence at the final set; ``exact`` ends small problems at roundoff."""
         if not refit:
             return self._solution(state.W, state, state.n_iter, True)
         alternation = self.alternation
@@ -188,8 +196,14 @@ class JointRun:
             tol=tol,
             max_iter=max_iter,
         )
-        state = replace(state, b=done.b)
-        return self._solution(done.W, state, state.n_iter + done.n_iter, done.converged)
+        found = self._solution(
+            done.W, replace(state, b=done.b), state.n_iter + done.n_iter, done.converged
+        )
+        if not exact or not isinstance(self.problem.orders, SampleOrders):  # a device has float32
+            return found
+        W, b = finish_joint_exactly(self.problem, found.W, found.b, found.gamma)
+        objective = self.problem.objective(W, b, found.gamma)
+        return replace(found, W=W, b=b, objective=objective)
 
     def _solution(
         self, W: NDArray, state: JointState, n_iter: int, converged: bool

@@ -48,6 +48,6 @@ def solve_joint_grid(
             states[setting] = run.exchange(run.settle(states[before]))
         if setting[0] > 0 and setting[1] == 0:  # the floor was for the exchanges alone
             run = JointRun(replace(here, l2=0.0), matrices=run.alternation.matrices)
-        found[setting] = run.finish(states[setting], tol, max_iter)
+        found[setting] = run.finish(states[setting], tol, max_iter, exact=False)
         states[setting] = replace(states[setting], W=found[setting].W, z=None)
     return found

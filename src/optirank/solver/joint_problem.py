@@ -13,14 +13,14 @@ score, ``|W_j| = |w_j| / sqrt(2)`` and ``|W|^2 = |w|^2 / 2``, so that the joint 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from optirank._compiled import joint_loops
 from optirank.solver.feasible import CappedSimplex
-from optirank.solver.problem import RIDGE_FLOOR, check_candidates
+from optirank.solver.problem import RIDGE_FLOOR, Solution, check_candidates
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -90,6 +90,21 @@ class JointSolution:
     n_iter: int = 0
     converged: bool = True
     path: list[dict] = field(default_factory=list)  # what happened at each stage
+
+    def by_class(self) -> list[Solution]:
+        """One row per class, all with the same reference weights and objective."""
+        return [
+            Solution(
+                w, float(b), self.gamma, self.objective, self.n_iter, self.converged, self.path
+            )
+            for w, b in zip(np.ascontiguousarray(self.W.T), self.b, strict=True)
+        ]
+
+    def at_unit_spread(self, problem: JointProblem) -> JointSolution:
+        """The same with scores of standard deviation 1 over the training samples and classes."""
+        spread = float(problem.scores(self.W, np.zeros(len(self.b)), self.gamma).std())
+        spread = spread if spread > 0 else 1.0
+        return replace(self, W=self.W / spread, b=self.b / spread)
 
 
 def joint_weights(

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def resolve_n_reference(n_reference: float, n_genes: int) -> int:
@@ -26,6 +31,21 @@ def resolve_n_reference(n_reference: float, n_genes: int) -> int:
             f"n_reference={n_reference} is no fraction: use one in (0, 1], or an int for a count"
         )
     return max(1, int(np.floor(n_reference * n_genes + 1e-9)))
+
+
+def resolve_n_candidates(
+    n_reference: float, n_genes: int, candidates: NDArray | None = None
+) -> int:
+    """As :func:`resolve_n_reference`, out of the candidates where a mask of them is given."""
+    if candidates is None:
+        return resolve_n_reference(n_reference, n_genes)
+    number = int(candidates.sum())
+    if isinstance(n_reference, int | np.integer) and n_reference > number:
+        raise ValueError(
+            f"n_reference={n_reference} reference genes are more than the {number} candidate genes "
+            "of the reference: use fewer reference genes, or more candidates"
+        )
+    return resolve_n_reference(n_reference, number)
 
 
 def is_number(value: object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,20 @@ import numpy as np
 from scipy import sparse
 
 from optirank.solver.sizes import resolve_n_reference
-from optirank.tuning.family import Chain, Family, Key, Model, Samples, Values, models_of_chain
+from optirank.tuning.family import Chain, Family, Key, Model, Samples, Values
+from optirank.tuning.optirank_families import JointFamily, OptirankFamily
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+__all__ = [
+    "AnovaFamily",
+    "FixedReferenceFamily",
+    "JointFamily",
+    "LogisticFamily",
+    "OptirankFamily",
+    "RankFamily",
+]
 
 
 @dataclass(frozen=True)
@@ -140,81 +150,6 @@ class LogisticFamily(Family):
     def scores(self, samples: Samples, model: Model) -> NDArray:
         """See :class:`Family`."""
         return samples.X @ model.w + model.b
-
-
-@dataclass(frozen=True)
-class OptirankFamily(Family):
-    """optirank, with the sides of its two minima as a dimension of the grid."""
-
-    n_references: tuple[float, ...] = (0.2,)
-    sides: tuple[str, ...] = ("best",)
-    path_step: float = 100.0
-    name = "optirank"
-    on_device = True
-    names = ("n_reference", "l1", "l2", "side")
-
-    def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:
-        """See :class:`Family`."""
-        from optirank.solver.alternating import solve_alternating
-        from optirank.solver.grid import solve_grid
-
-        size, side = chain.head
-        problem = self._problem(samples, y, v, size)
-        if side is None:
-            return self._fit_at(problem, np.ones(size), chain)
-        options = {
-            "side": side,
-            "tol": self.tol,
-            "max_iter": self.max_iter,
-            "path_step": self.path_step,
-        }
-        start = time.thread_time()
-        if self.warm_start:
-            found = solve_grid(problem, chain.penalties, **options)
-        else:
-            found = {
-                (l1, l2): solve_alternating(replace(problem, l1=l1, l2=l2), **options)
-                for l1, l2 in chain.penalties
-            }
-        return models_of_chain(chain, found, start)
-
-    def start_of(self, chain: Chain, n_genes: int) -> tuple[int, str]:
-        """See :class:`Family`."""
-        size, side = chain.head
-        return size, side or "best"
-
-    def keys_of(self, setting, models, n_genes) -> list[Key]:
-        """See :class:`Family`."""
-        s, l1, l2, side = setting
-        size = resolve_n_reference(s, n_genes)
-        alone = (size, None if size == n_genes else side, l1, l2)
-        if alone in models:
-            return [alone]
-        pair = [(size, one, l1, l2) for one in ("rising", "falling")]
-        objectives = [models[key].objective for key in pair]
-        return pair if side == "both" else [pair[int(np.argmin(objectives))]]
-
-    def _grid(self) -> list[Values]:
-        return list(product(self.n_references, self.l1s, self.l2s, self.sides))
-
-    def _heads(self, params: dict, n_genes: int) -> list[tuple]:
-        """One chain per size of the reference set and side; full ranks have no side.
-
-        "best" alone drops the worse side on the way; beside others it is the better of two. Cold
-        fits have a chain of their own for "best", as they choose it on the way.
-        """
-        size = resolve_n_reference(params["n_reference"], n_genes)
-        if size == n_genes:
-            return [(size, None)]
-        side = params["side"]
-        apart = self.warm_start and any(one != "best" for one in self.sides)
-        if side == "both" or (side == "best" and apart):
-            return [(size, "rising"), (size, "falling")]
-        return [(size, side)]
-
-    def _in_order(self, heads: Iterable[tuple]) -> list[tuple]:
-        order = (None, "best", "rising", "falling")
-        return sorted(heads, key=lambda head: (head[0], order.index(head[1])))
 
 
 def _dense(X) -> NDArray:

@@ -142,6 +142,22 @@ class Family(ABC):
     def fit_chain(self, samples: Samples, y: NDArray, v: NDArray, chain: Chain) -> dict[Key, Model]:
         """Fit the settings of a chain; ``y`` is 1 for the positive class, ``v`` are weights."""
 
+    def fits_together(self, n_classes: int) -> bool:
+        """Whether the problems of all classes are one fit, see :meth:`fit_together`."""
+        return False
+
+    def fit_together(
+        self,
+        samples: Samples,
+        codes: NDArray,
+        problems: tuple[int, ...],
+        weights: NDArray | None,
+        balanced: bool,
+        chain: Chain,
+    ) -> dict[int, dict[Key, Model]]:
+        """Fit the settings of a chain for all classes of ``problems`` at once."""
+        raise NotImplementedError
+
     def start_of(self, chain: Chain, n_genes: int) -> tuple[int, str]:
         """The size of the reference set of a chain, and the side that its fits start from."""
         raise ValueError(f"{self.name} cannot be fitted on a GPU: use device='cpu' for it")

@@ -41,7 +41,7 @@ def _run_batch(
     problems, sides, keys = [], [], []
     for task in tasks:
         unit = units[task.unit]
-        positive = unit.codes == unit.positives[task.problem]
+        positive = unit.codes == unit.positives[task.problems[0]]
         v = sample_weights(positive, unit.weights, unit.balanced)
         y = positive.astype(float)
         for l1, l2 in task.chain.penalties:
@@ -70,7 +70,10 @@ def _run_batch(
                 for name, view in unit.views.items()
             }
         yield TaskResult(
-            task=task, models=models, scores=scores, score_seconds=time.perf_counter() - begin
+            task=task,
+            models={task.problems[0]: models},
+            scores={task.problems[0]: scores},
+            score_seconds=time.perf_counter() - begin,
         )
 
 

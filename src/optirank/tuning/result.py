@@ -80,7 +80,6 @@ class UnitResult:
                 found,
                 None if self.compact else model,
             )
-        self.n_fits.append(len(models))
 
     def fits(self, setting: int, problem: int) -> list[Fit]:
         """The fits of a setting, whose scores are averaged; none where the class was lacking."""

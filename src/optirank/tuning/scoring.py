@@ -57,9 +57,10 @@ def accuracy_table(
 class FixedScores(ClassifierMixin, BaseEstimator):
     """A classifier whose decision scores are known already, to be given to any scorer."""
 
-    def __init__(self, classes: NDArray, scores: NDArray) -> None:
+    def __init__(self, classes: NDArray, scores: NDArray, offset: float = 0.0) -> None:
         self.classes = classes
         self.scores = scores  # samples x problems
+        self.offset = offset  # of the link, see optirank.ranks.scoring.probabilities
 
     @property
     def classes_(self) -> NDArray:
@@ -76,7 +77,7 @@ class FixedScores(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: object) -> NDArray:
         """Probabilities from the scores."""
-        return probabilities(self.decision_function(X))
+        return probabilities(self.decision_function(X), offset=self.offset)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -100,7 +101,9 @@ def score_table(
     for k, (result, truth) in enumerate(zip(results, truths, strict=True)):
         for i in range(len(table)):
             if problem is None:
-                model, given = FixedScores(classes, result.decision(i, view)), truth
+                together = result.settings[i].family.fits_together(len(classes))
+                offset = -np.inf if together else 0.0  # a softmax where classes are fitted together
+                model, given = FixedScores(classes, result.decision(i, view), offset), truth
             else:
                 scores = result.decision(i, view, [problem])
                 model, given = FixedScores(_BINARY, scores), truth == classes[problem]

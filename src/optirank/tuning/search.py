@@ -90,10 +90,13 @@ def fold_units(
 
 @dataclass(frozen=True)
 class Task:
-    """One chain of one problem of one unit; positions in the lists of families and units."""
+    """One chain of one unit; positions in the lists of families and units.
+
+    ``problems`` is the one problem that it fits, or all of them where they are fitted together.
+    """
 
     unit: int
-    problem: int
+    problems: tuple[int, ...]
     family: int
     chain: Chain
 
@@ -115,11 +118,11 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskResult:
-    """The models of a chain and their scores on the views of the unit."""
+    """The models of a chain, by problem, and their scores on the views of the unit."""
 
     task: Task
-    models: dict[Key, Model]
-    scores: dict[Key, dict[str, NDArray]]
+    models: dict[int, dict[Key, Model]]
+    scores: dict[int, dict[Key, dict[str, NDArray]]]
     score_seconds: float
 
 
@@ -168,7 +171,9 @@ def search(
             finished = Parallel(n_jobs=n_jobs, prefer="threads", return_as=_return_as())(jobs)
         for done, result in enumerate(finished, start=1):
             task = result.task
-            results[task.unit].add(task.family, task.problem, result.models, result.scores)
+            for problem, models in result.models.items():
+                results[task.unit].add(task.family, problem, models, result.scores[problem])
+            results[task.unit].n_fits.append(len(result.models[task.problems[0]]))
             results[task.unit].score_seconds += result.score_seconds
             if progress is not None:
                 progress(done, len(tasks))
@@ -184,13 +189,17 @@ def _tasks(families: Sequence[Family], units: Sequence[Unit]) -> list[Task]:
         )
     sizes = {unit.train.n_genes for unit in units}
     return [
-        Task(k, problem, f, chain)
+        Task(k, problems, f, chain)
         for f, family in enumerate(families)
         for size in sorted(sizes)
         for chain in family.chains(size)
         for k, unit in enumerate(units)
         if unit.train.n_genes == size
-        for problem in learnable[k]
+        for problems in (
+            [tuple(learnable[k])]
+            if family.fits_together(unit.n_classes)
+            else [(problem,) for problem in learnable[k]]
+        )
     ]
 
 
@@ -212,15 +221,25 @@ def _run(job: Job) -> TaskResult:
     family, unit = job.family, job.unit
     chain = job.task.chain if time.time() <= job.until else job.late
     if chain is None:
-        return TaskResult(task=job.task, models={}, scores={}, score_seconds=0.0)
-    positive = unit.codes == unit.positives[job.task.problem]
+        none = {problem: {} for problem in job.task.problems}
+        return TaskResult(task=job.task, models=none, scores=none, score_seconds=0.0)
+    problems = job.task.problems
     with one_blas_thread():
-        v = sample_weights(positive, unit.weights, unit.balanced)
-        models = family.fit_chain(unit.train, positive.astype(float), v, chain)
+        if family.fits_together(unit.n_classes):
+            models = family.fit_together(
+                unit.train, unit.codes, problems, unit.weights, unit.balanced, chain
+            )
+        else:
+            positive = unit.codes == unit.positives[problems[0]]
+            v = sample_weights(positive, unit.weights, unit.balanced)
+            models = {problems[0]: family.fit_chain(unit.train, positive.astype(float), v, chain)}
         start = time.perf_counter()
         scores = {
-            key: {name: family.scores(view, model) for name, view in unit.views.items()}
-            for key, model in models.items()
+            problem: {
+                key: {name: family.scores(view, model) for name, view in unit.views.items()}
+                for key, model in found.items()
+            }
+            for problem, found in models.items()
         }
         seconds = time.perf_counter() - start
     return TaskResult(task=job.task, models=models, scores=scores, score_seconds=seconds)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from optirank.estimators.panel import link_offset
 from optirank.model import (
     fit_calibration,
     fit_rejection,
@@ -187,7 +188,10 @@ def _labels(model: Any, scored: HeldOut) -> tuple[NDArray, NDArray]:
     """Labels and confidences as prediction gives them."""
     calibration = getattr(model, "calibration_", None)
     scores = _flat(scored.decisions)
-    found = probabilities(scores) if calibration is None else calibration.probabilities(scores)
+    if calibration is None:
+        found = probabilities(scores, offset=link_offset(model))
+    else:
+        found = calibration.probabilities(scores)
     labels = predicted(scored.decisions, model.classes_)
     return labels, found[np.arange(len(found)), np.searchsorted(model.classes_, labels)]
 
