@@ -72,11 +72,11 @@ def write_tenx_folder(data: ExpressionData, folder: Path, version: int = 3) -> P
     rows = [f"ENSG{j}\t{name}" for j, name in enumerate(data.gene_names)]
     if version == 3:
         with gzip.open(folder / "matrix.mtx.gz", "wb") as file:
-            scipy.io.mmwrite(file, matrix)
+            scipy.io.mmwrite(file, matrix, symmetry="general")
         _gzip(folder / "features.tsv.gz", [f"{row}\tGene Expression" for row in rows])
         _gzip(folder / "barcodes.tsv.gz", data.sample_names)
     else:
-        scipy.io.mmwrite(folder / "matrix.mtx", matrix)
+        scipy.io.mmwrite(folder / "matrix.mtx", matrix, symmetry="general")
         (folder / "genes.tsv").write_text("\n".join(rows) + "\n")
         (folder / "barcodes.tsv").write_text("\n".join(data.sample_names) + "\n")
     return folder

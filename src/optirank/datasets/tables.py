@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import re
 import warnings
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from optirank._util.names import some
 from optirank.datasets.anndata_files import Parts, readable
 from optirank.datasets.errors import DataError
 from optirank.datasets.stored import InMemory
+from optirank.datasets.text_files import open_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,16 +34,11 @@ def separator(path: Path, sep: str | None) -> str:
     if sep is not None:
         return sep
     usual = "," if ".csv" in path.suffixes[-2:] else "\t"
-    with readable(path), _opened(path) as file:
+    with readable(path), open_text(path) as file:
         header = file.readline()
     if usual in header:
         return usual
     return max((usual, *_SEPARATORS), key=header.count)
-
-
-def _opened(path: Path) -> IO[str]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    return opener(path, "rt", encoding="utf-8-sig", newline="")
 
 
 def read_table(
@@ -138,7 +133,7 @@ def _read(path: Path, sep: str, *, text: bool = False) -> tuple[list[str], pd.Da
     """Read a table: its header, and the lines below with columns numbered from 0."""
     import pandas as pd
 
-    with readable(path), _opened(path) as file:
+    with readable(path), open_text(path) as file:
         reader = csv.reader(file, delimiter=sep)
         header, first = next(reader, []), next(reader, [])
     if len(header) == 1 and not text:
@@ -150,10 +145,10 @@ def _read(path: Path, sep: str, *, text: bool = False) -> tuple[list[str], pd.Da
         raise DataError(f"{path} is empty: it should have a header line and a line for each entry")
     if len(first) == len(header) + 1:  # R writes no name above the names of rows
         header = ["", *header]
-    with readable(path), warnings.catch_warnings():
+    with readable(path), open_text(path) as file, warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
         frame = pd.read_csv(
-            path,
+            file,
             sep=sep,
             decimal="," if sep != "," and any(map(_DECIMAL_COMMA.fullmatch, first)) else ".",
             header=0,
@@ -163,7 +158,6 @@ def _read(path: Path, sep: str, *, text: bool = False) -> tuple[list[str], pd.Da
             keep_default_na=False,
             float_precision="round_trip",
             low_memory=False,
-            encoding="utf-8-sig",
         )
     return header, frame
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,9 @@ import numpy as np
 from optirank._util.names import some
 from optirank.datasets.anndata_files import Parts, readable
 from optirank.datasets.errors import DataError, need
+from optirank.datasets.matrix_market import read_matrix_market
 from optirank.datasets.stored import CompressedRows, InMemory
+from optirank.datasets.text_files import open_text
 
 logger = logging.getLogger("optirank.datasets")
 
@@ -34,8 +35,6 @@ def find_part(folder: Path, *stems: str) -> Path | None:
 def read_tenx_folder(folder: Path, gene_column: str | None) -> Parts:
     """Read matrix.mtx, features.tsv (or genes.tsv) and barcodes.tsv, plain or gzipped."""
     import pandas as pd
-    from scipy.io import mmread
-    from scipy.sparse import csr_matrix
 
     matrix_file = find_part(folder, "matrix.mtx")
     features_file = find_part(folder, "features.tsv", "genes.tsv")
@@ -45,16 +44,14 @@ def read_tenx_folder(folder: Path, gene_column: str | None) -> Parts:
     missing = [name for name, found in wanted.items() if found is None]
     if missing:
         raise DataError(f"{folder} is no 10x folder: it has no {some(missing)} (plain or .gz)")
-    with readable(matrix_file):
-        matrix = csr_matrix(mmread(matrix_file).T)
     features = [line.split("\t") for line in _lines(features_file)]
     barcodes = [line.split("\t")[0] for line in _lines(barcodes_file)]
-    if matrix.shape != (len(barcodes), len(features)):
-        raise DataError(
-            f"{matrix_file} holds {matrix.shape[1]} genes x {matrix.shape[0]} cells, but "
-            f"{features_file.name} names {len(features)} genes and {barcodes_file.name} "
-            f"{len(barcodes)} cells"
-        )
+    whence = (
+        f"{features_file.name} names {len(features)} genes and {barcodes_file.name} "
+        f"{len(barcodes)} cells"
+    )
+    with readable(matrix_file):
+        matrix = read_matrix_market(matrix_file, (len(features), len(barcodes)), whence)
     table = {
         "id": [fields[0] for fields in features],
         "name": [fields[min(1, len(fields) - 1)] for fields in features],
@@ -120,10 +117,8 @@ def _expressed(
 
 
 def _lines(path: Path) -> list[str]:
-    with readable(path):
-        opener = gzip.open if path.suffix == ".gz" else open
-        with opener(path, "rt", encoding="utf-8") as file:
-            return [line.rstrip("\r\n") for line in file if line.strip()]
+    with readable(path), open_text(path) as file:
+        return [line.rstrip("\r\n") for line in file if line.strip()]
 
 
 def _text(array: Any) -> list[str]:
