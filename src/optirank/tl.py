@@ -129,6 +129,7 @@ def annotate(
     target_error: float | None = None,
     prior: str | Mapping | os.PathLike = "balanced",
     adapt: bool = False,
+    unknown_rate: float | None = None,
     max_missing: float = 0.5,
     drop_classes: bool = False,
     block_size: int = 2048,
@@ -162,6 +163,9 @@ def annotate(
     adapt : bool, default=False
         Whether to shift the scores of each class to where the query's samples lie. A label then
         depends on the other samples. Without, the log says how many labels it would change.
+    unknown_rate : float, optional
+        Withhold the labels of samples that look like no class of the training data; so many that of
+        held-out samples this share loses its label, such as 0.01.
     max_missing : float, default=0.5
         The share of a class's genes that may be missing; what is missing is told in the log.
     drop_classes : bool, default=False
@@ -198,8 +202,13 @@ def annotate(
         label_words,
         majority,
     )
-    from optirank.workflow.predict import class_names, prediction_record, rejection_threshold
+    from optirank.workflow.predict import class_names, prediction_record
     from optirank.workflow.prior import as_prior
+    from optirank.workflow.withholding import (
+        familiarity_limit,
+        rejection_threshold,
+        unknown_words,
+    )
 
     check_anndata(adata, "annotate")
     if not adata.n_obs:
@@ -228,11 +237,15 @@ def annotate(
         logger.warning("%s", note)
 
     classes = class_names(predictor)
+    unfamiliar = familiarity_limit(predictor.experience, unknown_rate)
+    unknown = np.zeros(adata.n_obs, dtype=bool)
     narrow, meter, scores = predictor.narrowed(), predictor.meter(adata.n_obs), []
-    for _, X in blocks_of(adata, layer, predictor.columns, block_size):
+    for rows, X in blocks_of(adata, layer, predictor.columns, block_size):
         scores.append(narrow.scores(X))
         if meter is not None:
             meter.add(X, scores[-1])
+        if unfamiliar is not None:
+            unknown[rows] = meter.familiarity(X, scores[-1]) < unfamiliar
     report = meter.report() if meter is not None else None
     n_problems = predictor.bound.parts.n_problems
     whole = np.concatenate(scores or [np.empty((0, n_problems) if n_problems > 1 else 0)])
@@ -242,6 +255,11 @@ def annotate(
     codes, confidence = found.chosen.astype(np.int32), found.confidence
     if limit is not None:
         codes[confidence < limit] = len(classes)
+    if target_error is not None and report is not None and report.differences():
+        logger.warning("%s", report.no_promise())
+    if unfamiliar is not None:
+        codes[unknown] = len(classes)
+        logger.warning("%s", unknown_words(unknown, unknown_rate))
 
     words = label_words(classes)
     adata.obs[key_added] = as_category(words[codes], words)

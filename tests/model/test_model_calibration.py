@@ -154,7 +154,7 @@ def test_the_threshold_comes_with_its_reason():
     assert found.reason == (
         "on 101 held-out samples 19.8% of the labels were wrong; with a confidence of at least "
         "0.580, 84.2% keep their label and 4.7% of those are wrong (at most 10.4% with 95 % "
-        "certainty, for samples like these); asked for: 0.05"
+        "certainty, for samples like these), nothing is known of other platforms; asked for: 0.05"
     )
     assert fit_rejection(confidence, correct, 0.5).threshold == 0.0
 

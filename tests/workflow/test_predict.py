@@ -19,7 +19,8 @@ from optirank.model import (
     save,
     subset,
 )
-from optirank.workflow.predict import predict_file, rejection_threshold
+from optirank.workflow.predict import predict_file
+from optirank.workflow.withholding import rejection_threshold
 
 
 def test_a_csv_has_names_then_label_confidence_and_a_probability_a_class(

@@ -208,7 +208,7 @@ def test_labels_follow_the_scores_whether_calibrated_or_not(data, calibrate):
 
 
 def test_an_error_that_cannot_be_kept_is_a_note(monkeypatch):
-    def refuse(*_):
+    def refuse(*_, **__):
         raise ValueError("even the most confident ones are wrong too often")
 
     monkeypatch.setattr("optirank.workflow.finishing.fit_rejection", refuse)

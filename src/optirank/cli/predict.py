@@ -90,6 +90,15 @@ def predict(
             "depends on the other samples.",
         ),
     ] = False,
+    unknown_rate: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Leave samples that look like no class 'unassigned'; of held-out samples of the "
+            "training classes, this share is lost by it (0.01, for instance).",
+        ),
+    ] = None,
     max_missing: MaxMissingOption = 0.5,
     drop_classes: DropClassesOption = False,
     missing: Annotated[
@@ -147,6 +156,7 @@ def predict(
                     target_error=target_error,
                     prior=prior,
                     adapt=adapt,
+                    unknown_rate=unknown_rate,
                     max_missing=max_missing,
                     drop_classes=drop_classes,
                     layer=layer,

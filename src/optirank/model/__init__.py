@@ -7,7 +7,7 @@
 """
 
 from optirank.model.archive import ModelFileError
-from optirank.model.calibration import Calibration, Rejection, fit_calibration, fit_rejection
+from optirank.model.calibration import Calibration, fit_calibration
 from optirank.model.experience import Experience, gather_experience
 from optirank.model.explanation import explain
 from optirank.model.file import load, save
@@ -15,6 +15,7 @@ from optirank.model.genes import GeneMatch, match_genes
 from optirank.model.missing import BoundModel, ClassLoss, MissingGenesError, bind
 from optirank.model.panel import panel_table
 from optirank.model.predict import Prediction, Predictor, predict_samples
+from optirank.model.promises import Outcomes, Rejection, fit_rejection
 from optirank.model.subsets import subset
 from optirank.model.training import remember_training
 
@@ -26,6 +27,7 @@ __all__ = [
     "GeneMatch",
     "MissingGenesError",
     "ModelFileError",
+    "Outcomes",
     "Prediction",
     "Predictor",
     "Rejection",

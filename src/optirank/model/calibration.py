@@ -1,12 +1,12 @@
-"""Probabilities that mean something: calibration on held-out scores, and when to withhold a label.
+"""Probabilities that mean something: calibration on held-out scores.
 
 The label of a sample is the class of its highest score, everywhere. A calibration says how probable
 that is, by one rising function of the scores that all classes share (see
 :func:`optirank.ranks.scoring.probabilities`), so it never changes the order of the classes. It is
 fitted on scores of samples that the model was not trained on, each class counting the same, so the
 probabilities are those of a query in which the classes are equally frequent; see
-``optirank.model.prior`` for others. A model carries a calibration as ``calibration_`` and a
-threshold as ``rejection_``, a few numbers each, and the model file keeps them.
+``optirank.model.prior`` for others. A model carries a calibration as ``calibration_``, a few
+numbers, and the model file keeps it.
 """
 
 from __future__ import annotations
@@ -102,36 +102,6 @@ def _slope(x: NDArray, y: NDArray) -> float:
     return float(np.polyfit(x, np.log(p / (1 - p)), 1)[0]) if len(x) > 1 else 1.0
 
 
-@dataclass(frozen=True)
-class Rejection:
-    """The confidence below which a label is withheld, and why."""
-
-    threshold: float
-    target_error: float
-    error: float  # among the held-out samples that keep their label
-    accepted: float  # share of the held-out samples that keep their label
-    n_samples: int
-    reason: str
-
-    def to_plain(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_plain(cls, stored: Any, _: int = 0) -> Rejection:
-        """From JSON, checked."""
-        kinds = dict(cls.__annotations__)
-        if not isinstance(stored, dict) or set(stored) != set(kinds):
-            raise ValueError("the rejection threshold is incomplete")
-        for name, kind in kinds.items():
-            if type(stored[name]).__name__ != kind:
-                raise ValueError(f"the rejection's {name} is not of type {kind}")
-        shares = (stored["threshold"], stored["target_error"], stored["error"], stored["accepted"])
-        if not all(0 <= share <= 1 for share in shares):
-            raise ValueError("the rejection has shares outside of 0 to 1")
-        return cls(**stored)
-
-
 def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Calibration:
     """Fit a calibration on held-out scores, by the log loss of balanced classes.
 
@@ -186,50 +156,3 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Cali
     found = [minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds) for start in starts]
     log_slope, offset = min(found, key=lambda one: one.fun).x
     return Calibration(float(np.exp(log_slope) / scale), float(offset), len(y))
-
-
-def fit_rejection(confidence: ArrayLike, correct: ArrayLike, target_error: float) -> Rejection:
-    """The lowest threshold at which the labels that are kept are wrong no more often than asked.
-
-    Parameters
-    ----------
-    confidence : the probability of the label given to each held-out sample.
-    correct : whether that label is right.
-    target_error : the share of wrong labels to allow among those kept, such as 0.05.
-    """
-    confidence, correct = np.asarray(confidence, dtype=float), np.asarray(correct, dtype=bool)
-    if not 0 < target_error < 1:
-        raise ValueError(f"target error {target_error!r}: use a share between 0 and 1, as 0.05")
-    if not len(confidence) or confidence.shape != correct.shape:
-        raise ValueError("give one confidence and one verdict per held-out sample, at least one")
-    order = np.argsort(-confidence, kind="stable")
-    values = confidence[order]
-    kept = np.arange(1, len(values) + 1)
-    wrong = np.cumsum(~correct[order])
-    whole = np.append(values[1:] != values[:-1], True)  # a threshold keeps equal confidences
-    fits = np.flatnonzero(whole & (wrong <= target_error * kept))
-    overall = wrong[-1] / len(values)
-    if not fits.size:
-        raise ValueError(
-            f"no threshold brings the error to {target_error:.3g}: of {len(values)} held-out "
-            f"samples {overall:.1%} are wrong, and even the most confident ones too often; allow a "
-            "larger error, or improve the model"
-        )
-    last = fits[-1]
-    n_kept, n_wrong = int(kept[last]), int(wrong[last])
-    threshold = 0.0 if n_kept == len(values) else float(values[last])
-    reason = (
-        f"on {len(values)} held-out samples {overall:.1%} of the labels were wrong; with a "
-        f"confidence of at least {threshold:.3f}, {n_kept / len(values):.1%} keep their label and "
-        f"{n_wrong / n_kept:.1%} of those are wrong (at most {_upper(n_wrong, n_kept):.1%} with "
-        f"95 % certainty, for samples like these); asked for: {target_error:.3g}"
-    )
-    error, accepted = n_wrong / n_kept, n_kept / len(values)
-    return Rejection(threshold, float(target_error), error, accepted, len(values), reason)
-
-
-def _upper(n_wrong: int, n: int) -> float:
-    """Clopper and Pearson's upper bound of an error rate."""
-    from scipy.stats import beta
-
-    return 1.0 if n_wrong == n else float(beta.ppf(0.95, n_wrong + 1, n - n_wrong))

@@ -1,7 +1,7 @@
 """What a model remembers of held-out samples: their scores, and the mean ranks of each class.
 
 A query is judged against it: where its scores have shifted (``optirank.model.adaptation``), how
-much of it lies between the classes (:mod:`optirank.model.query`), and which samples are unlike
+much of it lies between the classes (``optirank.model.query``), and which samples are unlike
 every class (:meth:`Experience.familiarity`). A model carries it as ``experience_``, and the model
 file keeps it.
 """

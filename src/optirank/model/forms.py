@@ -16,9 +16,10 @@ import numpy as np
 
 from optirank.estimators.panel import PanelArrays
 from optirank.model.archive import Arrays, ModelFileError
-from optirank.model.calibration import Calibration, Rejection, is_old_calibration
+from optirank.model.calibration import Calibration, is_old_calibration
 from optirank.model.experience import Experience
 from optirank.model.linear import linear_parts
+from optirank.model.promises import Rejection
 from optirank.model.values import (
     check_strings,
     decode,

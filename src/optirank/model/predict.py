@@ -85,7 +85,7 @@ class Predictor:
     model : a fitted linear classifier on ranks, or a search whose best one is.
     genes : the names of the data's columns; None when they are those of the training data.
     max_missing : the share of a class's genes that may be missing, see
-        :mod:`optirank.model.missing` for what stands in for them.
+        ``optirank.model.missing`` for what stands in for them.
     drop_classes : whether to leave out the classes that lack more, instead of refusing; ``notes``
         then says which. Samples of these classes get the label of another.
     other_names : other names that the data have for their columns, by kind; where genes are missing

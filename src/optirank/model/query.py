@@ -61,6 +61,10 @@ class QueryReport:
             )
         return found
 
+    def no_promise(self) -> str:
+        """Why no error rate is promised for the query."""
+        return f"no error rate can be promised for this query: {'; '.join(self.differences())}"
+
     def words(self, adapted: bool) -> str:
         """One note: what was seen, and what adapting does or would do."""
         n, changed = self.adaptation.n_samples, self.adaptation.changed

@@ -11,6 +11,7 @@ import pandas as pd
 
 from optirank.estimators.panel import link_offset
 from optirank.model import (
+    Outcomes,
     fit_calibration,
     fit_rejection,
     gather_experience,
@@ -43,14 +44,20 @@ class HeldOut:
     decisions: NDArray  # (n, problems); -inf for a class that the fold lacked
 
 
-def held_out_scores(prepared: Prepared, found: Searched, choice: Choice) -> HeldOut:
-    """Scores of the chosen setting; samples of a class that the fold lacked are left out."""
+def held_out_scores(
+    prepared: Prepared, found: Searched, choice: Choice, view: str = HELD_OUT
+) -> HeldOut:
+    """Scores of the chosen setting; samples of a class that the fold lacked are left out.
+
+    ``view`` names a set of samples that every fold has scored: the held-out ones, or these as
+    another platform would measure them.
+    """
     rows, folds, decisions = [], [], []
     for k, ((train, test), result) in enumerate(zip(found.folds, found.results, strict=True)):
         fair = np.isin(prepared.y[test], prepared.y[train])
         rows.append(test[fair])
         folds.append(np.full(fair.sum(), k))
-        decisions.append(result.decision(choice.index, HELD_OUT)[fair].astype(float))
+        decisions.append(result.decision(choice.index, view)[fair].astype(float))
     order = np.argsort(np.concatenate(rows), kind="stable")
     where, fold, scores = (np.concatenate(part)[order] for part in (rows, folds, decisions))
     return HeldOut(rows=where, y=prepared.y[where], fold=fold, decisions=scores)
@@ -81,8 +88,29 @@ def final_fit(
     return model, names[model.genes_].tolist(), notes
 
 
+def elsewhere_scores(prepared: Prepared, found: Searched, choice: Choice) -> list[HeldOut]:
+    """Scores of the held-out samples on each simulated platform that the search has scored."""
+    views = [view for view in found.results[0].n_scored if view != HELD_OUT]
+    return [held_out_scores(prepared, found, choice, view) for view in views]
+
+
+def elsewhere_table(scored: list[HeldOut], model: Any) -> pd.DataFrame:
+    """The held-out samples on simulated platforms: platform, fold, label, predicted, confidence."""
+    tables = []
+    for k, one in enumerate(scored):
+        labels, confidence = _labels(model, one)
+        columns = {"platform": k, "fold": one.fold + 1, "label": one.y}
+        tables.append(pd.DataFrame(columns | {"predicted": labels, "confidence": confidence}))
+    columns = ["platform", "fold", "label", "predicted", "confidence"]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
+
+
 def calibrate_model(
-    model: Any, scored: HeldOut, wanted: bool, target_error: float | None
+    model: Any,
+    scored: HeldOut,
+    wanted: bool,
+    target_error: float | None,
+    elsewhere: list[HeldOut],
 ) -> list[str]:
     """Let the model carry calibrated probabilities and the threshold of the error asked for.
 
@@ -99,8 +127,16 @@ def calibrate_model(
     if target_error is None:
         return notes
     chosen, confidence = _labels(model, scored)
+    experience = getattr(model, "experience_", None)
+    there = _outcomes(elsewhere_table(elsewhere, model))
     try:
-        model.rejection_ = fit_rejection(confidence, chosen == scored.y, target_error)
+        model.rejection_ = fit_rejection(
+            confidence,
+            chosen == scored.y,
+            target_error,
+            elsewhere=Outcomes.from_summary({"elsewhere": there}),
+            between=None if experience is None else experience.between,
+        )
     except ValueError as error:
         notes.append(f"no label will be withheld: {error}")
     return notes
@@ -164,7 +200,7 @@ def search_notes(plan: Plan, found: Searched) -> list[str]:
 def summary(result: TrainingResult) -> dict[str, Any]:
     """What the model file keeps of the training, in plain values."""
     held_out = result.held_out
-    kept = held_out.iloc[:: max(1, -(-len(held_out) // _REMEMBERED))]
+    kept = _remembered(held_out)
     return {
         "label": result.label,
         "batch": result.batch,
@@ -181,6 +217,21 @@ def summary(result: TrainingResult) -> dict[str, Any]:
             "confidence": kept["confidence"].to_numpy().astype(np.float32),
             "correct": (kept["label"] == kept["predicted"]).to_numpy(),
         },
+        "elsewhere": _outcomes(_remembered(result.elsewhere)),
+    }
+
+
+def _remembered(table: pd.DataFrame) -> pd.DataFrame:
+    """Evenly spread rows, as many as a model file keeps."""
+    return table.iloc[:: max(1, -(-len(table) // _REMEMBERED))]
+
+
+def _outcomes(table: pd.DataFrame) -> dict[str, NDArray]:
+    """Confidences, whether labels are right and platforms, as the model file keeps them."""
+    return {
+        "confidence": table["confidence"].to_numpy().astype(np.float32),
+        "correct": (table["label"] == table["predicted"]).to_numpy(),
+        "platform": table["platform"].to_numpy().astype(np.int32),
     }
 
 

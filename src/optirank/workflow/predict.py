@@ -20,7 +20,6 @@ from optirank._util.names import some
 from optirank.datasets.errors import DataError
 from optirank.datasets.reading import OpenExpression, guess_format, open_expression
 from optirank.estimators.panel import carried
-from optirank.model.calibration import fit_rejection
 from optirank.model.file import as_model
 from optirank.model.missing import MAX_MISSING, MissingGenesError
 from optirank.model.predict import Predictor, withheld_word
@@ -34,6 +33,7 @@ from optirank.workflow.labels import (
     write_labels,
 )
 from optirank.workflow.prior import as_prior
+from optirank.workflow.withholding import familiarity_limit, rejection_threshold, unknown_words
 
 if TYPE_CHECKING:
     from typing import IO
@@ -85,6 +85,7 @@ def predict_file(
     target_error: float | None = None,
     prior: Prior | os.PathLike[str] = "balanced",
     adapt: bool = False,
+    unknown_rate: float | None = None,
     max_missing: float = MAX_MISSING,
     drop_classes: bool = False,
     layer: str | None = None,
@@ -121,6 +122,9 @@ def predict_file(
     adapt : whether to shift the scores of each class to where the query's samples lie, see
         ``optirank.model.adaptation``; a label then depends on the other samples. Without, a note
         says how many labels it would change.
+    unknown_rate : withhold the labels of samples that look like no class of the training data, by
+        their highest score and by the correlation of their ranks with that class; so many that of
+        held-out samples this share loses its label.
     max_missing : the share of a class's genes that may be missing.
     drop_classes : whether to leave out classes that lack more, instead of refusing.
     progress : called with the number of samples done and of all.
@@ -154,12 +158,14 @@ def predict_file(
                 adapt=adapt,
                 compiled=many or None,
             )
+        unfamiliar = familiarity_limit(predictor.experience, unknown_rate)
         limit, reason = rejection_threshold(predictor.model, threshold, target_error, prior)
         notes = predictor.notes()
         size = max(1, min(_BLOCK, _VALUES // max(1, len(opened.gene_names))))
         size = size if block_size is None else block_size
         files = spool, out.parent
-        codes, confidence, empty, report = _predict(opened, predictor, *files, size, progress)
+        found = _predict(opened, predictor, *files, size, progress, unfamiliar)
+        codes, confidence, empty, report, unknown = found
         if report is not None and (adapt or report.adaptation.possible):
             notes.append(report.words(adapt))
         if not is_calibrated(predictor.model):
@@ -167,6 +173,11 @@ def predict_file(
         if limit is not None:
             codes[confidence < limit] = len(predictor.classes)
             notes.append(f"{np.mean(confidence < limit):.1%} of the labels are withheld: {reason}")
+        if target_error is not None and report is not None and report.differences():
+            notes.append(report.no_promise())
+        if unfamiliar is not None:
+            codes[unknown] = len(predictor.classes)
+            notes.append(unknown_words(unknown, unknown_rate))
         if empty:
             notes.append(
                 f"{len(empty)} samples have none of the panel's genes, so their labels say "
@@ -213,42 +224,6 @@ def transposed_told(opened: OpenExpression, genes_in: str | None) -> Iterator[No
         ) from None
 
 
-def rejection_threshold(
-    model: Any,
-    threshold: float | None = None,
-    target_error: float | None = None,
-    prior: Prior = "balanced",
-) -> tuple[float | None, str]:
-    """The confidence below which labels are withheld, None where none are, and why it is that."""
-    if threshold is not None and target_error is not None:
-        raise ValueError("give a threshold or a target error, not both")
-    if threshold is not None:
-        if not 0 <= threshold <= 1:
-            raise ValueError(f"threshold={threshold!r}: use a confidence between 0 and 1")
-        return threshold, f"asked for a confidence of at least {threshold:g}"
-    if target_error is None:
-        return None, ""
-    if prior != "balanced":
-        raise ValueError(
-            f"target error {target_error:g} with another prior than balanced: errors of held-out "
-            "samples are known for balanced probabilities alone; give a threshold instead"
-        )
-    kept = carried(model, "rejection_")
-    if kept is None or not np.isclose(kept.target_error, target_error):
-        summary = carried(model, "training_summary_") or {}
-        held_out = summary.get("held_out")
-        if "subset_of" in summary or not isinstance(held_out, dict):
-            why = "does not know how its held-out samples did"
-            if "subset_of" in summary:
-                why = "has fewer classes than it was trained and judged with"
-            raise ValueError(
-                f"target error {target_error:g}: the model {why}, so no threshold can be derived "
-                "from an error: give a threshold instead"
-            )
-        kept = fit_rejection(held_out.get("confidence"), held_out.get("correct"), target_error)
-    return kept.threshold, kept.reason
-
-
 def is_calibrated(model: Any) -> bool:
     """Whether the confidences of a model were fitted to held-out samples."""
     return carried(model, "calibration_") is not None
@@ -285,14 +260,17 @@ def _predict(
     folder: Path,
     block_size: int,
     progress: Progress | None,
-) -> tuple[NDArray, NDArray, list[str], QueryReport | None]:
+    unfamiliar: float | None,
+) -> tuple[NDArray, NDArray, list[str], QueryReport | None, NDArray]:
     """Codes and confidences; the probabilities go to the spool.
 
-    Besides, the samples without a count, and what the query looks like beside the training data.
+    Besides, the samples without a count, what the query looks like beside the training data, and
+    which samples are less familiar than allowed.
     To adapt to the query all scores are needed first: they wait in another file of the folder.
     """
     total, done, empty = opened.n_samples, 0, []
     codes, confidence = np.empty(total, dtype=np.int32), np.empty(total)
+    unknown = np.zeros(total, dtype=bool)
     narrow, meter = predictor.narrowed(), predictor.meter(total)
 
     def keep(rows: slice, found: Prediction) -> None:
@@ -312,6 +290,8 @@ def _predict(
                 raise DataError(f"{place}: {error}") from None
             if meter is not None:
                 meter.add(block.X, scores)
+            if unfamiliar is not None:
+                unknown[rows] = meter.familiarity(block.X, scores) < unfamiliar
             if waiting is None:
                 keep(rows, predictor.from_scores(scores))
             else:
@@ -324,7 +304,7 @@ def _predict(
         if waiting is not None:
             for rows, scores in _scores_again(waiting, predictor, total, block_size):
                 keep(rows, predictor.from_scores(report.adaptation.apply(scores)))
-    return codes, confidence, empty, report
+    return codes, confidence, empty, report, unknown
 
 
 def _scores_again(

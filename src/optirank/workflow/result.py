@@ -32,6 +32,9 @@ class TrainingResult:
     held_out : DataFrame
         One line per held-out sample: ``label``, ``predicted``, ``confidence``, ``fold``, ``source``
         (where sources were left out) and ``score_<class>``.
+    elsewhere : DataFrame
+        The held-out samples on simulated platforms, where the search has scored any: ``platform``,
+        ``fold``, ``label``, ``predicted`` and ``confidence``.
     per_class : DataFrame
         One line per class: ``n_samples``, ``n_held_out``, ``recall``, ``precision`` and
         ``balanced_accuracy`` (of the class against the rest).
@@ -60,6 +63,7 @@ class TrainingResult:
     batch: str | None
     source: str
     held_out: pd.DataFrame
+    elsewhere: pd.DataFrame
     per_class: pd.DataFrame
     by_fold: pd.DataFrame
     balanced_accuracy: float
@@ -76,6 +80,19 @@ class TrainingResult:
         classes = list(self.model.classes_)
         table = pd.crosstab(self.held_out["label"], self.held_out["predicted"])
         return table.reindex(index=classes, columns=classes, fill_value=0)
+
+    def accuracy_elsewhere(self) -> tuple[float, float] | None:
+        """Lowest and highest balanced accuracy over simulated platforms, None without any.
+
+        The figure of a platform is the mean over the folds, as on held-out samples.
+        """
+        if self.elsewhere.empty:
+            return None
+        found = [
+            fold_table(one)["balanced_accuracy"].mean()
+            for _, one in self.elsewhere.groupby("platform", sort=True)
+        ]
+        return float(min(found)), float(max(found))
 
     def reliability(self) -> pd.DataFrame:
         """Held-out samples by confidence: ``confidence`` (mean), ``accuracy``, ``n_samples``."""

@@ -16,6 +16,8 @@ from optirank.tuning.selection import standard_error
 from optirank.workflow.candidates import Candidates, candidates
 from optirank.workflow.finishing import (
     calibrate_model,
+    elsewhere_scores,
+    elsewhere_table,
     final_fit,
     held_out_scores,
     held_out_table,
@@ -166,12 +168,13 @@ def train_prepared(
     model, genes, fit_notes = final_fit(prepared, chooser, choice, clock.n_jobs)
     fitted = time.perf_counter()
     scored = held_out_scores(prepared, found, choice)
-    uncalibrated = calibrate_model(model, scored, calibrate, target_error)
-    uncalibrated += remember_held_out(model, prepared, chooser, scored)
+    elsewhere = elsewhere_scores(prepared, found, choice)
+    undone = remember_held_out(model, prepared, chooser, scored)
+    undone += calibrate_model(model, scored, calibrate, target_error, elsewhere)
     held_out = held_out_table(scored, model, prepared)
     by_fold = fold_table(held_out)
     balanced_accuracy = float(by_fold["balanced_accuracy"].mean())
-    notes += search_notes(plan, found) + fit_notes + uncalibrated
+    notes += search_notes(plan, found) + fit_notes + undone
     result = TrainingResult(
         model=model,
         plan=plan,
@@ -179,6 +182,7 @@ def train_prepared(
         batch=prepared.batch,
         source=Path(prepared.source).name,  # where a file lay is nobody's business
         held_out=held_out,
+        elsewhere=elsewhere_table(elsewhere, model),
         per_class=class_table(prepared.y, held_out, model.classes_),
         by_fold=by_fold,
         balanced_accuracy=balanced_accuracy,
