@@ -10,6 +10,7 @@ import pandas as pd
 from optirank.datasets import ExpressionData
 from optirank.datasets.example import make_example
 from optirank.workflow.grids import Grid
+from optirank.workflow.preparation import prepare
 from optirank.workflow.train import train, train_prepared
 
 SHORT = (Grid((0.1,), (5e-3, 2e-2), (1e-2,)), Grid((0.1,), (5e-3,), (1e-2,)))
@@ -18,9 +19,10 @@ SINGLE = SHORT[1:]
 
 def shorten_training(patch, **defaults) -> None:
     """Let `train` and the command have other defaults, such as ``grids`` and ``n_folds``."""
-    for function in (train, train_prepared):
+    for function in (train, prepare, train_prepared):
         for name, value in defaults.items():
-            patch.setitem(function.__kwdefaults__, name, value)
+            if name in function.__kwdefaults__:
+                patch.setitem(function.__kwdefaults__, name, value)
 
 
 def small(n_samples: int = 100, n_genes: int = 110) -> ExpressionData:

@@ -44,7 +44,8 @@ def train(
     Parameters
     ----------
     adata : AnnData
-        Expression on any scale: only ranks within a sample count. A backed one is read whole.
+        Expression on any scale: only ranks within a sample count. Of a backed or lazy one
+        (dask arrays) only what is used is read, in blocks of samples.
     label : str
         Column of ``adata.obs`` with the classes.
     layer : str, optional
@@ -78,7 +79,7 @@ def train(
     The fitted model, for :func:`annotate` and :func:`optirank.save`; ``model.training_summary_``
     says how it does on held-out samples. ``adata`` is not changed.
     """
-    from optirank.datasets.anndata_objects import check_anndata, expression_of
+    from optirank.datasets.anndata_objects import check_anndata, profiles_of
     from optirank.workflow.train import train as train_workflow
 
     check_anndata(adata, "train")
@@ -96,7 +97,7 @@ def train(
                 progress(done, total)
 
         result = train_workflow(
-            expression_of(adata, layer, gene_column),
+            profiles_of(adata, layer, gene_column),
             label,
             batch=batch,
             genes=genes,

@@ -11,6 +11,9 @@ import h5py
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
+
+from optirank.datasets import open_expression
 
 GENES, PER_CELL, STEP = 20_000, 1_000, 1_000
 
@@ -80,3 +83,18 @@ def test_memory_stays_flat(storage, small, large, tmp_path):
     assert means[0] == pytest.approx(means[1])
     assert peaks[1] - peaks[0] < 40  # the large file holds more than 200 MB more
     assert peaks[1] < 500
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "dense"])
+def test_chosen_rows_are_read_alone(tmp_path, form):
+    rng = np.random.default_rng(0)
+    dense = rng.poisson(0.5, (200, 7)).astype(np.float32)
+    X = dense if form == "dense" else sparse.csr_matrix(dense).asformat(form)
+    anndata.AnnData(X).write_h5ad(tmp_path / "a.h5ad")
+    rows = np.sort(rng.permutation(200)[:23])
+    with open_expression(tmp_path / "a.h5ad") as opened:
+        blocks = list(opened.blocks(np.array([4, 1]), 5, rows))
+    found = np.concatenate([b.X if form == "dense" else b.X.toarray() for b in blocks])
+    np.testing.assert_array_equal(found, dense[np.ix_(rows, [4, 1])])
+    names = np.concatenate([block.sample_names for block in blocks])
+    assert names.tolist() == [str(row) for row in rows]

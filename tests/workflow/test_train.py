@@ -243,7 +243,7 @@ def test_a_short_time_uses_fewer_samples_and_says_so():
     assert found.plan.n_samples == 200
     assert any("the time allowed is short" in note for note in found.notes)
     assert any("time was up after 2 of 5 folds" in note for note in found.notes)
-    assert len(found.held_out) == 80
+    assert 60 < len(found.held_out) < 100  # of two folds
 
 
 def test_what_outlasts_its_time_is_cut_and_said(data, monkeypatch):

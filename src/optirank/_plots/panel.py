@@ -70,7 +70,8 @@ def panel(
     -------
     matplotlib Axes
     """
-    from optirank.datasets.anndata_objects import blocks_of, expression_of, gene_names_of
+    from optirank.datasets.anndata_objects import blocks_of, gene_names_of, profiles_of
+    from optirank.datasets.profiles import gather
     from optirank.model.file import as_model
     from optirank.model.predict import Predictor
 
@@ -84,7 +85,7 @@ def panel(
         groups = column(adata, groupby)
     order = [str(label) for label in predictor.classes]
     chosen, groups = _thinned(groups, order, max_samples)
-    X = expression_of(adata[np.sort(chosen)], layer, gene_column).X[:, predictor.columns]
+    X = gather(profiles_of(adata, layer, gene_column), predictor.columns, np.sort(chosen))
     X = X[np.argsort(np.argsort(chosen))]  # read in the order of the file, drawn by group
     ranks, names, problems = _heaviest(
         predictor.bound, X.toarray() if hasattr(X, "toarray") else X, n_genes

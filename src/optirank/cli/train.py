@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,7 +25,7 @@ from optirank.cli.options import (
 from optirank.cli.streams import echo, file_or_stdout
 
 if TYPE_CHECKING:
-    from optirank.datasets.data import ExpressionData
+    from optirank.datasets.reading import OpenExpression
     from optirank.workflow.result import TrainingResult
 
 
@@ -108,7 +110,7 @@ def train(
             from optirank.workflow import prepare, train_prepared, write_report
             from optirank.workflow.report import check_report
             from optirank.workflow.retraining import reading_record
-            from optirank.workflow.train import check_target_error
+            from optirank.workflow.train import check_target_error, reading_seconds
 
             seconds = parse_time(budget)
             check_target_error(target_error)
@@ -126,8 +128,9 @@ def train(
             chosen["available"] = genes_of(query, options["genes_in"])
             if query and not is_table(file, options["format"]):
                 options["genes_in"] = None  # it is said of the tables to be labelled
-            data = _read(file, label, batch, beside, options)
-            prepared = prepare(data, label, batch=batch, genes=wanted, max_genes=most, **chosen)
+            chosen |= {"genes": wanted, "max_genes": most, "seconds": reading_seconds(seconds)}
+            with _opened(file, label, batch, beside, options) as data:
+                prepared = prepare(data, label, batch=batch, **chosen)
         said: list[str] = []
 
         def say(line: str) -> None:
@@ -202,10 +205,11 @@ def _lines(path: Path) -> list[str]:
     return names[1:] if names and names[0].lower() in ("gene", "genes", "symbol") else names
 
 
-def _read(
+@contextlib.contextmanager
+def _opened(
     file: Path, label: str, batch: str | None, beside: list[str], options: dict
-) -> ExpressionData:
-    """Read the file; columns that must be there are looked for before the matrix is read."""
+) -> Iterator[OpenExpression]:
+    """Open the file; columns that must be there are looked for before the matrix is read."""
     from optirank.datasets import open_expression
     from optirank.datasets.data import check_column
 
@@ -215,7 +219,7 @@ def _read(
         for column in (label, batch):
             if column is not None:
                 check_column(opened.obs, column, str(options["samples"] or file))
-        return opened.read()
+        yield opened
 
 
 def genes_of(files: list[Path] | None, genes_in: str | None) -> list[str] | None:

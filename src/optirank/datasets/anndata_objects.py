@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from optirank.datasets.data import ExpressionData
 from optirank.datasets.errors import DataError
 
 if TYPE_CHECKING:
+    import pandas as pd
     from anndata import AnnData
     from numpy.typing import ArrayLike
 
@@ -32,13 +34,52 @@ def check_anndata(adata: object, function: str) -> None:
     raise TypeError(f"tl.{function} takes an AnnData, not a {kind}: {remedy}")
 
 
-def expression_of(adata: AnnData, layer: str | None, gene_column: str | None) -> ExpressionData:
-    """The profiles of an AnnData, read into memory."""
-    X = _in_memory(_layer(adata, layer))
-    if getattr(X, "format", "csr") != "csr":
-        X = X.tocsr()
-    samples = adata.obs_names.astype(str).to_numpy(dtype=object)
-    return ExpressionData(X, gene_names_of(adata, gene_column), samples, adata.obs, "adata")
+@dataclass(frozen=True)
+class AnnDataProfiles:
+    """The profiles of an AnnData: in memory, backed, or lazy (dask arrays); read by blocks."""
+
+    adata: AnnData
+    matrix: Any
+    gene_names: np.ndarray
+    source: str = "adata"
+
+    @property
+    def obs(self) -> pd.DataFrame:
+        """Annotations of the samples."""
+        return self.adata.obs
+
+    @property
+    def sample_names(self) -> np.ndarray:
+        """Names of the samples."""
+        return self.adata.obs_names.astype(str).to_numpy(dtype=object)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return self.adata.n_obs
+
+    def blocks(
+        self,
+        genes: np.ndarray | None = None,
+        block_size: int = 1024,
+        rows: np.ndarray | None = None,
+    ) -> Iterator[ExpressionData]:
+        """Blocks of all samples, or of those at some sorted positions, with all or some genes."""
+        genes = np.arange(len(self.gene_names)) if genes is None else np.asarray(genes)
+        rows = np.arange(self.n_samples) if rows is None else np.asarray(rows)
+        names, samples = self.gene_names[genes], self.sample_names
+        matrix = self.matrix
+        if getattr(matrix, "format", "") == "csc":  # stored by genes: cut to these first
+            matrix, genes = _in_memory(matrix[:, genes]).tocsr(), slice(None)
+        for first in range(0, len(rows), block_size):
+            here = rows[first : first + block_size]
+            X = _in_memory(matrix[here])[:, genes]
+            yield ExpressionData(X, names, samples[here], self.obs.iloc[here], self.source)
+
+
+def profiles_of(adata: AnnData, layer: str | None, gene_column: str | None) -> AnnDataProfiles:
+    """The profiles of an AnnData, left where they are."""
+    return AnnDataProfiles(adata, _layer(adata, layer), gene_names_of(adata, gene_column))
 
 
 def gene_names_of(adata: AnnData, gene_column: str | None) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -67,12 +67,19 @@ class ExpressionData:
 
     def labels(self, column: str) -> pd.Series:
         """Return a column of ``obs`` as text, missing values as NaN."""
-        import pandas as pd
+        return text_column(self.obs, column, self.source)
 
-        check_column(self.obs, column, self.source)
-        values = self.obs[column].astype(object)
-        text = [np.nan if pd.isna(value) else str(value) for value in values]
-        return pd.Series(text, index=self.obs.index, name=column, dtype=object)
+    def blocks(
+        self,
+        genes: np.ndarray | None = None,
+        block_size: int = 1024,
+        rows: np.ndarray | None = None,
+    ) -> Iterator[ExpressionData]:
+        """Blocks of all samples, or of those at some positions, with all or some genes."""
+        rows = np.arange(self.n_samples) if rows is None else rows
+        for first in range(0, len(rows), block_size):
+            block = self.select_samples(rows[first : first + block_size])
+            yield block if genes is None else block.select_genes(genes)
 
     def select_genes(self, genes: Sequence[str] | np.ndarray) -> ExpressionData:
         """Keep these genes, by name or by position, in the order given."""
@@ -118,6 +125,16 @@ def duplicates(names: Iterable[str]) -> list[str]:
     for name in names:
         counts[name] = counts.get(name, 0) + 1
     return [name for name, count in counts.items() if count > 1]
+
+
+def text_column(obs: pd.DataFrame, column: str, source: str) -> pd.Series:
+    """Return a column of annotations as text, missing values as NaN."""
+    import pandas as pd
+
+    check_column(obs, column, source)
+    values = obs[column].astype(object)
+    text = [np.nan if pd.isna(value) else str(value) for value in values]
+    return pd.Series(text, index=obs.index, name=column, dtype=object)
 
 
 def check_column(obs: pd.DataFrame, column: str, source: str) -> None:

@@ -15,7 +15,7 @@ from optirank._util.names import some
 from optirank.datasets import anndata_files, tables, tenx
 from optirank.datasets.data import ExpressionData, check_column, duplicates, gene_positions
 from optirank.datasets.errors import DataError
-from optirank.datasets.stored import StoredMatrix
+from optirank.datasets.stored import StoredMatrix, take_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +61,16 @@ class OpenExpression:
         return self.matrix.shape[0]
 
     @property
+    def n_genes(self) -> int:
+        """Number of genes."""
+        return len(self.gene_names)
+
+    @property
+    def source(self) -> str:
+        """Where the data come from; error messages name it."""
+        return str(self.path)
+
+    @property
     def sample_names(self) -> np.ndarray:
         """Names of the samples."""
         return self.obs.index.to_numpy(dtype=object)
@@ -74,27 +84,35 @@ class OpenExpression:
         start, stop = (0, self.n_samples) if rows is None else rows
         if not 0 <= start <= stop <= self.n_samples:
             raise DataError(f"{self.path}: rows={rows} of {self.n_samples} samples")
-        return next(self._blocks(genes, start, stop, max(stop - start, 1)))
+        return next(self._blocks(genes, np.arange(start, stop), max(stop - start, 1)))
 
     def blocks(
-        self, genes: Sequence[str] | np.ndarray | None = None, block_size: int = 1024
+        self,
+        genes: Sequence[str] | np.ndarray | None = None,
+        block_size: int = 1024,
+        rows: np.ndarray | None = None,
     ) -> Iterator[ExpressionData]:
-        """Read all samples in blocks of rows; memory follows the size of a block."""
+        """Read all samples, or those at some sorted positions, in blocks.
+
+        Memory follows the size of a block. Rows that are not asked for are not kept, and long runs
+        of them are not read.
+        """
         if block_size < 1:
             raise ValueError(f"block_size={block_size}: use at least 1")
-        if self.n_samples:
-            yield from self._blocks(genes, 0, self.n_samples, block_size)
+        rows = np.arange(self.n_samples) if rows is None else np.asarray(rows)
+        if len(rows):
+            yield from self._blocks(genes, rows, block_size)
 
-    def _blocks(self, genes, start: int, stop: int, size: int) -> Iterator[ExpressionData]:
+    def _blocks(self, genes, rows: np.ndarray, size: int) -> Iterator[ExpressionData]:
         columns = None if genes is None else gene_positions(self.gene_names, genes, str(self.path))
         names = self.gene_names if columns is None else self.gene_names[columns]
         with anndata_files.readable(self.path):
             reader = self.matrix.reader(columns)
-        for first in range(start, max(stop, start + 1), size):
-            last = min(first + size, stop)
+        for first in range(0, max(len(rows), 1), size):
+            here = rows[first : first + size]
             with anndata_files.readable(self.path):
-                block = reader.rows(first, last)
-            obs = self.obs.iloc[first:last]
+                block = take_rows(reader, here)
+            obs = self.obs.iloc[here]
             samples = obs.index.to_numpy(dtype=object)
             yield ExpressionData(block, names, samples, obs, str(self.path))
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("optirank.datasets")
 
+_GAP = 16  # rows between two wanted ones that are cheaper to read than to leave out
+
 
 class RowReader(Protocol):
     """Gives rows ``start`` to ``stop`` of a matrix, restricted to the columns chosen before."""
@@ -148,6 +150,25 @@ class InMemory:
     def rows(self, start: int, stop: int) -> csr_matrix | np.ndarray:
         """Return these rows."""
         return self.values[start:stop]
+
+
+def take_rows(reader: RowReader, rows: np.ndarray) -> csr_matrix | np.ndarray:
+    """Return the rows at sorted positions; rows with few others between them are read together."""
+    if not len(rows):
+        return reader.rows(0, 0)
+    cuts = np.flatnonzero(np.diff(rows) > _GAP) + 1
+    parts = []
+    for span in np.split(rows, cuts):
+        first, last = int(span[0]), int(span[-1]) + 1
+        block = reader.rows(first, last)
+        parts.append(block if len(span) == last - first else block[span - first])
+    if len(parts) == 1:
+        return parts[0]
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    from scipy.sparse import vstack
+
+    return vstack(parts, format="csr")
 
 
 def _join(parts: list, dtype: np.dtype) -> np.ndarray:

@@ -2,73 +2,80 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
-
-from optirank.preprocessing import LogCPM, SingleCellNetGenes
-from optirank.preprocessing._statistics import is_counts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
-    from optirank.workflow.preparation import Prepared
+    from optirank.preprocessing.class_sums import ClassSums
 
 SELECT_ABOVE = 3000  # genes
-_TOTAL = 1e4
 
 
-@dataclass(frozen=True)
+@dataclass
 class Candidates:
-    """Chooses genes by their correlation with the labels, on the samples it is given.
+    """Chooses genes by their correlation with the labels, on parts of the samples.
 
     ``limit`` is None where all genes are used. Else each class (against the rest) names its most
     correlated gene each way in turn, until there are ``limit`` genes; those of a reference set that
     the user fixed are always among them. Genes that hardly any sample expresses are passed over,
     as SingleCellNet does.
+
+    Positions are those among the genes that were read (``read``, positions among all genes), once
+    `keep_read` has said which these are.
     """
 
-    expression: Any  # logarithms of scaled counts, or the values where they are no counts
-    y: NDArray
+    n_genes: int  # that could be chosen from
     limit: int | None
-    always: NDArray
+    always: NDArray  # positions of genes that are always chosen
+    sums: ClassSums | None  # None where all genes are used
+    parts: NDArray  # the part of each sample: the fold that holds it out
+    read: NDArray | None = None
+    _known: dict[tuple, NDArray] = field(default_factory=dict, init=False)
 
     def __call__(self, rows: NDArray | None = None) -> NDArray:
-        """Positions of the genes, chosen on some of the samples."""
-        n_genes = self.expression.shape[1]
+        """Positions of the genes, chosen on all samples of the parts that these rows belong to."""
+        parts = self.parts if rows is None else self.parts[rows]
+        return self.of_parts(np.unique(parts))
+
+    def of_parts(self, parts: NDArray) -> NDArray:
+        """Positions of the genes, chosen on the samples of some parts."""
         if self.limit is None:
-            return np.arange(n_genes)
-        X, y = self.expression, self.y
-        if rows is not None:
-            X, y = X[rows], y[rows]
-        fitted = SingleCellNetGenes(1, min_expressed=min(1.0, 3 / len(y))).fit(X, y)
-        order = _in_turn(fitted.correlations_)
-        order = order[~np.isin(order, self.always)]
-        room = self.limit - len(self.always)
-        return np.sort(np.concatenate([self.always, order[:room]])).astype(np.intp)
+            return np.arange(self.n_genes)
+        key = tuple(parts.tolist())
+        if key not in self._known:
+            order = _in_turn(self.sums.correlations(parts))
+            order = order[~np.isin(order, self.always)]
+            room = self.limit - len(self.always)
+            self._known[key] = np.sort(np.concatenate([self.always, order[:room]])).astype(np.intp)
+        chosen = self._known[key]
+        return chosen if self.read is None else np.searchsorted(self.read, chosen)
+
+    def keep_read(self, choices: Iterable[NDArray]) -> NDArray:
+        """Say that of all genes only those of some choices are read; returns these."""
+        self.read = np.unique(np.concatenate(list(choices)))
+        return self.read
+
+    def take(self, rows: NDArray) -> Candidates:
+        """The same choice with some of the samples; sums are those of all."""
+        found = Candidates(
+            self.n_genes, self.limit, self.always, self.sums, self.parts[rows], self.read
+        )
+        found._known = self._known
+        return found
 
 
-def candidates(prepared: Prepared) -> Candidates:
-    """The choice of genes for these data; its limit is None where no choice is needed."""
-    n_genes = len(prepared.genes)
-    always = np.zeros(0, np.intp) if prepared.reference is None else prepared.reference
-    limit = prepared.max_genes
+def gene_limit(n_genes: int, n_problems: int, max_genes: int | None, n_always: int) -> int | None:
+    """How many genes are chosen; None where all are used."""
+    limit = max_genes
     if limit is None and n_genes > SELECT_ABOVE:
-        limit = int(np.clip(100 * prepared.n_problems, 1000, 2000)) + len(always)
-    if limit is None or limit >= n_genes:
-        return Candidates(prepared.X, prepared.y, None, always)
-    return Candidates(_expression(prepared.X), prepared.y, limit, always)
-
-
-def _expression(X: Any) -> Any:
-    """Values on which correlations make sense; positive ones count as expressed."""
-    if is_counts(X):
-        return LogCPM(_TOTAL).transform(X)
-    if not sparse.issparse(X) and X.min() < 0:  # logarithms or ratios: all are measured
-        return X - X.min()
-    return X
+        limit = int(np.clip(100 * n_problems, 1000, 2000)) + n_always
+    return None if limit is None or limit >= n_genes else limit
 
 
 def _in_turn(correlations: NDArray) -> NDArray:

@@ -1,8 +1,12 @@
-"""Make data ready for training: labels, sources, genes and samples; each loss is reported."""
+"""Make data ready for training: labels, sources, genes and samples; each loss is reported.
+
+Samples and genes are chosen before they are read: one pass over the samples gives the sums by which
+genes are chosen, for every fold at once, and a second one reads the chosen genes. So memory follows
+what is used, whatever the size of the file.
+"""
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -12,21 +16,26 @@ import pandas as pd
 from scipy import sparse
 
 from optirank._util.names import some
+from optirank.datasets.data import duplicates, text_column
 from optirank.datasets.errors import DataError
-from optirank.model.genes import match_genes
+from optirank.datasets.profiles import gather
 from optirank.preprocessing._statistics import is_counts
+from optirank.workflow.candidates import Candidates, gene_limit
 from optirank.workflow.folding import N_FOLDS, fold_samples
+from optirank.workflow.gene_choice import fixed_reference, refuse_both, usable_genes
+from optirank.workflow.scanning import scan, seconds_per_sample, unordered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.datasets.data import ExpressionData
+    from optirank.datasets.profiles import Profiles
     from optirank.tuning.folds import Fold
 
 MIN_CLASS = 3  # samples of a class: two to train on while one is held out
-MAX_SAMPLES = 20_000  # to train on; of larger classes some are drawn
+MOST_ENTRIES = 200_000_000  # values other than zero to train on; beyond, samples are drawn
 _NO_LABEL = {"", "nan", "na", "n/a", "none", "null", "<na>"}
-_WILD = "*?["
+_TIME_MATTERS = 5000  # samples from which on the time of reading is looked at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,10 +45,13 @@ class Prepared:
     X: Any  # CSR matrix or array, samples by genes
     y: NDArray  # labels, text
     groups: NDArray | None  # the source of each sample
-    genes: NDArray  # names, each once
+    genes: NDArray  # names of the genes that were read, each once
+    n_genes: int  # that could be used, of which some were read
     samples: NDArray  # names
     reference: NDArray | None  # positions of a reference set fixed by the user
     max_genes: int | None
+    chooser: Candidates
+    folds: list[Fold]
     label: str
     batch: str | None
     source: str
@@ -53,38 +65,34 @@ class Prepared:
     @property
     def n_problems(self) -> int:
         """Binary problems of a classifier: one for two classes, one per class for more."""
-        return 1 if len(self.classes) == 2 else len(self.classes)
-
-    def folds(self, n_folds: int = N_FOLDS) -> tuple[list[Fold], list[str]]:
-        """Folds of these samples, and what there is to say about them."""
-        return fold_samples(self.y, self.groups, self.batch, self.source, n_folds)
+        return n_problems(self.y)
 
     def noted(self, *texts: str) -> Prepared:
         """The same with more to say."""
         return replace(self, notes=(*self.notes, *texts))
 
     def take(self, rows: NDArray) -> Prepared:
-        """Some of the samples."""
-        groups = None if self.groups is None else self.groups[rows]
+        """Some of the samples, in folds as before."""
         return replace(
-            self, X=self.X[rows], y=self.y[rows], groups=groups, samples=self.samples[rows]
+            self,
+            X=self.X[rows],
+            y=self.y[rows],
+            groups=None if self.groups is None else self.groups[rows],
+            samples=self.samples[rows],
+            chooser=self.chooser.take(rows),
+            folds=fewer_samples(self.folds, rows, len(self.y)),
         )
 
     def thinned(self, n_samples: int, why: str) -> Prepared:
         """At most about so many samples: classes above a common size lose some, at random."""
         if len(self.y) <= n_samples:
             return self
-        classes, codes, counts = np.unique(self.y, return_inverse=True, return_counts=True)
-        cap = max(MIN_CLASS, _common_cap(counts, n_samples))
-        rng = np.random.default_rng(0)
-        parts = [rng.permutation(np.flatnonzero(codes == k))[:cap] for k in range(len(classes))]
-        rows = np.sort(np.concatenate(parts))
-        text = f"{why}: at most {cap} samples per class are used, {len(rows)} of {len(self.y)}"
-        return self.take(rows).noted(text)
+        rows, cap = thin(self.y, n_samples)
+        return self.take(rows).noted(thinning(why, cap, len(rows), len(self.y)))
 
 
 def prepare(
-    data: ExpressionData,
+    data: Profiles,
     label: str,
     *,
     batch: str | None = None,
@@ -93,59 +101,221 @@ def prepare(
     max_genes: int | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
+    n_folds: int = N_FOLDS,
+    seconds: float | None = None,
 ) -> Prepared:
-    """Check everything that can be wrong, and leave out what cannot be used; see `train`."""
+    """Check everything that can be wrong, and leave out what cannot be used; see `train`.
+
+    ``seconds`` is the time that reading may take: where all samples would take longer, fewer of the
+    large classes are read.
+    """
     if max_genes is not None and max_genes < 2:
         raise DataError(f"at most {max_genes} genes: a comparison needs at least 2 genes")
-    labels = data.labels(label)
-    groups = None if batch is None else data.labels(batch)
-    data, notes = _chosen_genes(data, genes, exclude)
-    if available is not None:
-        data, told = _available_genes(data, available)
-        notes += told
-    keep, told = _usable_samples(data, label, labels, batch, groups)
-    notes += told
-    if not keep.all():
-        data = data.select_samples(keep)
+    data, notes = _unique_genes(data)
+    labels = text_column(data.obs, label, data.source)
+    groups = None if batch is None else text_column(data.obs, batch, data.source)
     if include and exclude:
-        _refuse_both(data, include, exclude)
-    y = labels[keep].to_numpy().astype(str)
-    if len(np.unique(y)) < 2:
-        raise DataError(
-            f"{data.source}: column {label!r} has {_n_classes(y)} of at least {MIN_CLASS} usable "
-            "samples: a classifier needs two classes"
-        )
-    X = data.X.tocsr() if sparse.issparse(data.X) else data.X
-    reference, told = _reference(data, include, max_genes)
-    prepared = Prepared(
-        X=X,
-        y=y,
-        groups=None if groups is None else groups[keep].to_numpy().astype(str),
-        genes=np.asarray(data.gene_names, dtype=object),
-        samples=np.asarray(data.sample_names, dtype=object),
+        refuse_both(data.source, include, exclude)
+    columns, told = usable_genes(data.gene_names, data.source, genes, exclude, available)
+    notes += told
+    names = np.asarray(data.gene_names, dtype=object)[columns]
+    reference, reference_notes = fixed_reference(
+        [str(name) for name in names], data.source, include, max_genes
+    )
+    reading = _Reading(data, label, batch, labels, groups, columns)
+    always = np.zeros(0, np.intp) if reference is None else reference
+    empty = np.zeros(data.n_samples, dtype=bool)
+    while True:  # empty samples show when they are read, and then the folds are other ones
+        keep, told = _usable_samples(data, label, labels, batch, groups, empty)
+        found = reading.read(np.flatnonzero(keep), max_genes, always, n_folds, seconds)
+        if not found.empty.any():
+            break
+        empty[found.rows[found.empty]] = True
+    rows, chooser = found.rows, found.chooser
+    narrow = chooser.read
+    if reference is not None and narrow is not None:
+        reference = np.searchsorted(narrow, reference)
+    return Prepared(
+        X=found.X,
+        y=reading.y(rows),
+        groups=reading.sources(rows),
+        genes=names if narrow is None else names[narrow],
+        n_genes=len(names),
+        samples=np.asarray(data.sample_names, dtype=object)[rows],
         reference=reference,
         max_genes=max_genes,
+        chooser=chooser,
+        folds=found.folds,
         label=label,
         batch=batch,
         source=data.source,
-        notes=(*notes, *told),
+        notes=(*notes, *told, *reference_notes, *found.notes),
     )
-    if prepared.groups is not None and len(np.unique(prepared.groups)) < 2:
-        only = str(prepared.groups[0])
-        raise DataError(
-            f"{data.source}: column {batch!r} has the single value {only!r}, so no source can be "
-            "left out: leave the column out, or name another (batch=, --batch)"
-        )
-    prepared.folds()  # refused now rather than later
-    return prepared.thinned(MAX_SAMPLES, f"more than {MAX_SAMPLES} samples")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Read:
+    """What was read: X of the samples at ``rows``, unless some of these turned out to be empty."""
+
+    rows: NDArray
+    empty: NDArray
+    X: Any = None
+    chooser: Candidates | None = None
+    folds: list[Fold]
+    notes: list[str]
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Reads usable samples of the chosen genes."""
+
+    data: Profiles
+    label: str
+    batch: str | None
+    labels: pd.Series
+    groups: pd.Series | None
+    columns: NDArray
+
+    def y(self, rows: NDArray) -> NDArray:
+        """Labels as text."""
+        return self.labels.to_numpy()[rows].astype(str)
+
+    def sources(self, rows: NDArray) -> NDArray | None:
+        """Sources as text."""
+        return None if self.groups is None else self.groups.to_numpy()[rows].astype(str)
+
+    def read(
+        self,
+        rows: NDArray,
+        max_genes: int | None,
+        always: NDArray,
+        n_folds: int,
+        seconds: float | None,
+    ) -> _Read:
+        """Choose genes in one pass and read them in another."""
+        data, columns = self.data, self.columns
+        rows, notes = self._in_time(rows, seconds)
+        y = self.y(rows)
+        self._check(y, self.sources(rows))
+        folds, told = fold_samples(y, self.sources(rows), self.batch, data.source, n_folds)
+        notes += told
+        parts = np.full(len(rows), len(folds))
+        for k, (_, test) in enumerate(folds):
+            parts[test] = k
+        limit = gene_limit(len(columns), n_problems(y), max_genes, len(always))
+        sums = None
+        if limit is not None:
+            _, codes = np.unique(y, return_inverse=True)
+            seen = scan(data, columns, rows, codes, parts)
+            if seen.empty.any():
+                return _Read(rows=rows, empty=seen.empty, folds=folds, notes=notes)
+            sums = seen.sums
+        chooser = Candidates(len(columns), limit, always, sums, parts)
+        if sums is not None:
+            known = np.unique(parts)
+            choices = [chooser.of_parts(known[known != k]) for k in range(len(folds))]
+            columns = columns[chooser.keep_read([*choices, chooser.of_parts(known)])]
+            if len(columns) < 2:
+                raise DataError(
+                    f"{data.source}: {len(columns)} genes differ between the samples and are "
+                    "expressed by enough of them: at least 2 are needed"
+                )
+            kept, told = self._in_memory(rows, chooser)
+            notes += told
+            if len(kept) < len(rows):
+                folds = fewer_samples(folds, kept, len(rows))
+                chooser, rows = chooser.take(kept), rows[kept]
+        X = gather(data, columns, rows)
+        empty = np.zeros(len(rows), dtype=bool) if sums is not None else unordered(X, data.source)
+        X = X.tocsr() if sparse.issparse(X) else X
+        return _Read(rows=rows, empty=empty, X=X, chooser=chooser, folds=folds, notes=notes)
+
+    def _check(self, y: NDArray, groups: NDArray | None) -> None:
+        if len(np.unique(y)) < 2:
+            raise DataError(
+                f"{self.data.source}: column {self.label!r} has {_n_classes(y)} of at least "
+                f"{MIN_CLASS} usable samples: a classifier needs two classes"
+            )
+        if groups is not None and len(np.unique(groups)) < 2:
+            only = str(groups[0])
+            raise DataError(
+                f"{self.data.source}: column {self.batch!r} has the single value {only!r}, so no "
+                "source can be left out: leave the column out, or name another (batch=, --batch)"
+            )
+
+    def _in_time(self, rows: NDArray, seconds: float | None) -> tuple[NDArray, list[str]]:
+        """As many rows as can be read twice in the time there is."""
+        if seconds is None or len(rows) <= _TIME_MATTERS:
+            return rows, []
+        each = 2 * seconds_per_sample(self.data, self.columns, rows)
+        n = max(_TIME_MATTERS, int(seconds / each))
+        if len(rows) <= n:
+            return rows, []
+        kept, cap = thin(self.y(rows), n)
+        why = "reading all samples takes too long for the time allowed"
+        return rows[kept], [thinning(why, cap, len(kept), len(rows))]
+
+    def _in_memory(self, rows: NDArray, chooser: Candidates) -> tuple[NDArray, list[str]]:
+        """Positions of as many rows as may be held, by the entries of the genes that are read."""
+        entries = int(chooser.sums.n_expressing[:, chooser.read].sum())
+        if entries <= MOST_ENTRIES:
+            return np.arange(len(rows)), []
+        n = int(len(rows) * MOST_ENTRIES / entries)
+        kept, cap = thin(self.y(rows), n)
+        return kept, [thinning("memory is limited", cap, len(kept), len(rows))]
+
+
+def n_problems(y: NDArray) -> int:
+    """Binary problems of a classifier: one for two classes, one per class for more."""
+    n = len(np.unique(y))
+    return 1 if n == 2 else n
+
+
+def thin(y: NDArray, n_samples: int) -> tuple[NDArray, int]:
+    """Sorted positions of about so many samples, and the most that a class has of them."""
+    classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    cap = max(MIN_CLASS, _common_cap(counts, n_samples))
+    rng = np.random.default_rng(0)
+    parts = [rng.permutation(np.flatnonzero(codes == k))[:cap] for k in range(len(classes))]
+    return np.sort(np.concatenate(parts)), cap
+
+
+def thinning(why: str, cap: int, n: int, n_before: int) -> str:
+    """What is said where samples are left out."""
+    return f"{why}: at most {cap} samples per class are used, {n} of {n_before}"
+
+
+def fewer_samples(folds: list[Fold], rows: NDArray, n_samples: int) -> list[Fold]:
+    """The folds of some of the samples; those without samples on either side are left out."""
+    place = np.full(n_samples, -1)
+    place[rows] = np.arange(len(rows))
+    moved = [tuple(place[part][place[part] >= 0] for part in fold) for fold in folds]
+    return [(train, test) for train, test in moved if len(train) and len(test)]
+
+
+def _unique_genes(data: Profiles) -> tuple[Profiles, list[str]]:
+    """The data with names of their own for the genes; where some share one, all are read."""
+    twice = duplicates(data.gene_names)
+    if not twice:
+        return data, []
+    whole = _whole(data)
+    how = "sum" if is_counts(whole.X) else "first"
+    told = "their counts are summed" if how == "sum" else "the first of each is used"
+    notes = [f"{len(twice)} gene names occur more than once, {told}: {some(twice)}"]
+    return whole.merge_duplicates(how), notes
+
+
+def _whole(data: Profiles) -> ExpressionData:
+    return next(data.blocks(None, max(1, data.n_samples)))
 
 
 def _usable_samples(
-    data: ExpressionData,
+    data: Profiles,
     label: str,
     labels: pd.Series,
     batch: str | None,
     groups: pd.Series | None,
+    empty: NDArray,
 ) -> tuple[NDArray, list[str]]:
     """Mask of the samples with a label, a source, counts, and enough of their class; notes."""
     notes: list[str] = []
@@ -162,7 +332,7 @@ def _usable_samples(
     keep = without(_missing(labels), f"no label in {label!r}")
     if groups is not None:
         keep = without(_missing(groups), f"no source in {batch!r}")
-    keep = without(_empty(data), "empty, every gene has the same value")
+    keep = without(empty, "empty, every gene has the same value")
     if not keep.any():
         raise DataError(f"{data.source}: no sample is left to train on; {'; '.join(notes)}")
     counts = labels[keep].value_counts()
@@ -179,130 +349,6 @@ def _usable_samples(
 def _missing(values: pd.Series) -> NDArray:
     text = values.astype(str).str.strip().str.lower()
     return (values.isna() | text.isin(_NO_LABEL)).to_numpy()
-
-
-def _empty(data: ExpressionData) -> NDArray:
-    """Mask of samples whose genes cannot be ordered; values that are no numbers are refused."""
-    X = data.X
-    values = X.data if sparse.issparse(X) else X
-    if values.dtype.kind not in "buif":
-        raise DataError(f"{data.source}: the matrix holds {values.dtype}, not numbers")
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        n = int((~np.isfinite(values)).sum())
-        what = "1 value is" if n == 1 else f"{n} values are"
-        raise DataError(
-            f"{data.source}: {what} missing or infinite (NaN, inf): fill in what is missing, or "
-            "leave these genes or samples out"
-        )
-    if sparse.issparse(X):
-        low, high = (np.ravel(extreme(axis=1).toarray()) for extreme in (X.min, X.max))
-        return low == high
-    return X.min(axis=1) == X.max(axis=1)
-
-
-def _chosen_genes(
-    data: ExpressionData, genes: Sequence[str] | None, exclude: Sequence[str]
-) -> tuple[ExpressionData, list[str]]:
-    """Genes with names of their own, those asked for, without those excluded; notes."""
-    notes: list[str] = []
-    if twice := data.duplicated_genes:
-        how = "sum" if is_counts(data.X) else "first"
-        told = "their counts are summed" if how == "sum" else "the first of each is used"
-        notes.append(f"{len(twice)} gene names occur more than once, {told}: {some(twice)}")
-        data = data.merge_duplicates(how)
-    names = [str(name) for name in data.gene_names]
-    if genes is not None:
-        wanted = list(dict.fromkeys(genes))
-        here = set(names)
-        found = [gene for gene in wanted if gene in here]
-        if len(found) < 2:
-            raise DataError(
-                f"{data.source} has {len(found)} of the {len(wanted)} genes asked for, too few: it "
-                f"has genes such as {some(names, 3)}, asked for were {some(wanted, 3)}"
-            )
-        if len(found) < len(wanted):
-            lost = [gene for gene in wanted if gene not in here]
-            notes.append(f"{len(lost)} of {len(wanted)} genes asked for are missing: {some(lost)}")
-        data = data.select_genes(found)
-        names = found
-    out: set[str] = set()
-    for pattern in exclude:
-        hits = matching(names, pattern)
-        out.update(hits)
-        told = f"{len(hits)} genes excluded by {pattern!r}: {some(hits, 5)}"
-        notes.append(told if hits else f"no gene is excluded by {pattern!r}: none has such a name")
-    if out:
-        kept = [k for k, name in enumerate(names) if name not in out]
-        if len(kept) < 2:
-            raise DataError(f"{data.source}: the genes excluded leave {len(kept)} of {len(names)}")
-        data = data.select_genes(np.array(kept))
-    if data.n_genes < 2:
-        raise DataError(f"{data.source} has {data.n_genes} gene: ranks need at least 2")
-    return data, notes
-
-
-def _available_genes(
-    data: ExpressionData, available: Sequence[str]
-) -> tuple[ExpressionData, list[str]]:
-    """The genes that prediction would find among those available; notes."""
-    match = match_genes(data.gene_names, available)
-    n = int(match.present.sum())
-    if n < 2:
-        raise DataError(
-            f"{data.source} shares {n} genes with the data to be labelled: it has genes such as "
-            f"{some(data.gene_names, 3)}, those have {some(available, 3)}"
-        )
-    spelled = replace(match, genes=(), columns=match.columns[:0])
-    notes = [
-        f"{n} of {data.n_genes} genes are used: those that the data to be labelled have",
-        *spelled.notes(),
-    ]
-    return data.select_genes(np.flatnonzero(match.present)), notes
-
-
-def matching(names: Sequence[str], pattern: str) -> list[str]:
-    """Names equal to a word, or that fit a pattern such as ``MT-*``; case does not count."""
-    wanted = pattern.casefold()
-    if any(sign in pattern for sign in _WILD):
-        return [name for name in names if fnmatch.fnmatchcase(name.casefold(), wanted)]
-    return [name for name in names if name.casefold() == wanted]
-
-
-def _reference(
-    data: ExpressionData, include: Sequence[str], max_genes: int | None
-) -> tuple[NDArray | None, list[str]]:
-    """Positions of the reference set that the user fixed; notes."""
-    if not include:
-        return None, []
-    notes: list[str] = []
-    names = [str(name) for name in data.gene_names]
-    found: set[str] = set()
-    lost = []
-    for pattern in include:
-        hits = matching(names, pattern)
-        found.update(hits)
-        if not hits:
-            lost.append(pattern)
-    if not found:
-        raise DataError(
-            f"{data.source} has none of the reference genes asked for ({some(include, 5)}): it has "
-            f"genes such as {some(names, 3)}"
-        )
-    if lost:
-        notes.append(f"{len(lost)} reference genes asked for are missing: {some(lost)}")
-    if max_genes is not None and len(found) >= max_genes:
-        raise DataError(
-            f"{len(found)} reference genes leave no gene to weigh among at most {max_genes}: "
-            "allow more genes, or name fewer"
-        )
-    notes.append(f"the reference set is fixed to {len(found)} genes: {some(sorted(found))}")
-    return np.array([k for k, name in enumerate(names) if name in found]), notes
-
-
-def _refuse_both(data: ExpressionData, include: Sequence[str], exclude: Sequence[str]) -> None:
-    both = [gene for gene in include if any(matching([gene], pattern) for pattern in exclude)]
-    if both:
-        raise DataError(f"{data.source}: {some(both)} would be both included and excluded")
 
 
 def _n_classes(y: NDArray) -> str:

@@ -13,7 +13,6 @@ import numpy as np
 from optirank._util.workers import worker_count
 from optirank.datasets.errors import DataError
 from optirank.tuning.selection import standard_error
-from optirank.workflow.candidates import Candidates, candidates
 from optirank.workflow.finishing import (
     calibrate_model,
     elsewhere_scores,
@@ -34,15 +33,17 @@ from optirank.workflow.searching import choose, cross_validate
 from optirank.workflow.sorting import SortedSamples
 
 if TYPE_CHECKING:
-    from optirank.datasets.data import ExpressionData
+    from optirank.datasets.profiles import Profiles
     from optirank.tuning.folds import Fold
+    from optirank.workflow.candidates import Candidates
 
 _MARGIN = 0.85  # of the time allowed that is planned for
+_READING = 0.3  # of the time allowed that reading may take
 _FEWEST = 200  # samples below which none are left out to save time
 
 
 def train(
-    data: ExpressionData,
+    data: Profiles,
     label: str,
     *,
     batch: str | None = None,
@@ -70,7 +71,8 @@ def train(
 
     Parameters
     ----------
-    data : the profiles, see :func:`optirank.datasets.read_expression`.
+    data : the profiles, see :func:`optirank.datasets.read_expression`, or an opened file, of which
+        only what is used is read (:func:`optirank.datasets.open_expression`).
     label : the column of ``data.obs`` with the classes.
     batch : a column with the source of each sample (data set, donor, platform): folds then leave
         whole sources out, and the figures say what to expect of a new one.
@@ -108,6 +110,8 @@ def train(
         max_genes=max_genes,
         include=include,
         exclude=exclude,
+        n_folds=n_folds,
+        seconds=reading_seconds(budget),
     )
     return train_prepared(
         prepared,
@@ -116,7 +120,6 @@ def train(
         calibrate=calibrate,
         target_error=target_error,
         grids=grids,
-        n_folds=n_folds,
         say=say,
         progress=progress,
     )
@@ -130,7 +133,6 @@ def train_prepared(
     calibrate: bool = True,
     target_error: float | None = None,
     grids: Sequence[Grid] = GRIDS,
-    n_folds: int = N_FOLDS,
     say: Callable[[str], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> TrainingResult:
@@ -142,8 +144,7 @@ def train_prepared(
         "sides": SIDES if prepared.groups is None else SIDES_OF_SOURCES,
         "grids": grids,
     }
-    folds, fold_notes = prepared.folds(n_folds)
-    chooser = candidates(prepared)
+    folds, chooser = prepared.folds, prepared.chooser
     samples = SortedSamples(prepared.X, worker_count(n_jobs))
     clock = time_one_fit(prepared, chooser, samples, folds[0], **options)
     room = _MARGIN * (budget - (time.perf_counter() - begin))
@@ -152,11 +153,10 @@ def train_prepared(
     if shortest > room and len(prepared.y) > _FEWEST:
         n = max(_FEWEST, int(len(prepared.y) * room / shortest))
         prepared = prepared.thinned(n, "the time allowed is short")
-        folds, fold_notes = prepared.folds(n_folds)
-        chooser = candidates(prepared)
+        folds, chooser = prepared.folds, prepared.chooser
         samples = SortedSamples(prepared.X, samples.n_jobs)
         clock = time_one_fit(prepared, chooser, samples, folds[0], **options)
-    notes = [*prepared.notes, *fold_notes]
+    notes = list(prepared.notes)
     plan = _plan(prepared, chooser, folds, clock, level, budget)
     for line in (*notes, *plan.lines()) if say else ():
         say(line)
@@ -210,6 +210,11 @@ def check_budget(budget: float) -> float:
     return float(budget)
 
 
+def reading_seconds(budget: float | None) -> float:
+    """The time that reading may take."""
+    return _READING * (BUDGET if budget is None else check_budget(budget))
+
+
 def check_target_error(target_error: float | None) -> None:
     """A share, or a DataError."""
     if target_error is not None and not 0 < target_error < 1:
@@ -227,7 +232,7 @@ def _plan(
     grid = clock.grids[level]
     return Plan(
         n_samples=len(prepared.y),
-        n_genes=len(prepared.genes),
+        n_genes=prepared.n_genes,
         n_candidates=chooser.limit,
         n_classes=len(prepared.classes),
         n_folds=len(folds),

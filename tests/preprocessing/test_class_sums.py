@@ -1,0 +1,74 @@
+"""Sums by class and part give the correlations that all samples of the parts give together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from optirank.preprocessing.class_sums import ClassSums
+from optirank.preprocessing.singlecellnet import label_correlations
+
+
+def added(X, codes, parts, block):
+    sums = ClassSums(X.shape[1], int(codes.max()) + 1, int(parts.max()) + 1)
+    for start in range(0, X.shape[0], block):
+        rows = slice(start, start + block)
+        sums.add(X[rows], codes[rows], parts[rows])
+    return sums
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([2, 3, 5]),
+    st.integers(1, 40),
+    st.booleans(),
+)
+def test_blocks_give_the_correlations_of_the_whole(seed, n_classes, block, as_sparse):
+    rng = np.random.default_rng(seed)
+    n = 60
+    X = rng.poisson(1.0, (n, 12)).astype(float) + (0 if as_sparse else rng.normal(size=12) * 50)
+    codes, parts = np.arange(n) % n_classes, rng.integers(0, 3, n)
+    parts[:3] = 0, 1, 2
+    sums = added(sparse.csr_matrix(X) if as_sparse else X, codes, parts, block)
+    sums.has_negative = True  # no gene is passed over
+    for which in (np.arange(3), np.array([0, 2])):
+        rows = np.isin(parts, which)
+        there, own = np.unique(codes[rows], return_inverse=True)
+        if len(there) < 2:
+            continue
+        constant = np.ptp(X[rows], axis=0) == 0
+        expected = label_correlations(X[rows], own, len(there))
+        found = sums.correlations(which)
+        np.testing.assert_allclose(found[:, ~constant], expected[:, ~constant], atol=1e-9)
+        assert np.isnan(found[:, constant]).all()
+
+
+def test_genes_that_hardly_any_sample_expresses_are_passed_over():
+    X = np.zeros((100, 4))
+    X[:10, 0] = 0.1  # 10 % express it
+    X[:3, 1] = 5.0  # three do, strongly
+    X[:3, 2] = 0.5  # three do, weakly
+    X[:2, 3] = 9.0  # two do
+    sums = added(sparse.csr_matrix(X), np.arange(100) % 2, np.zeros(100, int), 7)
+    assert np.isnan(sums.correlations()).ravel().tolist() == [False, False, True, True]
+
+
+def test_a_class_without_samples_in_the_parts_has_no_row():
+    rng = np.random.default_rng(0)
+    codes, parts = np.repeat([0, 1, 2, 3], 10), np.repeat([0, 0, 0, 1], 10)
+    sums = added(rng.random((40, 5)), codes, parts, 16)
+    assert sums.correlations(np.array([0])).shape == (3, 5)
+    assert sums.correlations().shape == (4, 5)
+
+
+@pytest.mark.parametrize("value", [1e6, 0.1])
+def test_a_constant_gene_has_no_correlation(value):
+    X = np.random.default_rng(0).random((30, 2))
+    X[:, 1] = value
+    sums = added(X, np.arange(30) % 3, np.arange(30) % 2, 7)
+    assert np.isnan(sums.correlations()[:, 1]).all()
+    assert np.isfinite(sums.correlations()[:, 0]).all()
