@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 
 from optirank._util.threads import one_blas_thread
 from optirank.estimators._subset import subset_classes
+from optirank.estimators.card import ModelCard
 from optirank.estimators.panel import (
     PanelAttributes,
     carried,
@@ -67,7 +68,7 @@ class BinarySolver(Protocol):
         ...
 
 
-class LinearClassifier(PanelAttributes, ClassifierMixin, BaseEstimator):
+class LinearClassifier(ModelCard, PanelAttributes, ClassifierMixin, BaseEstimator):
     """One linear score per class against the rest, a single one for two classes."""
 
     def _checked(self, X: ArrayLike, y: ArrayLike):

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from optirank._util.threads import one_blas_thread
 from optirank.estimators._base import LinearClassifier
 from optirank.estimators._options import check_options
+from optirank.estimators.panel import forget_training
 from optirank.tuning.families import LogisticFamily
 from optirank.tuning.family import Samples
 
@@ -93,6 +94,7 @@ class ElasticNetLogisticRegression(LinearClassifier):
                 positive = y == label
                 v = sample_weights(positive, weights, self.class_weight == "balanced")
                 models += family.fit_chain(Samples(X=X), positive.astype(float), v, chain).values()
+        forget_training(self)
         self.classes_ = classes
         self.coef_ = np.array([model.w for model in models])
         self.intercept_ = np.array([model.b for model in models])

@@ -18,6 +18,7 @@ from optirank._util.progress import progress_bar
 from optirank.estimators._base import RankLinearClassifier
 from optirank.estimators._options import candidate_mask, check_options, check_shared_reference
 from optirank.estimators.optirank import OptirankClassifier
+from optirank.estimators.panel import forget_training
 from optirank.ranks.definition import TIES
 from optirank.solver.device.backend import check_device
 from optirank.solver.sizes import resolve_n_candidates
@@ -332,6 +333,7 @@ class OptirankClassifierCV(RankLinearClassifier):
 
     def _adopt(self, models: list[OptirankClassifier]) -> None:
         """Attributes of the final model or models, which get the names of the genes."""
+        forget_training(self)
         if hasattr(self, "feature_names_in_"):
             for model in models:
                 model.feature_names_in_ = self.feature_names_in_

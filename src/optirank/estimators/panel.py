@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _SPREAD = ("coef_", "reference_weights_", "reference_", "mean_ranks_")
 _CARRIED = (
     "_panel",
+    "_file",
     "mean_ranks_",
     "training_summary_",
     "calibration_",

@@ -12,6 +12,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from optirank.estimators._pairs import dense_columns, pair_counts
+from optirank.estimators.card import ModelCard
+from optirank.estimators.panel import forget_training
 from optirank.ranks.relative import relative_ranks
 from optirank.ranks.scoring import best_class, by_class
 from optirank.tuning.folds import make_folds
@@ -37,7 +39,7 @@ class Pairs(NamedTuple):
         return Pairs(self.genes[:k], self.signs[:k], self.scores[:k])
 
 
-class TopScoringPairsClassifier(ClassifierMixin, BaseEstimator):
+class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
     """k top scoring pairs (k-TSP): each of k pairs of genes votes, the majority decides.
 
     The method of Tan, Naiman, Xu, Winslow and Geman (Bioinformatics, 2005). The score of a pair
@@ -122,6 +124,7 @@ class TopScoringPairsClassifier(ClassifierMixin, BaseEstimator):
         positives = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
         ranks = _ranks(X)
         found = [self._choose(X, ranks, y == label) for label in positives]
+        forget_training(self)
         self.k_ = np.array([len(pairs.genes) for pairs in found])
         self.pairs_, self.signs_, self.scores_ = (
             np.concatenate([getattr(pairs, name) for pairs in found]) for name in Pairs._fields

@@ -94,9 +94,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     with open(path, "rb") as file:
         try:
-            return _read(file)
+            model = _read(file)
         except _WRONG as error:
             raise _refusal(path, error) from error
+    model._file = Path(path).name  # for its card
+    return model
 
 
 def read_versions(path: str | os.PathLike[str]) -> tuple[str, int]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank.estimators.panel import PanelArrays
+from optirank.estimators.summary import TrainingSummary
 from optirank.model.archive import Arrays, ModelFileError
 from optirank.model.calibration import Calibration, is_old_calibration
 from optirank.model.experience import Experience
@@ -251,7 +252,7 @@ def _rebuild_summary(stored: Any, _: int) -> dict:
     summary = decode(stored)
     if not isinstance(summary, dict):
         raise ModelFileError("the training summary is not a dictionary")
-    return summary
+    return TrainingSummary(summary)
 
 
 # What a model may carry beyond its fit: attribute without underscore -> (to JSON, from JSON).

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank.estimators.summary import TrainingSummary
 from optirank.model.linear import linear_model
 from optirank.ranks.relative import weighted_ranks
 from optirank.solver.problem import sample_weights
@@ -25,7 +26,7 @@ def remember_training(
 
     Sets ``mean_ranks_``, the mean relative rank of each gene with a weight, which stands in for the
     gene where it is missing (each class of a problem counts the same if it did in training), and
-    ``training_summary_``, a dictionary of counts and of whatever is given.
+    ``training_summary_``, counts and whatever is given: a dictionary that prints as a summary.
 
     Parameters
     ----------
@@ -55,12 +56,13 @@ def remember_training(
         )
     labels, counts = np.unique(y, return_counts=True)
     fitted.mean_ranks_ = _mean_ranks(fitted, X, y)
-    fitted.training_summary_ = {
+    counted = {
         "n_samples": len(y),
         "n_genes": int(fitted.n_features_in_),
         "n_panel": int(fitted.genes_.sum()),
         "class_counts": dict(zip(labels.tolist(), counts.tolist(), strict=True)),
-    } | summary
+    }
+    fitted.training_summary_ = TrainingSummary(counted | summary)
     return model
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from optirank import __version__
 from optirank.estimators.panel import link_offset
 from optirank.model import (
     Outcomes,
@@ -205,6 +207,8 @@ def summary(result: TrainingResult) -> dict[str, Any]:
         "label": result.label,
         "batch": result.batch,
         "source": result.source,
+        "date": date.today().isoformat(),
+        "optirank": __version__,
         "balanced_accuracy": result.balanced_accuracy,
         "balanced_accuracy_standard_error": result.standard_error,
         "recall": {str(k): float(v) for k, v in result.per_class["recall"].items()},
