@@ -18,7 +18,7 @@ scores of the unlabelled query, in four steps that each guard against the failur
    where most samples have one label, since then the query may be that one class, and at most a
    tenth of the samples of any label.
 
-Below 20 samples nothing is done.
+Below 40 samples nothing is done.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from optirank.model.experience import Experience
 
-FEWEST = 20  # samples that tell where a boundary is
+FEWEST = 40  # samples that tell where a boundary is
 _SHIFT, _SCALE, _SCALE_SPREAD = 0.35, 0.8, 0.4  # priors, relative to the trained separation
 _SHARE_STRENGTH = 12.0  # samples that the shares of step 1 count for
 _SPREAD_STRENGTH = 8.0  # samples that the trained spreads count for
