@@ -65,6 +65,34 @@ def test_a_search_runs_all_folds_side_by_side(numpy_as_device, data):
     assert there.best_estimator_.device == "cuda"
 
 
+def test_one_reference_set_for_all_classes(numpy_as_device, data):
+    X, y = three_classes(data)
+    here = OptirankClassifier(5, 3e-3, shared_reference=True).fit(X, y)
+    there = OptirankClassifier(5, 3e-3, shared_reference=True, device="cuda").fit(X, y)
+    assert there.objective_[0] <= here.objective_[0] + 1e-4
+    assert (there.predict(X) == here.predict(X)).mean() > 0.97
+
+
+def test_a_search_over_joint_models(numpy_as_device, data):
+    X, y = three_classes(data)
+    grid = {"n_references": (0.2, 0.5), "l1s": (1e-3,), "l2s": (1e-3,), "cv": 3}
+    here = OptirankClassifierCV(**grid, shared_reference=True).fit(X, y)
+    there = OptirankClassifierCV(**grid, shared_reference=True, device="cuda").fit(X, y)
+    np.testing.assert_allclose(
+        there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"], atol=0.05
+    )
+
+
+def test_candidates_on_a_device(numpy_as_device, data):
+    allowed = np.arange(data.X.shape[1]) % 2 == 0
+    options = {"reference_candidates": allowed, "device": "cuda"}
+    single = OptirankClassifier(4, **options).fit(data.X, data.y)
+    grid = {"n_references": (0.2,), "l1s": (0,), "l2s": (1e-3,), "cv": 2}
+    searched = OptirankClassifierCV(**grid, **options).fit(data.X, data.y)
+    assert not single.reference_[:, ~allowed].any()
+    assert not searched.reference_[:, ~allowed].any()
+
+
 def test_the_papers_algorithm_is_refused(numpy_as_device, data):
     with pytest.raises(ValueError, match=r"bpcd.*CPU alone"):
         OptirankClassifier(4, algorithm="bpcd", device="cuda").fit(data.X, data.y)

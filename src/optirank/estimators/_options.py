@@ -57,8 +57,7 @@ def check_shared_reference(estimator: BaseEstimator, sides: tuple[str, ...]) -> 
     if not estimator.shared_reference:
         return
     algorithm = getattr(estimator, "algorithm", "alternating")
-    given = [("algorithm", algorithm, "alternating"), ("device", estimator.device, "cpu")]
-    given += [("side", side, "best") for side in sides]
+    given = [("algorithm", algorithm, "alternating"), *(("side", side, "best") for side in sides)]
     for name, value, needed in given:
         if value != needed:
             raise ValueError(

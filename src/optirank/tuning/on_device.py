@@ -10,23 +10,30 @@ from optirank.solver.device.problems import solve_together
 from optirank.solver.device.solve import Options
 from optirank.solver.problem import Problem, sample_weights
 from optirank.tuning.family import Model, Samples
+from optirank.tuning.search import TaskResult, run_task
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.solver.device.solve import DeviceSolution
     from optirank.tuning.family import Family
-    from optirank.tuning.search import Task, TaskResult, Unit
+    from optirank.tuning.search import Task, Unit
 
 
 def run_on_device(
     tasks: Sequence[Task], families: Sequence[Family], units: Sequence[Unit]
 ) -> Iterator[TaskResult]:
-    """The results of all tasks; those of one family over the same samples are one batch."""
+    """The results of all tasks; those of one family over the same samples are one batch.
+
+    A model of all classes together fills the device by itself: its tasks follow each other.
+    """
     groups: dict[tuple, list[Task]] = {}
     for task in tasks:
-        whole = units[task.unit].train.orders.whole
-        groups.setdefault((task.family, id(whole)), []).append(task)
+        unit, family = units[task.unit], families[task.family]
+        if family.fits_together(unit.n_classes):
+            yield run_task(task, family, unit)
+        else:
+            groups.setdefault((task.family, id(unit.train.orders.whole)), []).append(task)
     for (number, _), group in groups.items():
         yield from _run_batch(group, families[number], units)
 
@@ -34,8 +41,6 @@ def run_on_device(
 def _run_batch(
     tasks: Sequence[Task], family: Family, units: Sequence[Unit]
 ) -> Iterator[TaskResult]:
-    from optirank.tuning.search import TaskResult
-
     start = time.perf_counter()
     candidates = getattr(family, "candidates", None)
     problems, sides, keys = [], [], []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -216,23 +216,29 @@ def _jobs(
 
 
 def _run(job: Job) -> TaskResult:
-    from optirank.solver.problem import sample_weights
-
-    family, unit = job.family, job.unit
     chain = job.task.chain if time.time() <= job.until else job.late
     if chain is None:
         none = {problem: {} for problem in job.task.problems}
         return TaskResult(task=job.task, models=none, scores=none, score_seconds=0.0)
-    problems = job.task.problems
+    return run_task(replace(job.task, chain=chain), job.family, job.unit)
+
+
+def run_task(task: Task, family: Family, unit: Unit) -> TaskResult:
+    """Fit a chain, and score the views of its unit."""
+    from optirank.solver.problem import sample_weights
+
+    problems = task.problems
     with one_blas_thread():
         if family.fits_together(unit.n_classes):
             models = family.fit_together(
-                unit.train, unit.codes, problems, unit.weights, unit.balanced, chain
+                unit.train, unit.codes, problems, unit.weights, unit.balanced, task.chain
             )
         else:
             positive = unit.codes == unit.positives[problems[0]]
             v = sample_weights(positive, unit.weights, unit.balanced)
-            models = {problems[0]: family.fit_chain(unit.train, positive.astype(float), v, chain)}
+            models = {
+                problems[0]: family.fit_chain(unit.train, positive.astype(float), v, task.chain)
+            }
         start = time.perf_counter()
         scores = {
             problem: {
@@ -242,7 +248,7 @@ def _run(job: Job) -> TaskResult:
             for problem, found in models.items()
         }
         seconds = time.perf_counter() - start
-    return TaskResult(task=job.task, models=models, scores=scores, score_seconds=seconds)
+    return TaskResult(task=task, models=models, scores=scores, score_seconds=seconds)
 
 
 def _return_as() -> str:

@@ -89,6 +89,8 @@ def test_objectives_are_those_of_the_cpu(backend, data, changes):
     there = solve_joint(problem(order_on_device(backend, X), codes, **changes))
     assert there.objective <= here.objective + 1e-4
     assert there.gamma.sum() == here.gamma.sum()
+    exact = problem(order_samples(X), codes, **changes).objective(there.W, there.b, there.gamma)
+    assert there.objective == pytest.approx(exact, abs=1e-4)
 
 
 def test_part_of_the_samples(backend, data):

@@ -57,6 +57,8 @@ def test_ranks_and_coranks_are_those_of_the_definition(backend, kind, n, d, ties
     offset = {"average": 0.5, "min": 0.0, "max": 1.0}[ties]
     ranks = backend.host(orders.ranks(backend.array(a), ties))
     coranks = backend.host(orders.coranks(backend.array(a), ties))
+    divided = backend.host(orders.ranks(backend.array(a), ties, size=backend.array([2.0, 5.0])))
+    np.testing.assert_allclose(divided, ranks / np.array([2, 5])[:, None, None], atol=1e-5 * d)
     own = backend.host(orders.coranks_of_samples(backend.array(per_sample), ties))
     for i in range(n):
         C = comparison_matrix(X[i], ties)

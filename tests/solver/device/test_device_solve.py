@@ -137,3 +137,15 @@ def test_a_small_batch_gives_what_a_large_one_does(monkeypatch):
     monkeypatch.setattr(type(backend), "free_bytes", lambda self: 1)
     for one, other in zip(together, solve_batch(orders, settings), strict=True):
         assert one.solution.objective == pytest.approx(other.solution.objective, abs=1e-7)
+
+
+def test_intercepts_are_those_of_plain_ranks_in_single_precision(backend, monkeypatch):
+    from optirank.solver.device import solve
+
+    monkeypatch.setattr(solve, "_EXACT_SIZE", 0)  # as with thousands of genes
+    X, y = problem_data(seed=7)
+    v = sample_weights(y)
+    [one] = solve_batch(order_on_device(backend, X), [Setting(y, v, 5, 1e-3, 1e-2)])
+    solution = one.solution
+    scores = Problem(order_samples(X), y, v, 5).scores(solution.w, solution.b, solution.gamma)
+    np.testing.assert_allclose(one.scores, scores, atol=1e-3)

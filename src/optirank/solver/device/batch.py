@@ -138,7 +138,7 @@ class CentredBatch:
 
 def ranks_of(batch: Batch, gamma: Any, out: Any = None) -> CentredBatch:
     """``R(gamma) / s``, centred."""
-    values = batch.orders.ranks(gamma / batch.s[:, None], batch.ties, out)
+    values = batch.orders.ranks(gamma, batch.ties, out, batch.s)
     return CentredBatch(batch.backend, values, batch.v)
 
 

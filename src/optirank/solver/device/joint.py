@@ -80,8 +80,8 @@ class DeviceJointMatrices:
     def ranks(self, gamma: NDArray) -> DeviceMap:
         """``R(gamma) / s``, centred."""
         if self._gamma is not gamma:
-            scaled = self._xp.asarray(gamma / self.n_reference)[None]
-            values = self.orders.ranks(scaled, self.ties, self._buffers[0])[0]
+            weights = self._xp.asarray(gamma)[None]
+            values = self.orders.ranks(weights, self.ties, self._buffers[0], self.n_reference)[0]
             self._map, self._gamma = DeviceMap(self._xp, values, self.v), gamma
         return self._map
 

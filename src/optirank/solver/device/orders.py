@@ -55,11 +55,15 @@ class DeviceOrders:
         """The orders of some of the samples (positions or a mask): nothing is copied."""
         return SomeOrders(self, self.rows[samples])
 
-    def ranks(self, gamma: Any, ties: str, out: Any = None) -> Any:
-        """``C_i gamma - offset`` for each row of gamma: (B, n, d), float32."""
+    def ranks(self, gamma: Any, ties: str, out: Any = None, size: Any = 1.0) -> Any:
+        """``(C_i gamma - offset) / size`` for each row of gamma: (B, n, d), float32.
+
+        ``size`` is one number, or one per row.
+        """
         tie, offset = check_ties(ties)
         xp = self.backend.xp
-        return self._values(gamma, xp.full(len(gamma), -offset), 1.0, tie, out)
+        size = xp.broadcast_to(xp.asarray(size, dtype=xp.float64), (len(gamma),))
+        return self._values(gamma / size[:, None], -offset / size, 1.0, tie, out)
 
     def coranks(self, w: Any, ties: str, out: Any = None) -> Any:
         """``C_i^T w`` for each row of w: (B, n, d), float32."""
@@ -72,6 +76,12 @@ class DeviceOrders:
         xp = self.backend.xp
         out = xp.empty((1, self.n_samples, self.n_genes), xp.float32) if out is None else out
         return rank_values(xp, self, weights, xp.zeros(1), -1.0, 1.0 - tie, out, True)[0]
+
+    def scores(self, w: NDArray, gamma: NDArray, ties: str = "average") -> NDArray:
+        """``w . (C_i gamma - offset)`` of each sample, on the host."""
+        xp, host = self.backend.xp, self.backend.host
+        values = self.ranks(xp.asarray(gamma)[None], ties)[0]
+        return host(values @ xp.asarray(w, dtype=xp.float32)).astype(np.float64)
 
     def _values(self, a: Any, base: Any, sign: float, tie: float, out: Any) -> Any:
         xp = self.backend.xp
@@ -100,6 +110,10 @@ class SomeOrders:
     def n_genes(self) -> int:
         """Number of genes, d."""
         return self.whole.n_genes
+
+    def scores(self, w: NDArray, gamma: NDArray, ties: str = "average") -> NDArray:
+        """``w . (C_i gamma - offset)`` of each of these samples, on the host."""
+        return self.whole.scores(w, gamma, ties)[self.rows]
 
     def take(self, samples: NDArray) -> SomeOrders:
         """The orders of some of these samples (positions or a mask)."""
