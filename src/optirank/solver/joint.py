@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from optirank.solver.joint_problem import JointProblem
 
 _RELAX = (20, 2e-3)  # rounds at most, and the relative decrease that ends them
-_PUSH_ROUNDS = 40  # at most: what is fractional then is rounded
-_PUSH_STEP = 2e-4  # times path_step, of the loss at W = 0: the rise a push adds
+_PUSH_ROUNDS = 12  # at most: what is fractional then is rounded
+_PUSH_STEP = 1e-4  # times path_step, of the loss at W = 0: the rise that the first push adds
+_PUSH_GROWTH = 1.5  # of the rise, from round to round
 _ROUNDED = 1e-2  # of the push penalty: the little that is left is rounded
 _AFTER_ROUNDING = 20  # steps on W
 _BATCHES = 8
@@ -150,6 +151,7 @@ class JointRun:
             if rho < _ROUNDED:
                 break
             lambda_p += rise / rho
+            rise *= _PUSH_GROWTH
             state = self.alternation.round(state, lambda_p)
         state = self.settle(replace(state, gamma=self.problem.feasible.vertex(state.gamma)))
         return self.note("rounded", state, lambda_p=lambda_p, rho=rho)
