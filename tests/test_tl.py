@@ -51,6 +51,34 @@ def test_the_fields_that_are_set(model, adata):
     assert (adata.X != before.X).nnz == 0
 
 
+def test_probabilities_have_the_names_of_the_classes(model, adata):
+    optirank.tl.annotate(adata, model)
+    frame = adata.obsm["optirank_proba"]
+    assert isinstance(frame, pd.DataFrame)
+    assert frame.columns.tolist() == model.classes_.tolist()
+    assert frame.idxmax(axis=1).tolist() == adata.obs["optirank"].tolist()
+
+
+def test_names_of_classes_that_files_cannot_hold_are_changed_in_columns_alone(
+    model, adata, tmp_path
+):
+    names = ["_index", "b", "b/c", "b|c", "."]
+    model.classes_ = np.array(names[: len(model.classes_)], dtype=object)
+    optirank.tl.annotate(adata, model)
+    columns = ["class _index", "b", "b|c", "b|c (2)", "class ."][: len(model.classes_)]
+    assert adata.obsm["optirank_proba"].columns.tolist() == columns
+    assert adata.uns["optirank"]["classes"].tolist() == model.classes_.tolist()
+    del adata.obs["leiden"]
+    plain = adata.copy()
+    del plain.obsm["optirank_proba"], plain.uns["optirank"]
+    plain.write_h5ad(tmp_path / "query.h5ad")
+    predict_file(tmp_path / "query.h5ad", model, tmp_path / "out.h5ad")
+    adata.write_h5ad(tmp_path / "annotated.h5ad")
+    for path in ("annotated.h5ad", "out.h5ad"):
+        found = anndata.read_h5ad(tmp_path / path).obsm["optirank_proba"]
+        pd.testing.assert_frame_equal(found, adata.obsm["optirank_proba"])
+
+
 def test_another_key_and_a_copy(model, adata):
     found = optirank.tl.annotate(adata, model, key_added="kind", copy=True)
     assert "kind" in found.obs
@@ -82,7 +110,7 @@ def test_it_says_what_predict_file_says(model, adata, tmp_path):
     optirank.tl.annotate(adata, model, clusters="leiden")
     found = anndata.read_h5ad(tmp_path / "out.h5ad")
     pd.testing.assert_frame_equal(found.obs, adata.obs)
-    np.testing.assert_array_equal(found.obsm["optirank_proba"], adata.obsm["optirank_proba"])
+    pd.testing.assert_frame_equal(found.obsm["optirank_proba"], adata.obsm["optirank_proba"])
     assert set(found.uns["optirank"]) == set(adata.uns["optirank"])
     adata.write_h5ad(tmp_path / "annotated.h5ad")  # what was added can be stored
 

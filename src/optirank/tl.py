@@ -187,12 +187,15 @@ def annotate(
         The probability of that label.
     ``adata.obs[key_added + "_cluster_label"]`` : categorical
         The label of the sample's cluster, with ``clusters``.
-    ``adata.obsm[key_added + "_proba"]`` : array, samples x classes
-        Probabilities, in the order of ``adata.uns[key_added]["classes"]``.
+    ``adata.obsm[key_added + "_proba"]`` : DataFrame, samples x classes
+        Probabilities, one column per class, in the order of ``adata.uns[key_added]["classes"]``.
+        Since an .h5ad file cannot store a column name with "/", it is "|" in the column's name.
     ``adata.uns[key_added]`` : dict
         The classes, those left out, the genes that are missing, what each class loses by them
         (``losses``), the threshold and the version of optirank.
     """
+    import pandas as pd
+
     from optirank.datasets.anndata_files import other_gene_names
     from optirank.datasets.anndata_objects import blocks_of, check_anndata, gene_names_of
     from optirank.model.file import as_model
@@ -202,6 +205,7 @@ def annotate(
         check_share,
         label_words,
         majority,
+        probability_columns,
     )
     from optirank.workflow.predict import class_names, prediction_record
     from optirank.workflow.prior import as_prior
@@ -268,6 +272,8 @@ def annotate(
     if clusters is not None:
         grouped = majority(adata.obs[clusters], codes, confidence, words, min_share)
         adata.obs[f"{key_added}_cluster_label"] = as_category(grouped.labels, words)
-    adata.obsm[f"{key_added}_proba"] = found.probabilities
+    adata.obsm[f"{key_added}_proba"] = pd.DataFrame(
+        found.probabilities, index=adata.obs_names, columns=probability_columns(classes)
+    )
     adata.uns[key_added] = prediction_record(predictor, limit, reason)
     return adata if copy else None

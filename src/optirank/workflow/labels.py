@@ -85,6 +85,24 @@ def label_words(classes: NDArray) -> NDArray:
     return np.array([*classes, withheld_word(classes)], dtype=object)
 
 
+def probability_columns(classes: NDArray) -> list[str]:
+    """Names for columns of probabilities that every format stores: the classes where possible.
+
+    An .h5ad file stores a column under its name as a path, so "/" becomes "|", and a name that is
+    no path or is taken already is numbered.
+    """
+    names: list[str] = []
+    for label in classes:
+        stem = str(label).replace("/", "|").replace("\0", "")
+        stem = f"class {stem}".rstrip() if stem in ("", ".", "..", "_index") else stem
+        name, k = stem, 1
+        while name in names:
+            k += 1
+            name = f"{stem} ({k})"
+        names.append(name)
+    return names
+
+
 def as_category(values: ArrayLike, words: NDArray) -> pd.Categorical:
     """Labels as scanpy likes them: the categories that occur, in the model's order."""
     import pandas as pd
@@ -236,10 +254,22 @@ def _add_to_h5ad(labels: Labels, path: Path, key: str) -> None:
         for group in ("obsm", "uns"):
             if group not in file:
                 write_elem(file, group, {})
-        shape = (len(labels.names), len(labels.classes))
-        file["obsm"].pop(f"{key}_proba", None)
-        stored = file["obsm"].create_dataset(f"{key}_proba", shape, np.float64)
-        stored.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
-        for rows, probabilities in labels.blocks():
-            stored[rows] = probabilities
+        _add_probabilities(labels, file["obsm"], f"{key}_proba", write_elem)
         write_elem(file["uns"], key, labels.record)
+
+
+def _add_probabilities(labels: Labels, obsm: Any, name: str, write_elem: Any) -> None:
+    """Add the probabilities as a data frame, block by block."""
+    import pandas as pd
+
+    obsm.pop(name, None)
+    columns = probability_columns(labels.classes)
+    write_elem(obsm, name, pd.DataFrame(index=pd.Index(labels.names, dtype=object)))
+    frame = obsm[name]
+    stored = [frame.create_dataset(one, len(labels.names), np.float64) for one in columns]
+    for one in stored:
+        one.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
+    frame.attrs["column-order"] = np.array(columns, dtype=object)
+    for rows, probabilities in labels.blocks():
+        for one, values in zip(stored, probabilities.T, strict=True):
+            one[rows] = values
