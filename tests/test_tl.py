@@ -214,7 +214,7 @@ def test_train_takes_the_options_of_the_workflow():
 
 @pytest.mark.slow
 def test_train_then_annotate(monkeypatch):
-    shorten_training(monkeypatch, grids=(Grid((0.05,), (2e-2,), (1e-2,)),))
+    shorten_training(monkeypatch, grids=(Grid.of((0.05,), (2e-2,), (1e-2,)),))
     reference, query = (as_anndata(data) for data in make_example(400, 300))
     model = optirank.tl.train(reference, "cell_type")
     optirank.tl.annotate(query, model)
@@ -254,7 +254,7 @@ def test_clusters_without_a_clear_majority_are_heterogeneous(model, adata):
 
 
 def test_training_shows_progress_and_logs_what_it_does(monkeypatch, capsys, caplog):
-    shorten_training(monkeypatch, grids=(Grid((0.1,), (5e-3,), (1e-2,)),))
+    shorten_training(monkeypatch, grids=(Grid.of((0.1,), (5e-3,), (1e-2,)),))
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
     reference = as_anndata(make_example(60, 20)[0].select_genes(np.arange(40)))
     seen = []

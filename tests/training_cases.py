@@ -13,7 +13,7 @@ from optirank.workflow.grids import Grid
 from optirank.workflow.preparation import prepare
 from optirank.workflow.train import train, train_prepared
 
-SHORT = (Grid((0.1,), (5e-3, 2e-2), (1e-2,)), Grid((0.1,), (5e-3,), (1e-2,)))
+SHORT = (Grid.of((0.1,), (5e-3, 2e-2), (1e-2,)), Grid.of((0.1,), (5e-3,), (1e-2,)))
 SINGLE = SHORT[1:]
 
 

@@ -35,6 +35,8 @@ def train(
     n_jobs: int | None = None,
     calibrate: bool = True,
     target_error: float | None = None,
+    method: str = "auto",
+    prefer: str = "accuracy",
     say: Callable[[str], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
     verbose: int = 1,
@@ -62,6 +64,10 @@ def train(
         Genes of a fixed reference set; genes not to use at all. Names, or patterns as ``MT-*``.
     budget : float, optional
         Seconds that the training may take; ten minutes by default.
+    method : {"auto", "optirank", "rank-lr"}, default="auto"
+        The classifiers to choose among.
+    prefer : {"accuracy", "genes"}, default="accuracy"
+        ``"genes"`` takes the fewest genes within two points of the best accuracy.
     n_jobs : int, optional
         Threads; -1 for all processors.
     calibrate : bool, default=True
@@ -109,6 +115,8 @@ def train(
             n_jobs=n_jobs,
             calibrate=calibrate,
             target_error=target_error,
+            method=method,
+            prefer=prefer,
             say=tell,
             progress=advance,
         )

@@ -20,7 +20,7 @@ from optirank.cli.errors import BAD_INPUT
 from optirank.datasets.example import make_example
 from optirank.datasets.writing import write_table
 from optirank.model import load, save
-from optirank.workflow import grids
+from training_cases import SINGLE, shorten_training
 
 QUERY, MODEL = "query.h5ad", "model.optirank"
 
@@ -40,7 +40,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "genes.txt").write_text("\n".join(map(str, reference.gene_names)))
     (tmp_path / "kept.csv").write_text("of somebody else")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(grids, "GRIDS", (grids.Grid((0.1,), (5e-3,), (1e-2,)),))
+    shorten_training(monkeypatch, grids=SINGLE)
     return tmp_path
 
 

@@ -19,7 +19,7 @@ from optirank.cli.errors import BAD_INPUT
 from optirank.datasets.example import make_example
 from optirank.datasets.writing import write_h5ad, write_table
 from optirank.model import save
-from optirank.workflow import grids
+from training_cases import SINGLE, shorten_training
 
 
 def predict(*arguments: object) -> Result:
@@ -163,7 +163,7 @@ def test_bad_input_ends_with_2_and_one_line(query, model, options, message, fold
 
 @pytest.mark.parametrize("kind", ["h5ad", "table"])
 def test_the_suggested_training_runs_when_pasted(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(grids, "GRIDS", (grids.Grid((0.1,), (5e-3,), (1e-2,)),))
+    shorten_training(monkeypatch, grids=SINGLE)
     for folder in ("data", "models", "elsewhere"):
         (tmp_path / folder).mkdir()
     reference, query = (one.select_genes(np.arange(60)) for one in make_example(80, 20))

@@ -22,7 +22,7 @@ KINDS = ("activated stellate", "alpha", "beta", "delta", "ductal", "endothelial"
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    shorten_training(monkeypatch, grids=(Grid((0.02,), (2e-2,), (1e-2,)),), n_folds=2)
+    shorten_training(monkeypatch, grids=(Grid.of((0.02,), (2e-2,), (1e-2,)),), n_folds=2)
 
 
 def optirank(*arguments):

@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optirank.tuning.selection import select, standard_error
+from optirank.tuning.selection import (
+    select,
+    select_for_transfer,
+    standard_error,
+    transfer_scores,
+)
 
 # Means .80, .90, .88, .70, .87. The best, .90, has deviations -.04, 0, .04 over its folds: standard
 # deviation .04, standard error .04 / sqrt(3) = .0231, so settings of at least .8769 are as good.
@@ -88,3 +93,47 @@ def test_settings_without_a_score_are_never_chosen():
     assert select(scores, N_GENES) == 1
     with pytest.raises(ValueError, match="no setting has a finite mean score"):
         select(np.full((2, 2), np.nan), np.ones((2, 2)))
+
+
+def tables(scores, n_platforms=2):
+    """Plain and shifted scores that are equal in all folds and on all platforms."""
+    plain = np.repeat(np.array(scores)[:, None], 3, axis=1)
+    return plain, np.repeat(plain[:, :, None], n_platforms, axis=2)
+
+
+def test_the_default_is_left_only_for_what_is_clearly_better():
+    genes = np.full((3, 3), 50.0)
+    plain, shifted = tables([0.90, 0.91, 0.915])
+    assert select_for_transfer(plain, shifted, genes, default=0) == 0
+    plain, shifted = tables([0.90, 0.91, 0.93])
+    assert select_for_transfer(plain, shifted, genes, default=0) == 2
+    assert select_for_transfer(plain, shifted, genes, default=1) == 1
+
+
+def test_simulated_platforms_count_twice_as_much_as_held_out_samples_as_they_are():
+    plain, shifted = np.array([[0.9, 0.9], [1.0, 1.0]]), np.zeros((2, 2, 4))
+    shifted[0], shifted[1] = 0.8, 0.7
+    assert transfer_scores(plain, shifted) == pytest.approx([2.5 / 3, 2.4 / 3])
+    assert transfer_scores(plain, shifted[:, :, :0]) == pytest.approx([0.9, 1.0])
+
+
+def test_real_shifts_count_before_simulated_ones():
+    plain, shifted = np.array([[0.8, 0.8], [0.9, 0.9]]), np.zeros((2, 2, 1))
+    shifted[0] = 1.0
+    genes = np.ones((2, 2))
+    assert select_for_transfer(plain, shifted, genes, default=0) == 0
+    assert select_for_transfer(plain, shifted, genes, default=0, real=True) == 1
+
+
+def test_fewer_genes_may_cost_the_margin_and_no_more():
+    plain, shifted = tables([0.90, 0.885, 0.87])
+    genes = np.array([[100.0] * 3, [40.0] * 3, [10.0] * 3])
+    assert select_for_transfer(plain, shifted, genes, default=0, prefer="genes") == 1
+
+
+def test_folds_without_a_score_do_not_count_for_transfer():
+    plain, shifted = tables([0.8, 0.9])
+    plain[:, 1], shifted[:, 1] = np.nan, np.nan
+    assert transfer_scores(plain, shifted) == pytest.approx([0.8, 0.9])
+    with pytest.raises(ValueError, match="no setting has a finite mean score"):
+        select_for_transfer(plain * np.nan, shifted, np.ones((2, 3)), default=0)

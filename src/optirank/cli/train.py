@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,6 +28,21 @@ from optirank.cli.streams import echo, file_or_stdout
 if TYPE_CHECKING:
     from optirank.datasets.reading import OpenExpression
     from optirank.workflow.result import TrainingResult
+
+
+class Method(StrEnum):
+    """Of `train`; see `optirank.workflow.grids.METHODS`."""
+
+    auto = "auto"
+    optirank = "optirank"
+    rank_lr = "rank-lr"
+
+
+class Preference(StrEnum):
+    """Of `train`; see `optirank.workflow.grids.PREFERENCES`."""
+
+    accuracy = "accuracy"
+    genes = "genes"
 
 
 def train(
@@ -68,6 +84,13 @@ def train(
     budget: Annotated[
         str, typer.Option(help="Time allowed: seconds, or with a unit as in 90s, 10m, 1h.")
     ] = "10m",
+    method: Annotated[
+        Method, typer.Option(help="The classifiers to choose among; auto compares all of them.")
+    ] = Method.auto,
+    prefer: Annotated[
+        Preference,
+        typer.Option(help="genes: the fewest genes within two points of the best accuracy."),
+    ] = Preference.accuracy,
     target_error: Annotated[
         float | None,
         typer.Option(help="Let labels be withheld so that this share of the others is wrong."),
@@ -88,8 +111,9 @@ def train(
 ) -> None:
     """Train a classifier on labelled expression profiles.
 
-    Settings are chosen by cross-validation within the time allowed. What is printed at the end
-    comes from held-out samples. Above 3000 genes a selection is made first, inside of each fold.
+    Settings are chosen by cross-validation within the time allowed, for data of other platforms:
+    held-out samples are scored as they are and on simulated platforms. What is printed at the end
+    comes from held-out samples. Above 1000 genes a selection is made first, inside of each fold.
 
     Examples:
 
@@ -143,6 +167,8 @@ def train(
                     prepared,
                     budget=seconds,
                     n_jobs=workers(jobs),
+                    method=method.value,
+                    prefer=prefer.value,
                     target_error=target_error,
                     say=say,
                     progress=bar.update,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 RULES = ("one_se", "best")
 _DIGITS = 12  # to which scores are equal: the order of the folds must not decide
+MARGIN = 0.02  # of a score, by which a setting must beat the default to be chosen for transfer
 
 
 def standard_error(scores: NDArray) -> NDArray:
@@ -83,3 +84,52 @@ def settings_table(
     table.insert(3, "selected", np.arange(len(table)) == selected)
     table.insert(4, "best", np.arange(len(table)) == best)
     return table
+
+
+def select_for_transfer(
+    plain: NDArray,
+    shifted: NDArray,
+    n_genes: NDArray,
+    *,
+    default: int,
+    real: bool = False,
+    prefer: str = "accuracy",
+) -> int:
+    """The setting that should carry over best, from scores on held-out samples.
+
+    Held-out scores of one platform differ by less than their noise between settings that do very
+    differently on another. So a setting is judged by its scores on held-out samples as they are
+    (``plain``, settings x folds) and on simulated platforms (``shifted``, settings x folds x
+    platforms; see `transfer_scores`), and the ``default``, which did best on average over real
+    pairs of platforms, is left only for one that is better by more than MARGIN. Where the folds
+    leave whole sources out (``real``), their shifts are real ones: plain scores decide.
+
+    ``prefer="genes"`` takes the fewest genes among the settings that are at most MARGIN below the
+    one that ``"accuracy"`` would choose.
+    """
+    score = transfer_scores(plain, shifted, real=real)
+    genes = n_genes.mean(axis=1)
+    if not np.isfinite(score).any():
+        raise ValueError("no setting has a finite mean score: check the scorer and the folds")
+    score = np.where(np.isfinite(score), score.round(_DIGITS), -np.inf)
+    best = int(np.lexsort((genes, -score))[0])
+    chosen = best if score[best] > score[default] + MARGIN else default
+    if prefer == "accuracy":
+        return chosen
+    allowed = np.flatnonzero(score >= np.round(score[chosen] - MARGIN, _DIGITS))
+    return int(allowed[np.lexsort((-score[allowed], genes[allowed]))[0]])
+
+
+def transfer_scores(plain: NDArray, shifted: NDArray, *, real: bool = False) -> NDArray:
+    """What `select_for_transfer` judges by: the plain score counts once, the platforms twice.
+
+    With ``real`` shifts, or without platforms, it is the plain score. Folds that have no score do
+    not count; NaN where none has.
+    """
+    there = scored_folds(plain)
+    if not there.any():
+        return np.full(len(plain), np.nan)
+    score = plain[:, there].mean(axis=1)
+    if real or not shifted.shape[2]:
+        return score
+    return (score + 2 * shifted[:, there].mean(axis=(1, 2))) / 3

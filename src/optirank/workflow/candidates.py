@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from optirank.preprocessing.class_sums import ClassSums
 
-SELECT_ABOVE = 3000  # genes
+SELECT_ABOVE = 1000  # genes
 
 
 @dataclass

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from optirank.workflow.preparation import Prepared
     from optirank.workflow.result import TrainingResult
     from optirank.workflow.searching import Choice, Searched
+    from optirank.workflow.sorting import SortedSamples
 
 _REMEMBERED = 20_000  # held-out confidences kept in the model file
 
@@ -66,7 +67,7 @@ def held_out_scores(
 
 
 def final_fit(
-    prepared: Prepared, chooser: Candidates, choice: Choice, n_jobs: int
+    prepared: Prepared, chooser: Candidates, choice: Choice, samples: SortedSamples
 ) -> tuple[Any, list[str], list[str]]:
     """The chosen setting on all samples, the genes it needs, and what there is to say."""
     from optirank.estimators.anova_rank import AnovaRankLogisticRegression
@@ -75,10 +76,13 @@ def final_fit(
     columns = chooser()
     X, names = prepared.X[:, columns], prepared.genes[columns]
     if prepared.reference is None:
-        model = OptirankClassifier(**choice.params, n_jobs=n_jobs)
+        platforms = {"n_platforms": samples.n_platforms, "n_jobs": samples.n_jobs}
+        model = OptirankClassifier(**choice.params, **platforms)
     else:
         reference = place(prepared.reference, columns)
-        model = AnovaRankLogisticRegression(**choice.params, reference=reference, n_jobs=n_jobs)
+        model = AnovaRankLogisticRegression(
+            **choice.params, reference=reference, n_jobs=samples.n_jobs
+        )
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         model.fit(X, prepared.y)

@@ -1,49 +1,110 @@
-"""The settings that are tried: nested grids, and the families of classifiers that fit them."""
+"""The settings that are tried: from many to the one that carries over best on its own."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
+from optirank.tuning.average import AverageFamily
 from optirank.tuning.families import FixedReferenceFamily, OptirankFamily
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from optirank.tuning.family import Family
+    from optirank.tuning.family import Chain, Family
+
+Setting = tuple[float, float, float, str]  # n_reference, l1, l2, side
+Member = tuple[float, float, float]  # n_reference, l1, l2
+
+METHODS = ("auto", "optirank", "rank-lr")
+PREFERENCES = ("accuracy", "genes")
+
+
+@dataclass(frozen=True)
+class Average:
+    """Settings whose models are averaged."""
+
+    members: tuple[Member, ...]
+    side: str
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Sizes of the reference set and penalties."""
+    """Settings to try one by one, and an average of settings.
 
-    n_references: tuple[float, ...]
-    l1s: tuple[float, ...]
-    l2s: tuple[float, ...]
+    The first thing of the grid is its default: the average where there is one, else the first
+    setting. It is left only for something that is clearly better.
+    """
 
-    @property
-    def n_penalties(self) -> int:
-        """Pairs of penalties."""
-        return len(self.l1s) * len(self.l2s)
+    settings: tuple[Setting, ...]
+    average: Average | None = None
+
+    @classmethod
+    def of(
+        cls,
+        n_references: Sequence[float],
+        l1s: Sequence[float],
+        l2s: Sequence[float],
+        sides: Sequence[str] = ("both",),
+    ) -> Grid:
+        """All combinations."""
+        return cls(tuple(product(n_references, l1s, l2s, sides)))
+
+    def __len__(self) -> int:
+        return len(self.settings) + (self.average is not None)
 
 
-# From the widest to a single setting; each holds the next, so that a search which turns out to be
-# slower than planned can go on with a narrower one and keep what is done.
-GRIDS = (
-    Grid((0.02, 0.05, 0.1, 0.2, 0.4, 1.0), (0.0, 1e-3, 5e-3, 2e-2), (1e-4, 1e-3, 1e-2)),
-    Grid((0.02, 0.05, 0.2), (1e-3, 5e-3, 2e-2), (1e-3, 1e-2)),
-    Grid((0.02, 0.05), (5e-3, 2e-2), (1e-3,)),
-    Grid((0.02,), (5e-3,), (1e-3,)),
+UNTUNED: Setting = (0.2, 1e-3, 1e-3, "best")
+"""The single setting that carried over best, of those that need few genes."""
+
+# Over real pairs of platforms, trained on simulated ones too: with two classes, where a shift of
+# all scores costs most, sparse models of both sides; with more, where scores of classes are
+# compared with each other, denser ones.
+TWO_CLASSES = Average(((0.1, 3e-3, 1e-3), (0.1, 1e-2, 1e-3), (0.2, 3e-3, 1e-3)), "both")
+MORE_CLASSES = Average(((0.2, 1e-3, 1e-3), (0.2, 3e-3, 1e-3)), "best")
+
+_OTHERS: tuple[Setting, ...] = (
+    (0.4, 3e-3, 1e-3, "both"),
+    (0.4, 1e-3, 1e-3, "best"),
+    (0.1, 1e-2, 1e-3, "both"),
+    (0.05, 3e-3, 1e-3, "both"),
 )
-
-# Folds of one source cannot see which of the two minima carries over to another source; over real
-# pairs the mean of both did best. Folds that leave a source out may decide.
-SIDES = ("both",)
-SIDES_OF_SOURCES = ("best", "both")
+_FULL_RANKS: tuple[Setting, ...] = ((1.0, 3e-3, 1e-2, "best"), (1.0, 1e-3, 1e-2, "best"))
+_MORE_FULL_RANKS: tuple[Setting, ...] = ((1.0, 1e-3, 1e-3, "best"), (1.0, 0.0, 1e-2, "best"))
 
 
-def make_family(grid: Grid, sides: tuple[str, ...], reference: NDArray | None) -> Family:
-    """The family whose settings are tried; ``reference`` are positions, None to learn the set."""
+def make_grids(method: str, n_classes: int) -> tuple[Grid, ...]:
+    """Grids from the widest to a single setting; each holds the next.
+
+    A search that turns out to be slower than planned goes on with a narrower one and keeps what is
+    done.
+    """
+    if method not in METHODS:
+        raise ValueError(f"method={method!r} is not known: use one of {', '.join(METHODS)}")
+    if method == "rank-lr":
+        return Grid((*_FULL_RANKS, *_MORE_FULL_RANKS)), Grid(_FULL_RANKS[:1])
+    average = TWO_CLASSES if n_classes == 2 else MORE_CLASSES
+    others = _OTHERS if method == "optirank" else (*_FULL_RANKS, *_OTHERS)
+    return Grid((UNTUNED, *others), average), Grid((UNTUNED,), average), Grid((UNTUNED,))
+
+
+def make_families(grid: Grid, reference: NDArray | None) -> list[Family]:
+    """The families whose settings are tried; ``reference`` are positions, None to learn the set."""
     if reference is not None:
-        return FixedReferenceFamily(grid.l1s, grid.l2s, reference=tuple(reference.tolist()))
-    return OptirankFamily(grid.l1s, grid.l2s, n_references=grid.n_references, sides=sides)
+        penalties = tuple(dict.fromkeys((l1, l2) for _, l1, l2, _ in grid.settings))
+        family = FixedReferenceFamily((), (), reference=tuple(reference.tolist()))
+        return [family.keeping(penalties)]
+    sides = tuple(dict.fromkeys(side for *_, side in grid.settings))
+    families: list[Family] = [OptirankFamily((), (), sides=sides).keeping(grid.settings)]
+    if grid.average is not None:
+        average = AverageFamily(members=grid.average.members, side=grid.average.side)
+        families.append(average)
+    return families
+
+
+def chains(grid: Grid, reference: NDArray | None, n_genes: int) -> list[Chain]:
+    """What is fitted for each class in a fold."""
+    return [one for family in make_families(grid, reference) for one in family.chains(n_genes)]

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank._util.threads import one_blas_thread
-from optirank.workflow.grids import Grid, make_family
+from optirank.workflow.grids import Grid, chains, make_families
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from optirank.tuning.family import Chain
     from optirank.tuning.folds import Fold
     from optirank.workflow.candidates import Candidates
     from optirank.workflow.preparation import Prepared
@@ -23,8 +24,14 @@ if TYPE_CHECKING:
 
 BUDGET = 600.0  # seconds, where none is given
 _EFFICIENCY = 0.8  # of each thread beyond the first
-_PROBES = (Grid((0.05,), (1e-3,), (1e-3,)), Grid((0.05,), (1e-3, 5e-3), (1e-3,)))
+_PROBES = (
+    Grid.of((0.2,), (1e-3,), (1e-3,), ("rising",)),
+    Grid.of((0.2,), (1e-3, 3e-3), (1e-3,), ("rising",)),
+)
 _COLD = 2.0  # a final fit, which starts from nothing and stops later, against one of a grid
+_BEST = 1.6  # a fit that follows both sides until one is clearly better, against one of one side
+_FULL = 0.3  # a fit on full ranks, which has no reference set to learn
+_ROWS_COST = 1.5  # of a row on a simulated platform: mixed platforms take more steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +45,7 @@ class Plan:
     n_folds: int
     sources: int | None  # left out in turn; None for ordinary folds
     n_settings: int
+    n_platforms: int  # simulated, to train on
     level: int  # of the grids, 0 being the widest
     seconds: float
     budget: float
@@ -57,6 +65,12 @@ class Plan:
             words.append(f"{self.n_folds} folds, stratified by class")
         else:
             words.append(f"{self.n_folds} folds that leave whole sources out ({self.sources})")
+        if self.n_platforms:
+            copies = "copy" if self.n_platforms == 1 else "copies"
+            words.append(
+                f"the samples are joined by {self.n_platforms} {copies} of them on simulated "
+                "platforms to train on"
+            )
         one = self.n_settings == 1
         settings = "one setting is" if one else f"up to {self.n_settings} settings are"
         shrunk = "" if self.level == 0 else ", the grid being shortened to fit the time"
@@ -79,38 +93,24 @@ class Clock:
     n_problems: int
     n_genes: int
     n_jobs: int
-    sides: tuple[str, ...]
-    fixed: bool
-
-    def chains(self, grid: Grid) -> int:
-        """Parts of a fold that are done one by one."""
-        if self.fixed:
-            return self.n_problems
-        return self.n_problems * len(make_family(grid, self.sides, None).chains(self.n_genes))
+    reference: NDArray | None
+    n_platforms: int = 0
 
     def seconds(self, grid: Grid, n_folds: int) -> float:
         """Of a search over so many folds, and of the final fit."""
-        return n_folds * self._fold([grid.n_penalties] * self.chains(grid)) + self.final_seconds
+        return n_folds * self._fold(grid) + self.final_seconds(grid)
 
-    @property
-    def final_seconds(self) -> float:
-        """Of the final fit."""
-        fits = self.n_problems * (1 if self.fixed else 2)
-        return self.fold_seconds + fits * _COLD * self.first_seconds / self._threads()
+    def final_seconds(self, grid: Grid) -> float:
+        """Of the final fit, at most that of the grid's default."""
+        default = Grid((), grid.average) if grid.average else Grid(grid.settings[:1])
+        return self.fold_seconds + _COLD * self._fits(default)
 
-    def learn(self, fits: list[int], seconds: float) -> None:
-        """Correct the prediction by the time of a fold, in which each chain had so many fits."""
-        factor = seconds / self._fold(fits)
+    def learn(self, grid: Grid, seconds: float) -> None:
+        """Correct the prediction by the time of a fold in which the whole grid was fitted."""
+        factor = seconds / self._fold(grid)
         self.first_seconds *= factor
         self.next_seconds *= factor
         self.fold_seconds *= factor
-
-    def _fold(self, fits: list[int]) -> float:
-        chains = [self.first_seconds + (n - 1) * self.next_seconds for n in fits if n]
-        return self.fold_seconds + sum(chains) / self._threads()
-
-    def _threads(self) -> float:
-        return 1 + _EFFICIENCY * (self.n_jobs - 1)
 
     def level(self, n_folds: int, left: float, start: int = 0) -> int:
         """The widest grid that fits into the time left, or the last one."""
@@ -119,14 +119,29 @@ class Clock:
                 return level
         return len(self.grids) - 1
 
+    def _fold(self, grid: Grid) -> float:
+        return self.fold_seconds + self._fits(grid)
+
+    def _fits(self, grid: Grid) -> float:
+        """Seconds of all fits of a grid in one fold."""
+        costs = [self._chain(one) for one in chains(grid, self.reference, self.n_genes)]
+        rows = 1 + _ROWS_COST * self.n_platforms
+        return self.n_problems * rows * sum(costs) / self._threads()
+
+    def _chain(self, chain: Chain) -> float:
+        side = chain.head[-1] if chain.head else "fixed"
+        factor = {"best": _BEST, None: _FULL}.get(side, 1.0)
+        return factor * (self.first_seconds + (len(chain.penalties) - 1) * self.next_seconds)
+
+    def _threads(self) -> float:
+        return 1 + _EFFICIENCY * (self.n_jobs - 1)
+
 
 def time_one_fit(
     prepared: Prepared,
     chooser: Candidates,
     samples: SortedSamples,
     fold: Fold,
-    *,
-    sides: tuple[str, ...],
     grids: Sequence[Grid],
 ) -> Clock:
     """Time fits of one class on the first fold's training part, and what precedes them."""
@@ -144,7 +159,7 @@ def time_one_fit(
     v = sample_weights(positive, np.ones(len(train)), True)
     seconds = []
     for grid in _PROBES:
-        family = make_family(grid, ("rising",), reference)
+        (family,) = make_families(grid, reference)
         (chain,) = family.chains(len(genes))
         begin = time.perf_counter()
         with one_blas_thread():
@@ -158,8 +173,7 @@ def time_one_fit(
         n_problems=prepared.n_problems,
         n_genes=len(genes),
         n_jobs=samples.n_jobs,
-        sides=sides,
-        fixed=prepared.reference is not None,
+        reference=reference,
     )
 
 

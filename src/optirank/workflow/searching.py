@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optirank.tuning.average import AverageFamily
 from optirank.tuning.deadline import Deadline
 from optirank.tuning.result import UnitResult, gene_counts
 from optirank.tuning.scoring import accuracy_table
-from optirank.tuning.search import HELD_OUT, fold_units, search
-from optirank.tuning.selection import optimism, select, settings_table
-from optirank.workflow.grids import make_family
+from optirank.tuning.search import HELD_OUT, search
+from optirank.tuning.selection import select_for_transfer, settings_table, transfer_scores
+from optirank.workflow.grids import make_families
 from optirank.workflow.planning import Clock, place
 
 if TYPE_CHECKING:
@@ -48,19 +49,26 @@ class Searched:
         self.shortened |= level > self.level
         self.level = level
 
-    def keep(self, family: Family) -> None:
-        """Keep the settings of a family, which were fitted in every fold."""
-        self.results = [one.keeping(_positions(one, family)) for one in self.results]
+    def keep(self, families: Sequence[Family]) -> None:
+        """Keep the settings of some families, which were fitted in every fold."""
+        self.results = [one.keeping(_positions(one, families)) for one in self.results]
 
     @property
     def params(self) -> list[dict]:
         """The settings."""
         return [setting.params for setting in self.results[0].settings]
 
-    def scores(self, y: NDArray, classes: NDArray) -> NDArray:
-        """Balanced accuracies, settings x folds."""
+    def scores(self, y: NDArray, view: str = HELD_OUT) -> NDArray:
+        """Balanced accuracies on a view of the held-out samples, settings x folds."""
         truths = [y[test] for _, test in self.folds]
-        return accuracy_table(self.results, truths, classes, HELD_OUT)
+        return accuracy_table(self.results, truths, np.unique(y), view)
+
+    def shifted_scores(self, y: NDArray) -> NDArray:
+        """Balanced accuracies on simulated platforms, settings x folds x platforms."""
+        views = [name for name in self.results[0].n_scored if name != HELD_OUT]
+        tables = [self.scores(y, view) for view in views]
+        empty = np.zeros((len(self.params), len(self.folds), 0))
+        return np.stack(tables, axis=2) if tables else empty
 
 
 def cross_validate(
@@ -88,32 +96,45 @@ def cross_validate(
             break
         if k:
             found.narrow(clock.level(len(folds) - k, end - start, found.level))
-        share = (end - start - clock.final_seconds) / (len(folds) - k)
+        share = (end - start - clock.final_seconds(clock.grids[found.level])) / (len(folds) - k)
         genes = chooser(fold[0])
-        part = samples.over(genes)
+        units = samples.folds.units(samples.over(genes), codes, [fold], n_classes=len(classes))
         reference = place(prepared.reference, genes)
-        families = [make_family(grid, clock.sides, reference) for grid in clock.grids]
+        ladder = [make_families(grid, reference) for grid in clock.grids]
+        families = ladder[found.level]
+        until = time.time() + share - (time.perf_counter() - start)
         (result,) = search(
-            families[found.level],
-            fold_units(part, codes, [fold], n_classes=len(classes)),
+            families,
+            units,
             n_jobs=clock.n_jobs,
             compact=True,
-            deadline=Deadline(time.time() + share - (time.perf_counter() - start), families[-1:]),
+            deadline=Deadline(until, _least(families, ladder[-1])),
             progress=_within(progress, k, len(folds)),
         )
-        while not result.complete()[_positions(result, families[found.level])].all():
+        level = found.level
+        while not result.complete()[_positions(result, ladder[found.level])].all():
             found.narrow(found.level + 1)
         found.folds.append(fold)
         found.results.append(result)
-        clock.learn(result.n_fits, time.perf_counter() - start)
-    found.keep(families[found.level])
+        if found.level == level:
+            clock.learn(clock.grids[level], time.perf_counter() - start)
+    found.keep(ladder[found.level])
     return found
 
 
-def _positions(result: UnitResult, family: Family) -> list[int]:
-    """Positions of a family's settings in a result that has them among others."""
-    known = {setting.values: k for k, setting in enumerate(result.settings)}
-    return [known[values] for values in family.settings()]
+def _least(families: Sequence[Family], last: Sequence[Family]) -> list[Family]:
+    """What is fitted of each family once time is up: the settings of the last grid."""
+    return [last[k] if k < len(last) else one.keeping(()) for k, one in enumerate(families)]
+
+
+def _positions(result: UnitResult, families: Sequence[Family]) -> list[int]:
+    """Positions of some families' settings in a result that has them among others."""
+    known = {(one.number, one.values): k for k, one in enumerate(result.settings)}
+    return [
+        known[number, values]
+        for number, family in enumerate(families)
+        for values in family.settings()
+    ]
 
 
 def _within(progress: Progress | None, fold: int, n_folds: int) -> Progress | None:
@@ -130,17 +151,33 @@ class Choice:
     index: int
     params: dict
     optimism: float  # score lost when the other folds choose a fold's setting
-    table: pd.DataFrame  # n_genes, score, standard_error, selected, best and the parameters
+    table: pd.DataFrame  # see `settings_table`, and what the choice is made by
 
 
-def choose(found: Searched, y: NDArray, rule: str = "one_se") -> Choice:
-    """The fewest genes within one standard error of the best score, or the best ("best")."""
-    scores = found.scores(y, np.unique(y))
+def choose(found: Searched, y: NDArray, *, real: bool, prefer: str = "accuracy") -> Choice:
+    """The setting that should carry over best to other platforms; see `select_for_transfer`.
+
+    The default is the average, which stands last, or else the first setting. ``real`` says that
+    folds leave whole sources out.
+    """
+    scores, shifted = found.scores(y), found.shifted_scores(y)
     genes = gene_counts(found.results)
-    index = select(scores, genes, rule)
+    averaged = isinstance(found.results[0].settings[-1].family, AverageFamily)
+    default = len(scores) - 1 if averaged else 0
+
+    def chosen(folds: NDArray) -> int:
+        tables = scores[:, folds], shifted[:, folds], genes[:, folds]
+        return select_for_transfer(*tables, default=default, real=real, prefer=prefer)
+
+    every = np.arange(scores.shape[1])
+    index = chosen(every)
+    others = [np.delete(every, k) for k in every] if len(every) > 1 else [every]
+    checked = [scores[chosen(rest), k] for k, rest in enumerate(others)]
+    table = settings_table(found.params, scores, genes, index)
+    table.insert(3, "transfer_score", transfer_scores(scores, shifted, real=real))
     return Choice(
         index=index,
         params=found.params[index],
-        optimism=optimism(scores, genes, rule),
-        table=settings_table(found.params, scores, genes, index),
+        optimism=float(scores[index].mean() - np.mean(checked)),
+        table=table,
     )

@@ -9,21 +9,38 @@ import numpy as np
 
 from optirank.ranks.fitting import order_for_fitting
 from optirank.tuning.family import Samples
+from optirank.tuning.platforms import PlatformFolds, stack_platforms
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_MOST_SAMPLES = 5000  # with which held-out samples are scored on simulated platforms too
+
 
 @dataclass
 class SortedSamples:
-    """Sorts all samples over some genes, and again only when other genes are asked for."""
+    """Sorts all samples over some genes, and again only when other genes are asked for.
+
+    Below the samples themselves stand their copies on simulated platforms: those to train on and
+    those to score.
+    """
 
     X: Any
     n_jobs: int
-    _last: tuple[NDArray, Samples] | None = field(default=None, init=False)
+    n_platforms: int = 0
+    _last: tuple[NDArray, int, Samples] | None = field(default=None, init=False)
+
+    @property
+    def folds(self) -> PlatformFolds:
+        """How folds are cut from the samples."""
+        n = self.X.shape[0]
+        return PlatformFolds(n, self.n_platforms, with_views=n <= _MOST_SAMPLES)
 
     def over(self, genes: NDArray) -> Samples:
         """All samples, with the genes at these positions."""
-        if self._last is None or not np.array_equal(self._last[0], genes):
-            self._last = genes, Samples(orders=order_for_fitting(self.X[:, genes], self.n_jobs))
-        return self._last[1]
+        last = self._last
+        if last is None or last[1] != self.n_platforms or not np.array_equal(last[0], genes):
+            stack = stack_platforms(self.X[:, genes], self.folds)
+            orders = order_for_fitting(stack, self.n_jobs)
+            self._last = genes, self.n_platforms, Samples(orders=orders)
+        return self._last[2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from optirank._util.workers import worker_count
 from optirank.datasets.errors import DataError
+from optirank.tuning.platforms import platforms_for
 from optirank.tuning.selection import standard_error
 from optirank.workflow.finishing import (
     calibrate_model,
@@ -25,7 +27,7 @@ from optirank.workflow.finishing import (
     summary,
 )
 from optirank.workflow.folding import N_FOLDS
-from optirank.workflow.grids import GRIDS, SIDES, SIDES_OF_SOURCES, Grid, make_family
+from optirank.workflow.grids import METHODS, PREFERENCES, Grid, make_families, make_grids
 from optirank.workflow.planning import BUDGET, Clock, Plan, time_one_fit
 from optirank.workflow.preparation import Prepared, prepare
 from optirank.workflow.result import TrainingResult, class_table, fold_table
@@ -56,7 +58,9 @@ def train(
     n_jobs: int | None = None,
     calibrate: bool = True,
     target_error: float | None = None,
-    grids: Sequence[Grid] = GRIDS,
+    method: str = "auto",
+    prefer: str = "accuracy",
+    grids: Sequence[Grid] | None = None,
     n_folds: int = N_FOLDS,
     say: Callable[[str], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -64,10 +68,11 @@ def train(
     """Train a classifier on labelled expression profiles.
 
     Samples without a label, samples without counts and classes of fewer than three samples are
-    left out; ``notes`` of the result say so. Above 3000 genes, 1000 to 2000 are selected first by
-    their correlation with the labels, anew in every fold. Settings are chosen by cross-validation:
-    the fewest genes within one standard error of the best balanced accuracy, or, where the number
-    of genes is limited anyway by ``max_genes``, the best.
+    left out; ``notes`` of the result say so. Above 1000 genes, 1000 to 2000 are selected first by
+    their correlation with the labels, anew in every fold. Models are trained on copies of the
+    samples on simulated platforms too. Settings are compared by their balanced accuracy on held-out
+    samples, as they are and on other simulated platforms; the default is an average of models that
+    carried over best between real platforms, and is left only for something clearly better.
 
     Parameters
     ----------
@@ -86,12 +91,17 @@ def train(
     exclude : genes (or patterns such as ``MT-*``) that the model may not use at all, neither as
         reference nor with a weight.
     budget : seconds that the training may take, ten minutes by default. One small fit is timed and
-        the grid of settings shortened to fit; if that is not enough, so are the samples.
+        the grid of settings shortened to fit, down to the one that carries over best on its own;
+        if that is not enough, so are the samples.
     n_jobs : threads; -1 for all processors.
     calibrate : whether to fit probabilities on the held-out scores.
     target_error : the share of wrong labels to allow: the model then carries the confidence below
         which a label is withheld (``rejection_``).
-    grids : the settings to try, from the widest grid to the narrowest; each holds the next.
+    method : "optirank", "rank-lr" (ranks among all genes, which all have to be measured), or "auto"
+        to compare both by the same rule.
+    prefer : "accuracy", or "genes" for the fewest genes within two points of it.
+    grids : the settings to try, from the widest grid to the narrowest; each holds the next. Those
+        of ``method`` where not given.
     n_folds : of the cross-validation, at most; sources are shared out over so many.
     say : is told in words what will be done, before it is.
     progress : is told how much is done, and of how much.
@@ -119,6 +129,8 @@ def train(
         n_jobs=n_jobs,
         calibrate=calibrate,
         target_error=target_error,
+        method=method,
+        prefer=prefer,
         grids=grids,
         say=say,
         progress=progress,
@@ -132,30 +144,34 @@ def train_prepared(
     n_jobs: int | None = None,
     calibrate: bool = True,
     target_error: float | None = None,
-    grids: Sequence[Grid] = GRIDS,
+    method: str = "auto",
+    prefer: str = "accuracy",
+    grids: Sequence[Grid] | None = None,
     say: Callable[[str], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> TrainingResult:
     """Train on data that `prepare` has made ready; see `train`."""
     budget = BUDGET if budget is None else check_budget(budget)
     check_target_error(target_error)
+    check_choice("method", method, METHODS)
+    check_choice("prefer", prefer, PREFERENCES)
     begin = time.perf_counter()
-    options = {
-        "sides": SIDES if prepared.groups is None else SIDES_OF_SOURCES,
-        "grids": grids,
-    }
+    if grids is None:
+        grids = make_grids(method, len(prepared.classes))
+    if prepared.reference is not None:
+        grids = [replace(grid, average=None) for grid in grids]
     folds, chooser = prepared.folds, prepared.chooser
     samples = SortedSamples(prepared.X, worker_count(n_jobs))
-    clock = time_one_fit(prepared, chooser, samples, folds[0], **options)
+    clock = time_one_fit(prepared, chooser, samples, folds[0], grids)
     room = _MARGIN * (budget - (time.perf_counter() - begin))
-    level = clock.level(len(folds), room)
+    level = _fit_into(clock, samples, len(folds), room)
     shortest = clock.seconds(grids[level], len(folds))
     if shortest > room and len(prepared.y) > _FEWEST:
         n = max(_FEWEST, int(len(prepared.y) * room / shortest))
         prepared = prepared.thinned(n, "the time allowed is short")
         folds, chooser = prepared.folds, prepared.chooser
         samples = SortedSamples(prepared.X, samples.n_jobs)
-        clock = time_one_fit(prepared, chooser, samples, folds[0], **options)
+        clock = time_one_fit(prepared, chooser, samples, folds[0], grids)
     notes = list(prepared.notes)
     plan = _plan(prepared, chooser, folds, clock, level, budget)
     for line in (*notes, *plan.lines()) if say else ():
@@ -163,9 +179,9 @@ def train_prepared(
     planned = time.perf_counter()
     left = budget - (planned - begin)
     found = cross_validate(prepared, chooser, samples, folds, clock, level, left, progress)
-    choice = choose(found, prepared.y, "one_se" if prepared.max_genes is None else "best")
+    choice = choose(found, prepared.y, real=prepared.groups is not None, prefer=prefer)
     searched = time.perf_counter()
-    model, genes, fit_notes = final_fit(prepared, chooser, choice, clock.n_jobs)
+    model, genes, fit_notes = final_fit(prepared, chooser, choice, samples)
     fitted = time.perf_counter()
     scored = held_out_scores(prepared, found, choice)
     elsewhere = elsewhere_scores(prepared, found, choice)
@@ -221,6 +237,24 @@ def check_target_error(target_error: float | None) -> None:
         raise DataError(f"target error {target_error!r}: use a share between 0 and 1, as 0.05")
 
 
+def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
+    """One of some words, or a DataError."""
+    if value not in allowed:
+        raise DataError(f"{name}={value!r} is not known: use one of {', '.join(allowed)}")
+
+
+def _fit_into(clock: Clock, samples: SortedSamples, n_folds: int, room: float) -> int:
+    """The level of the grids for the time there is, and whether to train on platforms."""
+    n_platforms = platforms_for(samples.X.shape[0]) if clock.reference is None else 0
+    clock.n_platforms = n_platforms
+    level = clock.level(n_folds, room)
+    if clock.seconds(clock.grids[level], n_folds) > room or not clock.grids[level].average:
+        clock.n_platforms = 0  # an average without platforms is better than one fit with them
+        level = clock.level(n_folds, room)
+    samples.n_platforms = clock.n_platforms
+    return level
+
+
 def _plan(
     prepared: Prepared,
     chooser: Candidates,
@@ -237,7 +271,8 @@ def _plan(
         n_classes=len(prepared.classes),
         n_folds=len(folds),
         sources=None if prepared.groups is None else len(np.unique(prepared.groups)),
-        n_settings=len(make_family(grid, clock.sides, prepared.reference).settings()),
+        n_settings=sum(len(one.settings()) for one in make_families(grid, prepared.reference)),
+        n_platforms=clock.n_platforms,
         level=level,
         seconds=clock.seconds(grid, len(folds)),
         budget=budget,
