@@ -11,6 +11,7 @@ import numpy as np
 
 from optirank._util.names import some
 from optirank.datasets.errors import DataError, need
+from optirank.datasets.hdf5_checks import check_array, check_group, check_heaps
 from optirank.datasets.stored import CompressedColumns, CompressedRows, Dense, StoredMatrix
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def open_h5ad(path: Path, layer: str | None, gene_column: str | None) -> Iterato
             f"{path} is not an HDF5 file, so not an .h5ad: give its format (such as 'table'), or "
             "fetch it again if it should be one"
         )
+    check_heaps(path)
     with readable(path):
         file = h5py.File(path, "r")
     with file:
@@ -51,6 +53,7 @@ def open_zarr(path: Path, layer: str | None, gene_column: str | None) -> Iterato
 def stored_source(path: Path) -> dict[str, str]:
     """Return where a .h5ad file says it comes from (``uns['source']``), if it says so."""
     h5py = need("h5py", "anndata", f"reading {path}")
+    check_heaps(path)
     with readable(path), h5py.File(path, "r") as file:
         about = file.get("uns/source")
         told = _read_elem()(about) if about is not None and hasattr(about, "keys") else {}
@@ -62,8 +65,13 @@ def readable(path: Path) -> Iterator[None]:
     """Turn what libraries raise on a damaged file into one DataError with the remedy."""
     try:
         yield
-    except (DataError, ImportError, MemoryError):
+    except (DataError, ImportError):
         raise
+    except MemoryError as error:
+        raise DataError(
+            f"{path} asks for more memory than there is: it is too large for this machine, or "
+            "damaged (copy or fetch it again)"
+        ) from error
     except Exception as error:
         text = " ".join(str(error).split())[:300]
         raise DataError(
@@ -95,6 +103,7 @@ def _frame(group: Any, key: str, path: Path) -> pd.DataFrame:
             f"{path}: its {key!r} was written by anndata before 0.7; open it with "
             "anndata.read_h5ad and write it again"
         )
+    check_group(group[key], path)
     frame = _read_elem()(group[key])
     frame.index = frame.index.astype(str)
     return frame
@@ -127,9 +136,11 @@ def stored_matrix(element: Any, path: Path) -> StoredMatrix:
                 f"{path}: X has shape {tuple(element.shape)} and type {element.dtype}; it should "
                 "be a matrix of numbers"
             )
+        check_array(element, path)
         return Dense(element, tuple(element.shape))
     kind = element.attrs.get("encoding-type", element.attrs.get("h5sparse_format", ""))
     shape = element.attrs.get("shape", element.attrs.get("h5sparse_shape", (0, 0)))
+    check_group(element, path)
     parts = (element["data"], element["indices"], element["indptr"], tuple(int(n) for n in shape))
     if str(kind).startswith("csr"):
         return CompressedRows(*parts)

@@ -13,6 +13,7 @@ import numpy as np
 from optirank._util.names import some
 from optirank.datasets.anndata_files import Parts, readable
 from optirank.datasets.errors import DataError, need
+from optirank.datasets.hdf5_checks import check_group, check_heaps
 from optirank.datasets.matrix_market import read_matrix_market
 from optirank.datasets.stored import CompressedRows, InMemory
 from optirank.datasets.text_files import open_text
@@ -69,6 +70,7 @@ def open_tenx_h5(path: Path, gene_column: str | None) -> Iterator[Parts]:
     h5py = need("h5py", "anndata", f"reading {path}")
     if not h5py.is_hdf5(path):
         raise DataError(f"{path} is not an HDF5 file: give its format, or fetch it again")
+    check_heaps(path)
     with readable(path):
         file = h5py.File(path, "r")
     with file:
@@ -87,6 +89,7 @@ def _h5_parts(file: Any, path: Path, gene_column: str | None) -> Parts:
     if len(groups) > 1:
         raise DataError(f"{path} holds several genomes, {some(groups)}: split it first")
     group = file[groups[0]]
+    check_group(group, path)
     if "features" in group:
         features = group["features"]
         table = {"id": _text(features["id"]), "name": _text(features["name"])}
