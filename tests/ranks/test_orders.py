@@ -79,6 +79,23 @@ def test_ranks_and_coranks_follow_the_definition(way, ties, X, seed):
 
 @EACH_WAY
 @EACH_TIES
+@pytest.mark.parametrize("n_values", [1, 2, 7, 50])
+@pytest.mark.parametrize("n_weights", [0, 1, 9, 27, 42, 43])
+def test_few_weights_and_many_ties_follow_the_definition(way, ties, n_values, n_weights):
+    """The sums over groups have ways of their own for few weights and for few groups."""
+    rng = np.random.default_rng(n_values)
+    X = rng.integers(0, n_values, size=(5, 43)).astype(float)
+    a = np.zeros(43)
+    a[rng.permutation(43)[:n_weights]] = rng.normal(size=n_weights)
+    orders = order_samples(way(X))
+    ranks = orders.ranks(a, ties, np.float64).toarray()
+    np.testing.assert_allclose(ranks, ranks_by_definition(X, a, ties), atol=1e-12)
+    slopes = rng.normal(size=5)
+    np.testing.assert_allclose(orders.gradient_w(a, slopes, ties), ranks.T @ slopes, atol=1e-11)
+
+
+@EACH_WAY
+@EACH_TIES
 @given(X=samples, seed=seeds)
 def test_scores_and_gradients_without_a_matrix_follow_the_definition(way, ties, X, seed):
     gamma, w = weights(X.shape[1], seed)

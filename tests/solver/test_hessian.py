@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optirank.solver.hessian import RidgeHessian, newton_steps
+from optirank.solver.hessian import RidgeHessian, newton_steps, steps_with_hessian
 from optirank.solver.losses import LogisticLoss
 
 SHAPES = {"more rows": (40, 9), "more columns": (9, 40), "square": (12, 12), "blocks": (1100, 6)}
@@ -101,3 +101,43 @@ def test_newton_steps_end_early_when_the_target_is_out_of_reach():
     hopeless = newton_steps(values, loss, start, 0.0, 0.0, 1e-3, 50, target=1e-3)[2]
     patient = newton_steps(values, loss, start, 0.0, 0.0, 1e-3, 50)[2]
     assert patient < hopeless
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_steps_with_a_nearby_hessian_descend_to_the_minimum(shape):
+    values, loss, rng = labelled(shape)
+    start, l2 = 0.3 * rng.normal(size=shape[1]), 1e-2
+    loss.evaluate(values @ start, 0.0)
+    nearby = RidgeHessian(values + 0.1 * rng.normal(size=shape), loss.curvatures, l2)
+    best = newton_steps(values, loss, start, 0.0, 0.0, l2, 50, tol=1e-16)[2]
+    before = np.inf
+    for n_steps in (1, 2, 4, 60):
+        w, b, objective = steps_with_hessian(
+            nearby, values, loss, start, 0.0, l2, n_steps, best * (1 + 1e-7)
+        )
+        assert objective <= before
+        before = objective
+        value = loss.evaluate(values @ w, b) + l2 * w @ w
+        assert objective == pytest.approx(value, rel=1e-9)
+    assert objective == pytest.approx(best, rel=1e-6)
+
+
+def test_steps_with_a_hessian_end_at_the_target_or_out_of_its_reach():
+    values, loss, rng = labelled((60, 8))
+    start = rng.normal(size=8)
+    first = loss.evaluate(values @ start, loss.best_intercept(values @ start, 0.0))
+    first += 1e-2 * start @ start
+    hessian = RidgeHessian(values, loss.curvatures, 1e-2)
+    arguments = hessian, values, loss, start, 0.0, 1e-2, 50
+    assert steps_with_hessian(*arguments, 2 * first)[2] == pytest.approx(first)
+    assert steps_with_hessian(*arguments, -10.0)[2] == pytest.approx(first)
+    assert steps_with_hessian(*arguments, 0.9 * first)[2] < 0.9 * first
+
+
+def test_a_factor_can_be_taken_from_a_nearby_hessian():
+    values, curvatures, rng = make((40, 9))
+    first = RidgeHessian(values, curvatures, 1e-3)
+    second = RidgeHessian(2 * values, curvatures, 1e-3, first)
+    right = rng.normal(size=9)
+    np.testing.assert_array_equal(second.solve(right), first.solve(right))
+    np.testing.assert_allclose(second.scaled(slice(None)), 2 * first.scaled(slice(None)))

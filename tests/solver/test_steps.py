@@ -15,7 +15,7 @@ from optirank.solver.losses import LogisticLoss
 from optirank.solver.matrices import ProblemMatrices
 from optirank.solver.problem import Problem, sample_weights
 from optirank.solver.proximal import prox_elastic_net
-from optirank.solver.steps import ElasticNet, accelerated_steps, curvature_scale
+from optirank.solver.steps import ElasticNet, accelerated_steps, curvature_scale, plain_steps
 
 CONTAINERS = {"dense": np.asarray, "sparse": sp.csr_array}
 S = 4
@@ -113,6 +113,36 @@ def test_a_few_steps_already_descend(seed, block):
         objectives.append(objective_of_block(problem, done.z, done.b, penalty(done.x)))
     assert (np.diff(objectives) < 1e-9).all()
     assert objectives[-1] < objectives[0]
+
+
+@pytest.mark.parametrize("block", ["w", "gamma", "gamma of candidates"])
+@pytest.mark.parametrize("n", [2, 3, 31, 70])
+@pytest.mark.parametrize("n_steps", [1, 2, 7])
+@pytest.mark.parametrize("with_linear", [True, False])
+def test_the_compiled_loop_takes_the_steps_of_the_plain_one(block, n, n_steps, with_linear):
+    problem, _, gamma, rng = make_problem(7, n=n)
+    w = rng.normal(size=11)
+    matrices, feasible = ProblemMatrices(problem), CappedSimplex(S)
+    if block == "w":
+        matrix, x, proximal = matrices.ranks(gamma), w, ElasticNet(problem.l1, problem.l2)
+    else:
+        if block != "gamma":
+            feasible = CappedSimplex(S, np.arange(11) % 3 > 0)
+        matrix, x, proximal = matrices.coranks(w), feasible.centre(11), feasible
+    linear = rng.normal(size=11) / 10 if with_linear else None
+    loss = LogisticLoss(problem.y, problem.v)
+    L = curvature_scale(matrix, problem.v) / 50  # so that some steps are refused
+    ends = [
+        way(matrix, loss, x, 0.1, proximal, L, n_steps, linear=linear, tol=1e-12)
+        for way in (accelerated_steps, plain_steps)
+    ]
+    compiled, plain = ends
+    np.testing.assert_allclose(compiled.x, plain.x, atol=2e-4)
+    np.testing.assert_allclose(compiled.z, plain.z, atol=2e-4)
+    assert compiled.b == pytest.approx(plain.b, abs=2e-4)
+    assert compiled.L == pytest.approx(plain.L, rel=1e-6)
+    assert compiled.n_steps == plain.n_steps
+    assert compiled.residual == pytest.approx(plain.residual, rel=2e-2, abs=1e-5)
 
 
 @pytest.mark.parametrize("block", ["w", "gamma"])

@@ -21,17 +21,51 @@ from optirank._compiled.jit import jit
 
 
 @jit
-def _sum_groups(row, n_groups, a, h):
-    """``h_k`` = sum of ``a`` over the genes of group k; three zeros follow the last group."""
+def _sum_groups(row, n_groups, genes, a, h, lanes):
+    """``h_k`` = sum over group k of the weights ``a`` of ``genes``; three zeros follow the last.
+
+    Genes left out have weight zero; if none is, ``genes`` is not read. Where genes share groups, an
+    addition waits for the one before it to be stored, so four sums take turns (``lanes``).
+    """
     d = row.shape[0]
-    h[n_groups : n_groups + 3] = 0.0
-    if n_groups == d:  # no ties: a permutation, nothing to add up
+    m = a.shape[0]
+    for k in range(n_groups, n_groups + 3):
+        h[k] = 0.0
+    if m == d and n_groups == d:  # no ties: a permutation, nothing to add up
         for j in range(d):
             h[row[j]] = a[j]
+        return
+    if 4 * n_groups > m:
+        for k in range(n_groups):
+            h[k] = 0.0
+        if m == d:
+            for j in range(d):
+                h[row[j]] += a[j]
+        else:
+            for p in range(m):
+                h[row[genes[p]]] += a[p]
+        return
+    for k in range(4 * n_groups):
+        lanes[k] = 0.0
+    whole = m - m % 4
+    if m == d:
+        for j in range(0, whole, 4):
+            lanes[4 * row[j]] += a[j]
+            lanes[4 * row[j + 1] + 1] += a[j + 1]
+            lanes[4 * row[j + 2] + 2] += a[j + 2]
+            lanes[4 * row[j + 3] + 3] += a[j + 3]
+        for j in range(whole, d):
+            lanes[4 * row[j]] += a[j]
     else:
-        h[:n_groups] = 0.0
-        for j in range(d):
-            h[row[j]] += a[j]
+        for p in range(0, whole, 4):
+            lanes[4 * row[genes[p]]] += a[p]
+            lanes[4 * row[genes[p + 1]] + 1] += a[p + 1]
+            lanes[4 * row[genes[p + 2]] + 2] += a[p + 2]
+            lanes[4 * row[genes[p + 3]] + 3] += a[p + 3]
+        for p in range(whole, m):
+            lanes[4 * row[genes[p]]] += a[p]
+    for k in range(n_groups):
+        h[k] = (lanes[4 * k] + lanes[4 * k + 1]) + (lanes[4 * k + 2] + lanes[4 * k + 3])
 
 
 @jit
@@ -54,14 +88,15 @@ def _values_of_groups(h, n_groups, base, sign, tie, f):
 
 
 @jit
-def dense_values(groups, n_groups, a, base, sign, tie, out):
-    """Write ``f`` at each gene's group into ``out`` (n x d)."""
+def dense_values(groups, n_groups, genes, a, base, sign, tie, out):
+    """Write ``f`` at each gene's group into ``out`` (n x d), for weights ``a`` of ``genes``."""
     n, d = groups.shape
     h = np.zeros(d + 4)
+    lanes = np.empty(4 * d + 4)
     f = np.empty(d + 4, out.dtype)
     for i in range(n):
         row = groups[i]
-        _sum_groups(row, n_groups[i], a, h)
+        _sum_groups(row, n_groups[i], genes, a, h, lanes)
         _values_of_groups(h, n_groups[i], base, sign, tie, f)
         out_row = out[i]
         for j in range(d):
@@ -69,14 +104,15 @@ def dense_values(groups, n_groups, a, base, sign, tie, out):
 
 
 @jit
-def dense_weighted_sum(groups, n_groups, a, base, sign, tie, sample_weights, out):
+def dense_weighted_sum(groups, n_groups, genes, a, base, sign, tie, sample_weights, out):
     """Add ``sum_i sample_weights_i * f`` at each gene's group into ``out`` (d)."""
     n, d = groups.shape
     h = np.zeros(d + 4)
+    lanes = np.empty(4 * d + 4)
     f = np.empty(d + 4)
     for i in range(n):
         row = groups[i]
-        _sum_groups(row, n_groups[i], a, h)
+        _sum_groups(row, n_groups[i], genes, a, h, lanes)
         _values_of_groups(h, n_groups[i], base, sign, tie, f)
         weight = sample_weights[i]
         for j in range(d):

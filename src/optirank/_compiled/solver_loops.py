@@ -220,3 +220,189 @@ def slopes_of_comparisons(groups, slopes, candidates, tie, out):
             for j in range(d):
                 g = groups[i, j]
                 out[q, j] += (full if g > group else zero) + (part if g == group else zero)
+
+
+_ROWS = 32  # rows that go through both products of a step while they are in the cache
+
+
+@jit(fastmath=True)
+def _rows_dot(values, begin, end, x, shift, z):
+    """``z_i = values_i . x - shift`` for some rows, four at a time."""
+    d = values.shape[1]
+    whole = begin + (end - begin) // 4 * 4
+    for i in range(begin, whole, 4):
+        row0, row1, row2, row3 = values[i], values[i + 1], values[i + 2], values[i + 3]
+        sum0 = sum1 = sum2 = sum3 = np.float32(0.0)
+        for j in range(d):
+            sum0 += row0[j] * x[j]
+            sum1 += row1[j] * x[j]
+            sum2 += row2[j] * x[j]
+            sum3 += row3[j] * x[j]
+        z[i] = sum0 - shift
+        z[i + 1] = sum1 - shift
+        z[i + 2] = sum2 - shift
+        z[i + 3] = sum3 - shift
+    for i in range(whole, end):
+        row0 = values[i]
+        sum0 = np.float32(0.0)
+        for j in range(d):
+            sum0 += row0[j] * x[j]
+        z[i] = sum0 - shift
+
+
+@jit(fastmath=True)
+def _rows_transpose_dot(values, begin, end, a, out):
+    """``out = sum_i a_i values_i`` over some rows, four at a time."""
+    d = values.shape[1]
+    out[:] = np.float32(0.0)
+    whole = begin + (end - begin) // 4 * 4
+    for i in range(begin, whole, 4):
+        row0, row1, row2, row3 = values[i], values[i + 1], values[i + 2], values[i + 3]
+        a0, a1, a2, a3 = a[i], a[i + 1], a[i + 2], a[i + 3]
+        for j in range(d):
+            out[j] += (a0 * row0[j] + a1 * row1[j]) + (a2 * row2[j] + a3 * row3[j])
+    for i in range(whole, end):
+        row0 = values[i]
+        a0 = a[i]
+        for j in range(d):
+            out[j] += a0 * row0[j]
+
+
+@jit(fastmath=True)
+def _scores_and_gradient(
+    values, mean, x, z_before, momentum, b, y, v, z, z_ahead, slopes, curvatures, block, gradient
+):
+    """Scores of a point, and the gradient in x at the point that momentum leads to from there.
+
+    With ``M = values - 1 mean^T``: ``z = M x``, ``z_ahead = z + momentum (z - z_before)``, then the
+    loss's derivatives at ``z_ahead + b`` and ``gradient = M^T slopes``, all in one pass over M.
+    """
+    n, d = values.shape
+    shift = np.float32(0.0)
+    for j in range(d):
+        shift += mean[j] * x[j]
+        gradient[j] = 0.0
+    total = 0.0
+    for begin in range(0, n, _ROWS):
+        end = min(n, begin + _ROWS)
+        _rows_dot(values, begin, end, x, shift, z)
+        for i in range(begin, end):
+            z_ahead[i] = z[i] + momentum * (z[i] - z_before[i])
+            score = z_ahead[i] + b
+            e = _exp_of_negative(-abs(score))
+            q = 1.0 / (1.0 + e)
+            p = q if score > 0 else e * q
+            slope = v[i] * (p - y[i])
+            total += slope
+            slopes[i] = slope
+            curvatures[i] = v[i] * e * q * q
+        _rows_transpose_dot(values, begin, end, slopes, block)
+        for j in range(d):
+            gradient[j] += block[j]
+    for j in range(d):
+        gradient[j] -= mean[j] * total
+
+
+@jit
+def _proximal_step(x, gradient, L, l1, l2, s, where, out):
+    """The step of w (``s = 0``) or of gamma, zero outside the genes ``where``."""
+    if s == 0.0:
+        return elastic_net_step(x, gradient, L, l1, l2, out)
+    if where.shape[0] == 0:
+        return capped_simplex_step(x, gradient, L, s, out)
+    part = np.empty(where.shape[0])
+    squared = capped_simplex_step(x[where], gradient[where], L, s, part)
+    out[:] = 0.0
+    out[where] = part
+    return squared
+
+
+@jit
+def dense_steps(
+    values, mean, y, v, x, b, L, l1, l2, s, where, linear, n_steps, tol, grow, relax, largest
+):
+    """The loop of ``solver.steps.plain_steps`` for a dense float32 matrix and the logistic loss.
+
+    ``s`` is 0 for steps of w under ``l1`` and ``l2``. Else they are steps of gamma in the capped
+    simplex of sum s, over the genes ``where`` (all, if empty). ``linear`` is empty or added to each
+    gradient. Each step goes over the matrix once.
+
+    Returns x, b, z, L, the residual and the number of steps.
+    """
+    n, d = values.shape
+    z, z_new = np.empty(n, np.float32), np.empty(n, np.float32)
+    z_ahead, z_next = np.empty(n, np.float32), np.empty(n, np.float32)
+    slopes, curvatures, curvatures_next = np.empty(n, np.float32), np.empty(n), np.empty(n)
+    gradient, gradient_next = np.empty(d), np.empty(d)
+    block = np.empty(d, np.float32)
+    new, ahead = np.empty(d), x.copy()
+    point = x.astype(np.float32)
+    shift = np.float32(0.0)
+    for j in range(d):
+        shift += mean[j] * point[j]
+    _rows_dot(values, 0, n, point, shift, z)
+    b = optimal_intercept(z, b, y, v)
+    b_ahead = b
+    _scores_and_gradient(
+        values, mean, point, z, np.float32(0.0), b, y, v,
+        z_new, z_ahead, slopes, curvatures, block, gradient,
+    )  # fmt: skip
+    x = x.copy()
+    momentum_t = 1.0
+    residual = np.inf
+    taken = 0
+    while taken < n_steps:
+        taken += 1
+        if linear.shape[0]:
+            gradient += linear
+        slope_b = 0.0
+        L_b = 0.0
+        for i in range(n):
+            slope_b += slopes[i]
+            L_b += curvatures[i]
+        L_b = max(L_b, 1e-3)
+        while True:
+            squared = _proximal_step(ahead, gradient, L, l1, l2, s, where, new)
+            b_new = b_ahead - slope_b / L_b
+            against = (b_ahead - b_new) * (b_new - b)
+            moved = 0.0
+            for j in range(d):
+                against += (ahead[j] - new[j]) * (new[j] - x[j])
+                moved = max(moved, abs(new[j] - ahead[j]))
+                point[j] = new[j]
+            next_t = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum_t**2))
+            momentum = (momentum_t - 1.0) / next_t
+            if against > 0.0:  # the step turned against the momentum
+                next_t = 1.0
+                momentum = 0.0
+            residual = L * moved if tol > 0.0 else np.inf
+            if taken == n_steps or residual <= tol:  # no gradient is needed after this step
+                shift = np.float32(0.0)
+                for j in range(d):
+                    shift += mean[j] * point[j]
+                _rows_dot(values, 0, n, point, shift, z_new)
+            else:
+                _scores_and_gradient(
+                    values, mean, point, z, np.float32(momentum), b_new + momentum * (b_new - b),
+                    y, v, z_new, z_next, slopes, curvatures_next, block, gradient_next,
+                )  # fmt: skip
+            rise = curvature_bound(z_new, b_new, z_ahead, b_ahead, curvatures, v)
+            allowed = 0.5 * (L * squared + L_b * (b_new - b_ahead) ** 2)
+            if rise <= allowed + 1e-14 or largest < L:
+                break
+            L *= grow
+            L_b *= grow
+        for j in range(d):
+            ahead[j] = new[j] + momentum * (new[j] - x[j])
+        b_ahead = b_new + momentum * (b_new - b)
+        b = b_new
+        momentum_t = next_t
+        x, new = new, x
+        z, z_new = z_new, z
+        z_ahead, z_next = z_next, z_ahead
+        curvatures, curvatures_next = curvatures_next, curvatures
+        gradient, gradient_next = gradient_next, gradient
+        if residual <= tol:
+            break
+        L *= relax
+    return x, b, z, L, residual, taken

@@ -144,17 +144,17 @@ class DenseOrders(SampleOrders):
         """See :meth:`SampleOrders.groups_of`; the array itself if all genes are wanted."""
         if all_in_order(genes, self.n_genes):
             return self.groups
-        return np.ascontiguousarray(self.groups[:, genes])
+        return np.take(self.groups, genes, axis=1)
 
     def _values(self, a, base, sign, tie, dtype, reuse) -> DenseRanks:
         out = np.empty(self.groups.shape, dtype) if reuse is None else reuse.values
-        rank_loops.dense_values(self.groups, self.n_groups, a, base, sign, tie, out)
+        rank_loops.dense_values(self.groups, self.n_groups, *_given(a), base, sign, tie, out)
         return DenseRanks(out)
 
     def _weighted_sum(self, a, base, sign, tie, sample_weights) -> NDArray:
         out = np.zeros(self.n_genes)
         rank_loops.dense_weighted_sum(
-            self.groups, self.n_groups, a, base, sign, tie, sample_weights, out
+            self.groups, self.n_groups, *_given(a), base, sign, tie, sample_weights, out
         )
         return out
 
@@ -316,6 +316,14 @@ def _check_shape(X) -> None:
 def _index_type(n_genes: int) -> type:
     """16 bits for as long as they can number d groups and one more for the zeros."""
     return np.uint16 if n_genes <= 65535 else np.uint32
+
+
+def _given(a: NDArray) -> tuple[NDArray, NDArray]:
+    """The genes with a weight and their weights; all of them unless a third has none."""
+    genes = np.flatnonzero(a)
+    if 3 * len(genes) > 2 * len(a):
+        return genes, a
+    return genes, a[genes]
 
 
 def _vector(a: ArrayLike, size: int, of: str) -> NDArray:

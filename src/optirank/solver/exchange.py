@@ -13,7 +13,7 @@ import numpy as np
 
 from optirank._compiled import solver_loops
 from optirank.ranks.definition import check_ties
-from optirank.solver.hessian import RidgeHessian, newton_steps
+from optirank.solver.hessian import RidgeHessian, newton_steps, steps_with_hessian
 from optirank.solver.matrices import CentredDense
 from optirank.solver.steps import ElasticNet, accelerated_steps
 
@@ -21,15 +21,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.solver.alternation import Alternation, State
+    from optirank.solver.losses import LogisticLoss
+    from optirank.solver.problem import Problem
 
 _SMALLEST_GAIN = 1e-6  # of the objective
 _BATCH_STEPS = 15
 _MODEL_SIZE = 1500  # largest number of unknowns in the model
 _MODEL_ENTRIES = 2e7  # largest matrix that trials go over: beyond, they take longer than the rest
-_NEWTON_SIZE = 100  # up to here, with l1 = 0, an exchange is judged by Newton steps
-_NEWTON_SIZE_FEW = 300  # the same where one gene is much of the set
-_FEW = 20
+_NEWTON_SIZE = 100  # up to this many weights a model starts from exact ones
 _NEAR_ACTIVE = 0.8  # of l1: genes that may get a weight after an exchange
+_TRIAL_STEPS = 12  # that judge an exchange at l1 > 0
+_TRIAL_NEWTON_STEPS = 4  # that do so at l1 = 0, at most
 
 
 def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> State:
@@ -67,8 +69,15 @@ def exchange_pairs(
     Each model serves until ``n_failures`` pairs in a row were refused; then a new one is made, if
     any was accepted, up to ``n_models``.
     """
+    hessian = None
     for _ in range(n_models):
-        new = _exchange_by_one_model(alternation, state, n_candidates, n_failures)
+        new, hessian = _exchange_by_one_model(
+            alternation,
+            state,
+            n_candidates,
+            n_failures,
+            None if alternation.problem.l1 else hessian,
+        )
         if new is None:
             break
         state = new
@@ -76,46 +85,48 @@ def exchange_pairs(
 
 
 def _exchange_by_one_model(
-    alternation: Alternation, state: State, n_candidates: int, n_failures: int
-) -> State | None:
+    alternation: Alternation,
+    state: State,
+    n_candidates: int,
+    n_failures: int,
+    factored: RidgeHessian | None,
+) -> tuple[State | None, RidgeHessian | None]:
+    """Try pairs in the order of one model; no state if there is none or no pair was accepted."""
     problem, loss = alternation.problem, alternation.loss
-    orders = problem.orders
+    orders, s, d = problem.orders, problem.n_reference, problem.n_genes
+    l1, l2 = problem.l1, problem.l2
     tie, _ = check_ties(problem.ties)
-    s, d = problem.n_reference, problem.n_genes
     state = alternation.steps_on_w(state, _BATCH_STEPS)
     matrix = alternation.matrices.ranks(state.gamma)
     columns = np.arange(d)
-    if problem.l1 > 0:
-        near = np.abs(matrix.transpose_dot(loss.slopes)) > _NEAR_ACTIVE * problem.l1
+    if l1 > 0:
+        near = np.abs(matrix.transpose_dot(loss.slopes)) > _NEAR_ACTIVE * l1
         columns = np.flatnonzero((state.w != 0) | near)
     active = np.flatnonzero(state.w[columns] != 0)
     if not 0 < min(len(active), orders.n_samples) <= _MODEL_SIZE:
-        return None
+        return None, None
     if len(columns) * orders.n_samples > _MODEL_ENTRIES:
-        return None
+        return None, None
     ranks = matrix.columns(columns)
-    if d <= _NEWTON_SIZE and problem.l1 == 0:
-        w, b, objective, _ = newton_steps(ranks, loss, state.w, state.b, 0.0, problem.l2, 10)
-        state = replace(state, w=w, b=b, objective=objective)
-
-    slopes, curvatures = loss.slopes.copy(), loss.curvatures.copy()
-    coranks = alternation.matrices.coranks(state.w)
-    gradient = coranks.transpose_dot(slopes)
+    w, b, objective = state.w[columns], state.b, state.objective
+    if d <= _NEWTON_SIZE and l1 == 0:
+        w, b, objective, _ = newton_steps(ranks, loss, w, b, 0.0, l2, 10)
+    coranks = alternation.matrices.coranks(_spread(w, columns, d))
+    gradient = coranks.transpose_dot(loss.slopes)
     inside, outside = alternation.feasible.exchangeable(state.gamma, gradient, n_candidates)
     chosen = np.concatenate([inside, outside])
-    v_chosen = coranks.columns(chosen)
     groups, groups_chosen = orders.groups_of(columns), orders.groups_of(chosen)
-    spare = np.empty_like(ranks) if len(columns) < d else coranks.columns(columns)
-    gains, responses = _second_order_model(
-        ranks, groups, active, groups_chosen, v_chosen, slopes, curvatures,
-        gradient[chosen], state.w[columns], problem, tie, len(inside),
+    hessian, gains, responses = _second_order_model(
+        ranks, groups, active, groups_chosen, coranks.columns(chosen), loss, gradient[chosen], w,
+        problem, tie, len(inside), factored,
     )  # fmt: skip
 
-    w, b, objective = state.w[columns], state.b, state.objective
     gamma = state.gamma.copy()
     used: set[int] = set()
     failures = accepted = 0
-    proximal = ElasticNet(problem.l1, problem.l2)
+    spare = np.empty_like(ranks) if len(columns) < d else coranks.columns(columns)
+    uncentred = np.zeros(len(columns), np.float32)
+    proximal = ElasticNet(l1, l2)
     for pair in np.argsort(gains, axis=None, kind="stable"):
         i, k = divmod(int(pair), gains.shape[1])
         if failures >= n_failures or gains[i, k] > 0.003 * objective:
@@ -127,17 +138,18 @@ def _exchange_by_one_model(
         solver_loops.exchange_in_ranks(groups, group_in, group_out, tie, 1.0 / s, ranks, spare)
         guess = w.copy()
         guess[active] -= responses[:, len(inside) + k] - responses[:, i]
-        if problem.l1 > 0:
+        target = objective * (1.0 - _SMALLEST_GAIN)
+        if l1 > 0:
             guess[guess * w < 0] = 0.0
-        if problem.l1 == 0 and d <= (_NEWTON_SIZE_FEW if s <= _FEW else _NEWTON_SIZE):
-            new_w, new_b, new_objective, _ = newton_steps(
-                spare, loss, guess, b, problem.l1, problem.l2, 4, target=objective
-            )
-        else:
-            done = accelerated_steps(CentredDense(spare), loss, guess, b, proximal, state.L_w, 12)
+            trial = CentredDense(spare, uncentred)
+            done = accelerated_steps(trial, loss, guess, b, proximal, state.L_w, _TRIAL_STEPS)
             new_w, new_b = done.x, loss.best_intercept(done.z, done.b)
-            new_objective = loss.evaluate(done.z, new_b) + problem.penalty(new_w)
-        if new_objective < objective * (1.0 - _SMALLEST_GAIN):
+            new_objective = loss.value(done.z, new_b) + problem.penalty(new_w)
+        else:
+            new_w, new_b, new_objective = steps_with_hessian(
+                hessian, spare, loss, guess, b, l2, _TRIAL_NEWTON_STEPS, target
+            )
+        if new_objective < target:
             gamma[goes], gamma[comes] = 0.0, 1.0
             used |= {goes, comes}
             ranks, spare = spare, ranks
@@ -147,10 +159,16 @@ def _exchange_by_one_model(
         else:
             failures += 1
     if not accepted:
-        return None
-    full_w = np.zeros(d)
-    full_w[columns] = w
-    return replace(state, w=full_w, b=b, gamma=gamma, objective=objective)
+        return None, hessian
+    state = replace(state, w=_spread(w, columns, d), b=b, gamma=gamma, objective=objective)
+    return state, hessian
+
+
+def _spread(w: NDArray, genes: NDArray, n_genes: int) -> NDArray:
+    """The weights of all genes, from those of some; the others have none."""
+    full = np.zeros(n_genes)
+    full[genes] = w
+    return full
 
 
 def _second_order_model(
@@ -159,24 +177,25 @@ def _second_order_model(
     active: NDArray,
     candidate_groups: NDArray,
     v: NDArray,
-    slopes: NDArray,
-    curvatures: NDArray,
+    loss: LogisticLoss,
     gradient: NDArray,
     w: NDArray,
-    problem,
+    problem: Problem,
     tie: float,
     n_inside: int,
-) -> tuple[NDArray, NDArray]:
-    """Predicted change of the objective for each (inside, outside) pair, and the response of w.
+    factored: RidgeHessian | None,
+) -> tuple[RidgeHessian, NDArray, NDArray]:
+    """H, the predicted change of the objective for each (inside, outside) pair, the response of w.
 
     With u the change of the scores at fixed w, H the Hessian in w and q the change of w's gradient
     (through the scores' curvature and through the ranks themselves), the change is
     ``g.u + u'Du/2 - q'H^-1 q/2``: a quadratic form in the difference of two candidates.
     """
+    slopes, curvatures = loss.slopes, loss.curvatures
     if len(active) < ranks.shape[1]:
-        ranks = np.ascontiguousarray(ranks[:, active])
-        groups = np.ascontiguousarray(groups[:, active])
-    hessian = RidgeHessian(ranks, curvatures, problem.l2)
+        ranks = np.take(ranks, active, axis=1)
+        groups = np.take(groups, active, axis=1)
+    hessian = RidgeHessian(ranks, curvatures, problem.l2, factored)
     roots = np.sqrt(curvatures)[:, None]
     mean = curvatures @ v / max(curvatures.sum(), 1e-30)
     v_scaled = ((v - mean) * roots).astype(np.float32)
@@ -196,7 +215,7 @@ def _second_order_model(
         + 0.5 * (own[None, n_inside:] + own[:n_inside, None])
         - form[:n_inside, n_inside:]
     )
-    return gains, responses
+    return hessian, gains, responses
 
 
 def _gradient_gamma(alternation: Alternation, state: State) -> NDArray:

@@ -58,6 +58,11 @@ class CappedSimplex:
         out[self._where] = part
         return squared
 
+    def parameters(self) -> tuple[float, float, float, NDArray]:
+        """What the compiled loop of steps is told: no penalty, the sum, the candidates if any."""
+        where = np.empty(0, np.int64) if self.candidates is None else self._where
+        return 0.0, 0.0, float(self.s), where
+
     def free_part(self, direction: NDArray) -> NDArray:
         """What the constraint on the sum lets through of a direction: its part of mean zero."""
         part = direction[self._where]

@@ -19,10 +19,17 @@ class RidgeHessian:
     """``H = M^T D M + 2 l2 I`` with D the curvatures and the intercept eliminated.
 
     Eliminating the intercept centres the columns of M under the weights D. With more columns than
-    rows the system is solved in the space of the rows.
+    rows the system is solved in the space of the rows. ``factored`` is the Hessian of a nearby
+    point, whose factor stands in for this one's.
     """
 
-    def __init__(self, values: NDArray, curvatures: NDArray, l2: float) -> None:
+    def __init__(
+        self,
+        values: NDArray,
+        curvatures: NDArray,
+        l2: float,
+        factored: RidgeHessian | None = None,
+    ) -> None:
         n, m = values.shape
         total = curvatures.sum()
         self._values = values
@@ -30,6 +37,9 @@ class RidgeHessian:
         self._mean = (curvatures.astype(values.dtype) @ values) / max(total, 1e-30)
         self._ridge = 2.0 * l2
         self._by_rows = m > n
+        if factored is not None:
+            self._ridge, self._factor = factored._ridge, factored._factor
+            return
         if self._by_rows:
             scaled = self.scaled(slice(None))
             system = (scaled @ scaled.T).astype(np.float64)
@@ -112,3 +122,44 @@ def newton_steps(
         if decrease <= tol * objective or objective - 1.5 * decrease > target:
             break
     return w, b, objective, decrease
+
+
+def steps_with_hessian(
+    hessian: RidgeHessian,
+    values: NDArray,
+    loss: LogisticLoss,
+    w: NDArray,
+    b: float,
+    l2: float,
+    n_steps: int,
+    target: float,
+) -> tuple[NDArray, float, float]:
+    """Steps on (w, b) at l1 = 0 along the Newton direction of a nearby Hessian.
+
+    The length of a step is Newton's along its direction, with the curvature of the loss where w
+    stands. Ends when the objective is below ``target``, or so far above it that twice the decrease
+    in sight does not reach it. Returns w, b and the objective.
+    """
+    z = values @ w.astype(values.dtype)
+    b = loss.best_intercept(z, b)
+    objective = loss.evaluate(z, b) + l2 * (w @ w)
+    for _ in range(n_steps):
+        if objective < target:
+            break
+        gradient = (loss.slopes @ values).astype(np.float64) + 2.0 * l2 * w
+        direction = hessian.solve(gradient)
+        change = values @ direction.astype(values.dtype)
+        curvatures = loss.curvatures
+        mean = (curvatures @ change) / max(curvatures.sum(), 1e-30)  # the intercept follows
+        slope = gradient @ direction
+        length = slope / (curvatures @ (change - mean) ** 2 + 2.0 * l2 * (direction @ direction))
+        if not objective - length * slope < target:  # a quadratic would fall by half of this
+            break
+        new = w - length * direction
+        z_new = z - values.dtype.type(length) * change
+        b_new = loss.best_intercept(z_new, b - length * mean)
+        new_objective = loss.evaluate(z_new, b_new) + l2 * (new @ new)
+        if not new_objective < objective:
+            break
+        w, b, z, objective = new, b_new, z_new, new_objective
+    return w, b, objective

@@ -23,30 +23,42 @@ if TYPE_CHECKING:
     from optirank.solver.problem import Problem
 
 
-@dataclass(frozen=True)
+@dataclass
 class CentredDense:
-    """A dense float32 matrix whose columns have weighted mean zero."""
+    """``values - 1 mean^T`` with dense float32 values: columns of weighted mean zero.
+
+    Subtracting the mean in the products is cheaper than in the matrix.
+    """
 
     values: NDArray
+    mean: NDArray  # float32
 
     @property
     def n_columns(self) -> int:
         """Number of columns."""
         return self.values.shape[1]
 
+    @property
+    def stored(self) -> tuple[NDArray, NDArray]:
+        """Values and means, for compiled loops."""
+        return self.values, self.mean
+
     def dot(self, x: NDArray) -> NDArray:
         """``M x``, float32."""
-        return self.values @ x.astype(np.float32)
+        x = x.astype(np.float32)
+        return self.values @ x - self.mean @ x
 
     def transpose_dot(self, a: NDArray) -> NDArray:
         """``M^T a``, float64."""
-        return (a @ self.values).astype(np.float64)
+        return (a @ self.values).astype(np.float64) - self.mean * a.sum(dtype=np.float64)
 
     def columns(self, which: NDArray) -> NDArray:
-        """Some columns (positions), float32: the matrix itself if all."""
-        if all_in_order(which, self.n_columns):
-            return self.values
-        return np.ascontiguousarray(self.values[:, which])
+        """Some columns (positions), float32; if all, the means are subtracted in place."""
+        if not all_in_order(which, self.n_columns):
+            return np.take(self.values, which, axis=1) - self.mean[which]
+        self.values -= self.mean
+        self.mean = np.zeros_like(self.mean)
+        return self.values
 
 
 @dataclass(frozen=True)
@@ -55,6 +67,8 @@ class CentredSparse:
 
     ranks: SparseRanks
     mean: NDArray
+
+    stored = None  # no compiled loop of steps
 
     @property
     def n_columns(self) -> int:
@@ -79,10 +93,7 @@ CentredMatrix = CentredDense | CentredSparse
 
 
 def _centre_dense(matrix: DenseRanks, v: NDArray) -> CentredDense:
-    """In place."""
-    values = matrix.values
-    values -= v.astype(values.dtype) @ values
-    return CentredDense(values)
+    return CentredDense(matrix.values, v.astype(np.float32) @ matrix.values)
 
 
 def _centre_sparse(matrix: SparseRanks, v: NDArray) -> CentredSparse:
@@ -93,7 +104,7 @@ _CENTRED = {DenseRanks: _centre_dense, SparseRanks: _centre_sparse}
 
 
 def centre(matrix: DenseRanks | SparseRanks, v: NDArray) -> CentredMatrix:
-    """Subtract from each column its mean under the weights v, in place where dense."""
+    """Subtract from each column its mean under the weights v."""
     return _CENTRED[type(matrix)](matrix, v)
 
 
@@ -128,4 +139,4 @@ def centred_values(X, v: NDArray) -> CentredDense:
     values = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
     values = np.array(values, dtype=np.float64, order="C")
     values -= v @ values
-    return CentredDense(values.astype(np.float32))
+    return CentredDense(values.astype(np.float32), np.zeros(values.shape[1], np.float32))

@@ -32,6 +32,10 @@ class Proximal(Protocol):
         """Write the point a step of length 1/L leads to into ``out``; return ``|out - x|^2``."""
         ...
 
+    def parameters(self) -> tuple[float, float, float, NDArray]:
+        """What the compiled loop is told: l1, l2, the sum s (0 for w), the candidates (if any)."""
+        ...
+
 
 @dataclass(frozen=True)
 class ElasticNet:
@@ -43,6 +47,10 @@ class ElasticNet:
     def __call__(self, x: NDArray, gradient: NDArray, L: float, out: NDArray) -> float:
         """See :class:`Proximal`."""
         return solver_loops.elastic_net_step(x, gradient, L, self.l1, self.l2, out)
+
+    def parameters(self) -> tuple[float, float, float, NDArray]:
+        """See :class:`Proximal`."""
+        return float(self.l1), float(self.l2), 0.0, np.empty(0, np.int64)
 
 
 @dataclass
@@ -71,8 +79,34 @@ def accelerated_steps(
 ) -> BlockResult:
     """Take up to ``n_steps`` accelerated steps; stop when the proximal gradient is below ``tol``.
 
-    ``linear`` is added to the gradient of the block (the tangent of the push penalty).
+    ``linear`` is added to the gradient of the block (the tangent of the push penalty). Dense
+    matrices have a compiled loop, which reads the matrix once per step instead of twice.
     """
+    stored = matrix.stored
+    if stored is None:
+        return plain_steps(matrix, loss, x, b, proximal, L, n_steps, linear=linear, tol=tol)
+    x, b, L = np.asarray(x, dtype=np.float64), float(b), float(L)
+    linear = np.empty(0) if linear is None else linear
+    found = solver_loops.dense_steps(
+        *stored, loss.y, loss.v, x, b, L, *proximal.parameters(), linear, n_steps, tol,
+        _GROW, _RELAX, _LARGEST_L,
+    )  # fmt: skip
+    return BlockResult(*found)
+
+
+def plain_steps(
+    matrix: CentredMatrix,
+    loss: LogisticLoss,
+    x: NDArray,
+    b: float,
+    proximal: Proximal,
+    L: float,
+    n_steps: int,
+    *,
+    linear: NDArray | None = None,
+    tol: float = 0.0,
+) -> BlockResult:
+    """As :func:`accelerated_steps`, through the methods of matrix, loss and proximal map alone."""
     z = matrix.dot(x)
     b = loss.best_intercept(z, b)
     ahead, b_ahead, z_ahead = x, b, z  # the extrapolated point the gradient is taken at
