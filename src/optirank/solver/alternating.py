@@ -87,7 +87,7 @@ def solve_alternating(
             states[name] = run.exchange(states[name], n_models=8 if cheap else 0)
     state = min(states.values(), key=lambda s: s.objective)
     if polish and not cheap:
-        state = run.exchange(state, n_batches=0)  # batches have been tried
+        state = run.exchange(state)
     return run.finish(state, tol, max_iter, refit)
 
 

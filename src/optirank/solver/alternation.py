@@ -31,6 +31,7 @@ class State:
     L_w: float | None = None
     L_gamma: float | None = None
     n_iter: int = 0
+    batch: int | None = None  # genes that an exchange swaps next; None: not begun, 0: ended
 
 
 class Alternation:

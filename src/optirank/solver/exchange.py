@@ -29,17 +29,26 @@ _BATCH_STEPS = 15
 _MODEL_SIZE = 1500  # largest number of unknowns in the model
 _MODEL_ENTRIES = 2e7  # largest matrix that trials go over: beyond, they take longer than the rest
 _NEWTON_SIZE = 100  # up to this many weights a model starts from exact ones
+_CHEAP_HESSIAN = 300  # genes up to which each model has a Hessian of its own
 _NEAR_ACTIVE = 0.8  # of l1: genes that may get a weight after an exchange
 _TRIAL_STEPS = 12  # that judge an exchange at l1 > 0
 _TRIAL_NEWTON_STEPS = 4  # that do so at l1 = 0, at most
 
 
 def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> State:
-    """Swap batches of genes by the gradient of gamma, halving the batch when a refit says no."""
+    """Swap batches of genes by the gradient of gamma, halving the batch when a refit says no.
+
+    If all tries are refused, ``state.batch`` keeps the size that comes next, so that another call
+    goes on from there.
+    """
     s = alternation.problem.n_reference
-    batch = max(1, min(s, alternation.problem.n_genes - s) // 4)
-    gradient = None
+    batch = state.batch
+    if batch is None:
+        batch = max(1, min(s, alternation.problem.n_genes - s) // 4)
+    gradient, changed = None, False
     for _ in range(n_tries):
+        if batch == 0:
+            break
         if gradient is None:
             gradient = _gradient_gamma(alternation, state)
         inside, outside = alternation.feasible.exchangeable(state.gamma, gradient, batch)
@@ -47,18 +56,17 @@ def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> St
         inside, outside = inside[:size], outside[:size]
         better = gradient[outside] < gradient[inside]
         if not better.any():
+            batch = 0
             break
         gamma = state.gamma.copy()
         gamma[inside[better]] = 0.0
         gamma[outside[better]] = 1.0
         new = alternation.steps_on_w(replace(state, gamma=gamma), _BATCH_STEPS)
         if new.objective < state.objective * (1.0 - _SMALLEST_GAIN):
-            state, gradient = new, None
-        elif batch == 1:
-            break
+            state, gradient, changed = new, None, True
         else:
             batch //= 2
-    return state
+    return replace(state, batch=None if changed else batch)
 
 
 def exchange_pairs(

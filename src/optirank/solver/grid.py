@@ -92,9 +92,13 @@ def solve_grid(
             }
         else:
             few = problem.n_reference <= _FEW or run.cheap
-            states[setting] = {
-                one: run.exchange(run.alternation.steps_on_w(state, 30), n_models=1 if few else 0)
+            refitted = {
+                one: run.alternation.steps_on_w(replace(state, batch=None), 30)
                 for one, state in states[before].items()
+            }
+            states[setting] = {
+                one: run.exchange(state, n_models=1 if few else 0)
+                for one, state in refitted.items()
             }
         if setting[0] > 0 and setting[1] == 0:  # the floor was for the exchanges alone
             run = Run(replace(here, l2=0.0), matrices=run.alternation.matrices)
