@@ -88,19 +88,27 @@ def _values_of_groups(h, n_groups, base, sign, tie, f):
 
 
 @jit
-def dense_values(groups, n_groups, genes, a, base, sign, tie, out):
-    """Write ``f`` at each gene's group into ``out`` (n x d), for weights ``a`` of ``genes``."""
+def dense_values(groups, n_groups, genes, a, base, sign, tie, columns, out):
+    """Write ``f`` at each gene's group into ``out``, for weights ``a`` of ``genes``.
+
+    ``out`` is n x d, or has the columns of some genes if ``columns`` is not empty.
+    """
     n, d = groups.shape
     h = np.zeros(d + 4)
     lanes = np.empty(4 * d + 4)
     f = np.empty(d + 4, out.dtype)
+    some = columns.shape[0]
     for i in range(n):
         row = groups[i]
         _sum_groups(row, n_groups[i], genes, a, h, lanes)
         _values_of_groups(h, n_groups[i], base, sign, tie, f)
         out_row = out[i]
-        for j in range(d):
-            out_row[j] = f[row[j]]
+        if some:
+            for q in range(some):
+                out_row[q] = f[row[columns[q]]]
+        else:
+            for j in range(d):
+                out_row[j] = f[row[j]]
 
 
 @jit

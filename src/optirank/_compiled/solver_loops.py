@@ -319,17 +319,20 @@ def _proximal_step(x, gradient, L, l1, l2, s, where, out):
 
 @jit
 def dense_steps(
-    values, mean, y, v, x, b, L, l1, l2, s, where, linear, n_steps, tol, grow, relax, largest
-):
+    values, mean, y, v, x, b, z_start, L, l1, l2, s, where, linear, n_steps, tol, rules
+):  # fmt: skip
     """The loop of ``solver.steps.plain_steps`` for a dense float32 matrix and the logistic loss.
 
     ``s`` is 0 for steps of w under ``l1`` and ``l2``. Else they are steps of gamma in the capped
     simplex of sum s, over the genes ``where`` (all, if empty). ``linear`` is empty or added to each
-    gradient. Each step goes over the matrix once.
+    gradient. Each step goes over the matrix once. ``z_start`` are the scores of x where they are
+    known, with b their best intercept; else empty. ``rules`` of the step size: how it grows when
+    refused, how it relaxes when taken, its largest value, the slack of the bound.
 
     Returns x, b, z, L, the residual and the number of steps.
     """
     n, d = values.shape
+    grow, relax, largest, slack = rules
     z, z_new = np.empty(n, np.float32), np.empty(n, np.float32)
     z_ahead, z_next = np.empty(n, np.float32), np.empty(n, np.float32)
     slopes, curvatures, curvatures_next = np.empty(n, np.float32), np.empty(n), np.empty(n)
@@ -337,16 +340,26 @@ def dense_steps(
     block = np.empty(d, np.float32)
     new, ahead = np.empty(d), x.copy()
     point = x.astype(np.float32)
-    shift = np.float32(0.0)
-    for j in range(d):
-        shift += mean[j] * point[j]
-    _rows_dot(values, 0, n, point, shift, z)
-    b = optimal_intercept(z, b, y, v)
+    if z_start.shape[0]:
+        z[:] = z_start
+    else:
+        shift = np.float32(0.0)
+        for j in range(d):
+            shift += mean[j] * point[j]
+        _rows_dot(values, 0, n, point, shift, z)
+        b = optimal_intercept(z, b, y, v)
     b_ahead = b
-    _scores_and_gradient(
-        values, mean, point, z, np.float32(0.0), b, y, v,
-        z_new, z_ahead, slopes, curvatures, block, gradient,
-    )  # fmt: skip
+    z_ahead[:] = z
+    logistic_slopes(z, b, y, v, slopes, curvatures)
+    total = 0.0
+    for i in range(n):
+        total += slopes[i]
+    for j in range(d):
+        gradient[j] = -mean[j] * total
+    for begin in range(0, n, _ROWS):
+        _rows_transpose_dot(values, begin, min(n, begin + _ROWS), slopes, block)
+        for j in range(d):
+            gradient[j] += block[j]
     x = x.copy()
     momentum_t = 1.0
     residual = np.inf
@@ -388,7 +401,7 @@ def dense_steps(
                 )  # fmt: skip
             rise = curvature_bound(z_new, b_new, z_ahead, b_ahead, curvatures, v)
             allowed = 0.5 * (L * squared + L_b * (b_new - b_ahead) ** 2)
-            if rise <= allowed + 1e-14 or largest < L:
+            if rise <= allowed + slack or largest < L:
                 break
             L *= grow
             L_b *= grow

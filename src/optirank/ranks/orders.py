@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -35,6 +35,8 @@ class SampleOrders(ABC):
     n_genes: int
     nbytes: int
     """Memory held, in bytes."""
+    writes_columns: ClassVar[bool] = False
+    """Whether the ranks of some genes cost less than those of all (``write_ranks``)."""
 
     @abstractmethod
     def _values(
@@ -117,6 +119,8 @@ class SampleOrders(ABC):
 class DenseOrders(SampleOrders):
     """Orders over all genes of each sample."""
 
+    writes_columns = True
+
     groups: NDArray  # (n, d): the tie group of each gene
     n_groups: NDArray  # (n,)
 
@@ -148,8 +152,24 @@ class DenseOrders(SampleOrders):
 
     def _values(self, a, base, sign, tie, dtype, reuse) -> DenseRanks:
         out = np.empty(self.groups.shape, dtype) if reuse is None else reuse.values
-        rank_loops.dense_values(self.groups, self.n_groups, *_given(a), base, sign, tie, out)
+        self._write(a, base, sign, tie, np.empty(0, np.intp), out)
         return DenseRanks(out)
+
+    def write_ranks(self, gamma: NDArray, ties: str, columns: NDArray, out: NDArray) -> None:
+        """Write the ranks of some genes (positions, at least one) into ``out``, one column each."""
+        tie, offset = check_ties(ties)
+        self._write(self._gene_vector(gamma), -offset, 1.0, tie, columns, out)
+
+    def write_coranks(self, w: NDArray, ties: str, columns: NDArray, out: NDArray) -> None:
+        """Write the co-ranks of some genes (positions, at least one) into ``out``."""
+        tie, _ = check_ties(ties)
+        w = self._gene_vector(w)
+        self._write(w, float(w.sum()), -1.0, 1.0 - tie, columns, out)
+
+    def _write(self, a, base, sign, tie, columns, out) -> None:
+        rank_loops.dense_values(
+            self.groups, self.n_groups, *_given(a), base, sign, tie, columns, out
+        )
 
     def _weighted_sum(self, a, base, sign, tie, sample_weights) -> NDArray:
         out = np.zeros(self.n_genes)

@@ -152,6 +152,7 @@ class Run:
         """Raise lambda_p a little each round until gamma is a set, or round what is left."""
         rise = _PUSH_STEP * path_step * self.problem.loss(np.zeros(len(self.problem.y)))
         lambda_p = 0.0
+        state = replace(state, z=None, sets=None)
         for _ in range(_PUSH_ROUNDS):
             rho = float((state.gamma * (1.0 - state.gamma)).sum())
             if rho < 1e-3:

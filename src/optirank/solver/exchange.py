@@ -13,6 +13,7 @@ import numpy as np
 
 from optirank._compiled import solver_loops
 from optirank.ranks.definition import check_ties
+from optirank.solver.alternation import spread
 from optirank.solver.hessian import RidgeHessian, newton_steps, steps_with_hessian
 from optirank.solver.matrices import CentredDense
 from optirank.solver.steps import ElasticNet, accelerated_steps
@@ -28,8 +29,9 @@ _SMALLEST_GAIN = 1e-6  # of the objective
 _BATCH_STEPS = 15
 _MODEL_SIZE = 1500  # largest number of unknowns in the model
 _MODEL_ENTRIES = 2e7  # largest matrix that trials go over: beyond, they take longer than the rest
-_NEWTON_SIZE = 100  # up to this many weights a model starts from exact ones
+_NEWTON_SIZE = 100  # up to here, with l1 = 0, an exchange is judged by Newton steps
 _CHEAP_HESSIAN = 300  # genes up to which each model has a Hessian of its own
+_FEW = 20  # reference genes of which each is so much of the set that H changes with it
 _NEAR_ACTIVE = 0.8  # of l1: genes that may get a weight after an exchange
 _TRIAL_STEPS = 12  # that judge an exchange at l1 > 0
 _TRIAL_NEWTON_STEPS = 4  # that do so at l1 = 0, at most
@@ -75,20 +77,18 @@ def exchange_pairs(
     """Swap the pairs that a second-order model ranks best, as long as the objective falls.
 
     Each model serves until ``n_failures`` pairs in a row were refused; then a new one is made, if
-    any was accepted, up to ``n_models``.
+    any was accepted, up to ``n_models``. At l1 = 0, for many reference genes among many genes, it
+    has the old one's Hessian, which is most of its cost, as long as that leads to exchanges.
     """
+    problem = alternation.problem
+    keep = problem.l1 == 0 and problem.n_genes > _CHEAP_HESSIAN and problem.n_reference > _FEW
     hessian = None
     for _ in range(n_models):
-        new, hessian = _exchange_by_one_model(
-            alternation,
-            state,
-            n_candidates,
-            n_failures,
-            None if alternation.problem.l1 else hessian,
-        )
-        if new is None:
+        new, after = _exchange_by_one_model(alternation, state, n_candidates, n_failures, hessian)
+        if new is None and hessian is None:
             break
-        state = new
+        state = state if new is None else new
+        hessian = after if new is not None and keep else None
     return state
 
 
@@ -106,27 +106,31 @@ def _exchange_by_one_model(
     tie, _ = check_ties(problem.ties)
     state = alternation.steps_on_w(state, _BATCH_STEPS)
     matrix = alternation.matrices.ranks(state.gamma)
-    columns = np.arange(d)
+    columns = active = np.arange(d)
     if l1 > 0:
         near = np.abs(matrix.transpose_dot(loss.slopes)) > _NEAR_ACTIVE * l1
         columns = np.flatnonzero((state.w != 0) | near)
-    active = np.flatnonzero(state.w[columns] != 0)
-    if not 0 < min(len(active), orders.n_samples) <= _MODEL_SIZE:
+        active = np.flatnonzero(state.w[columns])
+    if not state.w.any() or min(len(active), orders.n_samples) > _MODEL_SIZE:
         return None, None
     if len(columns) * orders.n_samples > _MODEL_ENTRIES:
         return None, None
     ranks = matrix.columns(columns)
     w, b, objective = state.w[columns], state.b, state.objective
-    if d <= _NEWTON_SIZE and l1 == 0:
+    exact = l1 == 0 and d <= _NEWTON_SIZE
+    if exact:
         w, b, objective, _ = newton_steps(ranks, loss, w, b, 0.0, l2, 10)
-    coranks = alternation.matrices.coranks(_spread(w, columns, d))
+    hessian = RidgeHessian(_taken(ranks, active), loss.curvatures, l2, factored)
+    if l1 == 0 and not exact:  # the model wants w where its gradient is nearly zero
+        w, b, objective = steps_with_hessian(hessian, ranks, loss, w, b, l2, 2)
+    coranks = alternation.matrices.coranks(spread(w, columns, d))
     gradient = coranks.transpose_dot(loss.slopes)
     inside, outside = alternation.feasible.exchangeable(state.gamma, gradient, n_candidates)
     chosen = np.concatenate([inside, outside])
     groups, groups_chosen = orders.groups_of(columns), orders.groups_of(chosen)
-    hessian, gains, responses = _second_order_model(
-        ranks, groups, active, groups_chosen, coranks.columns(chosen), loss, gradient[chosen], w,
-        problem, tie, len(inside), factored,
+    gains, responses = _second_order_model(
+        hessian, ranks, groups, active, groups_chosen, coranks.columns(chosen), loss,
+        gradient[chosen], w, problem, tie, len(inside),
     )  # fmt: skip
 
     gamma = state.gamma.copy()
@@ -147,7 +151,11 @@ def _exchange_by_one_model(
         guess = w.copy()
         guess[active] -= responses[:, len(inside) + k] - responses[:, i]
         target = objective * (1.0 - _SMALLEST_GAIN)
-        if l1 > 0:
+        if exact:
+            new_w, new_b, new_objective, _ = newton_steps(
+                spare, loss, guess, b, 0.0, l2, _TRIAL_NEWTON_STEPS, target=objective
+            )
+        elif l1 > 0:
             guess[guess * w < 0] = 0.0
             trial = CentredDense(spare, uncentred)
             done = accelerated_steps(trial, loss, guess, b, proximal, state.L_w, _TRIAL_STEPS)
@@ -168,18 +176,17 @@ def _exchange_by_one_model(
             failures += 1
     if not accepted:
         return None, hessian
-    state = replace(state, w=_spread(w, columns, d), b=b, gamma=gamma, objective=objective)
+    state = replace(state, w=spread(w, columns, d), b=b, gamma=gamma, objective=objective)
     return state, hessian
 
 
-def _spread(w: NDArray, genes: NDArray, n_genes: int) -> NDArray:
-    """The weights of all genes, from those of some; the others have none."""
-    full = np.zeros(n_genes)
-    full[genes] = w
-    return full
+def _taken(values: NDArray, columns: NDArray) -> NDArray:
+    """Some columns, in memory of their own unless all are taken."""
+    return values if len(columns) == values.shape[1] else np.take(values, columns, axis=1)
 
 
 def _second_order_model(
+    hessian: RidgeHessian,
     ranks: NDArray,
     groups: NDArray,
     active: NDArray,
@@ -191,19 +198,15 @@ def _second_order_model(
     problem: Problem,
     tie: float,
     n_inside: int,
-    factored: RidgeHessian | None,
-) -> tuple[RidgeHessian, NDArray, NDArray]:
-    """H, the predicted change of the objective for each (inside, outside) pair, the response of w.
+) -> tuple[NDArray, NDArray]:
+    """Predicted change of the objective for each (inside, outside) pair, and the response of w.
 
     With u the change of the scores at fixed w, H the Hessian in w and q the change of w's gradient
     (through the scores' curvature and through the ranks themselves), the change is
     ``g.u + u'Du/2 - q'H^-1 q/2``: a quadratic form in the difference of two candidates.
     """
     slopes, curvatures = loss.slopes, loss.curvatures
-    if len(active) < ranks.shape[1]:
-        ranks = np.take(ranks, active, axis=1)
-        groups = np.take(groups, active, axis=1)
-    hessian = RidgeHessian(ranks, curvatures, problem.l2, factored)
+    ranks, groups = _taken(ranks, active), _taken(groups, active)
     roots = np.sqrt(curvatures)[:, None]
     mean = curvatures @ v / max(curvatures.sum(), 1e-30)
     v_scaled = ((v - mean) * roots).astype(np.float32)
@@ -223,7 +226,7 @@ def _second_order_model(
         + 0.5 * (own[None, n_inside:] + own[:n_inside, None])
         - form[:n_inside, n_inside:]
     )
-    return hessian, gains, responses
+    return gains, responses
 
 
 def _gradient_gamma(alternation: Alternation, state: State) -> NDArray:

@@ -132,19 +132,20 @@ def steps_with_hessian(
     b: float,
     l2: float,
     n_steps: int,
-    target: float,
+    target: float | None = None,
 ) -> tuple[NDArray, float, float]:
     """Steps on (w, b) at l1 = 0 along the Newton direction of a nearby Hessian.
 
     The length of a step is Newton's along its direction, with the curvature of the loss where w
-    stands. Ends when the objective is below ``target``, or so far above it that twice the decrease
-    in sight does not reach it. Returns w, b and the objective.
+    stands. With a ``target``, they end when the objective is below it, or so far above it that
+    twice the decrease in sight does not reach it. Returns w, b and the objective; the loss is left
+    differentiated there.
     """
     z = values @ w.astype(values.dtype)
     b = loss.best_intercept(z, b)
     objective = loss.evaluate(z, b) + l2 * (w @ w)
     for _ in range(n_steps):
-        if objective < target:
+        if target is not None and objective < target:
             break
         gradient = (loss.slopes @ values).astype(np.float64) + 2.0 * l2 * w
         direction = hessian.solve(gradient)
@@ -153,13 +154,14 @@ def steps_with_hessian(
         mean = (curvatures @ change) / max(curvatures.sum(), 1e-30)  # the intercept follows
         slope = gradient @ direction
         length = slope / (curvatures @ (change - mean) ** 2 + 2.0 * l2 * (direction @ direction))
-        if not objective - length * slope < target:  # a quadratic would fall by half of this
-            break
+        if target is not None and objective - length * slope >= target:
+            break  # a quadratic would fall by half of this
         new = w - length * direction
         z_new = z - values.dtype.type(length) * change
         b_new = loss.best_intercept(z_new, b - length * mean)
         new_objective = loss.evaluate(z_new, b_new) + l2 * (new @ new)
         if not new_objective < objective:
+            loss.differentiate(z, b)
             break
         w, b, z, objective = new, b_new, z_new, new_objective
     return w, b, objective

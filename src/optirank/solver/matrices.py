@@ -111,7 +111,8 @@ def centre(matrix: DenseRanks | SparseRanks, v: NDArray) -> CentredMatrix:
 class ProblemMatrices:
     """Makes R(gamma)/s and V(w)/s of a problem, centred, each in a buffer of its own.
 
-    A matrix is valid until the next one of its kind is made.
+    A matrix is valid until the next one of its kind is made. It has a column for each gene, or for
+    some genes only, where the others' weights are zero and stay so.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -119,19 +120,38 @@ class ProblemMatrices:
         self._ranks: DenseRanks | SparseRanks | None = None
         self._coranks: DenseRanks | SparseRanks | None = None
 
-    def ranks(self, gamma: NDArray) -> CentredMatrix:
+    @property
+    def restricts(self) -> bool:
+        """Whether matrices of some genes are cheaper than whole ones."""
+        return self._problem.orders.writes_columns
+
+    def ranks(self, gamma: NDArray, genes: NDArray | None = None) -> CentredMatrix:
         """``R(gamma) / s``, centred: scores are linear in w."""
         problem = self._problem
         scaled = gamma / problem.n_reference
+        if genes is not None:
+            out = _part(self._ranks, genes)
+            problem.orders.write_ranks(scaled, problem.ties, genes, out)
+            return centre(DenseRanks(out), problem.v)
         self._ranks = problem.orders.ranks(scaled, problem.ties, reuse=self._ranks)
         return centre(self._ranks, problem.v)
 
-    def coranks(self, w: NDArray) -> CentredMatrix:
+    def coranks(self, w: NDArray, genes: NDArray | None = None) -> CentredMatrix:
         """``V(w) / s``, centred: scores are linear in gamma."""
         problem = self._problem
         scaled = w / problem.n_reference
+        if genes is not None:
+            out = _part(self._coranks, genes)
+            problem.orders.write_coranks(scaled, problem.ties, genes, out)
+            return centre(DenseRanks(out), problem.v)
         self._coranks = problem.orders.coranks(scaled, problem.ties, reuse=self._coranks)
         return centre(self._coranks, problem.v)
+
+
+def _part(whole: DenseRanks, genes: NDArray) -> NDArray:
+    """The beginning of a matrix's memory, as a matrix with fewer columns."""
+    n = len(whole.values)
+    return whole.values.reshape(-1)[: n * len(genes)].reshape(n, len(genes))
 
 
 def centred_values(X, v: NDArray) -> CentredDense:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _GROW = 1.6  # a step refused: shorten it by this
 _RELAX = 0.9  # a step taken: try a longer one next
 _LARGEST_L = 1e12
+_SLACK = 1e-12  # what roundoff of float32 scores adds to the rise of the loss
 
 
 class Proximal(Protocol):
@@ -76,20 +77,23 @@ def accelerated_steps(
     *,
     linear: NDArray | None = None,
     tol: float = 0.0,
+    z: NDArray | None = None,
 ) -> BlockResult:
     """Take up to ``n_steps`` accelerated steps; stop when the proximal gradient is below ``tol``.
 
-    ``linear`` is added to the gradient of the block (the tangent of the push penalty). Dense
-    matrices have a compiled loop, which reads the matrix once per step instead of twice.
+    ``linear`` is added to the gradient of the block (the tangent of the push penalty). ``z`` are
+    the scores ``M x`` where they are known, and b is then their best intercept. Dense matrices have
+    a compiled loop, which reads the matrix once per step instead of twice.
     """
     stored = matrix.stored
     if stored is None:
         return plain_steps(matrix, loss, x, b, proximal, L, n_steps, linear=linear, tol=tol)
     x, b, L = np.asarray(x, dtype=np.float64), float(b), float(L)
     linear = np.empty(0) if linear is None else linear
+    z = np.empty(0, np.float32) if z is None else z
     found = solver_loops.dense_steps(
-        *stored, loss.y, loss.v, x, b, L, *proximal.parameters(), linear, n_steps, tol,
-        _GROW, _RELAX, _LARGEST_L,
+        *stored, loss.y, loss.v, x, b, z, L, *proximal.parameters(), linear, n_steps, tol,
+        (_GROW, _RELAX, _LARGEST_L, _SLACK),
     )  # fmt: skip
     return BlockResult(*found)
 
@@ -128,7 +132,7 @@ def plain_steps(
             z_new = matrix.dot(new)
             rise = loss.rise_bound(z_new, b_new, z_ahead, b_ahead)
             allowed = 0.5 * (L * squared + L_b * (b_new - b_ahead) ** 2)
-            if rise <= allowed + 1e-14 or L > _LARGEST_L:
+            if rise <= allowed + _SLACK or L > _LARGEST_L:
                 break
             L *= _GROW
             L_b *= _GROW
