@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -39,6 +40,29 @@ def make_problem(X, y, n_reference=3, l1=1e-3, l2=1e-3, **settings):
 def assert_a_set(gamma, size):
     assert set(np.unique(gamma)) <= {0.0, 1.0}
     assert gamma.sum() == size
+
+
+@pytest.mark.parametrize("l1", [0.0, 2e-3])
+@pytest.mark.parametrize("with_candidates", [False, True])
+def test_rounds_within_working_sets_lead_where_rounds_over_all_genes_do(l1, with_candidates):
+    X, y = make_data(0, n=150, d=80)
+    candidates = np.arange(80) % 4 > 0 if with_candidates else None
+    problem = make_problem(X, y, 4, l1, candidates=candidates)
+    alternation = Alternation(problem)
+    ends, sizes = [], []
+    for restrict in (True, False):
+        state = alternation.tilted_starts()[0]
+        for _ in range(150):
+            state = alternation.round(state if restrict else replace(state, sets=None))
+            assert state.gamma.sum() == pytest.approx(4)
+            if state.sets.gamma is not None:
+                sizes.append(len(state.sets.gamma))
+                assert not np.delete(state.gamma, state.sets.gamma).any()
+            if candidates is not None:
+                assert not state.gamma[~candidates].any()
+        ends.append(state.objective)
+    assert min(sizes) < 40  # they are restricted
+    assert ends[0] == pytest.approx(ends[1], rel=1e-3)
 
 
 def assert_weights_optimal(problem, solution, atol):

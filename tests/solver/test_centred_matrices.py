@@ -76,3 +76,30 @@ def test_the_two_matrices_give_the_same_scores_up_to_the_intercept(container):
     z -= problem.v @ z
     np.testing.assert_allclose(matrices.ranks(gamma).dot(w), z, atol=1e-5)
     np.testing.assert_allclose(matrices.coranks(w).dot(gamma), z, atol=1e-5)
+
+
+@pytest.mark.parametrize("ties", TIES)
+@given(seed=st.integers(0, 10**6))
+def test_matrices_of_some_genes_are_columns_of_the_whole(seed, ties):
+    problem, _, rng = make_problem(seed, np.asarray, ties)
+    d = problem.n_genes
+    gamma, w = rng.dirichlet(np.ones(d)) * 3, rng.normal(size=d)
+    genes = np.sort(rng.permutation(d)[: rng.integers(1, d + 1)])
+    matrices = ProblemMatrices(problem)
+    assert matrices.restricts
+    for make, a in ((matrices.ranks, gamma), (matrices.coranks, w)):
+        whole = in_full(make(a))
+        np.testing.assert_allclose(in_full(make(a, genes)), whole[:, genes], atol=1e-6)
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_columns_are_those_of_the_matrix(container):
+    problem, _, rng = make_problem(5, CONTAINERS[container][0], "average")
+    d = problem.n_genes
+    matrix = ProblemMatrices(problem).ranks(rng.dirichlet(np.ones(d)) * 3)
+    whole = in_full(matrix)
+    for genes in (rng.permutation(d)[:2], rng.permutation(d), np.arange(d)):
+        columns = matrix.columns(genes)
+        assert columns.dtype == np.float32
+        np.testing.assert_allclose(columns, whole[:, genes], atol=1e-6)
+    np.testing.assert_allclose(in_full(matrix), whole, atol=1e-6)  # also after centring in place
