@@ -281,8 +281,7 @@ def _scores_and_gradient(
     shift = np.float32(0.0)
     for j in range(d):
         shift += mean[j] * x[j]
-        gradient[j] = 0.0
-    total = 0.0
+    gradient[:] = 0.0
     for begin in range(0, n, _ROWS):
         end = min(n, begin + _ROWS)
         _rows_dot(values, begin, end, x, shift, z)
@@ -292,13 +291,15 @@ def _scores_and_gradient(
             e = _exp_of_negative(-abs(score))
             q = 1.0 / (1.0 + e)
             p = q if score > 0 else e * q
-            slope = v[i] * (p - y[i])
-            total += slope
-            slopes[i] = slope
+            slopes[i] = v[i] * (p - y[i])
             curvatures[i] = v[i] * e * q * q
         _rows_transpose_dot(values, begin, end, slopes, block)
         for j in range(d):
             gradient[j] += block[j]
+    # sums stand in loops that write nothing: else where the arrays lie would decide how to add up
+    total = 0.0
+    for i in range(n):
+        total += slopes[i]
     for j in range(d):
         gradient[j] -= mean[j] * total
 
