@@ -260,6 +260,14 @@ def test_what_outlasts_its_time_is_cut_and_said(data, monkeypatch):
     assert any("a single setting of the 2 planned was tried" in note for note in found.notes)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_whatever_is_cut_the_last_setting_is_fitted(data, monkeypatch, method):
+    monkeypatch.setattr(Clock, "level", lambda *_: 0)
+    grids = make_grids(method, 3)
+    found = train(data, "cell_type", budget=0.01, grids=grids)
+    assert tuple(found.settings.values()) == grids[-1].settings[0]
+
+
 @pytest.mark.timing
 def test_the_time_allowed_is_kept_with_many_classes():
     found = train(noise(600, 400, 12), "kind", budget=20, n_jobs=2, grids=None)

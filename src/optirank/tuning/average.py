@@ -30,7 +30,7 @@ class AverageFamily(Family):
 
     def chains(self, n_genes: int) -> list[Chain]:
         """See :class:`Family`."""
-        return self._inner.chains(n_genes)
+        return self._inner.chains(n_genes) if self.settings() else []
 
     def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:
         """See :class:`Family`."""

@@ -66,6 +66,8 @@ UNTUNED: Setting = (0.2, 1e-3, 1e-3, "best")
 TWO_CLASSES = Average(((0.1, 3e-3, 1e-3), (0.1, 1e-2, 1e-3), (0.2, 3e-3, 1e-3)), "both")
 MORE_CLASSES = Average(((0.2, 1e-3, 1e-3), (0.2, 3e-3, 1e-3)), "best")
 
+_SIDES = ("best", "both")  # the same in all grids: chains of a narrow one are among a wide one's
+
 _OTHERS: tuple[Setting, ...] = (
     (0.4, 3e-3, 1e-3, "both"),
     (0.4, 1e-3, 1e-3, "best"),
@@ -97,8 +99,7 @@ def make_families(grid: Grid, reference: NDArray | None) -> list[Family]:
         penalties = tuple(dict.fromkeys((l1, l2) for _, l1, l2, _ in grid.settings))
         family = FixedReferenceFamily((), (), reference=tuple(reference.tolist()))
         return [family.keeping(penalties)]
-    sides = tuple(dict.fromkeys(side for *_, side in grid.settings))
-    families: list[Family] = [OptirankFamily((), (), sides=sides).keeping(grid.settings)]
+    families: list[Family] = [OptirankFamily((), (), sides=_SIDES).keeping(grid.settings)]
     if grid.average is not None:
         average = AverageFamily(members=grid.average.members, side=grid.average.side)
         families.append(average)
