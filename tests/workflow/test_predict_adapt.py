@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import optirank.pl
 import optirank.tl
 from example_model import as_anndata, with_experience
 from optirank.model import Predictor
@@ -64,3 +65,23 @@ def test_adapting_needs_a_model_that_remembers(model, query_file, tmp_path):
     with pytest.raises(ValueError, match="cannot adapt"):
         predict_file(query_file, model, tmp_path / "labels.csv", adapt=True)
     assert not list(tmp_path.glob("labels*"))
+
+
+def test_the_figure_shows_the_boundaries(shifted, query_file, tmp_path):
+    pytest.importorskip("matplotlib").use("Agg")
+    done = predict_file(query_file, shifted, tmp_path / "a.csv", figure=tmp_path / "scores.png")
+    assert (tmp_path / "scores.png").stat().st_size > 1000
+    ax = optirank.pl.query_scores(done.report)
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    assert names == [str(label) for label in shifted.classes_]
+    drawn = [line.get_xdata() for line in ax.lines if line.get_color() == "#D55E00"]
+    adapted = [x[0] for x in drawn if len(x)]
+    np.testing.assert_allclose(adapted, done.report.adaptation.offsets)
+
+
+@pytest.mark.parametrize("name", ["scores.txt", "labels.csv"])
+def test_a_figure_with_a_bad_name_is_refused_before_any_work(shifted, query_file, tmp_path, name):
+    pytest.importorskip("matplotlib")
+    with pytest.raises(ValueError, match="figure"):
+        predict_file(query_file, shifted, tmp_path / "labels.csv", figure=tmp_path / name)
+    assert not (tmp_path / "labels.csv").exists()

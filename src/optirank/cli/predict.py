@@ -99,6 +99,12 @@ def predict(
             "training classes, this share is lost by it (0.01, for instance).",
         ),
     ] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            help="Draw the query's scores, with the boundaries before and after adapting (.png)."
+        ),
+    ] = None,
     max_missing: MaxMissingOption = 0.5,
     drop_classes: DropClassesOption = False,
     missing: Annotated[
@@ -142,7 +148,9 @@ def predict(
         from optirank.workflow.predict import predict_file
 
         inputs = [query, model, samples, prior]
-        check_outputs({"the labels": out, "the missing genes": missing}, inputs, force)
+        check_outputs(
+            {"the labels": out, "the missing genes": missing, "the figure": figure}, inputs, force
+        )
         fitted = load(model)
         with file_or_stdout(out, ".csv") as target:
             with _ways_out(context, fitted, query), progress_bar("predicting") as bar:
@@ -157,6 +165,7 @@ def predict(
                     prior=prior,
                     adapt=adapt,
                     unknown_rate=unknown_rate,
+                    figure=figure,
                     max_missing=max_missing,
                     drop_classes=drop_classes,
                     layer=layer,

@@ -26,6 +26,9 @@ class QueryReport:
     """How a query differs from the training data."""
 
     adaptation: Adaptation
+    scores: NDArray  # of samples evenly spread over the query, before adapting
+    problems: tuple[str, ...]  # the class of each binary problem
+    expected: NDArray  # (2, problems): mean held-out score outside and inside of the class
     shares: NDArray | None  # (classes,): estimated shares of the classes
     between: float  # share of the samples that lie between classes
     expected_between: float  # of held-out samples
@@ -94,6 +97,7 @@ class QueryMeter:
         here = bound.parts.positions[bound.match.present]
         # the panel's genes that the query has, among those remembered and among the columns read
         _, self.remembered, self.read = np.intersect1d(experience.genes, here, return_indices=True)
+        self.problems = tuple(str(label) for label in bound.parts.problem_classes)
         self.weight_lost = max(loss.weight_lost for loss in bound.losses)
         self._step = max(1, -(-n_samples // _MEASURED))
         self._rank_step = max(1, -(-n_samples // _RANKED))
@@ -128,6 +132,9 @@ class QueryMeter:
             shares = profile_shares(self._sums / self._ranked, profiles)
         return QueryReport(
             adaptation=fit_adaptation(scores, self.experience, shares),
+            scores=scores,
+            problems=self.problems,
+            expected=np.array([self.experience.outside, self.experience.inside]),
             shares=shares,
             between=self.experience.share_between(scores),
             expected_between=self.experience.between,

@@ -17,7 +17,7 @@ import numpy as np
 import optirank
 from optirank._util.files import check_outputs
 from optirank._util.names import some
-from optirank.datasets.errors import DataError
+from optirank.datasets.errors import DataError, need
 from optirank.datasets.reading import OpenExpression, guess_format, open_expression
 from optirank.estimators.panel import carried
 from optirank.model.file import as_model
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from optirank.model.query import QueryReport
 
 KEY = "optirank"
+_FIGURES = (".png", ".svg", ".pdf")
 _BLOCK = 2048  # samples
 _MANY = 2000  # samples that are worth loading numba for at once
 _VALUES = 1 << 25  # of a block, were it dense
@@ -72,6 +73,8 @@ class FilePrediction:
     """What each class loses by that."""
     clusters: pd.DataFrame | None
     """The label of each cluster, where asked for."""
+    report: QueryReport | None = None
+    """What the query looks like beside the training data; None where the model cannot tell."""
 
 
 def predict_file(
@@ -86,6 +89,7 @@ def predict_file(
     prior: Prior | os.PathLike[str] = "balanced",
     adapt: bool = False,
     unknown_rate: float | None = None,
+    figure: str | os.PathLike[str] | None = None,
     max_missing: float = MAX_MISSING,
     drop_classes: bool = False,
     layer: str | None = None,
@@ -125,6 +129,8 @@ def predict_file(
     unknown_rate : withhold the labels of samples that look like no class of the training data, by
         their highest score and by the correlation of their ranks with that class; so many that of
         held-out samples this share loses its label.
+    figure : where to draw the query's scores with the boundaries of the classes, before and after
+        adapting (.png, .svg or .pdf).
     max_missing : the share of a class's genes that may be missing.
     drop_classes : whether to leave out classes that lack more, instead of refusing.
     progress : called with the number of samples done and of all.
@@ -134,7 +140,13 @@ def predict_file(
         raise FileNotFoundError(f"{path} does not exist")
     check_format(out, path, format or guess_format(path))
     inputs = [path, samples, *(one for one in (model, prior) if isinstance(one, str | os.PathLike))]
-    check_outputs({"the labels": out}, inputs, force=True)
+    check_outputs({"the labels": out, "the figure": figure}, inputs, force=True)
+    if figure is not None:
+        need("matplotlib", "report", "the figure")
+        if Path(figure).suffix.lower() not in _FIGURES:
+            raise DataError(
+                f"{figure}: the figure is written as {', '.join(_FIGURES)}: use such a name"
+            )
     check_share(min_share)
     model, prior = as_model(model), as_prior(prior)
     rejection_threshold(model, threshold, target_error, prior)  # refused before any work
@@ -157,6 +169,11 @@ def predict_file(
                 prior=prior,
                 adapt=adapt,
                 compiled=many or None,
+            )
+        if figure is not None and predictor.experience is None:
+            raise ValueError(
+                "the model does not know the scores of held-out samples, so there is no figure to "
+                "draw: train it with this version of optirank"
             )
         unfamiliar = familiarity_limit(predictor.experience, unknown_rate)
         limit, reason = rejection_threshold(predictor.model, threshold, target_error, prior)
@@ -195,6 +212,11 @@ def predict_file(
         record = prediction_record(predictor, limit, reason)
         labels = Labels(opened.sample_names, classes, codes, confidence, spool, record, grouped)
         write_labels(labels, out, path, key_added)
+    if figure is not None:
+        from optirank._plots.common import save_figure
+        from optirank._plots.query import query_scores
+
+        save_figure(query_scores(report), figure)
     return FilePrediction(
         out=out,
         n_samples=len(codes),
@@ -205,6 +227,7 @@ def predict_file(
         missing=predictor.bound.match.missing,
         losses=predictor.bound.loss_table(),
         clusters=None if grouped is None else grouped.table,
+        report=report,
     )
 
 
