@@ -493,3 +493,54 @@ def test_scores_are_not_given_before_the_fit():
     with pytest.raises(NotFittedError):
         small().decision_function(np.zeros((2, 12)))
     assert re.search("OptirankClassifierCV", repr(small()))
+
+
+def _shifted_problem(n=120, d=30):
+    """One strong gene tells the classes apart, many weak ones do so together."""
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 2
+    X = rng.normal(size=(n, d)) + rng.uniform(0, 6, d)
+    X[y == 1, :10] += 1.2
+    X[y == 1, 10:20] -= 1.2
+    return X, y
+
+
+def test_selection_for_transfer_looks_at_simulated_platforms():
+    X, y = _shifted_problem()
+    search = OptirankClassifierCV((0.1, 0.5), (1e-3, 3e-2), (1e-3,), selection="transfer", cv=3)
+    search.fit(X, y)
+    results = search.cv_results_
+    scores = results["mean_transfer_score"]
+    assert (scores <= results["mean_test_score"] + 0.02).all()  # platforms make it harder
+    assert search.best_index_ == scores.argmax()
+    assert search.predict(X).shape == y.shape
+    again = OptirankClassifierCV((0.1, 0.5), (1e-3, 3e-2), (1e-3,), selection="transfer", cv=3)
+    assert (again.fit(X, y).cv_results_["mean_transfer_score"] == scores).all()
+    other = again.set_params(random_state=5).fit(X, y).cv_results_["mean_transfer_score"]
+    assert (other != scores).any()
+
+
+def test_the_untuned_setting_is_left_only_for_a_clearly_better_one():
+    X, y = _shifted_problem()
+    search = OptirankClassifierCV((0.2, 0.3), (1e-3, 1.2e-3), (1e-3,), selection="transfer", cv=3)
+    search.fit(X, y)
+    scores = search.cv_results_["mean_transfer_score"]
+    assert scores.max() <= scores[0] + 0.02
+    assert search.best_index_ == 0
+    assert search.best_params_["n_reference"] == 0.2
+
+
+def test_the_final_model_of_a_transfer_search_is_fitted_on_the_samples_themselves():
+    X, y = _shifted_problem()
+    search = OptirankClassifierCV((0.2,), (1e-3,), (1e-3,), selection="transfer", cv=3).fit(X, y)
+    plain = OptirankClassifier(0.2, 1e-3, 1e-3).fit(X, y)
+    assert np.allclose(search.coef_, plain.coef_)
+
+
+def test_with_groups_the_real_shifts_decide():
+    X, y = _shifted_problem()
+    groups = np.arange(len(y)) // 40
+    search = OptirankClassifierCV((0.1, 0.5), (1e-3, 3e-2), (1e-3,), selection="transfer", cv=3)
+    search.fit(X, y, groups=groups)
+    results = search.cv_results_
+    assert np.allclose(results["mean_transfer_score"], results["mean_test_score"])

@@ -25,10 +25,18 @@ from optirank.solver.sizes import resolve_n_candidates
 from optirank.tuning.families import JointFamily, OptirankFamily
 from optirank.tuning.family import Samples
 from optirank.tuning.folds import make_folds
+from optirank.tuning.platforms import PlatformFolds, stack_platforms
 from optirank.tuning.result import gene_counts
 from optirank.tuning.scoring import score_table
-from optirank.tuning.search import HELD_OUT, fold_units, search
-from optirank.tuning.selection import RULES, scored_folds, select, settings_table
+from optirank.tuning.search import HELD_OUT, search
+from optirank.tuning.selection import (
+    RULES,
+    scored_folds,
+    select,
+    select_for_transfer,
+    settings_table,
+    transfer_scores,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,8 +71,13 @@ class OptirankClassifierCV(RankLinearClassifier):
         ``groups`` folds that leave whole groups out.
     scoring : str or callable, default="balanced_accuracy"
         Any scikit-learn scorer.
-    selection : {"one_se", "best"}, default="one_se"
-        The fewest genes within one standard error of the best score, or the best score.
+    selection : {"one_se", "best", "transfer"}, default="one_se"
+        The fewest genes within one standard error of the best score, the best score, or the setting
+        that should carry over best to other platforms: validation samples are scored as they are
+        and on simulated platforms (``mean_transfer_score`` of ``cv_results_``), and the setting
+        ``n_reference=0.2, l1=1e-3, l2=1e-3``, where the grid has it, is left only for one that is
+        better by more than 0.02. With ``groups`` the shifts between them are real, and plain scores
+        decide.
     per_class : bool, default=False
         With more than two classes, whether each class has settings of its own, chosen by its score
         against the rest; otherwise one setting is chosen by the score of the whole classifier.
@@ -87,7 +100,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         Folds, classes and sizes in parallel: threads, or whatever joblib backend is active (with
         dask a cluster).
     random_state : int or None, default=None
-        Nothing is random; accepted so that pipelines can set it on every step.
+        Seed of the simulated platforms of ``selection="transfer"``; nothing else is random.
     verbose : int, default=0
         Show a progress bar with the time left.
 
@@ -196,8 +209,9 @@ class OptirankClassifierCV(RankLinearClassifier):
         weights = self._sample_weights(X, y, sample_weight)
         scorer = check_scoring(self, self.scoring)
         self.folds_ = make_folds(y, self.cv, groups)
-        orders = self._orders(X)
-        units = fold_units(
+        platforms = PlatformFolds(X.shape[0], with_views=self.selection == "transfer")
+        orders = self._orders(stack_platforms(X, platforms, self.random_state or 0))
+        units = platforms.units(
             Samples(orders=orders),
             np.searchsorted(classes, y),
             self.folds_,
@@ -208,12 +222,13 @@ class OptirankClassifierCV(RankLinearClassifier):
         with progress_bar("grid", shown=None if self.verbose else False) as bar:
             found = search(family, units, n_jobs=self.n_jobs, progress=bar.update)
         self.classes_ = classes
-        chosen = self._choose(found, y, scorer)
+        chosen = self._choose(found, y, scorer, platforms.views, real=groups is not None)
         params = {k: found[0].settings[index].params for k, index in chosen.items()}
         if self.refit == "folds":
             self._keep_folds(found, chosen, params)
         else:
-            self._refit(orders, y, weights, params)
+            plain = orders.take(np.arange(X.shape[0])) if platforms.views else orders
+            self._refit(plain, y, weights, params)
         return self
 
     def _check_grid(self) -> None:
@@ -222,7 +237,8 @@ class OptirankClassifierCV(RankLinearClassifier):
             values = getattr(self, name)
             if isinstance(values, str) or not hasattr(values, "__len__") or not len(values):
                 raise ValueError(f"{name}={values!r}: give a sequence of at least one value")
-        check_options(self, {"ties": tuple(TIES), "selection": RULES, "refit": (True, "folds")})
+        rules = (*RULES, "transfer")
+        check_options(self, {"ties": tuple(TIES), "selection": rules, "refit": (True, "folds")})
         check_device(self.device)
         for side in self.sides:
             if side not in SIDES:
@@ -250,7 +266,9 @@ class OptirankClassifierCV(RankLinearClassifier):
             candidates=candidates,
         )
 
-    def _choose(self, found: list[UnitResult], y: NDArray, scorer) -> dict[int, int]:
+    def _choose(
+        self, found: list[UnitResult], y: NDArray, scorer, views: list[str], *, real: bool
+    ) -> dict[int, int]:
         """Fill ``cv_results_`` and the like; the chosen setting of each problem."""
         truths = [y[test] for _, test in self.folds_]
         n_problems = found[0].n_problems
@@ -269,10 +287,20 @@ class OptirankClassifierCV(RankLinearClassifier):
                     UserWarning,
                     stacklevel=3,
                 )
-            index = select(table[:, scored], n_genes, self.selection)
+            results[problem] = _results(found, table, n_genes)
+            if views:
+                tables = [
+                    score_table(found, truths, self.classes_, view, scorer, problem)
+                    for view in views
+                ]
+                shifted = np.stack(tables, axis=2)
+                results[problem]["mean_transfer_score"] = transfer_scores(table, shifted, real=real)
+                default = _untuned(results[problem]["params"])
+                index = select_for_transfer(table, shifted, n_genes, default=default, real=real)
+            else:
+                index = select(table[:, scored], n_genes, self.selection)
             chosen.update(dict.fromkeys(group, index))
             scores.append(table[index, scored].mean())
-            results[problem] = _results(found, table, n_genes)
         self.best_score_ = float(np.mean(scores))
         params = found[0].settings
         if per_class:
@@ -380,6 +408,13 @@ class OptirankClassifierCV(RankLinearClassifier):
         table = table.sort_values(["n_genes", "score"], ascending=[True, False], kind="stable")
         rising = table["score"] > table["score"].cummax().shift(fill_value=-np.inf)
         return table[rising | table["selected"] | table["best"]].reset_index(drop=True)
+
+
+def _untuned(params: list[dict]) -> int | None:
+    """The setting to beat: that of n_reference=0.2, l1=1e-3, l2=1e-3 where the grid has it."""
+    wanted = {"n_reference": 0.2, "l1": 1e-3, "l2": 1e-3, "side": "best"}
+    known = [k for k, one in enumerate(params) if one.items() <= wanted.items()]
+    return known[0] if known else None
 
 
 def _solutions(models: list[Model], n_genes: int) -> list[Solution]:

@@ -91,7 +91,7 @@ def select_for_transfer(
     shifted: NDArray,
     n_genes: NDArray,
     *,
-    default: int,
+    default: int | None,
     real: bool = False,
     prefer: str = "accuracy",
 ) -> int:
@@ -101,8 +101,9 @@ def select_for_transfer(
     differently on another. So a setting is judged by its scores on held-out samples as they are
     (``plain``, settings x folds) and on simulated platforms (``shifted``, settings x folds x
     platforms; see `transfer_scores`), and the ``default``, which did best on average over real
-    pairs of platforms, is left only for one that is better by more than MARGIN. Where the folds
-    leave whole sources out (``real``), their shifts are real ones: plain scores decide.
+    pairs of platforms, is left only for one that is better by more than MARGIN (None: the best is
+    taken). Where the folds leave whole sources out (``real``), their shifts are real ones: plain
+    scores decide.
 
     ``prefer="genes"`` takes the fewest genes among the settings that are at most MARGIN below the
     one that ``"accuracy"`` would choose.
@@ -113,7 +114,9 @@ def select_for_transfer(
         raise ValueError("no setting has a finite mean score: check the scorer and the folds")
     score = np.where(np.isfinite(score), score.round(_DIGITS), -np.inf)
     best = int(np.lexsort((genes, -score))[0])
-    chosen = best if score[best] > score[default] + MARGIN else default
+    chosen = best
+    if default is not None and score[best] <= score[default] + MARGIN:
+        chosen = default
     if prefer == "accuracy":
         return chosen
     allowed = np.flatnonzero(score >= np.round(score[chosen] - MARGIN, _DIGITS))
