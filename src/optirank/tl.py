@@ -141,6 +141,8 @@ def annotate(
     unknown_rate: float | None = None,
     max_missing: float = 0.5,
     drop_classes: bool = False,
+    match_case: str = "check",
+    homologs: Mapping[str, str] | str | os.PathLike | None = None,
     block_size: int = 2048,
     copy: bool = False,
 ) -> AnnData | None:
@@ -180,6 +182,12 @@ def annotate(
     drop_classes : bool, default=False
         Whether to leave out classes that lack more, instead of refusing; samples of these classes
         get the label of another.
+    match_case : {"check", "ignore"}, default="check"
+        "check" refuses data most of whose genes match in another case only, which may be of another
+        species; "ignore" takes them.
+    homologs : mapping or file, optional
+        Genes of another species: a mapping from the data's gene names to the model's, or a table of
+        two columns.
     block_size : int, default=2048
         Samples looked at together.
     copy : bool, default=False
@@ -208,6 +216,8 @@ def annotate(
     from optirank.datasets.anndata_objects import blocks_of, check_anndata, gene_names_of
     from optirank.model.file import as_model
     from optirank.model.predict import Predictor
+    from optirank.model.value_kinds import ValueKinds
+    from optirank.workflow.homologs import check_match_case, check_species, model_names
     from optirank.workflow.labels import (
         as_category,
         check_share,
@@ -215,7 +225,7 @@ def annotate(
         majority,
         probability_columns,
     )
-    from optirank.workflow.predict import class_names, prediction_record
+    from optirank.workflow.predict import class_names, prediction_record, value_notes
     from optirank.workflow.prior import as_prior
     from optirank.workflow.withholding import (
         familiarity_limit,
@@ -227,6 +237,7 @@ def annotate(
     if not adata.n_obs:
         raise DataError("adata holds no samples: there is nothing to label")
     check_share(min_share)
+    check_match_case(match_case)
     if copy:
         if adata.isbacked:
             raise ValueError("copy=True needs data in memory: adata.to_memory(), or copy=False")
@@ -236,9 +247,10 @@ def annotate(
     if block_size < 1:
         raise ValueError(f"block_size={block_size}: use at least 1")
     model, prior = as_model(model), as_prior(prior)
+    genes, about_genes = model_names(gene_names_of(adata, gene_column), model, homologs)
     predictor = Predictor(
         model,
-        gene_names_of(adata, gene_column),
+        genes,
         max_missing=max_missing,
         drop_classes=drop_classes,
         other_names=other_gene_names(adata.var, gene_column),
@@ -246,19 +258,24 @@ def annotate(
         adapt=adapt,
     )
     limit, reason = rejection_threshold(predictor.model, threshold, target_error, prior)
-    for note in predictor.notes():
+    check_species(predictor.bound.match, match_case)
+    for note in about_genes + predictor.notes():
         logger.warning("%s", note)
 
     classes = class_names(predictor)
     unfamiliar = familiarity_limit(predictor.experience, unknown_rate)
     unknown = np.zeros(adata.n_obs, dtype=bool)
     narrow, meter, scores = predictor.narrowed(), predictor.meter(adata.n_obs), []
+    kinds = ValueKinds()
     for rows, X in blocks_of(adata, layer, predictor.columns, block_size):
         scores.append(narrow.scores(X))
+        kinds.add(X)
         if meter is not None:
             meter.add(X, scores[-1])
         if unfamiliar is not None:
             unknown[rows] = meter.familiarity(X, scores[-1]) < unfamiliar
+    for note in value_notes(predictor, kinds):
+        logger.warning("%s", note)
     report = meter.report() if meter is not None else None
     n_problems = predictor.bound.parts.n_problems
     whole = np.concatenate(scores or [np.empty((0, n_problems) if n_problems > 1 else 0)])

@@ -18,6 +18,7 @@ from optirank.model import (
     remember_training,
     subset,
 )
+from optirank.model.missing import lacking_classes
 from optirank.ranks.definition import TIES, ranks_by_definition
 
 
@@ -208,3 +209,24 @@ def test_a_column_that_names_more_of_the_genes_is_said():
     notes = Predictor(model, some_found, max_missing=1, other_names=others).notes()
     assert any("the column 'symbol'" in note for note in notes)
     assert not Predictor(model, genes, other_names=others).notes()
+
+
+def test_a_class_that_loses_most_of_its_weight_with_few_genes_is_refused():
+    model = make_model(n_genes=40, n_weights=10)
+    model.coef_[0] = 0.0
+    free = np.flatnonzero(~model.reference_.any(axis=0))[:4]
+    model.coef_[0, free] = [8.0, 0.5, 0.5, 0.5]
+    model.genes_ = (model.reference_ | (model.coef_ != 0)).any(axis=0)
+    names = model.feature_names_in_
+    there = [name for j, name in enumerate(names) if j != free[0]]
+    with pytest.raises(
+        MissingGenesError, match="more than 50% of the weights of 1 class"
+    ) as caught:
+        bind(model, there)
+    assert "84% of the weights" in str(caught.value)
+    (loss,) = caught.value.lacking
+    assert loss.label == "type 0"
+    assert loss.share_missing < 0.5
+    assert caught.value.enough == loss.weight_lost
+    assert bind(model, there, max_missing=0.9).losses[0].weight_lost == loss.weight_lost
+    assert [one.label for one in lacking_classes(model, there)] == ["type 0"]

@@ -157,8 +157,26 @@ def test_other_spellings_are_matched_and_told(model, query, tmp_path):
     adata = as_anndata(query)
     adata.var_names = adata.var_names.str.lower()
     adata.write_h5ad(tmp_path / "lower.h5ad")
-    done = predict_file(tmp_path / "lower.h5ad", model, tmp_path / "labels.csv")
+    options = {"match_case": "ignore"}
+    done = predict_file(tmp_path / "lower.h5ad", model, tmp_path / "labels.csv", **options)
     assert "matched in another case" in done.notes[0]
+
+
+def test_scaled_values_are_told_and_logarithms_are_not(model, query, tmp_path):
+    adata = as_anndata(query, "dense")
+    told = {}
+    for name, change in (
+        ("counts", lambda X: X),
+        ("log", np.log1p),
+        ("scaled", lambda X: (X - X.mean(axis=0)) / (X.std(axis=0) + 1e-9)),
+    ):
+        adata.X = change(np.asarray(as_anndata(query, "dense").X, dtype=float))
+        adata.write_h5ad(tmp_path / f"{name}.h5ad")
+        done = predict_file(tmp_path / f"{name}.h5ad", model, tmp_path / "labels.csv")
+        told[name] = [note for note in done.notes if "scaled, centred" in note]
+    assert not told["counts"]
+    assert not told["log"]
+    assert "are negative, and none were in the training data" in told["scaled"][0]
 
 
 def test_confidences_that_were_not_calibrated_are_called_so(model, query, query_file, tmp_path):

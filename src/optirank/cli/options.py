@@ -16,6 +16,13 @@ class GenesIn(StrEnum):
     columns = "columns"
 
 
+class MatchCase(StrEnum):
+    """What to do where most genes match in another case only."""
+
+    check = "check"
+    ignore = "ignore"
+
+
 class FileFormat(StrEnum):
     """What a file is, where its name does not tell."""
 
@@ -49,10 +56,19 @@ FormatOption = Annotated[
     typer.Option("--format", help="What the file is, where its name does not tell."),
 ]
 MaxMissingOption = Annotated[
-    float, typer.Option(min=0.0, max=1.0, help="Share of a class's genes that may be missing.")
+    float,
+    typer.Option(min=0.0, max=1.0, help="Share of a class's genes or weights that may be missing."),
 ]
 DropClassesOption = Annotated[
     bool, typer.Option("--drop-classes", help="Leave out classes that lack more than that.")
+]
+MatchCaseOption = Annotated[
+    MatchCase,
+    typer.Option(help="Refuse or take a file most of whose genes match in another case only."),
+]
+HomologsOption = Annotated[
+    Path | None,
+    typer.Option(help="Genes of another species: a table of two columns, theirs and the model's."),
 ]
 DataOption = Annotated[
     Path | None,

@@ -30,7 +30,10 @@ from optirank.cli.options import (
     FormatOption,
     GeneColumnOption,
     GenesInOption,
+    HomologsOption,
     LayerOption,
+    MatchCase,
+    MatchCaseOption,
     MaxMissingOption,
     SamplesOption,
 )
@@ -107,6 +110,8 @@ def predict(
     ] = None,
     max_missing: MaxMissingOption = 0.5,
     drop_classes: DropClassesOption = False,
+    match_case: MatchCaseOption = MatchCase.check,
+    homologs: HomologsOption = None,
     missing: Annotated[
         Path | None,
         typer.Option("--missing", help="Write the missing genes and their weights (.csv)."),
@@ -147,7 +152,7 @@ def predict(
         from optirank.model import load, panel_table
         from optirank.workflow.predict import predict_file
 
-        inputs = [query, model, samples, prior]
+        inputs = [query, model, samples, prior, homologs]
         check_outputs(
             {"the labels": out, "the missing genes": missing, "the figure": figure}, inputs, force
         )
@@ -168,6 +173,8 @@ def predict(
                     figure=figure,
                     max_missing=max_missing,
                     drop_classes=drop_classes,
+                    match_case=match_case.value,
+                    homologs=homologs,
                     layer=layer,
                     gene_column=gene_column,
                     genes_in=genes_in.value if genes_in else None,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from optirank._util.names import some
 
+_FEW = 5  # genes in another case that are always only told
 _ENSEMBL = re.compile(r"(ENS[A-Z]*[GTPER][0-9]{6,})\.[0-9]+(.*)", re.IGNORECASE)
 
 
@@ -112,6 +113,24 @@ def match_genes(
         for spelled, key in zip(found, (_without_version, _folded), strict=True):
             _match_loosely(wanted, columns, free, key, at, spelled, ambiguous)
     return GeneMatch(tuple(wanted), columns, *found, ambiguous)
+
+
+def check_case(match: GeneMatch) -> None:
+    """Refuse a match most of which rests on names in another case.
+
+    Symbols of mouse genes are those of human genes in another case (Cd4, CD4), and what is called
+    alike need not be the same gene, nor behave alike.
+    """
+    n, found = len(match.by_case), int(match.present.sum())
+    if n <= _FEW or 2 * n <= found:
+        return
+    raise ValueError(
+        f"{n} of the {found} genes that were found are there in another case only: "
+        f"{_pairs(match.by_case)}. This may be "
+        "another species (mouse symbols are written Cd4, human ones CD4). Please give a table of "
+        "homologs (homologs=, --homologs FILE), or say that case does not matter "
+        "(match_case='ignore', --match-case ignore)."
+    )
 
 
 def better_column(match: GeneMatch, columns: Mapping[str, Iterable[str]]) -> tuple[str, int] | None:

@@ -12,7 +12,8 @@ With 30 % of the query's genes taken away at random (8 draws on each of 10 pairs
 the balanced accuracy of 0.893 fell to 0.871 with the training mean, 0.836 with one half and 0.646
 with zero.
 
-What is lost is counted for each class; beyond a share of its genes the model refuses.
+What is lost is counted for each class; beyond a share of its genes, or of its weights, the model
+refuses: a class can lose most of what speaks for it with a few genes.
 """
 
 from __future__ import annotations
@@ -75,6 +76,11 @@ class ClassLoss:
         """Share of the class's genes that are missing."""
         return self.n_missing / self.n_genes
 
+    @property
+    def share_lost(self) -> float:
+        """The larger of the shares of the genes and of the weights that are missing."""
+        return max(self.share_missing, self.weight_lost)
+
     def __str__(self) -> str:
         return f"{self.label} ({self.n_missing} of {self.n_genes})"
 
@@ -101,7 +107,7 @@ class BoundModel:
     def notes(self) -> list[str]:
         """What there is to say about the genes and what the classes lose."""
         notes = self.match.notes()
-        worst = max(self.losses, key=lambda loss: loss.share_missing)
+        worst = max(self.losses, key=lambda loss: loss.share_lost)
         if worst.n_missing:
             notes.append(
                 f"most is lost for {worst.label}: {worst.n_missing} of {worst.n_genes} genes, "
@@ -123,7 +129,7 @@ def bind(
     ----------
     model : a fitted linear classifier on ranks.
     genes : the names of the data's columns; None for the columns of the training data.
-    max_missing : the share of a class's genes that may be missing.
+    max_missing : the share of a class's genes, and of its weights, that may be missing.
     other_names : other names of the data's columns, by kind: said where they would find more.
     """
     parts = linear_parts(model)
@@ -185,7 +191,7 @@ def _worst_reference_loss(gamma: NDArray, here: NDArray) -> float:
 def lacking_classes(
     model: Any, genes: Iterable[str] | None, max_missing: float = MAX_MISSING
 ) -> tuple[ClassLoss, ...]:
-    """What the classes lack that lack too many of their genes, or their whole reference set."""
+    """What the classes lack that lack too much of their genes, weights or reference set."""
     parts = linear_parts(model)
     match, _ = _match(parts, genes)
     return tuple(_lacking(_losses(parts, match.present), max_missing))
@@ -194,7 +200,7 @@ def lacking_classes(
 def _lacking(losses: tuple[ClassLoss, ...], max_missing: float) -> list[ClassLoss]:
     if not 0 <= max_missing <= 1:
         raise ValueError(f"max_missing={max_missing!r}: use a share between 0 and 1")
-    return [loss for loss in losses if loss.share_missing > max_missing or loss.reference_lost == 1]
+    return [loss for loss in losses if loss.share_lost > max_missing or loss.reference_lost == 1]
 
 
 def _refuse(losses: tuple[ClassLoss, ...], match: GeneMatch, max_missing: float) -> None:
@@ -202,11 +208,16 @@ def _refuse(losses: tuple[ClassLoss, ...], match: GeneMatch, max_missing: float)
     if not bad:
         return
     over = [loss for loss in bad if loss.share_missing > max_missing]
+    light = [loss for loss in bad if loss.weight_lost > max_missing]
     empty = any(loss.reference_lost == 1 for loss in bad)
     classes = "1 class" if len(bad) == 1 else f"{len(bad)} classes"
     shown = some(bad)
     if over:
         what = f"more than {max_missing:.0%} of the genes of {classes} are missing: {shown}"
+    elif light:
+        shown = some(f"{loss}: {loss.weight_lost:.0%} of the weights" for loss in bad)
+        what = f"genes with more than {max_missing:.0%} of the weights of {classes} are missing: "
+        what += shown
     else:
         what = f"none of the reference genes of {classes} are there: {shown}"
     remedies = ["check that the gene names are of the same kind as the model's"]
@@ -221,7 +232,7 @@ def _refuse(losses: tuple[ClassLoss, ...], match: GeneMatch, max_missing: float)
         remedies.append("allow for more (max_missing=, --max-missing)")
     if match.present.any():
         remedies.append("train again on the genes that are there (available=, --for)")
-    enough = None if empty else max(loss.share_missing for loss in bad)
+    enough = None if empty else max(loss.share_lost for loss in bad)
     raise MissingGenesError(
         f"{what}. Missing genes: {some(match.missing)}.",
         remedies,

@@ -169,7 +169,8 @@ class Predictor:
             what = "1 class is" if len(self.left_out) == 1 else f"{len(self.left_out)} classes are"
             notes.insert(
                 0,
-                f"{what} LEFT OUT, more than {self.max_missing:.0%} of their genes are missing: "
+                f"{what} LEFT OUT, more than {self.max_missing:.0%} of their genes or weights are "
+                "missing: "
                 f"{some(self.left_out)}; their samples get the label of another class",
             )
         return notes

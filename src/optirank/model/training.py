@@ -8,6 +8,7 @@ import numpy as np
 
 from optirank.estimators.summary import TrainingSummary
 from optirank.model.linear import linear_model
+from optirank.model.value_kinds import value_kinds
 from optirank.ranks.relative import weighted_ranks
 from optirank.solver.problem import sample_weights
 
@@ -26,7 +27,8 @@ def remember_training(
 
     Sets ``mean_ranks_``, the mean relative rank of each gene with a weight, which stands in for the
     gene where it is missing (each class of a problem counts the same if it did in training), and
-    ``training_summary_``, counts and whatever is given: a dictionary that prints as a summary.
+    ``training_summary_``, counts, the kind of values (see ``optirank.model.value_kinds``) and
+    whatever is given: a dictionary that prints as a summary.
 
     Parameters
     ----------
@@ -61,6 +63,7 @@ def remember_training(
         "n_genes": int(fitted.n_features_in_),
         "n_panel": int(fitted.genes_.sum()),
         "class_counts": dict(zip(labels.tolist(), counts.tolist(), strict=True)),
+        "values": value_kinds(X[:, np.flatnonzero(fitted.genes_)]).to_plain(),
     }
     fitted.training_summary_ = TrainingSummary(counted | summary)
     return model

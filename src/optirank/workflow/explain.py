@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _SETTINGS = ("algorithm", "n_reference", "l1", "l2", "side", "ties", "class_weight", "integral")
 # What a training summary tells in lines of its own, or in the table of classes.
 _TOLD = (
-    *("class_counts", "n_samples", "n_genes", "n_panel", "held_out", "notes", "recall"),
+    *("class_counts", "n_samples", "n_genes", "n_panel", "held_out", "notes", "recall", "values"),
     *("precision", "balanced_accuracy", "balanced_accuracy_standard_error", "seconds", "reading"),
 )
 
@@ -162,6 +162,9 @@ def describe_model(model: Any, path: str | os.PathLike[str] | None = None) -> Mo
         error = summary.get("balanced_accuracy_standard_error", float("nan"))
         text = f"balanced accuracy {summary['balanced_accuracy']:.3f} ± {error:.3f}"
         lines.append(("held out", text))
+    if isinstance(summary.get("values"), dict):
+        kinds = {key: one for key, one in summary["values"].items() if key != "version"}
+        lines.append(("values", _plain(kinds).replace("_", " ")))
     lines += [
         (key, _plain(value))
         for key, value in summary.items()

@@ -19,6 +19,7 @@ from optirank.model import (
     gather_experience,
     remember_training,
 )
+from optirank.model.value_kinds import value_kinds
 from optirank.ranks.scoring import probabilities
 from optirank.tuning.scoring import predicted
 from optirank.tuning.search import HELD_OUT
@@ -90,7 +91,7 @@ def final_fit(
         model.set_params(reference=names[reference].tolist())
     model.set_params(n_jobs=None)
     remember_training(model, X, prepared.y, genes=names)
-    notes = [str(warning.message) for warning in told]
+    notes = [str(warning.message) for warning in told] + value_kinds(X).own_notes()
     return model, names[model.genes_].tolist(), notes
 
 

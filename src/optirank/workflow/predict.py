@@ -23,6 +23,8 @@ from optirank.estimators.panel import carried
 from optirank.model.file import as_model
 from optirank.model.missing import MAX_MISSING, MissingGenesError
 from optirank.model.predict import Predictor, withheld_word
+from optirank.model.value_kinds import ValueKinds
+from optirank.workflow.homologs import Homologs, check_match_case, check_species, model_names
 from optirank.workflow.labels import (
     MIN_SHARE,
     Labels,
@@ -92,6 +94,8 @@ def predict_file(
     figure: str | os.PathLike[str] | None = None,
     max_missing: float = MAX_MISSING,
     drop_classes: bool = False,
+    match_case: str = "check",
+    homologs: Homologs = None,
     layer: str | None = None,
     gene_column: str | None = None,
     genes_in: str | None = None,
@@ -133,6 +137,10 @@ def predict_file(
         adapting (.png, .svg or .pdf).
     max_missing : the share of a class's genes that may be missing.
     drop_classes : whether to leave out classes that lack more, instead of refusing.
+    match_case : ``"check"`` refuses a file most of whose genes match in another case only, which
+        may be of another species; ``"ignore"`` takes them.
+    homologs : genes of another species: a mapping from the file's gene names to the model's, or a
+        table of two columns.
     progress : called with the number of samples done and of all.
     """
     path, out = Path(path), Path(out)
@@ -148,6 +156,7 @@ def predict_file(
                 f"{figure}: the figure is written as {', '.join(_FIGURES)}: use such a name"
             )
     check_share(min_share)
+    check_match_case(match_case)
     model, prior = as_model(model), as_prior(prior)
     rejection_threshold(model, threshold, target_error, prior)  # refused before any work
     reading = {"layer": layer, "gene_column": gene_column, "genes_in": genes_in, "format": format}
@@ -159,10 +168,11 @@ def predict_file(
         if not opened.n_samples:
             raise DataError(f"{path} holds no samples: there is nothing to label")
         many = opened.n_samples >= _MANY and importlib.util.find_spec("numba") is not None
+        genes, about_genes = model_names(opened.gene_names, model, homologs)
         with transposed_told(opened, genes_in):
             predictor = Predictor(
                 model,
-                opened.gene_names,
+                genes,
                 max_missing=max_missing,
                 drop_classes=drop_classes,
                 other_names=opened.other_gene_names,
@@ -170,6 +180,7 @@ def predict_file(
                 adapt=adapt,
                 compiled=many or None,
             )
+        check_species(predictor.bound.match, match_case)
         if figure is not None and predictor.experience is None:
             raise ValueError(
                 "the model does not know the scores of held-out samples, so there is no figure to "
@@ -177,12 +188,13 @@ def predict_file(
             )
         unfamiliar = familiarity_limit(predictor.experience, unknown_rate)
         limit, reason = rejection_threshold(predictor.model, threshold, target_error, prior)
-        notes = predictor.notes()
+        notes = about_genes + predictor.notes()
         size = max(1, min(_BLOCK, _VALUES // max(1, len(opened.gene_names))))
         size = size if block_size is None else block_size
         files = spool, out.parent
         found = _predict(opened, predictor, *files, size, progress, unfamiliar)
-        codes, confidence, empty, report, unknown = found
+        codes, confidence, empty, report, unknown, kinds = found
+        notes += value_notes(predictor, kinds)
         if report is not None and (adapt or report.adaptation.possible):
             notes.append(report.words(adapt))
         if not is_calibrated(predictor.model):
@@ -252,6 +264,12 @@ def is_calibrated(model: Any) -> bool:
     return carried(model, "calibration_") is not None
 
 
+def value_notes(predictor: Predictor, kinds: ValueKinds) -> list[str]:
+    """How the values of a query differ from those that the model was trained on."""
+    summary = carried(predictor.model, "training_summary_")
+    return kinds.differences(summary.get("values") if isinstance(summary, dict) else None)
+
+
 def class_names(predictor: Predictor) -> NDArray:
     """The model's classes as text."""
     return np.array([str(label) for label in predictor.classes], dtype=object)
@@ -284,17 +302,18 @@ def _predict(
     block_size: int,
     progress: Progress | None,
     unfamiliar: float | None,
-) -> tuple[NDArray, NDArray, list[str], QueryReport | None, NDArray]:
+) -> tuple[NDArray, NDArray, list[str], QueryReport | None, NDArray, ValueKinds]:
     """Codes and confidences; the probabilities go to the spool.
 
-    Besides, the samples without a count, what the query looks like beside the training data, and
-    which samples are less familiar than allowed.
+    Besides, the samples without a count, what the query looks like beside the training data, which
+    samples are less familiar than allowed, and what kind of values there are.
     To adapt to the query all scores are needed first: they wait in another file of the folder.
     """
     total, done, empty = opened.n_samples, 0, []
     codes, confidence = np.empty(total, dtype=np.int32), np.empty(total)
     unknown = np.zeros(total, dtype=bool)
     narrow, meter = predictor.narrowed(), predictor.meter(total)
+    kinds = ValueKinds()
 
     def keep(rows: slice, found: Prediction) -> None:
         codes[rows], confidence[rows] = found.chosen, found.confidence
@@ -311,6 +330,7 @@ def _predict(
             except ValueError as error:
                 place = f"{opened.path}, samples {rows.start + 1} to {rows.stop}"
                 raise DataError(f"{place}: {error}") from None
+            kinds.add(block.X)
             if meter is not None:
                 meter.add(block.X, scores)
             if unfamiliar is not None:
@@ -327,7 +347,7 @@ def _predict(
         if waiting is not None:
             for rows, scores in _scores_again(waiting, predictor, total, block_size):
                 keep(rows, predictor.from_scores(report.adaptation.apply(scores)))
-    return codes, confidence, empty, report, unknown
+    return codes, confidence, empty, report, unknown, kinds
 
 
 def _scores_again(
