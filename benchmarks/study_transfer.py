@@ -10,6 +10,7 @@ label the other; the figure is the balanced accuracy over all common classes. Co
   statistics
 - ranks: scikit-learn's balanced logistic regression on ranks divided by d, the same genes
 - rank-lr: ``RankLogisticRegression(l1=1e-3, l2=1e-3)``, the same genes
+- average: the default of `optirank train` without its search, the same genes
 - train: `optirank train` with the time allowed by --budget, on all genes
 
 Each result is one JSON file below DIR, so that a study can be interrupted. The report prints the
@@ -34,15 +35,25 @@ from transfer_pairs import Pair, both_sides, labels_of, pairs
 from optirank import OptirankClassifier, RankLogisticRegression
 from optirank.model import Predictor
 from optirank.preprocessing import select_markers
+from optirank.tuning.platforms import platforms_for
+from optirank.workflow.grids import make_grids
 from optirank.workflow.train import train
 
 GENES = 1000
-METHODS = ("untuned", "ranks", "rank-lr", "train")
+METHODS = ("untuned", "ranks", "rank-lr", "average", "train")
 
 
 def dense(X) -> np.ndarray:
     """The values as an array."""
     return X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+
+
+def averaged(y: np.ndarray) -> OptirankClassifier:
+    """The default of training for these labels."""
+    average = make_grids("auto", len(np.unique(y)))[0].average
+    sizes, l1s, l2s = zip(*average.members, strict=True)
+    platforms = platforms_for(len(y))
+    return OptirankClassifier(sizes, l1s, l2s, side=average.side, n_platforms=platforms)
 
 
 def fit(method: str, data, query, budget: float) -> tuple[np.ndarray, int]:
@@ -58,12 +69,12 @@ def fit(method: str, data, query, budget: float) -> tuple[np.ndarray, int]:
         model = LogisticRegression(class_weight="balanced", max_iter=2000)
         model.fit(rankdata(X, axis=1) / len(genes), y)
         return model.predict(rankdata(Q, axis=1) / len(genes)), len(genes)
-    model = (
-        OptirankClassifier(0.2, 1e-3, 1e-3)
-        if method == "untuned"
-        else RankLogisticRegression(1e-3, 1e-3)
-    )
-    model.fit(X, y)
+    models = {
+        "untuned": OptirankClassifier(0.2, 1e-3, 1e-3),
+        "rank-lr": RankLogisticRegression(1e-3, 1e-3),
+        "average": averaged(y),
+    }
+    model = models[method].fit(X, y)
     return model.predict(Q), int(model.genes_.sum())
 
 
