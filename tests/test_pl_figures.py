@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 
@@ -102,6 +103,52 @@ def test_reliability_compares_confidence_with_accuracy():
     assert "error 0.100" in bars.get_label()  # (0.15 + 0.05) / 2
     heights = [patch.get_height() for patch in ax.child_axes[0].patches]
     assert (sum(heights), heights[2], heights[9]) == (200, 100, 100)
+
+
+def test_bins_of_a_few_labels_are_hollow_and_not_joined():
+    sure = np.repeat([0.25, 0.55, 0.95], [3, 50, 60])
+    table = pd.DataFrame({"truth": "a", "given": "a", "given_confidence": sure})
+    ax = optirank.pl.reliability(table, "truth", "given")
+    full, few = ax.containers
+    assert full.lines[0].get_xdata().tolist() == pytest.approx([0.55, 0.95])
+    assert few.lines[0].get_xdata().tolist() == pytest.approx([0.25])
+    assert few.lines[0].get_linestyle() == "None"
+    assert few.lines[0].get_markerfacecolor() == "white"
+    assert "fewer than 10" in few.get_label()
+    (few,) = optirank.pl.reliability(table.head(3), "truth", "given").containers
+    assert "error 0.750" in few.get_label()
+
+
+def test_every_class_asked_for_has_a_row_and_a_column():
+    table = pd.DataFrame({"truth": ["a", "c"], "given": ["a", "unassigned"]})
+    ax = optirank.pl.confusion(table, "truth", "given", classes=["a", "b", "c"])
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["a", "b", "c", "unassigned"]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["a (1)", "b (0)", "c (1)"]
+    assert np.isnan(np.asarray(ax.images[0].get_array(), dtype=float)[1]).all()
+    assert ax.get_title() == "balanced accuracy 0.500"
+
+
+def test_characters_that_no_font_has_are_boxes_and_said_once(tmp_path, caplog):
+    lost = "\U000f1234"  # of a private area: no font has it
+    table = pd.DataFrame({"truth": ["caf\u00e9", f"b{lost}"], "given": [f"b{lost}", "caf\u00e9"]})
+    with caplog.at_level(logging.INFO, logger="optirank"):
+        for name in ("a.png", "b.svg"):  # a warning would be an error
+            ax = optirank.pl.confusion(table, "truth", "given")
+            assert [text.get_text() for text in ax.get_xticklabels()] == ["b\u25a1", "caf\u00e9"]
+            optirank.pl.save_figure(ax, tmp_path / name)
+    (record,) = caplog.records
+    assert "no installed font has" in record.getMessage()
+
+
+def test_a_font_that_has_the_characters_is_used(monkeypatch, tmp_path, caplog):
+    monkeypatch.setitem(mpl.rcParams, "font.family", ["STIXGeneral"])  # without Armenian
+    table = pd.DataFrame({"truth": ["\u0531", "b"], "given": ["b", "\u0531"]})
+    with caplog.at_level(logging.INFO, logger="optirank"):
+        ax = optirank.pl.confusion(table, "truth", "given")
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["b", "\u0531"]
+    assert len(ax.get_xticklabels()[0].get_fontfamily()) == 2
+    assert "drawn with the font" in caplog.text
+    ax.figure.savefig(tmp_path / "a.png")
 
 
 def test_a_panel_shows_relative_ranks_by_group(model, adata):

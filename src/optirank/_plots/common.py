@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank._plots.fonts import use_fonts_for
 from optirank._util.files import replacing
 from optirank._util.names import some
 from optirank.datasets.errors import DataError, need
@@ -32,7 +33,8 @@ def axes_for(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def finish(ax: Axes, show: bool) -> Axes:
-    """Show the figure where asked to."""
+    """Choose fonts that have the characters of all names, and show the figure where asked to."""
+    use_fonts_for(ax)
     if show:
         need("matplotlib.pyplot", "report", "drawing").show()
     return ax
@@ -100,9 +102,18 @@ def heat_map(
     return image
 
 
-def cells_between(ax: Axes, n_rows: int, n_columns: int) -> None:
+def short(name: object, limit: int = 32) -> str:
+    """A name that fits beside a figure: the middle of a long one is left out."""
+    text = str(name)
+    if len(text) <= limit:
+        return text
+    end = limit // 3
+    return f"{text[: limit - end - 1].rstrip()}…{text[-end:].lstrip()}"
+
+
+def cells_between(ax: Axes, n_rows: int, n_columns: int, width: float = 1.0) -> None:
     """White lines between the cells of a heat map."""
     ax.set_xticks(np.arange(n_columns + 1) - 0.5, minor=True)
     ax.set_yticks(np.arange(n_rows + 1) - 0.5, minor=True)
-    ax.grid(which="minor", color="white", linewidth=1)
+    ax.grid(which="minor", color="white", linewidth=width)
     ax.tick_params(which="minor", length=0)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from optirank._plots.fonts import left_to_the_viewer
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,20 +32,28 @@ def draw(figure: Callable[[TrainingResult], Figure], result: TrainingResult) -> 
     """A figure as SVG."""
     import matplotlib
 
-    with matplotlib.rc_context(_STYLE):
-        target = io.StringIO()
-        figure(result).savefig(target, format="svg", metadata={"Date": None})
+    target = io.StringIO()
+    with (
+        matplotlib.rc_context(_STYLE),
+        left_to_the_viewer() as lacking,
+        warnings.catch_warnings(),
+    ):
+        drawn = figure(result)
+        if lacking:  # the browser looks for a font; the layout is that of boxes
+            matplotlib.rcParams["svg.fonttype"] = "none"
+            warnings.filterwarnings("ignore", "Glyph .* missing from")
+        drawn.savefig(target, format="svg", metadata={"Date": None}, transparent=True)
     return target.getvalue()
 
 
 def confusion(result: TrainingResult) -> Figure:
     """Of each true class, the share that got each label."""
-    from optirank._plots.performance import confusion
+    from optirank._plots.performance import confusion, confusion_size
 
-    n = len(result.model.classes_)
-    figure = _new(min(3.4 + 0.55 * n, 13.0), min(2.4 + 0.5 * n, 12.0))
-    ax = confusion(result.held_out, "label", "predicted", ax=figure.subplots())
-    ax.set(title="", xlabel="label given", ylabel="true class (samples)")
+    classes = result.model.classes_
+    figure = _new(*confusion_size(classes))
+    ax = confusion(result.held_out, "label", "predicted", classes=classes, ax=figure.subplots())
+    ax.set(title="", xlabel="label given", ylabel="true class (samples)", aspect="equal")
     return figure
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank import __version__
+from optirank._plots.performance import confusion_size
 from optirank._util.files import check_outputs, write_text
 from optirank.datasets.errors import need
 from optirank.model import panel_table
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from optirank.workflow.result import TrainingResult
 
 _TOP = 30  # genes shown
+_WEAK = 10  # classes named that need care
+_SMALL = 10  # classes of a confusion matrix that fits a narrow page
 _ROLES = {
-    "reference": "yardstick",
-    "weight": "measured against it",
+    "reference": "reference set",
+    "weight": "compared with it",
     "both": "both",
     "neither": "",
 }
@@ -66,10 +69,13 @@ def page(result: TrainingResult) -> str:
         classes=list(model.classes_),
         class_rows=_class_rows(result.per_class),
         weak=_weak(result.per_class),
+        weak_shown=_WEAK,
         mistakes=_mistakes(result),
         n_right=int((result.held_out["label"] == result.held_out["predicted"]).sum()),
         images={
             "confusion": _image(result, figures.confusion),
+            "confusion_width": f"width: {96 * confusion_size(model.classes_)[0]:.0f}px",
+            "confusion_large": len(model.classes_) > _SMALL,
             "reliability": _image(result, figures.reliability),
             "path": _image(result, figures.selection_path) if len(result.path) > 1 else None,
         },
@@ -83,7 +89,7 @@ def page(result: TrainingResult) -> str:
         rejection=getattr(model, "rejection_", None),
         version=__version__,
         python=platform.python_version(),
-        today=date.today().isoformat(),
+        today=model.training_summary_.get("date", date.today().isoformat()),
     )
 
 
