@@ -285,3 +285,20 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_result(data, alone, monkey
         assert victim not in client.run(os.getpid).values()
     assert done == [12] * 12
     assert_same(model, alone)
+
+
+def test_the_default_scorer_gives_what_scikit_learn_gives(samples, folds, data):
+    from sklearn.metrics import balanced_accuracy_score, get_scorer, make_scorer
+
+    from optirank.tuning.families import RankFamily
+    from optirank.tuning.scoring import score_table
+
+    results = search(
+        RankFamily((0.0, 1e-2), (1e-3,)), fold_units(samples, data.y, folds, n_classes=2)
+    )
+    truths = [data.y[test] for _, test in folds]
+    arguments = (results, truths, np.unique(data.y), HELD_OUT)
+    slow = make_scorer(lambda truth, labels: balanced_accuracy_score(truth, labels))
+    np.testing.assert_array_equal(
+        score_table(*arguments, get_scorer("balanced_accuracy")), score_table(*arguments, slow)
+    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import balanced_accuracy_score
 
 from optirank.ranks.scoring import best_class, probabilities
 
@@ -97,6 +98,7 @@ def score_table(
     such as an area under a curve without one of the classes, the score is nan.
     """
     failure = None
+    plain = _is_balanced_accuracy(scorer)
     table = np.empty((len(results[0].settings), len(results)))
     for k, (result, truth) in enumerate(zip(results, truths, strict=True)):
         for i in range(len(table)):
@@ -107,6 +109,9 @@ def score_table(
             else:
                 scores = result.decision(i, view, [problem])
                 model, given = FixedScores(_BINARY, scores), truth == classes[problem]
+            if plain:
+                table[i, k] = balanced_accuracy(given, model.predict(None))
+                continue
             with warnings.catch_warnings():  # a validation part may lack a class
                 warnings.simplefilter("ignore", UserWarning)
                 try:
@@ -116,3 +121,9 @@ def score_table(
     if failure is not None and not np.isfinite(table).any():
         raise failure
     return table
+
+
+def _is_balanced_accuracy(scorer: object) -> bool:
+    """Whether a scorer is the default one, whose checks would take most of the time of a grid."""
+    given = getattr(scorer, "_kwargs", None)
+    return getattr(scorer, "_score_func", None) is balanced_accuracy_score and not given

@@ -34,6 +34,7 @@ _RELAXED_RIDGE = 1e-5  # least l2 until gamma is a set
 _CHEAP = 1e7  # n d^2 below which both starts are carried to the end, and more pairs are tried
 _MODELS = 30  # of exchanges, at most: a problem that one of them does not improve is done
 _TRIALS = 24  # pairs of one model that are judged side by side
+_LARGE = 2e7  # entries of a matrix above which fewer pairs are modelled and judged
 _EXACT_SIZE = 2000  # genes up to which final scores are in float64
 _COPIES = 6.0  # matrices of a problem that are held at once, buffers counted in
 
@@ -107,6 +108,7 @@ def _fit_full_ranks(
     batch = _batch(orders, settings, options)
     xp = batch.xp
     states = tilted_starts(batch, xp.ones(len(batch), bool))
+    states = replace(states, gamma=xp.ones_like(states.gamma))  # a projection is near it only
     return _finished(batch, states, xp.arange(len(batch)), replace(options, refit=True))
 
 
@@ -145,7 +147,9 @@ def _learn_sets(
     batch, states, owner = batch.take(kept), states.take(kept), owner[kept]
     if options.polish and options.thorough and not cheap:
         states = exchange_batches(batch, states, 6)
-        states = exchange_pairs(batch, states, _MODELS, 30, _TRIALS)
+        large = orders.n_samples * orders.n_genes > _LARGE
+        n_candidates, n_trials = (10, 4) if large else (30, _TRIALS)
+        states = exchange_pairs(batch, states, _MODELS, n_candidates, n_trials)
     return _finished(batch, states, owner, options)
 
 
