@@ -1,10 +1,10 @@
 """Fits on a GPU beside the same fits on the CPU, in one run: time, objectives, predictions.
 
 ``PYTHONPATH=src python benchmarks/bench_gpu.py anchors grid unit binary joint atlas`` runs the
-parts named, all by default, on a machine with an NVIDIA GPU and CuPy; ``--gpu-only`` leaves out the CPU,
-which takes minutes. Everything is run once before it is timed, so that compilation is not counted;
-the transfer of the data to the GPU is. Anchor problems are read from OPTIRANK_ANCHORS (else
-../shared/anchors beside the repository).
+parts named, all by default, on a machine with an NVIDIA GPU and CuPy; ``--gpu-only`` leaves out
+the CPU, which takes minutes. Everything is run once before it is timed, so that compilation is not
+counted; the transfer of the data to the GPU is. Anchor problems are read from OPTIRANK_ANCHORS
+(else ../shared/anchors beside the repository).
 """
 
 from __future__ import annotations
