@@ -217,7 +217,7 @@ def unknown_table(folder: Path) -> None:
             known = gather_experience(Model, X, y, flat(one["held"]), np.arange(len(y)))
             genes = np.arange(X.shape[1])
             values = known.familiarity(flat(one["query"]), panel_ranks(one["Q"]), genes)
-            low = values < known.unfamiliar_below(rate)
+            low = known.unfamiliar(values, best_class(flat(one["query"])), rate)
             found.append(low[one["unknown"]].mean())
             lost.append(low[~one["unknown"]].mean())
         print(f"| {rate:.0%} | {np.mean(found):.0%} | {np.mean(lost):.0%} |")

@@ -217,6 +217,7 @@ def annotate(
     from optirank.model.file import as_model
     from optirank.model.predict import Predictor
     from optirank.model.value_kinds import ValueKinds
+    from optirank.ranks.scoring import best_class
     from optirank.workflow.homologs import check_match_case, check_species, model_names
     from optirank.workflow.labels import (
         as_category,
@@ -228,7 +229,7 @@ def annotate(
     from optirank.workflow.predict import class_names, prediction_record, value_notes
     from optirank.workflow.prior import as_prior
     from optirank.workflow.withholding import (
-        familiarity_limit,
+        check_unknown_rate,
         rejection_threshold,
         unknown_words,
     )
@@ -263,8 +264,8 @@ def annotate(
         logger.warning("%s", note)
 
     classes = class_names(predictor)
-    unfamiliar = familiarity_limit(predictor.experience, unknown_rate)
-    unknown = np.zeros(adata.n_obs, dtype=bool)
+    check_unknown_rate(predictor.experience, unknown_rate)
+    familiarity = np.zeros(adata.n_obs)
     narrow, meter, scores = predictor.narrowed(), predictor.meter(adata.n_obs), []
     kinds = ValueKinds()
     for rows, X in blocks_of(adata, layer, predictor.columns, block_size):
@@ -272,8 +273,8 @@ def annotate(
         kinds.add(X)
         if meter is not None:
             meter.add(X, scores[-1])
-        if unfamiliar is not None:
-            unknown[rows] = meter.familiarity(X, scores[-1]) < unfamiliar
+        if unknown_rate is not None:
+            familiarity[rows] = meter.familiarity(X, scores[-1])
     for note in value_notes(predictor, kinds):
         logger.warning("%s", note)
     report = meter.report() if meter is not None else None
@@ -287,7 +288,8 @@ def annotate(
         codes[confidence < limit] = len(classes)
     if target_error is not None and report is not None and report.differences():
         logger.warning("%s", report.no_promise())
-    if unfamiliar is not None:
+    if unknown_rate is not None:
+        unknown = predictor.experience.unfamiliar(familiarity, best_class(whole), unknown_rate)
         codes[unknown] = len(classes)
         logger.warning("%s", unknown_words(unknown, unknown_rate))
 

@@ -223,6 +223,20 @@ def test_samples_of_no_class_are_unfamiliar(trained):
     odd = found.familiarity(
         model.decision_function(noise), panel_ranks(noise[:, found.genes]), meter_genes
     )
-    limit = found.unfamiliar_below(0.05)
-    assert np.mean(usual < limit) < 0.07
-    assert np.mean(odd < limit) > 0.5
+    label = scores.argmax(axis=1)
+    assert np.mean(found.unfamiliar(usual, label, 0.05)) < 0.07
+    together = np.concatenate([usual, odd])
+    labels = np.concatenate([label, model.decision_function(noise).argmax(axis=1)])
+    lost = found.unfamiliar(together, labels, 0.05)
+    assert lost[:120].mean() < 0.1
+    assert lost[120:].mean() > 0.5
+
+
+def test_samples_of_another_platform_are_not_all_unfamiliar():
+    known = experience(3)
+    rng = np.random.default_rng(0)
+    label = np.repeat([0, 1, 2], 50)
+    values = rng.uniform(-4.0, 4.0, 150) - 5.0  # all less familiar than held-out samples
+    assert np.mean(known.unfamiliar(values, label, 0.05)) < 0.15
+    few = np.repeat([0, 1, 2], 3)
+    assert known.unfamiliar(np.full(9, -5.0), few, 0.05).all()

@@ -270,5 +270,9 @@ def _show(result: TrainingResult) -> None:
     show(table)
     typer.echo(
         f"Balanced accuracy {100 * result.balanced_accuracy:.1f} % "
-        f"(± {100 * result.standard_error:.1f}), {len(result.genes)} genes needed"
+        f"(± {100 * result.standard_error:.1f} over {len(result.by_fold)} folds), "
+        f"{len(result.genes)} genes needed"
     )
+    if (there := result.accuracy_elsewhere()) is not None:
+        low, high = (f"{100 * value:.1f}" for value in there)
+        typer.echo(f"On simulated platforms {low} to {high} %; real ones can be worse")

@@ -27,6 +27,7 @@ _VERSION = 1
 _UNIT = 10_000  # mean ranks are stored in ten-thousandths
 _BLOCK = 1 << 22  # ranks held at a time
 _BETWEEN = 0.25  # of the median margin: below, a sample lies between classes
+_UPPER, _OF_LABEL = 0.75, 10  # the quantile that is taken to be of known samples; how many tell it
 _LEVELS = 1001  # quantiles kept of the held-out samples' familiarity
 _OF_PROBLEMS = ("outside", "inside", "outside_spread", "inside_spread")
 _OF_CLASSES = ("score", "score_spread", "likeness", "likeness_spread")
@@ -79,10 +80,27 @@ class Experience:
         z = (z - self.score[label]) / self.score_spread[label]
         return z + (likeness - self.likeness[label]) / self.likeness_spread[label]
 
-    def unfamiliar_below(self, rate: float) -> float:
-        """The familiarity below which a share ``rate`` of the held-out samples lies."""
+    def unfamiliar(self, familiarity: NDArray, label: NDArray, rate: float) -> NDArray:
+        """Which samples of a query look like no class: a share ``rate`` of held-out ones would.
+
+        On another platform all samples are less familiar. So the samples of each label are moved up
+        until their upper quartile is that of held-out samples, where there are ten of a label: most
+        of these are taken to be of the class.
+
+        Parameters
+        ----------
+        familiarity : of the samples (:meth:`familiarity`).
+        label : the position of the class each is given.
+        rate : the share of held-out samples that are less familiar.
+        """
         at = np.linspace(0.0, 1.0, len(self.familiarity_levels))
-        return float(np.interp(rate, at, self.familiarity_levels))
+        limit, upper = np.interp([rate, _UPPER], at, self.familiarity_levels)
+        found = np.asarray(familiarity, dtype=float).copy()
+        for k in np.unique(label):
+            of_label = label == k
+            if of_label.sum() >= _OF_LABEL:
+                found[of_label] += max(0.0, upper - np.quantile(found[of_label], _UPPER))
+        return found < limit
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON."""

@@ -28,6 +28,7 @@ _SETTINGS = ("algorithm", "n_reference", "l1", "l2", "side", "ties", "class_weig
 _TOLD = (
     *("class_counts", "n_samples", "n_genes", "n_panel", "held_out", "notes", "recall", "values"),
     *("precision", "balanced_accuracy", "balanced_accuracy_standard_error", "seconds", "reading"),
+    *("elsewhere", "balanced_accuracy_elsewhere"),
 )
 
 
@@ -161,10 +162,15 @@ def describe_model(model: Any, path: str | os.PathLike[str] | None = None) -> Mo
     if "balanced_accuracy" in summary:
         error = summary.get("balanced_accuracy_standard_error", float("nan"))
         text = f"balanced accuracy {summary['balanced_accuracy']:.3f} ± {error:.3f}"
+        if "n_folds" in summary:
+            text += f" over {summary['n_folds']} folds"
         lines.append(("held out", text))
     if isinstance(summary.get("values"), dict):
         kinds = {key: one for key, one in summary["values"].items() if key != "version"}
         lines.append(("values", _plain(kinds).replace("_", " ")))
+    if summary.get("balanced_accuracy_elsewhere"):
+        low, high = summary["balanced_accuracy_elsewhere"]
+        lines.append(("simulated platforms", f"balanced accuracy {low:.3f} to {high:.3f}"))
     lines += [
         (key, _plain(value))
         for key, value in summary.items()

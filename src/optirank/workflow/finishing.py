@@ -216,6 +216,7 @@ def summary(result: TrainingResult) -> dict[str, Any]:
         "optirank": __version__,
         "balanced_accuracy": result.balanced_accuracy,
         "balanced_accuracy_standard_error": result.standard_error,
+        "balanced_accuracy_elsewhere": list(result.accuracy_elsewhere() or ()),
         "recall": {str(k): float(v) for k, v in result.per_class["recall"].items()},
         "precision": {str(k): float(v) for k, v in result.per_class["precision"].items()},
         "n_folds": len(result.by_fold),

@@ -24,6 +24,7 @@ from optirank.model.file import as_model
 from optirank.model.missing import MAX_MISSING, MissingGenesError
 from optirank.model.predict import Predictor, withheld_word
 from optirank.model.value_kinds import ValueKinds
+from optirank.ranks.scoring import best_class
 from optirank.workflow.homologs import Homologs, check_match_case, check_species, model_names
 from optirank.workflow.labels import (
     MIN_SHARE,
@@ -35,7 +36,7 @@ from optirank.workflow.labels import (
     write_labels,
 )
 from optirank.workflow.prior import as_prior
-from optirank.workflow.withholding import familiarity_limit, rejection_threshold, unknown_words
+from optirank.workflow.withholding import check_unknown_rate, rejection_threshold, unknown_words
 
 if TYPE_CHECKING:
     from typing import IO
@@ -186,13 +187,13 @@ def predict_file(
                 "the model does not know the scores of held-out samples, so there is no figure to "
                 "draw: train it with this version of optirank"
             )
-        unfamiliar = familiarity_limit(predictor.experience, unknown_rate)
+        check_unknown_rate(predictor.experience, unknown_rate)
         limit, reason = rejection_threshold(predictor.model, threshold, target_error, prior)
         notes = about_genes + predictor.notes()
         size = max(1, min(_BLOCK, _VALUES // max(1, len(opened.gene_names))))
         size = size if block_size is None else block_size
         files = spool, out.parent
-        found = _predict(opened, predictor, *files, size, progress, unfamiliar)
+        found = _predict(opened, predictor, *files, size, progress, unknown_rate)
         codes, confidence, empty, report, unknown, kinds = found
         notes += value_notes(predictor, kinds)
         if report is not None and (adapt or report.adaptation.possible):
@@ -204,7 +205,7 @@ def predict_file(
             notes.append(f"{np.mean(confidence < limit):.1%} of the labels are withheld: {reason}")
         if target_error is not None and report is not None and report.differences():
             notes.append(report.no_promise())
-        if unfamiliar is not None:
+        if unknown_rate is not None:
             codes[unknown] = len(predictor.classes)
             notes.append(unknown_words(unknown, unknown_rate))
         if empty:
@@ -301,17 +302,18 @@ def _predict(
     folder: Path,
     block_size: int,
     progress: Progress | None,
-    unfamiliar: float | None,
+    unknown_rate: float | None,
 ) -> tuple[NDArray, NDArray, list[str], QueryReport | None, NDArray, ValueKinds]:
     """Codes and confidences; the probabilities go to the spool.
 
     Besides, the samples without a count, what the query looks like beside the training data, which
-    samples are less familiar than allowed, and what kind of values there are.
+    samples look like no class, and what kind of values there are.
     To adapt to the query all scores are needed first: they wait in another file of the folder.
     """
     total, done, empty = opened.n_samples, 0, []
     codes, confidence = np.empty(total, dtype=np.int32), np.empty(total)
-    unknown = np.zeros(total, dtype=bool)
+    familiarity = np.zeros(total if unknown_rate is not None else 0)
+    plain = np.zeros(len(familiarity), dtype=np.int32)
     narrow, meter = predictor.narrowed(), predictor.meter(total)
     kinds = ValueKinds()
 
@@ -333,8 +335,9 @@ def _predict(
             kinds.add(block.X)
             if meter is not None:
                 meter.add(block.X, scores)
-            if unfamiliar is not None:
-                unknown[rows] = meter.familiarity(block.X, scores) < unfamiliar
+            if unknown_rate is not None:
+                familiarity[rows] = meter.familiarity(block.X, scores)
+                plain[rows] = best_class(scores)
             if waiting is None:
                 keep(rows, predictor.from_scores(scores))
             else:
@@ -347,6 +350,9 @@ def _predict(
         if waiting is not None:
             for rows, scores in _scores_again(waiting, predictor, total, block_size):
                 keep(rows, predictor.from_scores(report.adaptation.apply(scores)))
+    unknown = np.zeros(0, dtype=bool)
+    if unknown_rate is not None:
+        unknown = predictor.experience.unfamiliar(familiarity, plain, unknown_rate)
     return codes, confidence, empty, report, unknown, kinds
 
 

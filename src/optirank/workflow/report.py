@@ -80,6 +80,7 @@ def page(result: TrainingResult) -> str:
             "path": _image(result, figures.selection_path) if len(result.path) > 1 else None,
         },
         bias=_bias(result),
+        elsewhere=result.accuracy_elsewhere(),
         genes=_top_genes(panel, len(model.classes_) == 2),
         n_shown=min(_TOP, len(panel)),
         roles=panel["role"].value_counts().to_dict(),

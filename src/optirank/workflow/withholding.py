@@ -59,10 +59,10 @@ def rejection_threshold(
     return kept.threshold, kept.reason
 
 
-def familiarity_limit(experience: Experience | None, rate: float | None) -> float | None:
-    """The familiarity below which samples look like no class; None where no rate is given."""
+def check_unknown_rate(experience: Experience | None, rate: float | None) -> None:
+    """Refuse a rate that is no share, and a model that knows nothing of held-out samples."""
     if rate is None:
-        return None
+        return
     if not 0 < rate < 1:
         raise ValueError(f"unknown rate {rate!r}: use a share between 0 and 1, such as 0.01")
     if experience is None:
@@ -70,13 +70,11 @@ def familiarity_limit(experience: Experience | None, rate: float | None) -> floa
             f"unknown rate {rate:g}: the model does not know what held-out samples look like: "
             "train it with this version of optirank, or give a threshold instead"
         )
-    return experience.unfamiliar_below(rate)
 
 
 def unknown_words(unknown: NDArray, rate: float) -> str:
     """How many samples look like no class, in words."""
     return (
         f"{np.mean(unknown):.1%} of the samples look like no class, and their labels are withheld; "
-        f"of held-out samples of the training classes it was {rate:.1%}, of another platform it "
-        "can be more"
+        f"of held-out samples of the training classes it was {rate:.1%}"
     )
