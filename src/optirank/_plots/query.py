@@ -26,7 +26,7 @@ def query_scores(report: QueryReport, *, ax: Axes | None = None, show: bool = Fa
     Parameters
     ----------
     report : QueryReport
-        Of :func:`optirank.workflow.predict_file` (``.report``).
+        Of ``optirank.workflow.predict_file`` (``.report``).
     ax : matplotlib Axes, optional
         Where to draw; a new figure otherwise.
     show : bool, default=False
