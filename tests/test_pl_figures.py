@@ -10,11 +10,14 @@ import anndata
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import optirank.pl
 import optirank.tl
 from example_model import as_anndata, trained_example
 from optirank import OptirankClassifierCV
+from optirank._plots.groups import spread
 from optirank.datasets import make_unstable_ranks
 from optirank.model import save, subset
 
@@ -173,6 +176,34 @@ def test_names_of_classes_stay_apart(n_genes, given, model, adata):
     assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[k + 1 :])
     bar = ax.images[0].colorbar.ax.get_window_extent()
     assert max(box.x1 for box in boxes) < bar.x0
+
+
+@pytest.mark.parametrize(("n_groups", "own"), [(2, True), (12, True), (40, True), (12, False)])
+def test_names_of_narrow_groups_stay_apart(n_groups, own, model, adata):
+    labels = np.array(["the rest"] * adata.n_obs, dtype=object)
+    labels[: n_groups - 1] = [f"a rare type {k:02}" for k in range(n_groups - 1)]
+    query = adata.copy()
+    query.obs["group"] = labels
+    ax = None if own else plt.subplots(1, 2, figsize=(14, 4), layout="constrained")[1][0]
+    ax = optirank.pl.panel(model, query, "group", n_genes=2, ax=ax)
+    ax.figure.canvas.draw()
+    texts = ax.get_xticklabels()
+    assert [text.get_text() for text in texts] == sorted(labels[:n_groups].tolist())
+    at = np.array([ax.transData.transform((x, 0))[0] for x in ax.get_xticks()])
+    across = np.diff(at) * np.sin(np.pi / 4)  # between the lines of slanted text
+    assert across.min() > texts[0].get_fontsize() / 72 * ax.figure.dpi
+    assert texts[0].get_fontsize() >= 4
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=20), st.floats(0, 5))
+def test_spread_positions_are_apart_in_order_and_inside(positions, gap):
+    positions = np.sort(positions)
+    found = spread(positions, gap, 0.0, 100.0)
+    assert (np.diff(found) >= gap - 1e-9).all()
+    assert found.min() >= -1e-9
+    assert found.max() <= 100 + 1e-9
+    if (np.diff(positions) >= gap).all():
+        np.testing.assert_allclose(found, positions, atol=1e-9)
 
 
 def test_a_panel_of_a_backed_file_is_the_same(model, adata, tmp_path):

@@ -17,6 +17,13 @@ from sphinx.util.docutils import SphinxDirective
 
 _WIDE = 400
 _ENTRY = re.compile(r"  (\S.*?)(?:  +(\S.*))?")
+_KINDS = {  # what --help calls the type of a value -> what people call it
+    "str": "text",
+    "path": "file",
+    "Path": "file",
+    "int": "whole number",
+    "float": "number",
+}
 _BRACKETS = re.compile(r"\s*\[(required|default: [^\]]*|[^\]]*<=?x[^\]]*|x>=?[^\]]*)\]")
 
 
@@ -84,6 +91,17 @@ def _entries(table: str) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
+def plain_kind(kind: str, words: str) -> str:
+    """The type of a value in plain words: "text", "number", "a|b"; "several times" for a list."""
+    kind = kind.removesuffix(" range")
+    several = re.fullmatch(r"list\[(.*)\]", kind)
+    name = several[1] if several else kind
+    name = _KINDS.get(name, name.replace("|", " or "))
+    if name == "file" and words.startswith(("Folder", "Where to write")):
+        name = "folder"
+    return f"{name}, can be repeated" if several else name
+
+
 class Command(SphinxDirective):
     """Arguments and options of one command."""
 
@@ -96,7 +114,7 @@ class Command(SphinxDirective):
         return [self.table(shown.arguments, shown.options)]
 
     def table(self, arguments, options) -> nodes.Node:
-        """A line an argument or option: its name, what it means, its default."""
+        """One line per argument or option: its name, what it means, its default."""
         table = nodes.table(classes=["options"])
         group = nodes.tgroup(cols=3)
         table += group
@@ -127,7 +145,7 @@ class Command(SphinxDirective):
         flag, _, kind = name.partition(" <")
         names += nodes.literal(flag.strip(), flag.strip())
         if kind:
-            names += nodes.Text(" " + kind.rstrip(">").replace(" range", ""))
+            names += nodes.Text(" " + plain_kind(kind.removesuffix(">"), text))
         return self._row(names, nodes.Text(text), nodes.Text(default))
 
     @staticmethod
@@ -146,7 +164,7 @@ class OtherCommands(Command):
     required_arguments = 0
 
     def run(self) -> list[nodes.Node]:
-        """Make a section a command."""
+        """Make one section per command."""
         with open(self.env.doc2path(self.env.docname), encoding="utf-8") as page:
             named = set(re.findall(r"^```\{command\} (.+?)\s*$", page.read(), re.MULTILINE))
         found: list[nodes.Node] = []

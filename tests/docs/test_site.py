@@ -83,6 +83,19 @@ def test_the_command_line_page_has_every_command_and_option(site: Path) -> None:
             assert text.split("  [")[0] in page, (command, text)
 
 
+def test_option_tables_show_plain_types(site: Path) -> None:
+    page = words(site / "command-line.html")
+    for plain in (
+        "--label text",
+        "--out file",
+        "--jobs whole number",
+        "--genes-in rows or columns",
+    ):
+        assert plain in page, plain
+    for code in ("list[", " int range", "float range", "<str>", " str\n", "[Path]"):
+        assert code not in page, code
+
+
 def test_the_pages_load_nothing_from_elsewhere(site: Path) -> None:
     loaded = re.compile(r'<(?:script|img|link)[^>]+(?:src|href)="(https?:[^"]+)"')
     for page in site.glob("*.html"):

@@ -17,6 +17,7 @@ from optirank._plots.common import (
     finish,
     heat_map,
 )
+from optirank._plots.groups import group_width, name_groups
 
 if TYPE_CHECKING:
     from anndata import AnnData
@@ -45,7 +46,7 @@ def panel(
     ax: Axes | None = None,
     show: bool = False,
 ) -> Axes:
-    """Relative ranks of each class's heaviest genes, a column a sample.
+    """Relative ranks of each class's heaviest genes, one column per sample.
 
     A relative rank is the share of the class's reference genes that the gene is above. The names
     of genes that count for their class are followed by +, of those that count against it by −.
@@ -90,17 +91,14 @@ def panel(
     ranks, names, problems = _heaviest(
         predictor.bound, X.toarray() if hasattr(X, "toarray") else X, n_genes
     )
-    ax = axes_for(ax, 7.5, 1.4 + _ROW * len(names))
+    starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
+    ends = np.append(starts[1:], len(groups))
+    ax = axes_for(ax, group_width(len(starts)), 1.4 + _ROW * len(names))
     blocks = _blocks(problems)
     room = _LETTER * max(len(line) for *_, name in blocks for line in name.split("\n"))
     bar = "relative rank"
     heat_map(ax, ranks, names, [], cmap="viridis", limits=(0, 1), bar=bar, room=room)
-    starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
-    ends = np.append(starts[1:], len(groups))
-    ax.set_xticks((starts + ends - 1) / 2, [str(name) for name in groups[starts]])
-    ax.tick_params(axis="x", rotation=45)
-    for text in ax.get_xticklabels():
-        text.set(ha="right", rotation_mode="anchor")
+    name_groups(ax, starts, ends, groups[starts])
     for edge in starts[1:]:
         ax.axvline(edge - 0.5, color="white", linewidth=1.5)
     _name_blocks(ax, blocks)
@@ -113,8 +111,8 @@ def panel_weights(
 ) -> Axes:
     """Weights of the heaviest genes for each class; a dot where the gene is in its reference set.
 
-    Two classes have one weight a gene, drawn as a bar: for the second class above 0, for the first
-    below.
+    Two classes have one weight per gene, drawn as a bar: for the second class above 0, for the
+    first below.
 
     Parameters
     ----------
