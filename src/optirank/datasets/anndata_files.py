@@ -13,6 +13,7 @@ from optirank._util.names import some
 from optirank.datasets.errors import DataError, need
 from optirank.datasets.hdf5_checks import check_array, check_group, check_heaps
 from optirank.datasets.stored import CompressedColumns, CompressedRows, Dense, StoredMatrix
+from optirank.datasets.zarr_checks import check_zarr_group
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +47,11 @@ def open_zarr(path: Path, layer: str | None, gene_column: str | None) -> Iterato
     need("anndata", "anndata", f"reading {path}")
     zarr = need("zarr", "anndata", f"reading {path}")
     with readable(path):
-        parts = _parts(zarr.open_group(str(path), mode="r"), path, layer, gene_column)
+        group = zarr.open_group(str(path), mode="r")
+        for key in ("obs", "var"):
+            if key in group and hasattr(group[key], "keys"):
+                check_zarr_group(group[key], path)
+        parts = _parts(group, path, layer, gene_column)
     yield parts
 
 
@@ -141,6 +146,8 @@ def stored_matrix(element: Any, path: Path) -> StoredMatrix:
     kind = element.attrs.get("encoding-type", element.attrs.get("h5sparse_format", ""))
     shape = element.attrs.get("shape", element.attrs.get("h5sparse_shape", (0, 0)))
     check_group(element, path)
+    if path.is_dir():
+        check_zarr_group(element, path)
     parts = (element["data"], element["indices"], element["indptr"], tuple(int(n) for n in shape))
     if str(kind).startswith("csr"):
         return CompressedRows(*parts)

@@ -1,0 +1,117 @@
+"""Running many cases in a child process, which may hang, crash or fill its memory."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import select
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+ROUNDS = int(os.environ.get("OPTIRANK_FUZZ", "1"))
+_STALL = 60.0  # seconds without a sign of life, on a machine with other work
+
+
+@dataclass
+class Outcome:
+    """What became of the cases."""
+
+    results: Counter = field(default_factory=Counter)
+    bad: list[str] = field(default_factory=list)
+    slowest: float = 0.0  # CPU seconds of one case
+    memory: float = 0.0  # MB by which the peak rose
+    cpu: float = 0.0
+
+
+def fuzz(
+    case: Callable[[random.Random], str],
+    count: int,
+    *,
+    seed: int,
+    seconds: float = 5.0,
+    memory: float = 500.0,
+    batch: int = 20,
+) -> Outcome:
+    """Run ``case`` with ``count`` generators; it returns a word for what happened.
+
+    Bad are cases that raise, take more than so many CPU seconds or megabytes, stall, or end the
+    process. The first line of each says its seed.
+    """
+    outcome, done = Outcome(), 0
+    while done < count:
+        done = _run_child(case, done, count, seed, outcome, (seconds, memory), batch)
+    return outcome
+
+
+def _run_child(
+    case: Callable[[random.Random], str],
+    start: int,
+    count: int,
+    seed: int,
+    outcome: Outcome,
+    limits: tuple[float, float],
+    batch: int,
+) -> int:
+    """Run cases in a child until all are done or it dies; the number of the next case."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(reading)
+        _work(case, start, count, seed, writing, batch)
+    os.close(writing)
+    at, rest, stalled = start, b"", False
+    while True:
+        if not select.select([reading], [], [], _STALL)[0]:
+            os.kill(child, 9)
+            stalled = True
+        block = os.read(reading, 1 << 16)
+        if not block:
+            break
+        *lines, rest = (rest + block).split(b"\n")
+        for line in lines:
+            number, cpu, rise, word = line.decode().split(" ", 3)
+            at = int(number)
+            if word == "begin":
+                continue
+            at += 1
+            outcome.results[word if word in ("read", "refused") else "bad"] += 1
+            cpu, rise = float(cpu), float(rise)
+            outcome.cpu += cpu
+            outcome.slowest, outcome.memory = max(outcome.slowest, cpu), max(outcome.memory, rise)
+            if word not in ("read", "refused") or cpu > limits[0] or rise > limits[1]:
+                outcome.bad.append(f"case {number}: {word}, {cpu:.1f} s, {rise:.0f} MB")
+    os.close(reading)
+    _, status = os.waitpid(child, 0)
+    if status:
+        outcome.bad.append(f"case {at}: {'stalled' if stalled else f'ended with {status}'}")
+        outcome.results["bad"] += 1
+        return at + 1
+    return count
+
+
+def _work(case, start: int, count: int, seed: int, writing: int, batch: int) -> None:
+    """Run the cases and report each; never returns."""
+    limit = 8 << 30
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    lines: list[str] = []
+    for number in range(start, count):
+        if number % batch == 0 or len(lines) > batch:
+            lines.append(f"{number} 0 0 begin\n")
+            os.write(writing, "".join(lines).encode())
+            lines = []
+        before, began = _peak(), time.process_time()
+        try:
+            word = case(random.Random(seed * 1_000_003 + number))
+        except BaseException as error:
+            word = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        cpu = time.process_time() - began
+        lines.append(f"{number} {cpu:.3f} {_peak() - before:.1f} {word}\n")
+    os.write(writing, "".join(lines).encode())
+    os._exit(0)
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
