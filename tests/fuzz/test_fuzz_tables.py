@@ -39,7 +39,9 @@ def written(kind: str, data, folder):
         to_anndata(data).write_h5ad(path)
     else:
         path = folder / "data.zarr"
-        to_anndata(data).write_zarr(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what anndata will do when writing some day
+            to_anndata(data).write_zarr(path)
     parts = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
     return path, parts, options
 
