@@ -125,7 +125,7 @@ def report(folder: Path) -> None:
         lines.append(f"| {method} | {' | '.join(cells)} |")
     print(f"{len(scores)} pairs\n\n" + "\n".join(lines) + "\n")
     print(scores.round(3).to_string())
-    draw(scores, folder / "transfer.svg")
+    draw(scores, folder / "transfer.png")
 
 
 def draw(scores: pd.DataFrame, path: Path) -> None:
@@ -142,7 +142,7 @@ def draw(scores: pd.DataFrame, path: Path) -> None:
     ax.set_xlabel("balanced accuracy on the other platform")
     ax.grid(axis="y", alpha=0.2)
     ax.legend(frameon=False)
-    plt.savefig(path)
+    plt.savefig(path, dpi=110)
 
 
 def main() -> None:
