@@ -125,6 +125,38 @@ def fixed_reference(
     return np.array([k for k, name in enumerate(names) if name in found]), notes
 
 
+def reference_candidates(
+    names: Sequence[str],
+    source: str,
+    reference_from: Sequence[str],
+    not_in_reference: Sequence[str],
+) -> tuple[NDArray | None, list[str]]:
+    """Positions of the genes that may be in the reference set, None for all; notes."""
+    if not reference_from and not not_in_reference:
+        return None, []
+    notes: list[str] = []
+    allowed = set(names)
+    if reference_from:
+        hits = {pattern: matching(names, pattern) for pattern in reference_from}
+        allowed = {name for found in hits.values() for name in found}
+        if not allowed:
+            raise DataError(
+                f"{source} has none of the genes that the reference set may be chosen from "
+                f"({some(reference_from, 5)}): it has genes such as {some(names, 3)}"
+            )
+        if lost := [pattern for pattern, found in hits.items() if not found]:
+            notes.append(f"{len(lost)} genes for the reference set are missing: {some(lost)}")
+    for pattern in not_in_reference:
+        hit = matching(names, pattern)
+        allowed -= set(hit)
+        told = f"{len(hit)} genes are kept out of the reference set by {pattern!r}: {some(hit, 5)}"
+        notes.append(told if hit else f"no gene has a name such as {pattern!r}: none is kept out")
+    if not allowed:
+        raise DataError(f"{source}: no gene is left that may be in the reference set")
+    notes.append(f"the reference set is chosen from {len(allowed)} of {len(names)} genes")
+    return np.array([k for k, name in enumerate(names) if name in allowed]), notes
+
+
 def refuse_both(source: str, include: Sequence[str], exclude: Sequence[str]) -> None:
     """Refuse genes that are to be in the reference set and not to be used."""
     both = [gene for gene in include if any(matching([gene], pattern) for pattern in exclude)]

@@ -22,7 +22,12 @@ from optirank.datasets.profiles import gather
 from optirank.preprocessing._statistics import is_counts
 from optirank.workflow.candidates import Candidates, gene_limit
 from optirank.workflow.folding import N_FOLDS, fold_samples
-from optirank.workflow.gene_choice import fixed_reference, refuse_both, usable_genes
+from optirank.workflow.gene_choice import (
+    fixed_reference,
+    reference_candidates,
+    refuse_both,
+    usable_genes,
+)
 from optirank.workflow.scanning import scan, seconds_per_sample, unordered
 
 if TYPE_CHECKING:
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
 MIN_CLASS = 3  # samples of a class: two to train on while one is held out
 MOST_ENTRIES = 200_000_000  # values other than zero to train on; beyond, samples are drawn
 _NO_LABEL = {"", "nan", "na", "n/a", "none", "null", "<na>"}
+_FEW_CANDIDATES = 1000  # genes that may be in the reference, up to which all are read
 _TIME_MATTERS = 5000  # samples from which on the time of reading is looked at
 
 
@@ -49,6 +55,7 @@ class Prepared:
     n_genes: int  # that could be used, of which some were read
     samples: NDArray  # names
     reference: NDArray | None  # positions of a reference set fixed by the user
+    candidates: NDArray | None  # positions of the genes that may be in the reference; None: all
     max_genes: int | None
     chooser: Candidates
     folds: list[Fold]
@@ -101,6 +108,8 @@ def prepare(
     max_genes: int | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
+    reference_from: Sequence[str] = (),
+    not_in_reference: Sequence[str] = (),
     n_folds: int = N_FOLDS,
     seconds: float | None = None,
 ) -> Prepared:
@@ -122,8 +131,20 @@ def prepare(
     reference, reference_notes = fixed_reference(
         [str(name) for name in names], data.source, include, max_genes
     )
+    if include and (reference_from or not_in_reference):
+        raise DataError(
+            "the reference set is fixed (include=, --include), so there is nothing to choose: leave "
+            "out reference_from and not_in_reference (--reference-from, --not-in-reference)"
+        )
+    candidates, told = reference_candidates(
+        [str(name) for name in names], data.source, reference_from, not_in_reference
+    )
+    reference_notes += told
     reading = _Reading(data, label, batch, labels, groups, columns)
     always = np.zeros(0, np.intp) if reference is None else reference
+    few = _FEW_CANDIDATES if max_genes is None else min(_FEW_CANDIDATES, max_genes // 2)
+    if candidates is not None and len(candidates) <= few:
+        always = candidates  # the selection of genes would leave out most of them
     empty = np.zeros(data.n_samples, dtype=bool)
     while True:  # empty samples show when they are read, and then the folds are other ones
         keep, told = _usable_samples(data, label, labels, batch, groups, empty)
@@ -135,6 +156,13 @@ def prepare(
     narrow = chooser.read
     if reference is not None and narrow is not None:
         reference = np.searchsorted(narrow, reference)
+    if candidates is not None and narrow is not None:
+        candidates = np.flatnonzero(np.isin(narrow, candidates))
+        if not len(candidates):
+            raise DataError(
+                f"{data.source}: none of the {len(narrow)} genes that were selected may be in the "
+                "reference set: allow more genes, or more of them in the reference set"
+            )
     return Prepared(
         X=found.X,
         y=reading.y(rows),
@@ -143,6 +171,7 @@ def prepare(
         n_genes=len(names),
         samples=np.asarray(data.sample_names, dtype=object)[rows],
         reference=reference,
+        candidates=candidates,
         max_genes=max_genes,
         chooser=chooser,
         folds=found.folds,
