@@ -31,6 +31,8 @@ def train(
     max_genes: int | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
+    reference_from: Sequence[str] | str = (),
+    not_in_reference: Sequence[str] | str = (),
     budget: float | None = None,
     n_jobs: int | None = None,
     calibrate: bool = True,
@@ -62,6 +64,10 @@ def train(
         The most genes the model may need.
     include, exclude : list of str, optional
         Genes of a fixed reference set; genes not to use at all. Names, or patterns as ``MT-*``.
+    reference_from, not_in_reference : list of str, or str, optional
+        Genes that the reference set is chosen from, and genes that may not be in it: names,
+        patterns, or the name of a column of ``adata.var`` that is true for them. Every gene may
+        have weights.
     budget : float, optional
         Seconds that the training may take; ten minutes by default.
     method : {"auto", "optirank", "rank-lr"}, default="auto"
@@ -111,6 +117,8 @@ def train(
             max_genes=max_genes,
             include=include,
             exclude=exclude,
+            reference_from=_genes_of_column(adata, reference_from, gene_column),
+            not_in_reference=_genes_of_column(adata, not_in_reference, gene_column),
             budget=budget,
             n_jobs=n_jobs,
             calibrate=calibrate,
@@ -123,6 +131,31 @@ def train(
     for note in result.notes:
         logger.info("%s", note)
     return result.model
+
+
+def _genes_of_column(
+    adata: AnnData, given: Sequence[str] | str, gene_column: str | None
+) -> Sequence[str]:
+    """Names and patterns as they are; of the name of a column of ``var``, the genes it marks."""
+    from optirank.datasets.anndata_objects import gene_names_of
+
+    if not isinstance(given, str):
+        return given
+    if given not in adata.var:
+        raise DataError(
+            f"adata.var has no column {given!r}: name one that marks genes, or give a list of "
+            f"names and patterns; its columns are {some(adata.var.columns)}"
+        )
+    column = adata.var[given]
+    if column.dtype != bool:
+        raise DataError(
+            f"adata.var[{given!r}] is of type {column.dtype}: a column that is true or false for "
+            "each gene is needed"
+        )
+    names = np.asarray(gene_names_of(adata, gene_column), dtype=object)[column.to_numpy()]
+    if not len(names):
+        raise DataError(f"adata.var[{given!r}] is false for every gene: it marks none")
+    return [str(name) for name in names]
 
 
 def annotate(

@@ -59,6 +59,10 @@ def panel(
     save: Annotated[
         Path | None, typer.Option(help="With --max-genes: the file of the new model.")
     ] = None,
+    curve: Annotated[
+        Path | None,
+        typer.Option(help="With --max-genes: draw accuracy against panel size (.png, .svg, .pdf)."),
+    ] = None,
     label: Annotated[
         str | None, typer.Option(help="Column of the classes, where not the one trained on.")
     ] = None,
@@ -86,7 +90,8 @@ def panel(
 
     A reference gene is one that others are compared with; the rank of a gene with a weight counts
     for or against a class; a gene can be both. Nothing else has to be measured: a file with these
-    genes alone gets the same labels. With --max-genes a new model is trained that needs no more.
+    genes alone gets the same labels. With --max-genes a new model is trained that needs no more;
+    its classes share one reference set, and a table shows what panels of other sizes would reach.
 
     Examples:
 
@@ -101,19 +106,20 @@ def panel(
         from optirank.model import load, panel_table
 
         outputs = {"the panel": out, "the figure": figure, "the new model": save}
+        outputs["the curve"] = curve
         check_outputs(outputs, [model, data, samples, *(query or ())], force)
         fitted = load(model)
         with file_or_stdout(out, ".csv") as target:
             if max_genes is None:
                 given = {"data": data, "save": save, "label": label, "batch": batch, "for": query}
-                _check_unused(given)
+                _check_unused(given | {"curve": curve})
             else:
                 reading = {"layer": layer, "gene_column": gene_column, "samples": samples}
                 reading["genes_in"] = genes_in.value if genes_in else None
                 reading["annotations"] = listed(annotations)
                 reading["format"] = file_format.value if file_format else None
                 chosen = {"label": label, "batch": batch, "query": query}
-                fitted = _retrain(fitted, max_genes, data, save, budget, chosen, reading)
+                fitted = _retrain(fitted, max_genes, data, save, curve, budget, chosen, reading)
             table = panel_table(fitted)
             _show(table, fitted)
             if target is not None:
@@ -138,6 +144,7 @@ def _retrain(
     max_genes: int,
     data: Path | None,
     save: Path | None,
+    curve: Path | None,
     budget: str,
     chosen: dict[str, Any],
     reading: dict[str, Any],
@@ -168,6 +175,17 @@ def _retrain(
             **reading,
         )
     save_model(result.model, save)
+    sizes = new_table("Panels on held-out samples", "genes", "balanced accuracy", "")
+    for row in result.curve().itertuples():
+        accuracy = f"{100 * row.score:.1f} ± {100 * row.standard_error:.1f} %"
+        add_row(sizes, f"{row.n_genes:.0f}", accuracy, "chosen" if row.selected else "")
+    show(sizes)
+    if curve is not None:
+        from optirank.pl import save_figure
+        from optirank.workflow.figures import selection_path
+
+        save_figure(selection_path(result.result).axes[0], curve)
+        typer.echo(str(curve))
     before = result.accuracy_before
     typer.echo(
         f"{save}: {result.n_genes} genes instead of {result.n_genes_before}, balanced accuracy "

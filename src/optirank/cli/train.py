@@ -81,6 +81,14 @@ def train(
         list[str] | None,
         typer.Option(help="Genes not to use at all: names, patterns such as 'MT-*', or a file."),
     ] = None,
+    reference_from: Annotated[
+        list[str] | None,
+        typer.Option(help="Choose the reference set among these: names, patterns or a file."),
+    ] = None,
+    not_in_reference: Annotated[
+        list[str] | None,
+        typer.Option(help="Genes that may not be in the reference set: names, patterns or a file."),
+    ] = None,
     budget: Annotated[
         str, typer.Option(help="Time allowed: seconds, or with a unit as in 90s, 10m, 1h.")
     ] = "10m",
@@ -138,13 +146,19 @@ def train(
 
             seconds = parse_time(budget)
             check_target_error(target_error)
-            listed_files = [one for one in (genes, *(include or ()), *(exclude or ())) if one]
+            lists = (include, exclude, reference_from, not_in_reference)
+            listed_files = [one for group in ([genes], *lists) for one in group or () if one]
             inputs = [file, samples, *(query or ()), *listed_files]
             check_outputs({"the model": out, "the report": report}, inputs, force)
             if report is not None:
                 check_report()
             wanted, most = parse_genes(genes)
-            chosen = {"include": parse_names(include), "exclude": parse_names(exclude)}
+            chosen = {
+                "include": parse_names(include),
+                "exclude": parse_names(exclude),
+                "reference_from": parse_names(reference_from),
+                "not_in_reference": parse_names(not_in_reference),
+            }
             beside = [name.strip() for name in (annotations or "").split(",") if name.strip()]
             options = {"layer": layer, "gene_column": gene_column, "samples": samples}
             options["genes_in"] = genes_in.value if genes_in else None

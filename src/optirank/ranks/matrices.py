@@ -73,7 +73,9 @@ class SparseRanks:
         return out.astype(self.excess.dtype, copy=False)
 
     def dot(self, a: NDArray) -> NDArray:
-        """``M a``, summed in float64."""
+        """``M a`` for a vector or a matrix, summed in float64."""
+        if a.ndim == 2:
+            return np.column_stack([self.dot(column) for column in a.T])
         a = np.ascontiguousarray(a, dtype=np.float64)
         out = np.empty(len(self.constants))
         rank_loops.sparse_dot(

@@ -32,6 +32,8 @@ _PUSH_ROUNDS = 12  # at most: what is fractional then is rounded
 _PUSH_STEP = 1e-4  # times path_step, of the loss at W = 0: the rise that the first push adds
 _PUSH_GROWTH = 1.5  # of the rise, from round to round
 _ROUNDED = 1e-2  # of the push penalty: the little that is left is rounded
+_FIRST_PUSHES = 3  # rounds that may pass before the push is felt
+_STALLED = 0.98  # of the push penalty a round before: what is fractional would stay so
 _AFTER_ROUNDING = 20  # steps on W
 _BATCHES = 8
 _POLISHED = 2  # starts at most whose genes are exchanged
@@ -145,11 +147,12 @@ class JointRun:
     def push(self, state: JointState, path_step: float) -> JointState:
         """Raise lambda_p a little each round until gamma is a set, or round what is left."""
         rise = _PUSH_STEP * path_step * float(np.log(self.problem.n_classes))
-        lambda_p = 0.0
-        for _ in range(_PUSH_ROUNDS):
+        lambda_p, before = 0.0, np.inf
+        for k in range(_PUSH_ROUNDS):
             rho = float((state.gamma * (1.0 - state.gamma)).sum())
-            if rho < _ROUNDED:
+            if rho < _ROUNDED or (k >= _FIRST_PUSHES and rho > _STALLED * before):
                 break
+            before = rho
             lambda_p += rise / rho
             rise *= _PUSH_GROWTH
             state = self.alternation.round(state, lambda_p)
@@ -204,6 +207,8 @@ class JointRun:
         if not exact or not isinstance(self.problem.orders, SampleOrders):  # a device has float32
             return found
         W, b = finish_joint_exactly(self.problem, found.W, found.b, found.gamma)
+        if W is found.W:  # too many unknowns
+            return found
         objective = self.problem.objective(W, b, found.gamma)
         return replace(found, W=W, b=b, objective=objective)
 

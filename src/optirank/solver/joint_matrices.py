@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from optirank.ranks.matrices import SparseRanks
     from optirank.ranks.orders import SampleOrders
 
-_BLOCK = 4_000_000  # entries of the table W G_i that are held at a time
+_BLOCK = 4_000_000  # entries of n x d tables that are held at a time
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,17 @@ class JointMatrices:
 
     def scores(self, W: NDArray, gamma: NDArray) -> NDArray:
         """``R(gamma) W / s``, n x K, not centred, in float64."""
-        columns = [self.orders.scores(w, gamma, self.ties) for w in W.T]
-        return np.column_stack(columns) / self.n_reference
+        return rank_scores(self.orders, W, gamma, self.ties) / self.n_reference
+
+
+def rank_scores(orders: SampleOrders, W: NDArray, gamma: NDArray, ties: str) -> NDArray:
+    """``R(gamma) W`` (n x K) in float64, a block of samples at a time."""
+    z = np.empty((orders.n_samples, W.shape[1]))
+    size = max(1, _BLOCK // orders.n_genes)
+    for begin in range(0, len(z), size):
+        rows = np.arange(begin, min(begin + size, len(z)))
+        z[rows] = orders.take(rows).ranks(gamma, ties, np.float64).dot(W)
+    return z
 
 
 class GammaMap:

@@ -20,6 +20,7 @@ import numpy as np
 
 from optirank._compiled import joint_loops
 from optirank.solver.feasible import CappedSimplex
+from optirank.solver.joint_matrices import rank_scores
 from optirank.solver.problem import RIDGE_FLOOR, Solution, check_candidates
 
 if TYPE_CHECKING:
@@ -62,8 +63,7 @@ class JointProblem:
 
     def scores(self, W: NDArray, b: NDArray, gamma: NDArray) -> NDArray:
         """``Z`` (n x K) in float64."""
-        columns = [self.orders.scores(w, gamma, self.ties) for w in W.T]
-        return np.column_stack(columns) / self.n_reference + b
+        return rank_scores(self.orders, W, gamma, self.ties) / self.n_reference + b
 
     def loss(self, z: NDArray) -> float:
         """``sum_i v_i softmaxloss(c_i, z_i)``."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from optirank.solver.softmax import SoftmaxLoss
 
 _GROW = 1.6  # a step refused: shorten it by this
-_RELAX = 0.8  # a step taken: try a longer one next
+_RELAX = 0.9  # a step taken: try a longer one next
 _LARGEST_L = 1e12
 _FLOOR = 1e-3  # least curvature in the intercepts
 _REFRESH = 8  # steps that use one Hessian of the intercepts
@@ -97,10 +97,10 @@ def joint_steps(
         slope_b = loss.intercept_slopes()
         if L is None:
             L = _curvature_along(matrix, loss, gradient)
-        new = np.empty_like(x)
         step_b = np.linalg.solve(hessian, slope_b)
         short = 1.0  # what the step of the intercepts is divided by
         while True:
+            new = np.empty_like(x)  # not one array for all tries: maps are cached by their point
             squared = proximal(ahead, gradient, L, new)
             b_new = b_ahead - step_b / short
             z_new = matrix.dot(new)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from optirank.solver.averaging import with_unit_spread
@@ -11,6 +11,8 @@ from optirank.tuning.families import OptirankFamily
 from optirank.tuning.family import Chain, Family, Key, Model, Values
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     Member = tuple[float, float, float]  # n_reference, l1, l2
 
 
@@ -25,6 +27,7 @@ class AverageFamily(Family):
     l2s: tuple[float, ...] = ()
     members: tuple[Member, ...] = ()
     side: str = "best"
+    candidates: NDArray | None = field(default=None, compare=False)  # mask of genes
     name = "average"
     names = ("n_reference", "l1", "l2", "side")
 
@@ -51,7 +54,8 @@ class AverageFamily(Family):
     def _inner(self) -> OptirankFamily:
         """The members as a family of their own."""
         settings = [(*member, self.side) for member in self.members]
-        options = {name: getattr(self, name) for name in ("tol", "max_iter", "ties", "warm_start")}
+        names = ("tol", "max_iter", "ties", "warm_start", "candidates")
+        options = {name: getattr(self, name) for name in names}
         return OptirankFamily((), (), sides=(self.side,), **options).keeping(settings)
 
     def _grid(self) -> list[Values]:

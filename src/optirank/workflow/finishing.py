@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from optirank.workflow.searching import Choice, Searched
     from optirank.workflow.sorting import SortedSamples
 
+_SPARSER = 1.3  # what l1 is raised by while a panel has too many genes
 _REMEMBERED = 20_000  # held-out confidences kept in the model file
 
 
@@ -68,9 +69,16 @@ def held_out_scores(
 
 
 def final_fit(
-    prepared: Prepared, chooser: Candidates, choice: Choice, samples: SortedSamples
+    prepared: Prepared,
+    chooser: Candidates,
+    choice: Choice,
+    samples: SortedSamples,
+    panel_size: int | None = None,
 ) -> tuple[Any, list[str], list[str]]:
-    """The chosen setting on all samples, the genes it needs, and what there is to say."""
+    """The chosen setting on all samples, the genes it needs, and what there is to say.
+
+    With ``panel_size`` its l1 is raised until it needs no more genes than that.
+    """
     from optirank.estimators.anova_rank import AnovaRankLogisticRegression
     from optirank.estimators.optirank import OptirankClassifier
 
@@ -78,7 +86,8 @@ def final_fit(
     X, names = prepared.X[:, columns], prepared.genes[columns]
     if prepared.reference is None:
         platforms = {"n_platforms": samples.n_platforms, "n_jobs": samples.n_jobs}
-        model = OptirankClassifier(**choice.params, **platforms)
+        candidates = prepared.candidate_mask(columns)
+        model = OptirankClassifier(**choice.params, reference_candidates=candidates, **platforms)
     else:
         reference = place(prepared.reference, columns)
         model = AnovaRankLogisticRegression(
@@ -87,8 +96,13 @@ def final_fit(
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         model.fit(X, prepared.y)
+        while panel_size is not None and model.genes_.sum() > panel_size:
+            most = max(1, min(int(model.reference_.sum(axis=1).max()), panel_size // 2))
+            model.set_params(l1=max(_SPARSER * model.l1, 1e-4), n_reference=most).fit(X, prepared.y)
     if prepared.reference is not None:
         model.set_params(reference=names[reference].tolist())
+    elif candidates is not None:
+        model.set_params(reference_candidates=names[candidates].tolist())
     model.set_params(n_jobs=None)
     remember_training(model, X, prepared.y, genes=names)
     notes = [str(warning.message) for warning in told] + value_kinds(X).own_notes()

@@ -7,7 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from optirank.tuning.average import AverageFamily
-from optirank.tuning.families import FixedReferenceFamily, OptirankFamily
+from optirank.tuning.families import FixedReferenceFamily, JointFamily, OptirankFamily
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +41,7 @@ class Grid:
 
     settings: tuple[Setting, ...]
     average: Average | None = None
+    shared: bool = False  # whether all classes share one reference set
 
     @classmethod
     def of(
@@ -93,16 +94,36 @@ def make_grids(method: str, n_classes: int) -> tuple[Grid, ...]:
     return Grid((UNTUNED, *others), average), Grid((UNTUNED,), average), Grid((UNTUNED,))
 
 
-def make_families(grid: Grid, reference: NDArray | None) -> list[Family]:
-    """The families whose settings are tried; ``reference`` are positions, None to learn the set."""
+def panel_grids(panel_size: int) -> tuple[Grid, ...]:
+    """Grids of one reference set for all classes, for panels of about so many genes and fewer."""
+    sizes = sorted({max(1, round(share * panel_size)) for share in (0.1, 0.2, 0.4)})
+    l1s = (1e-3, 3e-3, 1e-2, 2e-2, 4e-2, 8e-2)
+    settings = tuple(product(sizes, l1s, (1e-3,), ("best",)))
+    narrow = tuple(product(sizes[1:2] or sizes, l1s[2:5], (1e-3,), ("best",)))
+    return Grid(settings, shared=True), Grid(narrow, shared=True)
+
+
+def make_families(
+    grid: Grid, reference: NDArray | None, candidates: NDArray | None = None
+) -> list[Family]:
+    """The families whose settings are tried.
+
+    ``reference`` are positions, None to learn the set; ``candidates`` is a mask of the genes that
+    may be in it.
+    """
     if reference is not None:
         penalties = tuple(dict.fromkeys((l1, l2) for _, l1, l2, _ in grid.settings))
         family = FixedReferenceFamily((), (), reference=tuple(reference.tolist()))
         return [family.keeping(penalties)]
-    families: list[Family] = [OptirankFamily((), (), sides=_SIDES).keeping(grid.settings)]
+    kind, sides = (JointFamily, ("best",)) if grid.shared else (OptirankFamily, _SIDES)
+    families: list[Family] = [
+        kind((), (), sides=sides, candidates=candidates).keeping(grid.settings)
+    ]
     if grid.average is not None:
-        average = AverageFamily(members=grid.average.members, side=grid.average.side)
-        families.append(average)
+        average = grid.average
+        families.append(
+            AverageFamily(members=average.members, side=average.side, candidates=candidates)
+        )
     return families
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +28,7 @@ _PROBES = (
     Grid.of((0.2,), (1e-3,), (1e-3,), ("rising",)),
     Grid.of((0.2,), (1e-3, 3e-3), (1e-3,), ("rising",)),
 )
+_SHARED = 3  # fits of one class that one of all classes together takes, at most
 _COLD = 2.0  # a final fit, which starts from nothing and stops later, against one of a grid
 _BEST = 1.6  # a fit that follows both sides until one is clearly better, against one of one side
 _FULL = 0.3  # a fit on full ranks, which has no reference set to learn
@@ -102,7 +103,9 @@ class Clock:
 
     def final_seconds(self, grid: Grid) -> float:
         """Of the final fit, at most that of the grid's default."""
-        default = Grid((), grid.average) if grid.average else Grid(grid.settings[:1])
+        default = (
+            Grid((), grid.average) if grid.average else replace(grid, settings=grid.settings[:1])
+        )
         return self.fold_seconds + _COLD * self._fits(default)
 
     def learn(self, grid: Grid, seconds: float) -> None:
@@ -126,7 +129,8 @@ class Clock:
         """Seconds of all fits of a grid in one fold."""
         costs = [self._chain(one) for one in chains(grid, self.reference, self.n_genes)]
         rows = 1 + _ROWS_COST * self.n_platforms
-        return self.n_problems * rows * sum(costs) / self._threads()
+        n_problems = min(self.n_problems, _SHARED) if grid.shared else self.n_problems
+        return n_problems * rows * sum(costs) / self._threads()
 
     def _chain(self, chain: Chain) -> float:
         side = chain.head[-1] if chain.head else "fixed"

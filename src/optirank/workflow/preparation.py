@@ -74,6 +74,18 @@ class Prepared:
         """Binary problems of a classifier: one for two classes, one per class for more."""
         return n_problems(self.y)
 
+    def candidate_mask(self, genes: NDArray) -> NDArray | None:
+        """Which of some genes (positions) may be in the reference set; None for all."""
+        if self.candidates is None:
+            return None
+        mask = np.isin(genes, self.candidates)
+        if not mask.any():
+            raise DataError(
+                f"{self.source}: none of the {len(genes)} genes that were selected may be in the "
+                "reference set: allow more genes, or more of them in the reference set"
+            )
+        return mask
+
     def noted(self, *texts: str) -> Prepared:
         """The same with more to say."""
         return replace(self, notes=(*self.notes, *texts))
@@ -133,8 +145,8 @@ def prepare(
     )
     if include and (reference_from or not_in_reference):
         raise DataError(
-            "the reference set is fixed (include=, --include), so there is nothing to choose: leave "
-            "out reference_from and not_in_reference (--reference-from, --not-in-reference)"
+            "the reference set is fixed (include=, --include) and so cannot be chosen: leave out "
+            "reference_from and not_in_reference (--reference-from, --not-in-reference)"
         )
     candidates, told = reference_candidates(
         [str(name) for name in names], data.source, reference_from, not_in_reference
@@ -158,11 +170,6 @@ def prepare(
         reference = np.searchsorted(narrow, reference)
     if candidates is not None and narrow is not None:
         candidates = np.flatnonzero(np.isin(narrow, candidates))
-        if not len(candidates):
-            raise DataError(
-                f"{data.source}: none of the {len(narrow)} genes that were selected may be in the "
-                "reference set: allow more genes, or more of them in the reference set"
-            )
     return Prepared(
         X=found.X,
         y=reading.y(rows),

@@ -100,7 +100,8 @@ def cross_validate(
         genes = chooser(fold[0])
         units = samples.folds.units(samples.over(genes), codes, [fold], n_classes=len(classes))
         reference = place(prepared.reference, genes)
-        ladder = [make_families(grid, reference) for grid in clock.grids]
+        candidates = prepared.candidate_mask(genes)
+        ladder = [make_families(grid, reference, candidates) for grid in clock.grids]
         families = ladder[found.level]
         until = time.time() + share - (time.perf_counter() - start)
         (result,) = search(
@@ -180,4 +181,26 @@ def choose(found: Searched, y: NDArray, *, real: bool, prefer: str = "accuracy")
         params=found.params[index],
         optimism=float(scores[index].mean() - np.mean(checked)),
         table=table,
+    )
+
+
+def choose_panel(found: Searched, y: NDArray, panel_size: int) -> Choice:
+    """The best setting of at most so many genes (mean over folds), or that of fewest genes."""
+    scores = found.scores(y)
+    genes = gene_counts(found.results)
+
+    def chosen(folds: NDArray) -> int:
+        needed = genes[:, folds].mean(axis=1)
+        means = np.where(needed <= panel_size, scores[:, folds].mean(axis=1), -np.inf)
+        return int(np.argmax(means) if np.isfinite(means).any() else np.argmin(needed))
+
+    every = np.arange(scores.shape[1])
+    index = chosen(every)
+    others = [np.delete(every, k) for k in every] if len(every) > 1 else [every]
+    checked = [scores[chosen(rest), k] for k, rest in enumerate(others)]
+    return Choice(
+        index=index,
+        params=found.params[index],
+        optimism=float(scores[index].mean() - np.mean(checked)),
+        table=settings_table(found.params, scores, genes, index),
     )

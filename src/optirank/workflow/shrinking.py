@@ -5,12 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from optirank._util.names import some
 from optirank.datasets.errors import DataError
 from optirank.datasets.reading import read_expression
 from optirank.model.linear import linear_model
+from optirank.workflow.grids import panel_grids
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from optirank.workflow.result import TrainingResult
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,18 @@ class Shrunk:
     standard_error: float
     accuracy_before: float | None
     """That of the old model, where it knows it."""
+    result: TrainingResult
+    """The training; its ``path`` has the held-out accuracy of panels of other sizes."""
+
+    def curve(self) -> pd.DataFrame:
+        """Held-out accuracy against panel size: settings that no smaller panel beats, and the one.
+
+        Columns ``n_genes`` (mean over folds), ``score``, ``standard_error`` and ``selected``.
+        """
+        table = self.result.path.sort_values(["n_genes", "score"], ascending=[True, False])
+        best = table["score"] > table["score"].cummax().shift(fill_value=float("-inf"))
+        columns = ["n_genes", "score", "standard_error", "selected"]
+        return table[best | table["selected"]][columns].reset_index(drop=True)
 
 
 def shrink(
@@ -43,6 +61,8 @@ def shrink(
 ) -> Shrunk:
     """Train a model of the same classes that needs at most ``max_genes`` genes.
 
+    Several classes share one reference set, which makes one small panel for all of them.
+
     Parameters
     ----------
     model : a fitted model.
@@ -52,7 +72,8 @@ def shrink(
     available, budget, n_jobs, say, progress : as in :func:`optirank.workflow.train.train`.
     reading : options of :func:`optirank.datasets.read_expression`.
     """
-    from optirank.workflow.train import train
+    from optirank.workflow.preparation import prepare
+    from optirank.workflow.train import reading_seconds, train_prepared
 
     fitted = linear_model(model)
     summary = getattr(model, "training_summary_", getattr(fitted, "training_summary_", {}))
@@ -70,12 +91,20 @@ def shrink(
             f"{data} has none of the model's classes in {label!r}: the model has "
             f"{some(fitted.classes_)}, the data have {some(found)}"
         )
-    result = train(
+    shared = len(fitted.classes_) > 2
+    prepared = prepare(
         whole.select_samples(known),
         label,
         batch=batch,
         available=available,
-        max_genes=max_genes,
+        max_genes=None if shared else max_genes,
+        seconds=reading_seconds(budget),
+    )
+    size = min(max_genes, len(prepared.genes))
+    result = train_prepared(
+        prepared,
+        grids=panel_grids(size) if shared and len(prepared.classes) > 2 else None,
+        panel_size=size if shared else None,
         budget=budget,
         n_jobs=n_jobs,
         say=say,
@@ -88,4 +117,5 @@ def shrink(
         accuracy=result.balanced_accuracy,
         standard_error=result.standard_error,
         accuracy_before=summary.get("balanced_accuracy"),
+        result=result,
     )

@@ -31,7 +31,7 @@ from optirank.workflow.grids import METHODS, PREFERENCES, Grid, make_families, m
 from optirank.workflow.planning import BUDGET, Clock, Plan, time_one_fit
 from optirank.workflow.preparation import Prepared, prepare
 from optirank.workflow.result import TrainingResult, class_table, fold_table
-from optirank.workflow.searching import choose, cross_validate
+from optirank.workflow.searching import choose, choose_panel, cross_validate
 from optirank.workflow.sorting import SortedSamples
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ def train(
     max_genes: int | None = None,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
+    reference_from: Sequence[str] = (),
+    not_in_reference: Sequence[str] = (),
     budget: float | None = None,
     n_jobs: int | None = None,
     calibrate: bool = True,
@@ -90,6 +92,8 @@ def train(
         the model is an AnovaRankLogisticRegression with this ``reference``.
     exclude : genes (or patterns such as ``MT-*``) that the model may not use at all, neither as
         reference nor with a weight.
+    reference_from, not_in_reference : genes (or patterns such as ``RPL*``) that the reference set
+        is chosen from, and genes that may not be in it; every gene may have weights.
     budget : seconds that the training may take, ten minutes by default. One small fit is timed and
         the grid of settings shortened to fit, down to the one that carries over best on its own;
         if that is not enough, so are the samples.
@@ -120,6 +124,8 @@ def train(
         max_genes=max_genes,
         include=include,
         exclude=exclude,
+        reference_from=reference_from,
+        not_in_reference=not_in_reference,
         n_folds=n_folds,
         seconds=reading_seconds(budget),
     )
@@ -147,10 +153,15 @@ def train_prepared(
     method: str = "auto",
     prefer: str = "accuracy",
     grids: Sequence[Grid] | None = None,
+    panel_size: int | None = None,
     say: Callable[[str], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> TrainingResult:
-    """Train on data that `prepare` has made ready; see `train`."""
+    """Train on data that `prepare` has made ready; see `train`.
+
+    With ``panel_size`` the best setting of at most so many genes is chosen, and its penalty raised
+    where the final model would need more.
+    """
     budget = BUDGET if budget is None else check_budget(budget)
     check_target_error(target_error)
     check_choice("method", method, METHODS)
@@ -179,9 +190,12 @@ def train_prepared(
     planned = time.perf_counter()
     left = budget - (planned - begin)
     found = cross_validate(prepared, chooser, samples, folds, clock, level, left, progress)
-    choice = choose(found, prepared.y, real=prepared.groups is not None, prefer=prefer)
+    if panel_size is None:
+        choice = choose(found, prepared.y, real=prepared.groups is not None, prefer=prefer)
+    else:
+        choice = choose_panel(found, prepared.y, panel_size)
     searched = time.perf_counter()
-    model, genes, fit_notes = final_fit(prepared, chooser, choice, samples)
+    model, genes, fit_notes = final_fit(prepared, chooser, choice, samples, panel_size)
     fitted = time.perf_counter()
     scored = held_out_scores(prepared, found, choice)
     elsewhere = elsewhere_scores(prepared, found, choice)
