@@ -1,4 +1,4 @@
-"""Prediction: cells a second a core, for a model of 20 classes with 200 reference genes each."""
+"""Prediction: cells per second and core, for 20 classes with 200 reference genes each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from optirank.model import Predictor, load, save
 
 N_CLASSES, N_GENES, N_REFERENCE, N_WEIGHTS = 20, 20_000, 200, 200
 DENSITY = 0.05
-TARGET = 10_000  # cells a second a core
+TARGET = 10_000  # cells per second per core
 
 
 def make_model(n_weights: int = N_WEIGHTS) -> OptirankClassifier:
@@ -70,7 +70,7 @@ def speed() -> None:
         taken = interleaved(works, repeats=3)
         for name, (_, data, target) in ways.items():
             rate = data.shape[0] / taken[name]
-            what = f"{name}, {n_weights} weights a class"
+            what = f"{name}, {n_weights} weights per class"
             if target is None or n_weights != N_WEIGHTS:
                 line(what, f"{rate:,.0f} cells/s")
             else:

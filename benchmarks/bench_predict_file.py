@@ -1,4 +1,4 @@
-"""Prediction from a file: peak memory and cells a second, at 20,000 and at 200,000 cells.
+"""Prediction from a file: peak memory and cells per second, at 20,000 and at 200,000 cells.
 
 ``python benchmarks/bench_predict_file.py 20000`` measures one size; a file takes 8 kB a cell.
 """
@@ -18,7 +18,7 @@ from timing import columns, heading, line
 from optirank.model import save
 
 SIZES = (20_000, 200_000)
-RATE = 10_000  # cells a second a core
+RATE = 10_000  # cells per second per core
 PEAK = 1000  # MB
 GROWTH = 100  # MB more for ten times the cells
 _STEP = 1000  # cells written together
@@ -108,7 +108,7 @@ def main(sizes: tuple[int, ...] = SIZES) -> None:
             command = command_seconds(query, model, out)
             peaks.append(peak)
             rate = n / cpu  # other programs disturb the wall clock
-            figure = f"{rate:,.0f} cells/s a core"
+            figure = f"{rate:,.0f} cells/s per core"
             line(f"{n_cells:,} cells to .csv", figure, f">= {RATE}", rate >= RATE)
             line(f"{n_cells:,} cells, wall time, numba loaded first", f"{first:.1f} s")
             line(f"{n_cells:,} cells, wall time of the command", f"{command:.1f} s")

@@ -55,7 +55,7 @@ def passes() -> None:
     ):
         taken = interleaved(works)
         ours, theirs = (taken[who] / (n * d) * 1e9 for who in ("ours", "plain"))
-        ratio_line(what, ours, theirs, "ns an entry", target)
+        ratio_line(what, ours, theirs, "ns per entry", target)
 
 
 def sorting() -> None:
@@ -80,7 +80,7 @@ def sorting() -> None:
             repeats=5,
         )
         ours, theirs = (taken[who] / (n * d) * 1e9 for who in ("ours", "argsort"))
-        ratio_line(name, ours, theirs, "ns an entry", 0.9)
+        ratio_line(name, ours, theirs, "ns per entry", 0.9)
     X = rng.normal(size=(n, d))
     taken = interleaved(
         {"one": lambda: order_samples(X), "two": lambda: order_samples(X, n_jobs=2)},
@@ -200,7 +200,7 @@ def other_parts() -> None:
     )
     for what, seconds in taken.items():
         samples = 100 if what.startswith("all") else n
-        line(f"relative ranks, {what}", f"{seconds / samples * 1e6:.0f} us a sample")
+        line(f"relative ranks, {what}", f"{seconds / samples * 1e6:.0f} us per sample")
 
 
 def ratio_line(

@@ -41,7 +41,7 @@ PUBLISHED_HOURS = 2500
 
 
 def lines(folder: str) -> dict[str, tuple[float, float]]:
-    """Seconds at no samples and seconds a sample, of a unit of each classifier."""
+    """Seconds at no samples and seconds per sample, for a unit of each classifier."""
     results = collect(Storage(folder))
     n_train = results.tasks.set_index(["task", "scenario"])["n_train"]
     scores = results.scores[results.scores["n_features"] >= FEWEST_GENES].copy()

@@ -112,7 +112,7 @@ def anchor(name: str) -> tuple[NDArray, NDArray]:
 
 @cache
 def _read(name: str) -> pd.DataFrame:
-    """A set as a frame: a row a sample, named by its label; a column a gene."""
+    """A data set as a frame: one row per sample, named by its label; one column per gene."""
     data = anndata.read_h5ad(DATA / f"{name}.h5ad")
     frame = data.to_df()
     frame.index = data.obs["cell_type"].astype(str)

@@ -88,7 +88,7 @@ def test_a_second_run_computes_nothing_again(finished, sets):
     before = unit_times(finished)
     done = benchmark(*options(sets, finished, "--jobs", 1))
     assert done.returncode == 0, done.stderr
-    assert "there already" in done.stdout
+    assert "already stored" in done.stdout
     assert unit_times(finished) == before
 
 

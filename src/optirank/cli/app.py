@@ -13,10 +13,10 @@ from optirank.cli.streams import outlive_readers
 
 _HELP = """Classify expression profiles by ranks relative to a learned reference set of genes.
 
-Exit codes: 0 all went well; 1 an unexpected failure; 2 a wrong option or input, or a file that
-cannot be read or written; 130 interrupted.
+Exit codes: 0 success; 1 unexpected failure; 2 a wrong option or input, or a file that cannot be
+read or written; 130 interrupted.
 
-From labelled profiles to labels for new ones, here of a generated pair:
+From labelled profiles to labels for new ones, with a generated pair:
 
   optirank datasets example pair
 
@@ -24,13 +24,13 @@ From labelled profiles to labels for new ones, here of a generated pair:
 
   optirank predict pair/query.h5ad --model model.optirank --out labels.csv
 
-  optirank panel model.optirank      the genes to measure
+  optirank panel model.optirank      list the genes to measure
 
-  optirank inspect model.optirank    what the model is
+  optirank inspect model.optirank    describe the model
 
 More:
 
-  optirank demo                      see in a minute what it does
+  optirank demo                      a demonstration in a minute
 
   optirank simulate --repeats 4      the paper's synthetic experiment
 
@@ -66,12 +66,12 @@ def _show_version(wanted: bool) -> None:
 def options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Say the version."),
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
     debug: DebugOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Take the options that stand before the command."""
+    """Read the options given before the command."""
 
 
 def main() -> None:

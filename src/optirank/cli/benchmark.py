@@ -21,23 +21,24 @@ if TYPE_CHECKING:
 
 _HELP = """The paper's evaluation on real data: six classifiers, tasks with different shifts.
 
-Data sets are read from a folder (--data, else OPTIRANK_DATA); see optirank datasets.
+Data sets are read from a folder (--data, or OPTIRANK_DATA); see optirank datasets.
 
 Examples:
 
   optirank benchmark list --data sets               which tasks can be run
 
-  optirank benchmark run --quick --out quick        a look at all of them, in minutes
+  optirank benchmark run --quick --out quick        small grids, in minutes
 
-  optirank benchmark run --out results              the paper's grids; a rerun goes on
+  optirank benchmark run --out results              the paper's grids; can be resumed
 
-  optirank benchmark report results                 tables, figures and the page again
+  optirank benchmark report results                 write the report again
 """
 
 app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
 
 TaskFileOption = Annotated[
-    Path | None, typer.Option("--task-file", help="TOML file of more tasks, in the form of ours.")
+    Path | None,
+    typer.Option("--task-file", help="TOML file of more tasks, in the format of tasks.toml."),
 ]
 
 
@@ -45,7 +46,7 @@ TaskFileOption = Annotated[
 def list_(
     data: DataOption = None, task_file: TaskFileOption = None, debug: DebugOption = False
 ) -> None:
-    """List the tasks, and whether their data are there.
+    """List the tasks and whether their data are available.
 
     Examples:
 
@@ -77,34 +78,33 @@ def list_(
 @app.command("run")
 def run(
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Folder of the results; a rerun goes on there.")
+        Path, typer.Option("--out", "-o", help="Folder of the results; a rerun resumes there.")
     ],
     tasks: Annotated[
         str | None,
-        typer.Option(help="Names separated by commas; else all that can be run."),
+        typer.Option(help="Names, comma-separated; default: all that can be run."),
     ] = None,
     classifiers: Annotated[
-        str | None, typer.Option(help="Names separated by commas; else all six.")
+        str | None, typer.Option(help="Names, comma-separated; default: all six.")
     ] = None,
     data: DataOption = None,
     jobs: ProcessesOption = None,
     dask: Annotated[
         str | None,
-        typer.Option(help="Address of a dask scheduler whose workers see the same files."),
+        typer.Option(help="Address of a dask scheduler whose workers can read the same files."),
     ] = None,
     device: DeviceOption = Device.cpu,
     quick: Annotated[
         bool, typer.Option("--quick", help="Small grids, fewer genes, splits and trees.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of splits and forests.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of splits and forests.")] = 0,
     task_file: TaskFileOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Run tasks and write the report into the folder's report/.
 
-    Each (task, split, class, classifier) is stored as soon as it is done: Ctrl-C or a crash loses
-    no more than what was under way, and the same command goes on. A task whose data are damaged is
-    named and left out; the others are run.
+    Each (task, split, class, classifier) is stored as soon as it is done. After Ctrl-C or a crash,
+    the same command resumes. A task with damaged data is reported and left out; the others are run.
 
     Examples:
 
@@ -160,15 +160,15 @@ def report(
     selection: Annotated[
         str,
         typer.Option(
-            help="one_se, the paper's rule; best validation score; or several, with commas."
+            help="one_se (the paper's rule) or best (validation score); or both, comma-separated."
         ),
     ] = "one_se",
     debug: DebugOption = False,
 ) -> None:
-    """Write tables, figures and the page of a run again, from its stored results.
+    """Write the tables, figures and page of a run again from its stored results.
 
-    With another rule of selection they go to report-best/, beside report/. With several rules,
-    those behind the first make further columns, as in "optirank (best)".
+    With another selection rule the report is written to report-best/ beside report/. With several
+    rules, the rules after the first add columns such as "optirank (best)".
 
     Examples:
 
@@ -185,7 +185,7 @@ def report(
 
 
 def _announce(plan: Plan, storage: Storage) -> None:
-    """Say before any fitting what will be done, and what cannot be."""
+    """Print what will be done and what cannot be, before any fitting."""
     from optirank.benchmark.reporting.words import count
 
     for name, reason in plan.problems.items():
@@ -201,7 +201,7 @@ def _announce(plan: Plan, storage: Storage) -> None:
         lacking = count(len(plan.missing), "task")
         typer.echo(f"No data here for {lacking}: optirank benchmark list shows them.")
     stored = sum(storage.has(unit) for unit in plan.units)
-    there = f", {stored} of them there already" if stored else ""
+    there = f", {stored} of them already stored" if stored else ""
     tasks, units = count(len(plan.tasks), "task"), count(len(plan.units), "unit")
     typer.echo(f"{tasks}, {units} of work{there}.")
 
@@ -216,7 +216,7 @@ def _write_report(
     if results.scores.empty and may_be_empty:
         return
     if results.scores.empty:
-        raise ValueError(f"{storage.folder} has no problem that is run to the end yet")
+        raise ValueError(f"{storage.folder} contains no finished problem yet")
     name = "-".join(["report", *rules]).removesuffix("-one_se")
     written = report.write(results, storage.folder / name)
     for table in written.summaries:

@@ -1,4 +1,4 @@
-"""What commands on files share: their end, tables on the terminal, how a file is read."""
+"""What the commands share: exit codes, tables on the terminal, checks of outputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TEXT = ("class", "cluster", "data", "gene", "label", "role", "shift", "side", "
 
 @contextmanager
 def tidy() -> Iterator[None]:
-    """End on bad input and on a missing extra with one line and code 2."""
+    """On bad input or a missing extra, print one line and exit with code 2."""
     with clean_exit(), bad_input():
         yield
 
@@ -32,16 +32,16 @@ def tidy() -> Iterator[None]:
 def check_outputs(
     outputs: dict[str, Path | None], inputs: Iterable[str | Path | None], force: bool
 ) -> None:
-    """Refuse outputs that cannot or must not be written; ``-`` is standard output."""
+    """Refuse outputs that cannot or may not be written; ``-`` is standard output."""
     named = {what: path for what, path in outputs.items() if path != STDOUT}
     files.check_outputs(named, inputs, force=force)
 
 
 def workers(jobs: int | None) -> int:
-    """The number of workers asked for with --jobs, all processors where none was."""
+    """The number of workers given by --jobs; all processors by default."""
     most = worker_count(-1)
     if jobs is not None and jobs > most:
-        typer.echo(f"note: --jobs {jobs}: {most} processors can be used, so {most} are", err=True)
+        typer.echo(f"note: --jobs {jobs}: only {most} processors are available", err=True)
     return min(jobs or most, most)
 
 
@@ -59,7 +59,7 @@ def new_table(title: str, *columns: str) -> Table:
 
 
 def add_row(table: Table, *cells: object) -> None:
-    """Add a line; what looks like markup is text, and control characters are escaped."""
+    """Add a row; markup is shown as text, and control characters are escaped."""
     from rich.text import Text
 
     table.add_row(*(Text(printable(str(cell))) for cell in cells))
@@ -78,7 +78,7 @@ def listed(text: str | None) -> list[str]:
 
 
 def this_command(context: typer.Context, **changed: object) -> str:
-    """The command that runs, as one would type it, with some options changed."""
+    """The current command line with some options changed."""
     values = context.params | changed
     words = ["optirank", str(context.info_name)]
     for parameter in context.command.params:

@@ -1,4 +1,4 @@
-"""`optirank datasets`: what there is, where it is to be had, and whether it can be used."""
+"""`optirank datasets`: list, describe, fetch and check data sets; a generated example."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
     from optirank.datasets.registry import Entry
 
-_HELP = """Data sets: those of the paper and those in a folder of your own.
+_HELP = """Data sets of the paper and in your own folders.
 
-A folder of data sets is named by --data or by the variable OPTIRANK_DATA; every .h5ad in it is one.
+--data or the variable OPTIRANK_DATA names a folder; every .h5ad file in it is a data set.
 
 Examples:
 
-  optirank datasets list                       what there is
+  optirank datasets list                       list all data sets
 
-  optirank datasets info baron                 what a set is, where to get it
+  optirank datasets info baron                 describe one, and where to get it
 
-  optirank datasets fetch baron --data sets    get it into a folder
+  optirank datasets fetch baron --data sets    download it into a folder
 
-  optirank datasets check --data sets          can they be used?
+  optirank datasets check --data sets          check whether they can be used
 
-  optirank datasets example pair               a generated pair to try
+  optirank datasets example pair               write a generated pair
 """
 
 app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
@@ -77,7 +77,7 @@ def list_(data: DataOption = None, debug: DebugOption = False) -> None:
 
 @app.command()
 def info(name: NameArgument, data: DataOption = None, debug: DebugOption = False) -> None:
-    """Say what a data set is: accession, source, licence, labels, how to get it.
+    """Describe a data set: accession, source, licence, labels, how to get it.
 
     Examples:
 
@@ -120,14 +120,14 @@ def fetch(
     name: NameArgument,
     data: DataOption = None,
     label: Annotated[
-        str | None, typer.Option(help="Column of the labels, where it is not the expected one.")
+        str | None, typer.Option(help="Column with the labels, if not the expected one.")
     ] = None,
     debug: DebugOption = False,
 ) -> None:
     """Fetch a data set of the paper and write it as .h5ad into the folder.
 
-    Files that are in FOLDER/NAME already are used, so what cannot be fetched can be put there by
-    hand; `optirank datasets info NAME` says where to get it.
+    Files that are already in FOLDER/NAME are used, so files that cannot be fetched can be put there
+    by hand; `optirank datasets info NAME` says where to get them.
 
     Examples:
 
@@ -159,12 +159,12 @@ def fetch(
 
 @app.command()
 def check(
-    name: Annotated[str | None, typer.Argument(help="A data set; all where not given.")] = None,
+    name: Annotated[str | None, typer.Argument(help="A data set; default: all.")] = None,
     data: DataOption = None,
-    label: Annotated[str, typer.Option(help="Column of the labels.")] = "cell_type",
+    label: Annotated[str, typer.Option(help="Column with the labels.")] = "cell_type",
     debug: DebugOption = False,
 ) -> None:
-    """Read data sets whole and say whether they can be used; exit code 2 where one cannot.
+    """Read data sets and say whether they can be used; exit code 2 if one cannot.
 
     Examples:
 
@@ -198,9 +198,9 @@ def check(
 
 @app.command()
 def example(
-    folder: Annotated[Path, typer.Argument(help="Where to write it.", show_default=False)],
-    reference: Annotated[int, typer.Option(min=10, help="Cells of the reference.")] = 500,
-    query: Annotated[int, typer.Option(min=10, help="Cells of the query.")] = 400,
+    folder: Annotated[Path, typer.Argument(help="Where to write the pair.", show_default=False)],
+    reference: Annotated[int, typer.Option(min=10, help="Cells in the reference.")] = 500,
+    query: Annotated[int, typer.Option(min=10, help="Cells in the query.")] = 400,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data.")] = 0,
     force: ForceOption = False,
     debug: DebugOption = False,
@@ -208,8 +208,8 @@ def example(
 ) -> None:
     """Write a small generated pair: a labelled reference on one platform, a query on another.
 
-    Both hold counts of blood cells with known marker genes, as .h5ad (where anndata is installed)
-    and as .csv with genes in columns. The query has its true labels too, to compare with.
+    Both contain counts of blood cells with known marker genes, as .h5ad (if anndata is installed)
+    and as .csv with genes in columns. The query also contains its true labels, for comparison.
 
     Examples:
 

@@ -16,17 +16,17 @@ def demo(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder of the results; a rerun resumes there.")
     ] = Path("optirank-demo"),
-    repeats: Annotated[int, typer.Option(min=1, help="Data sets drawn.")] = 1,
+    repeats: Annotated[int, typer.Option(min=1, help="Number of data sets.")] = 1,
     jobs: ProcessesOption = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the data.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the data.")] = 0,
     debug: DebugOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """See in a minute what a learned reference set is good for.
+    """Show in a minute what a learned reference set is good for.
 
-    40 of 50 genes shift together by a random amount per sample, which spoils the ranks of the
-    informative ones. Four classifiers are tuned by cross-validation and tested; the page at the
-    end shows their scores and the picture of what happened.
+    40 of 50 genes shift together by a random amount per sample, which disturbs the ranks of the
+    informative genes. Four classifiers are tuned by cross-validation and tested. A report shows
+    their scores and a figure.
 
     Examples:
 
@@ -41,5 +41,5 @@ def demo(
         settings = Settings(repeats=repeats, sweeps=(), seed=seed)
         written = run_experiment(settings, out, jobs)
         if written.page:
-            typer.echo(f"The picture: {out / 'figures' / 'picture.png'}")
-            typer.echo(f"The report:  {written.page.resolve()}")
+            typer.echo(f"Figure: {out / 'figures' / 'picture.png'}")
+            typer.echo(f"Report: {written.page.resolve()}")

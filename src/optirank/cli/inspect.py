@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 def inspect(
     model: ModelArgument,
     explain: Annotated[
-        Path | None, typer.Option(help="A file of samples: say why one got its label.")
+        Path | None, typer.Option(help="A file of samples: explain the label of one.")
     ] = None,
     sample: Annotated[
-        str | None, typer.Option(help="Name of the sample; the first where not given.")
+        str | None, typer.Option(help="Name of the sample; default: the first.")
     ] = None,
     label: Annotated[
         str | None,
-        typer.Option("--class", help="The class to explain; the one given where not named."),
+        typer.Option("--class", help="Class to explain; default: the label of the sample."),
     ] = None,
-    genes: Annotated[int, typer.Option(min=1, help="Genes shown.")] = 15,
+    genes: Annotated[int, typer.Option(min=1, help="Number of genes shown.")] = 15,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Write all contributions (.csv); - for standard output."),
@@ -61,10 +61,10 @@ def inspect(
     debug: DebugOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Say what a model is; with --explain, why a sample got its label.
+    """Describe a model; with --explain, show why a sample got its label.
 
-    A gene contributes its weight times its relative rank, the share of the reference genes that it
-    is above in this sample; the contributions and the intercept sum to the class's score.
+    A gene contributes its weight times its relative rank: the share of the reference genes below it
+    in this sample. The contributions and the intercept sum to the score of the class.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""`optirank panel`: the genes that a model needs measured, and a smaller panel where asked for."""
+"""`optirank panel`: the genes that a model needs, and training for a smaller panel."""
 
 from __future__ import annotations
 
@@ -47,35 +47,33 @@ def panel(
         typer.Option("--figure", help="Draw the weights of each class (.png, .svg or .pdf)."),
     ] = None,
     genes: Annotated[
-        int, typer.Option(min=1, help="Genes in the figure, the heaviest first.")
+        int, typer.Option(min=1, help="Genes in the figure, largest weights first.")
     ] = 40,
     max_genes: Annotated[
         int | None,
-        typer.Option(min=2, help="Train again for a panel of at most so many genes."),
+        typer.Option(min=2, help="Train again for a panel of at most this many genes."),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="With --max-genes: the labelled data to train on.")
+        Path | None, typer.Option(help="With --max-genes: labelled data to train on.")
     ] = None,
     save: Annotated[
-        Path | None, typer.Option(help="With --max-genes: the file of the new model.")
+        Path | None, typer.Option(help="With --max-genes: file of the new model.")
     ] = None,
     curve: Annotated[
         Path | None,
         typer.Option(help="With --max-genes: draw accuracy against panel size (.png, .svg, .pdf)."),
     ] = None,
     label: Annotated[
-        str | None, typer.Option(help="Column of the classes, where not the one trained on.")
+        str | None, typer.Option(help="Column with the class labels; default: as in training.")
     ] = None,
     batch: Annotated[
-        str | None, typer.Option(help="Column of the sources, where not the one trained on.")
+        str | None, typer.Option(help="Column with the source; default: as in training.")
     ] = None,
     query: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--for", help="With --max-genes: data to be labelled; only their genes serve."
-        ),
+        typer.Option("--for", help="With --max-genes: query to be labelled; use only its genes."),
     ] = None,
-    budget: Annotated[str, typer.Option(help="Time for the training, as in 90s, 10m, 1h.")] = "10m",
+    budget: Annotated[str, typer.Option(help="Time allowed for training: 90s, 10m, 1h.")] = "10m",
     layer: LayerOption = None,
     gene_column: GeneColumnOption = None,
     genes_in: GenesInOption = None,
@@ -86,12 +84,12 @@ def panel(
     debug: DebugOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Say which genes a model needs, what each is for and what it weighs for each class.
+    """List the genes that a model needs, what each is for, and its weight for each class.
 
-    A reference gene is one that others are compared with; the rank of a gene with a weight counts
-    for or against a class; a gene can be both. Nothing else has to be measured: a file with these
-    genes alone gets the same labels. With --max-genes a new model is trained that needs no more;
-    its classes share one reference set, and a table shows what panels of other sizes would reach.
+    Other genes are compared with the reference genes. The rank of a gene with a weight counts for
+    or against a class. A gene can be both. No other gene has to be measured: a file with only these
+    genes gets the same labels. With --max-genes, a new model with at most that many genes is
+    trained. Its classes share one reference set, and a table shows what panels of other sizes reach.
 
     Examples:
 
@@ -209,7 +207,7 @@ def _show(table: pd.DataFrame, fitted: Any) -> None:
     )
     weights = table.iloc[:, -len(rows) :].to_numpy()
     columns = ("gene", "role", "in references", "weight", "class", "side")[: 5 + (len(sides) > 1)]
-    shown = new_table("The heaviest", *columns)
+    shown = new_table("Largest weights", *columns)
     for k, row in table.head(_SHOWN).iterrows():
         heaviest = abs(weights[k]).argmax()
         cells = (row["gene"], row["role"], row["n_reference"], f"{weights[k, heaviest]:+.3g}")

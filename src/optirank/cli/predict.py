@@ -52,45 +52,45 @@ def predict(
         typer.Option(
             "--out",
             "-o",
-            help="Labels: .csv (- for stdout), .parquet, or .h5ad, a copy of the query with them.",
+            help="Labels: .csv (- for stdout), .parquet, or .h5ad (the query with labels).",
         ),
     ] = Path("labels.csv"),
     clusters: Annotated[
         str | None,
-        typer.Option(help="Column of clusters: each also gets the label of most of its samples."),
+        typer.Option(
+            help="Column with clusters: each also gets the majority label of its samples."
+        ),
     ] = None,
     min_share: Annotated[
         float,
         typer.Option(
             min=0.0,
             max=1.0,
-            help="Clusters in which no label has this share are called 'heterogeneous'.",
+            help="A cluster in which no label reaches this share is called 'heterogeneous'.",
         ),
     ] = 0.5,
     threshold: Annotated[
         float | None,
-        typer.Option(min=0.0, max=1.0, help="Leave labels of less confidence 'unassigned'."),
+        typer.Option(min=0.0, max=1.0, help="Leave samples with a lower confidence 'unassigned'."),
     ] = None,
     target_error: Annotated[
         float | None,
-        typer.Option(
-            min=0.0, max=1.0, help="Leave as many unassigned as it takes for this error rate."
-        ),
+        typer.Option(min=0.0, max=1.0, help="Leave samples unassigned to reach this error rate."),
     ] = None,
     prior: Annotated[
         str,
         typer.Option(
             metavar="balanced|training|FILE",
-            help="Shares of the classes that probabilities suppose; FILE: class,share on each "
-            "line. Other than balanced may move labels.",
+            help="Class frequencies that the probabilities assume; FILE has one line class,share "
+            "per class. Values other than balanced may change labels.",
         ),
     ] = "balanced",
     adapt: Annotated[
         bool,
         typer.Option(
             "--adapt",
-            help="Shift the scores of each class to where the query's samples lie. A label then "
-            "depends on the other samples.",
+            help="Shift the scores of each class to fit the query. A label then depends on the "
+            "other samples.",
         ),
     ] = False,
     unknown_rate: Annotated[
@@ -98,14 +98,14 @@ def predict(
         typer.Option(
             min=0.0,
             max=1.0,
-            help="Leave samples that look like no class 'unassigned'; of held-out samples of the "
-            "training classes, this share is lost by it (0.01, for instance).",
+            help="Leave samples that look like no class 'unassigned'. The value is the share of "
+            "held-out training samples that may lose their label, such as 0.01.",
         ),
     ] = None,
     figure: Annotated[
         Path | None,
         typer.Option(
-            help="Draw the query's scores, with the boundaries before and after adapting (.png)."
+            help="Draw the query's scores with the boundaries before and after adapting (.png)."
         ),
     ] = None,
     max_missing: MaxMissingOption = 0.5,
@@ -122,7 +122,8 @@ def predict(
     annotations: AnnotationsOption = None,
     samples: SamplesOption = None,
     block_size: Annotated[
-        int | None, typer.Option(min=1, help="Samples read at a time, if not what suits the file.")
+        int | None,
+        typer.Option(min=1, help="Samples read at a time; default: chosen for the file."),
     ] = None,
     file_format: FormatOption = None,
     force: ForceOption = False,
@@ -131,9 +132,9 @@ def predict(
 ) -> None:
     """Label the samples of a file with a trained model.
 
-    The file is read in blocks, and of it the genes of the model's panel alone: memory stays flat
-    however many samples there are. Genes that are missing, or are spelled in another way, are
-    named; when a class lacks too many the command refuses and says what can be done.
+    The file is read in blocks, and only the genes of the model's panel are read, so memory does not
+    grow with the number of samples. Genes that are missing or spelled differently are named. If a
+    class lacks too many genes, the command stops and suggests what to do.
 
     Examples:
 
@@ -193,7 +194,7 @@ def predict(
 
 @contextmanager
 def _ways_out(context: typer.Context, fitted: Any, query: Path) -> Iterator[None]:
-    """Add to the error of missing genes the commands that solve it."""
+    """Add the commands that help to the error of missing genes."""
     from optirank.model import MissingGenesError
     from optirank.workflow.retraining import retraining
 
@@ -222,7 +223,7 @@ def _ways_out(context: typer.Context, fitted: Any, query: Path) -> Iterator[None
 
 
 def _report(done: FilePrediction, out: Path) -> None:
-    """Say what was found; what is to be noted goes to stderr."""
+    """Print the results; notes go to stderr."""
     for note in done.notes:
         echo(f"note: {note}", err=True)
     if done.missing:

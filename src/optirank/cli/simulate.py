@@ -21,20 +21,20 @@ class GridName(StrEnum):
 
 
 def simulate(
-    repeats: Annotated[int, typer.Option(min=1, help="Data sets drawn at every point.")] = 4,
+    repeats: Annotated[int, typer.Option(min=1, help="Number of data sets per point.")] = 4,
     sweeps: Annotated[
-        str, typer.Option(help="none, all, or names out of d,dp,tau separated by commas.")
+        str, typer.Option(help="none, all, or some of d,dp,tau, comma-separated.")
     ] = "all",
     grid: Annotated[
         GridName,
-        typer.Option(help="The paper's penalties, or these with 1e-6 and 1e-5 added."),
+        typer.Option(help="The paper's penalties, or extended by 1e-6 and 1e-5."),
     ] = GridName.extended,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder of the results; a rerun resumes there.")
     ] = Path("optirank-simulation"),
     jobs: ProcessesOption = None,
     device: DeviceOption = Device.cpu,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the data.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the data.")] = 0,
     genes: Annotated[int, typer.Option(min=2, help="Genes at the default point.")] = 50,
     perturbed: Annotated[int, typer.Option(min=0, help="Genes that shift together.")] = 40,
     samples: Annotated[int, typer.Option(min=2, help="Samples at the default point.")] = 1000,
@@ -46,13 +46,13 @@ def simulate(
     """Run the paper's synthetic experiment: lr, rank-lr, optirank and an oracle.
 
     Writes tables (CSV, Markdown), figures (PNG, SVG) and one page, report.html, into the folder
-    given by --out. Ctrl-C keeps what is finished; the same command continues from there.
+    given by --out. Finished fits are kept after Ctrl-C, and the same command resumes.
 
     Examples:
 
-      optirank simulate                            4 repeats and all sweeps
+      optirank simulate                            4 repeats, all sweeps
 
-      optirank simulate --sweeps none --repeats 10 the paper's table alone
+      optirank simulate --sweeps none --repeats 10 only the paper's table
 
       optirank simulate --sweeps d,tau --jobs 8 --out results
 

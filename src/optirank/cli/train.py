@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Method(StrEnum):
-    """Of `train`; see `optirank.workflow.grids.METHODS`."""
+    """Methods of `train`; see `optirank.workflow.grids.METHODS`."""
 
     auto = "auto"
     optirank = "optirank"
@@ -39,7 +39,7 @@ class Method(StrEnum):
 
 
 class Preference(StrEnum):
-    """Of `train`; see `optirank.workflow.grids.PREFERENCES`."""
+    """Preferences of `train`; see `optirank.workflow.grids.PREFERENCES`."""
 
     accuracy = "accuracy"
     genes = "genes"
@@ -48,7 +48,7 @@ class Preference(StrEnum):
 def train(
     file: FileArgument,
     label: Annotated[
-        str, typer.Option("--label", "-l", help="Column of the classes.", show_default=False)
+        str, typer.Option("--label", "-l", help="Column with the class labels.", show_default=False)
     ],
     out: Annotated[
         Path,
@@ -60,18 +60,18 @@ def train(
         ),
     ],
     report: Annotated[
-        Path | None, typer.Option(help="Write a report, one HTML page.", show_default=False)
+        Path | None, typer.Option(help="Write a report (one HTML page).", show_default=False)
     ] = None,
     batch: Annotated[
         str | None,
-        typer.Option(help="Column of the sources (data set, donor); folds leave sources out."),
+        typer.Option(help="Column with the source (data set, donor); folds hold out sources."),
     ] = None,
     genes: Annotated[
-        str | None, typer.Option(help="A file of genes to use, or the most genes to need.")
+        str | None, typer.Option(help="A file of genes to use, or the largest panel size.")
     ] = None,
     query: Annotated[
         list[Path] | None,
-        typer.Option("--for", help="Data to be labelled later: only genes they have are used."),
+        typer.Option("--for", help="Query to be labelled later: use only the genes it has."),
     ] = None,
     include: Annotated[
         list[str] | None,
@@ -79,7 +79,7 @@ def train(
     ] = None,
     exclude: Annotated[
         list[str] | None,
-        typer.Option(help="Genes not to use at all: names, patterns such as 'MT-*', or a file."),
+        typer.Option(help="Genes to exclude: names, patterns such as 'MT-*', or a file."),
     ] = None,
     reference_from: Annotated[
         list[str] | None,
@@ -90,10 +90,10 @@ def train(
         typer.Option(help="Genes that may not be in the reference set: names, patterns or a file."),
     ] = None,
     budget: Annotated[
-        str, typer.Option(help="Time allowed: seconds, or with a unit as in 90s, 10m, 1h.")
+        str, typer.Option(help="Time allowed: seconds, or with a unit (90s, 10m, 1h).")
     ] = "10m",
     method: Annotated[
-        Method, typer.Option(help="The classifiers to choose among; auto compares all of them.")
+        Method, typer.Option(help="Classifiers to choose among; auto compares all of them.")
     ] = Method.auto,
     prefer: Annotated[
         Preference,
@@ -101,11 +101,11 @@ def train(
     ] = Preference.accuracy,
     target_error: Annotated[
         float | None,
-        typer.Option(help="Let labels be withheld so that this share of the others is wrong."),
+        typer.Option(help="Withhold labels so that at most this share of the others is wrong."),
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", "-j", min=1, help="Threads; all processors where not given."),
+        typer.Option("--jobs", "-j", min=1, help="Threads; default: all processors."),
     ] = None,
     layer: LayerOption = None,
     gene_column: GeneColumnOption = None,
@@ -119,9 +119,10 @@ def train(
 ) -> None:
     """Train a classifier on labelled expression profiles.
 
-    Settings are chosen by cross-validation within the time allowed, for data of other platforms:
-    held-out samples are scored as they are and on simulated platforms. What is printed at the end
-    comes from held-out samples. Above 1000 genes a selection is made first, inside of each fold.
+    Settings are chosen by cross-validation within the time allowed. To suit data from other
+    platforms, held-out samples are scored as they are and on simulated platforms. The accuracy
+    printed at the end is that of held-out samples. With more than 1000 genes, genes are selected
+    first, inside each fold.
 
     Examples:
 

@@ -87,8 +87,8 @@ def find_path(name: str, data: str | Path | None = None) -> Path:
     if entry.name in paths:
         return paths[entry.name]
     raise DataError(
-        f"{name!r} is not in {data_folder(data)}: run optirank datasets fetch {entry.name}, or "
-        f"optirank datasets info {entry.name} for where it is to be had"
+        f"{name!r} is not in {data_folder(data)}: run optirank datasets fetch {entry.name}; "
+        f"optirank datasets info {entry.name} says where to get it"
     )
 
 

@@ -6,7 +6,7 @@ is the cell's depth and its shares are proportional to
     exp(level_j + effect_j + rise_{type(i), j} + amount_i * [j is a stress gene]):
 
 a level of the gene, an effect of the platform on it, the rise of the markers of the cell's type,
-and a stress programme whose genes move together by one amount a cell, as ribosomal and heat-shock
+and a stress programme whose genes move together by one amount per cell, as ribosomal and heat-shock
 genes do.
 """
 

@@ -13,7 +13,7 @@ from optirank.datasets.writing import write_h5ad
 
 
 class ByHandError(DataError):
-    """Steps are left that the user has to take; the message has them, one a line."""
+    """The user has to take some steps; the message lists them, one per line."""
 
 
 def fetch(
@@ -26,7 +26,7 @@ def fetch(
 ) -> Path:
     """Download what is missing into ``data/NAME`` and write ``data/NAME.h5ad``; return its path.
 
-    Where the files are to be had by hand, or converted with R first, a ByHandError has the steps.
+    If files must be fetched by hand, or converted with R first, a ByHandError lists the steps.
     """
     target = data / f"{entry.name}.h5ad"
     if target.is_file():
@@ -40,7 +40,7 @@ def fetch(
             f"{home} cannot be made ({error.strerror}): choose another folder with --data"
         ) from None
     if not entry.files and not any(home.iterdir()):
-        raise ByHandError(f"{entry.name} is to be had by hand:\n{instructions(entry, data)}")
+        raise ByHandError(f"{entry.name} has to be fetched by hand:\n{instructions(entry, data)}")
     line = conversion(entry, data)
     for remote in entry.files:
         converted = "convert" in entry.read and line is None

@@ -32,7 +32,7 @@ def make_unstable_ranks(
     .. math:: X_{ij} = \mu_j + \sigma \varepsilon_{ij} + \Delta_i 1[j \in P], \quad
               \Delta_i \sim N(0, \tau^2),
 
-    so the perturbed genes :math:`P` move together, by one shift a sample. The labels come from a
+    so the perturbed genes :math:`P` move together, by one shift per sample. The labels come from a
     logistic model on the ranks within the stable genes :math:`S`, which the shift leaves alone:
 
     .. math:: P(y_i = 1) = \operatorname{sigmoid}(w \cdot r_i / |S| + b), \quad

@@ -80,7 +80,7 @@ class OptirankClassifier(RankLinearClassifier):
         with the mean of their scores. "alternating" only.
     shared_reference : bool, default=False
         Whether all classes share one reference set. Two classes have one in any case, and give the
-        same model either way. For more, "alternating" on the CPU and ``side="best"`` only.
+        same model either way. For more, "alternating" and ``side="best"`` only.
     reference_candidates : None, mask, positions or gene names, default=None
         The genes that may be in the reference set, such as housekeeping genes; None is all genes.
         Every gene may have weights.

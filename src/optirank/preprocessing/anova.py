@@ -54,7 +54,7 @@ def dataset_f_values(
     Missing cells follow the ranks of the models compared: the residual degrees of freedom are
     ``n - C`` with `C` the occupied cells, and ``D - 1`` becomes ``D - c`` where the datasets fall
     into `c` groups that have no label in common, since datasets of different groups cannot be
-    told apart from their labels. (With an empty cell statsmodels' ``anova_lm(typ=2)`` warns of a
+    distinguished from their labels. (With an empty cell statsmodels' ``anova_lm(typ=2)`` warns of a
     singular design and its sum of squares depends on how the levels are coded; without one it
     equals this.)
     """
@@ -112,7 +112,7 @@ def _check_input(
         if factor.shape[0] != X.shape[0]:
             raise ValueError(
                 f"{name} has {factor.shape[0]} values for {X.shape[0]} samples: "
-                "give one value a sample"
+                "give one value per sample"
             )
         n_missing = pd.isna(factor).sum()
         if n_missing:

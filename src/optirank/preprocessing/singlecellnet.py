@@ -62,7 +62,7 @@ class SingleCellNetGenes(SelectorMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
     correlations_ : ndarray of shape (n_problems, d)
-        Correlation of each gene with each label (one row if binary, else one a class); NaN for
+        Correlation of each gene with each label (one row if binary, else one per class); NaN for
         genes that do not pass or do not vary.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), when X has names
@@ -167,7 +167,7 @@ def label_correlations(
 ) -> np.ndarray:
     """Correlation of every gene with each one-vs-rest label, NaN or arbitrary for constant genes.
 
-    One row for the second class if there are two, else one row a class. With class sizes `n_k`
+    One row for the second class if there are two, else one row per class. With class sizes `n_k`
     and class means `m_k`, the covariance with the label of class `k` is ``n_k (m_k - m)``.
     """
     sizes, means, within = cell_moments(X, codes, n_classes)

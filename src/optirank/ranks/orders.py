@@ -1,7 +1,7 @@
 """The order of each sample's genes, computed once, and the passes over it.
 
 An order keeps, for each sample, the tie group of each gene: the number of distinct values below
-its own. It is all that ranks see of the data, takes two bytes an entry (four beyond 65535
+its own. It is all that ranks see of the data, takes two bytes per entry (four beyond 65535
 genes), and lets ranks and co-ranks be read off without a branch for ties. For sparse data only the
 non-zeros are kept; the zeros of a sample are one group, between its negative and positive values.
 

@@ -63,7 +63,7 @@ class Labels:
             yield rows, values.reshape(-1, width)
 
     def table(self, rows: slice, probabilities: NDArray) -> pd.DataFrame:
-        """sample, label, confidence and ``probability_<class>``, then clusters; a line a sample."""
+        """One line per sample: label, confidence, ``probability_<class>``, then clusters."""
         import pandas as pd
 
         columns = {

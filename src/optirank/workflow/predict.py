@@ -117,8 +117,9 @@ def predict_file(
     path : expression data, see :func:`optirank.datasets.read_expression`, whose options ``layer``,
         ``gene_column``, ``genes_in``, ``annotations``, ``samples`` and ``format`` are.
     model : a fitted model, or the file of one.
-    out : ``.csv`` or ``.parquet`` (sample, label, confidence, a probability a class), or ``.h5ad``,
-        a copy of ``path`` with what :func:`optirank.tl.annotate` adds, under ``key_added``.
+    out : ``.csv`` or ``.parquet`` (sample, label, confidence, one probability per class), or
+        ``.h5ad``, a copy of ``path`` with what :func:`optirank.tl.annotate` adds under
+        ``key_added``.
     clusters : a column of the file; each cluster gets the label of most of its samples, beside
         the samples' own, or "heterogeneous".
     min_share : the share of a cluster's samples that must have its label.

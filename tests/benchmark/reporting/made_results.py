@@ -45,7 +45,7 @@ def made_results(
     splits: int = 5,
     seed: int = 0,
 ) -> Results:
-    """Scores about a level a task and classifier, with noise; two sources are better than one."""
+    """Noisy scores around one level per task and classifier; two sources are better than one."""
     rng = np.random.default_rng(seed)
     scores, tasks = [], []
     places = [(task, "") for task in plain]
