@@ -89,7 +89,7 @@ def panel(
     Other genes are compared with the reference genes. The rank of a gene with a weight counts for
     or against a class. A gene can be both. No other gene has to be measured: a file with only these
     genes gets the same labels. With --max-genes, a new model with at most that many genes is
-    trained. Its classes share one reference set, and a table shows what panels of other sizes reach.
+    trained. Its classes share one reference set, and a table shows the accuracy of other sizes.
 
     Examples:
 
