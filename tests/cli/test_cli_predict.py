@@ -51,7 +51,7 @@ def test_a_prior_is_a_word_or_a_file(folder, tmp_path):
     shares.write_text("".join(f"{label},{k}\n" for k, label in enumerate(classes)))
     done = predict(query, "-m", model, "-o", tmp_path / "labels.csv", "--prior", shares)
     assert done.exit_code == 0, done.stderr
-    assert "suppose these shares of the classes" in done.stderr
+    assert "assume these shares of the classes" in done.stderr
     assert classes[0] not in set(pd.read_csv(tmp_path / "labels.csv")["label"])
     done = predict(query, "-m", model, "-o", tmp_path / "new.csv", "--prior", "fair")
     assert done.exit_code == BAD_INPUT

@@ -158,7 +158,7 @@ def test_truncated_tables_and_10x_folders_are_told(data, tmp_path):
     with pytest.raises(DataError, match="1 cells"):
         read_expression(folder)
     (folder / "matrix.mtx.gz").write_bytes(b"")
-    with pytest.raises(DataError, match=r"matrix\.mtx\.gz is no Matrix Market file"):
+    with pytest.raises(DataError, match=r"matrix\.mtx\.gz is not a Matrix Market file"):
         read_expression(folder)
     (folder / "features.tsv.gz").unlink()
     with pytest.raises(DataError, match=r"no features\.tsv"):

@@ -81,7 +81,7 @@ def test_a_symbol_that_is_there_twice_counts_as_missing_and_is_said():
     assert match.columns.tolist() == [-1, 1]
     assert match.ambiguous == {"A": ("A", "A")}
     assert match.notes()[0] == (
-        "1 genes cannot be told without guessing and count as missing: A as A and A"
+        "1 genes match several columns and count as missing: A as A and A"
     )
 
 

@@ -51,7 +51,7 @@ def test_the_training_prior_moves_labels_to_the_frequent_class(imbalanced):
     balanced = Predictor(model, X.columns).predict(X)
     predictor = Predictor(model, X.columns, prior="training")
     found = predictor.predict(X)
-    assert any("suppose these shares" in note and "rare 7.5%" in note for note in predictor.notes())
+    assert any("assume these shares" in note and "rare 7.5%" in note for note in predictor.notes())
     odds = balanced.probabilities * [12 / 160, 148 / 160]
     np.testing.assert_allclose(found.probabilities, odds / odds.sum(axis=1, keepdims=True))
     np.testing.assert_array_equal(found.labels, model.classes_[odds.argmax(axis=1)])

@@ -51,7 +51,7 @@ def test_a_prior_moves_labels_and_says_so(model, query_file, shares, tmp_path):
     plain = predict_file(query_file, model, tmp_path / "plain.csv")
     moved = predict_file(query_file, model, tmp_path / "moved.csv", prior=shares[0])
     assert moved.counts[first] > plain.counts[first]
-    assert any(f"suppose these shares of the classes: {first} 97.0%" in n for n in moved.notes)
+    assert any(f"assume these shares of the classes: {first} 97.0%" in n for n in moved.notes)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_prior_moves_labels_and_says_so(model, query_file, shares, tmp_path):
     [
         ("a,1,2\nb,3,4\n", "has 3 columns"),
         ("class,share\na,many\n", "line 2: 'many' is not a number"),
-        ("a,1\na,2\n", "the class 'a' is there twice"),
+        ("a,1\na,2\n", "the class 'a' is listed twice"),
         ("", "is not a table of classes and shares"),
     ],
 )

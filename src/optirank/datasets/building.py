@@ -68,7 +68,7 @@ def _parts(entry: Entry, data: Path) -> list[ExpressionData]:
     if "convert" in read:
         line = conversion(entry, data)
         if line:
-            raise DataError(f"{entry.name} is to be converted with R first: {line}")
+            raise DataError(f"{entry.name} has to be converted with R first: {line}")
         return [read_expression(home, format="10x_mtx")]
     if "unpack" in read:
         for archive in entry.files:
@@ -110,7 +110,7 @@ def _tidy(part: ExpressionData, read: dict) -> ExpressionData:
         names = np.array([re.sub(r"^(ENS\w+)\.\d+$", r"\1", name) for name in names], dtype=object)
     part = replace(part, X=csr_matrix(X, dtype=np.float32), gene_names=names)
     if part.duplicated_genes:
-        logger.warning("%s: of %d doubled genes the first is kept", part.source, len(names))
+        logger.warning("%s: %d genes occur more than once, the first is kept", part.source, len(names))
         part = part.merge_duplicates("first")
     return part
 

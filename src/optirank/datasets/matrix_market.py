@@ -51,14 +51,14 @@ def read_matrix_market(path: Path, shape: tuple[int, int], whence: str) -> csr_m
 def _kind(line: str, path: Path) -> str:
     words = line.lower().split()
     if words[:1] != ["%%matrixmarket"]:
-        raise DataError(f"{path} is no Matrix Market file: its first line does not say so")
+        raise DataError(f"{path} is not a Matrix Market file: its first line does not say so")
     if len(words) != 5 or words[1:3] != ["matrix", "coordinate"] or words[3] not in _VALUES:
         raise DataError(
             f"{path} is a Matrix Market file of another kind ({' '.join(words[1:5])[:60]}): a "
             "sparse matrix (coordinate) of integer or real numbers is needed"
         )
     if words[4] != "general":
-        raise DataError(f"{path} stores a matrix of a symmetry: a general one is needed")
+        raise DataError(f"{path} stores a matrix with a symmetry: a general one is needed")
     return words[3]
 
 

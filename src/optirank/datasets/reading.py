@@ -267,6 +267,6 @@ def _join(obs: pd.DataFrame, samples: Path, path: Path) -> pd.DataFrame:
             f"{some(obs.index, 3)}"
         )
     if not found.all():
-        logger.warning("%s says nothing of %d samples of %s", samples, (~found).sum(), path)
+        logger.warning("%s has no entry for %d samples of %s", samples, (~found).sum(), path)
     both = [column for column in table.columns if column in obs.columns]
     return obs.drop(columns=both).join(table)

@@ -44,7 +44,7 @@ def read_tenx_folder(folder: Path, gene_column: str | None) -> Parts:
     wanted["barcodes.tsv"] = barcodes_file
     missing = [name for name, found in wanted.items() if found is None]
     if missing:
-        raise DataError(f"{folder} is no 10x folder: it has no {some(missing)} (plain or .gz)")
+        raise DataError(f"{folder} is not a 10x folder: it has no {some(missing)} (plain or .gz)")
     features = [line.split("\t") for line in _lines(features_file)]
     barcodes = [line.split("\t")[0] for line in _lines(barcodes_file)]
     whence = (
@@ -85,7 +85,7 @@ def _h5_parts(file: Any, path: Path, gene_column: str | None) -> Parts:
     groups = [key for key in file if hasattr(file[key], "keys") and "indptr" in file[key]]
     if "X" in file or not groups:
         hint = ": it looks like AnnData, use format='h5ad'" if "X" in file else ""
-        raise DataError(f"{path} is no 10x file, it has no group with a matrix{hint}")
+        raise DataError(f"{path} is not a 10x file: it has no group with a matrix{hint}")
     if len(groups) > 1:
         raise DataError(f"{path} holds several genomes, {some(groups)}: split it first")
     group = file[groups[0]]
@@ -115,7 +115,7 @@ def _expressed(
     if kinds is None or (kinds == _EXPRESSION).all():
         return None, names, named
     kept = np.flatnonzero(kinds == _EXPRESSION)
-    logger.info("%s: %d features that are no genes are left out", path, len(kinds) - len(kept))
+    logger.info("%s: %d features that are not genes are left out", path, len(kinds) - len(kept))
     return kept, names[kept], {key: others[kept] for key, others in named.items()}
 
 

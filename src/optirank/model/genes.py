@@ -67,7 +67,7 @@ class GeneMatch:
         if self.ambiguous:
             shown = {gene: " and ".join(names) for gene, names in self.ambiguous.items()}
             notes.append(
-                f"{len(self.ambiguous)} genes cannot be told without guessing and count as "
+                f"{len(self.ambiguous)} genes match several columns and count as "
                 f"missing: {_pairs(shown)}"
             )
         if self.missing:
@@ -125,7 +125,7 @@ def check_case(match: GeneMatch) -> None:
     if n <= _FEW or 2 * n <= found:
         return
     raise ValueError(
-        f"{n} of the {found} genes that were found are there in another case only: "
+        f"{n} of the {found} genes that were found match in another case only: "
         f"{_pairs(match.by_case)}. This may be "
         "another species (mouse symbols are written Cd4, human ones CD4). Please give a table of "
         "homologs (homologs=, --homologs FILE), or say that case does not matter "

@@ -219,7 +219,7 @@ def _refuse(losses: tuple[ClassLoss, ...], match: GeneMatch, max_missing: float)
         what = f"genes with more than {max_missing:.0%} of the weights of {classes} are missing: "
         what += shown
     else:
-        what = f"none of the reference genes of {classes} are there: {shown}"
+        what = f"none of the reference genes of {classes} are present: {shown}"
     remedies = ["check that the gene names are of the same kind as the model's"]
     if match.elsewhere:
         column, n = match.elsewhere
@@ -231,7 +231,7 @@ def _refuse(losses: tuple[ClassLoss, ...], match: GeneMatch, max_missing: float)
     if not empty:
         remedies.append("allow for more (max_missing=, --max-missing)")
     if match.present.any():
-        remedies.append("train again on the genes that are there (available=, --for)")
+        remedies.append("train again on the genes that are present (available=, --for)")
     enough = None if empty else max(loss.share_lost for loss in bad)
     raise MissingGenesError(
         f"{what}. Missing genes: {some(match.missing)}.",

@@ -164,7 +164,7 @@ class Predictor:
         if self._shares is not None:
             pairs = zip(self.classes, self._shares / self._shares.sum(), strict=True)
             shown = some(f"{label} {share:.1%}" for label, share in pairs)
-            notes.append(f"labels and probabilities suppose these shares of the classes: {shown}")
+            notes.append(f"labels and probabilities assume these shares of the classes: {shown}")
         if self.left_out:
             what = "1 class is" if len(self.left_out) == 1 else f"{len(self.left_out)} classes are"
             notes.insert(

@@ -59,8 +59,8 @@ class QueryReport:
             found.append(f"scores differ by {self.scale:.0%} of what they did in training")
         if self.between > 0.1 + 2.0 * self.expected_between:
             found.append(
-                f"{self.between:.0%} of the samples lie between classes, of held-out samples "
-                f"{self.expected_between:.0%}"
+                f"{self.between:.0%} of the samples lie between classes, compared with "
+                f"{self.expected_between:.0%} of held-out samples"
             )
         return found
 

@@ -155,7 +155,7 @@ def describe_model(model: Any, path: str | os.PathLike[str] | None = None) -> Mo
         if kept is not None:
             lines.append((word, getattr(kept, "reason", "") or kept.summary))
     if not is_calibrated(model):
-        lines.append(("calibration", "none: a confidence is no share of right labels"))
+        lines.append(("calibration", "none: a confidence is not the share of correct labels"))
     if "n_samples" in summary:
         took = f", in {summary['seconds']:.0f} s" if "seconds" in summary else ""
         lines.append(("trained on", f"{summary['n_samples']} samples{took}"))

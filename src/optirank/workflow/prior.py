@@ -43,5 +43,5 @@ def read_prior(path: Path) -> dict[str, float]:
         where = shares.index[shares.isna()][0]
         raise DataError(f"{path}, line {where + 1}: {table.loc[where, 1]!r} is not a number")
     if names.duplicated().any():
-        raise DataError(f"{path}: the class {names[names.duplicated()].iloc[0]!r} is there twice")
+        raise DataError(f"{path}: the class {names[names.duplicated()].iloc[0]!r} is listed twice")
     return dict(zip(names, shares.tolist(), strict=True))
