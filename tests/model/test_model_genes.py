@@ -80,9 +80,7 @@ def test_a_symbol_that_is_there_twice_counts_as_missing_and_is_said():
     match = match_genes(["A", "B"], ["A", "B", "A"])
     assert match.columns.tolist() == [-1, 1]
     assert match.ambiguous == {"A": ("A", "A")}
-    assert match.notes()[0] == (
-        "1 genes match several columns and count as missing: A as A and A"
-    )
+    assert match.notes()[0] == ("1 genes match several columns and count as missing: A as A and A")
 
 
 def test_two_spellings_of_a_gene_count_as_missing_and_are_said():

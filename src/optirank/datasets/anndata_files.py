@@ -91,7 +91,9 @@ def _parts(group: Any, path: Path, layer: str | None, gene_column: str | None) -
         missing = []
     if missing:
         hint = ": it looks like 10x, use format='10x_h5'" if "matrix" in group else ""
-        raise DataError(f"{path} is not an AnnData file: it has no {' and no '.join(missing)}{hint}")
+        raise DataError(
+            f"{path} is not an AnnData file: it has no {' and no '.join(missing)}{hint}"
+        )
     obs, var = _frame(group, "obs", path), _frame(group, "var", path)
     matrix = stored_matrix(_layer(group, path, layer), path)
     if matrix.shape != (len(obs), len(var)):

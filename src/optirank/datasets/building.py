@@ -110,7 +110,11 @@ def _tidy(part: ExpressionData, read: dict) -> ExpressionData:
         names = np.array([re.sub(r"^(ENS\w+)\.\d+$", r"\1", name) for name in names], dtype=object)
     part = replace(part, X=csr_matrix(X, dtype=np.float32), gene_names=names)
     if part.duplicated_genes:
-        logger.warning("%s: %d genes occur more than once, the first is kept", part.source, len(names))
+        logger.warning(
+            "%s: %d genes occur more than once, the first is kept",
+            part.source,
+            len(part.duplicated_genes),
+        )
         part = part.merge_duplicates("first")
     return part
 

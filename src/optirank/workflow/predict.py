@@ -200,7 +200,9 @@ def predict_file(
         if report is not None and (adapt or report.adaptation.possible):
             notes.append(report.words(adapt))
         if not is_calibrated(predictor.model):
-            notes.append("the model is not calibrated: a confidence is not the share of correct labels")
+            notes.append(
+                "the model is not calibrated: a confidence is not the share of correct labels"
+            )
         if limit is not None:
             codes[confidence < limit] = len(predictor.classes)
             notes.append(f"{np.mean(confidence < limit):.1%} of the labels are withheld: {reason}")
