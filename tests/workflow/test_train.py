@@ -14,7 +14,7 @@ from optirank.datasets import DataError, read_expression
 from optirank.model import Predictor, predict_samples
 from optirank.workflow.finishing import HeldOut, held_out_table
 from optirank.workflow.grids import METHODS, UNTUNED, make_families, make_grids
-from optirank.workflow.planning import Clock, duration
+from optirank.workflow.planning import Clock, duration, fit_into
 from optirank.workflow.train import train as train_workflow
 from training_cases import SHORT, SINGLE, noise, small, with_obs
 
@@ -22,6 +22,11 @@ from training_cases import SHORT, SINGLE, noise, small, with_obs
 def train(data, label, **options):
     """Train with a single setting unless told otherwise."""
     return train_workflow(data, label, **{"grids": SINGLE, **options})
+
+
+def plan_all(monkeypatch):
+    """Plan for more than there is time for."""
+    monkeypatch.setattr("optirank.workflow.train.fit_into", lambda *_: (0, 5))
 
 
 @pytest.fixture(scope="module")
@@ -242,16 +247,52 @@ def test_the_widest_grid_within_the_time_is_tried():
     assert clock.seconds(SHORT[0], 5) > 2 * before
 
 
-def test_a_short_time_uses_fewer_samples_and_says_so():
-    found = train(noise(420, 40), "kind", budget=0.01)
+def test_a_short_time_learns_the_set_on_some_samples_and_the_weights_on_all():
+    found = train(noise(420, 40, 3), "kind", budget=0.01)
+    assert found.plan.large
+    assert found.plan.n_samples == found.model.training_summary_["n_samples"] == 420
+    assert len(found.by_fold) == 1
+    assert len(found.path) == 1
+    assert found.model.shared_reference
+    assert (found.model.reference_ == found.model.reference_[0]).all()
+    assert any("the weights on all 420" in note for note in found.notes)
+
+
+def test_two_classes_and_little_time_give_one_score():
+    found = train(noise(300, 40), "kind", budget=0.01)
+    assert found.plan.large
+    assert found.model.coef_.shape == (1, 40)
+    assert found.held_out["predicted"].isin(["c0", "c1"]).all()
+
+
+def test_a_fixed_reference_and_a_short_time_use_fewer_samples():
+    data = noise(420, 40)
+    found = train(data, "kind", budget=0.01, include=[str(name) for name in data.gene_names[:9]])
     assert found.plan.n_samples == 200
     assert any("the time allowed is short" in note for note in found.notes)
-    assert any("time was up after 2 of 5 folds" in note for note in found.notes)
-    assert 60 < len(found.held_out) < 100  # of two folds
+
+
+def test_folds_are_given_up_before_settings():
+    clock = Clock(
+        grids=SHORT,
+        first_seconds=0.2,
+        next_seconds=0.1,
+        fold_seconds=1.0,
+        n_problems=5,
+        n_genes=50,
+        n_jobs=1,
+        reference=None,
+    )
+    samples = SimpleNamespace(X=np.zeros((100, 50)), n_platforms=0)
+    for n_folds in (5, 3, 2, 1):
+        room = clock.seconds(SHORT[0], n_folds)
+        assert fit_into(clock, samples, 5, room) == (0, n_folds)
+    assert fit_into(clock, samples, 5, clock.seconds(SHORT[1], 1)) == (1, 1)
+    assert fit_into(clock, samples, 5, 0.9 * clock.seconds(SHORT[1], 1)) is None
 
 
 def test_what_outlasts_its_time_is_cut_and_said(data, monkeypatch):
-    monkeypatch.setattr(Clock, "level", lambda *_: 0)  # plan for more than there is time for
+    plan_all(monkeypatch)
     found = train(data, "cell_type", budget=0.01, grids=SHORT)
     assert found.plan.n_settings == 2
     assert len(found.path) == 1
@@ -262,7 +303,7 @@ def test_what_outlasts_its_time_is_cut_and_said(data, monkeypatch):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_whatever_is_cut_the_last_setting_is_fitted(data, monkeypatch, method):
-    monkeypatch.setattr(Clock, "level", lambda *_: 0)
+    plan_all(monkeypatch)
     grids = make_grids(method, 3)
     found = train(data, "cell_type", budget=0.01, grids=grids)
     assert tuple(found.settings.values()) == grids[-1].settings[0]
@@ -378,3 +419,12 @@ def test_the_table_of_held_out_samples_of_many_classes_warns_of_nothing():
     table = held_out_table(scored, model, prepared)  # warnings are errors in tests
     assert table.shape == (n, 4 + len(classes))
     assert (table["label"] == table["predicted"]).all()
+
+
+def test_with_little_time_the_reference_set_stays_within_its_candidates():
+    data = noise(300, 40, 3)
+    names = [str(name) for name in data.gene_names[:20]]
+    found = train(data, "kind", budget=0.01, reference_from=names)
+    assert found.plan.large
+    model = found.model
+    assert set(model.feature_names_in_[model.reference_[0]]) <= set(names)

@@ -193,7 +193,9 @@ def train(
             save(result.model, target)
             _show(result)
             for note in result.notes:
-                if note not in said:
+                if note in result.warnings:
+                    typer.echo(f"Warning: {note}", err=True)
+                elif note not in said:
                     echo(f"Note: {note}")
             typer.echo(f"Model:  {out}")
             if report is not None:

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank._util.threads import one_blas_thread
+from optirank.tuning.platforms import platforms_for
 from optirank.workflow.grids import Grid, chains, make_families
+from optirank.workflow.preparation import thin
+from optirank.workflow.sorting import SortedSamples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
     from optirank.tuning.folds import Fold
     from optirank.workflow.candidates import Candidates
     from optirank.workflow.preparation import Prepared
-    from optirank.workflow.sorting import SortedSamples
 
 BUDGET = 600.0  # seconds, where none is given
 _EFFICIENCY = 0.8  # of each thread beyond the first
@@ -29,6 +31,7 @@ _PROBES = (
     Grid.of((0.2,), (1e-3, 3e-3), (1e-3,), ("rising",)),
 )
 _SHARED = 3  # fits of one class that one of all classes together takes, at most
+_PROBED = 1500  # samples at most on which fits are timed
 _COLD = 2.0  # a final fit, which starts from nothing and stops later, against one of a grid
 _BEST = 1.6  # a fit that follows both sides until one is clearly better, against one of one side
 _FULL = 0.3  # a fit on full ranks, which has no reference set to learn
@@ -51,6 +54,7 @@ class Plan:
     seconds: float
     budget: float
     n_jobs: int
+    large: bool = False  # one reference set from some samples, weights from all
 
     def lines(self) -> list[str]:
         """In words."""
@@ -62,10 +66,18 @@ class Plan:
                 f"first {self.n_candidates} of the {self.n_genes} genes are selected by their "
                 "correlation with the labels, anew in every fold"
             )
-        if self.sources is None:
+        if self.n_folds == 1:
+            what = "one part" if self.sources is None else "one part of the sources"
+            words.append(f"{what} of the samples is held out")
+        elif self.sources is None:
             words.append(f"{self.n_folds} folds, stratified by class")
         else:
             words.append(f"{self.n_folds} folds that leave whole sources out ({self.sources})")
+        if self.large:
+            words.append(
+                "the time allowed is short for so many samples and classes: one reference set for "
+                "all classes is learned on some of the samples, the weights on all"
+            )
         if self.n_platforms:
             copies = "copy" if self.n_platforms == 1 else "copies"
             words.append(
@@ -74,7 +86,9 @@ class Plan:
             )
         one = self.n_settings == 1
         settings = "one setting is" if one else f"up to {self.n_settings} settings are"
-        shrunk = "" if self.level == 0 else ", the grid being shortened to fit the time"
+        shrunk = (
+            "" if self.level == 0 or self.large else ", the grid being shortened to fit the time"
+        )
         words.append(f"{settings} tried in each fold{shrunk}")
         threads = f"{self.n_jobs} thread{'s' if self.n_jobs > 1 else ''}"
         words.append(
@@ -141,6 +155,26 @@ class Clock:
         return 1 + _EFFICIENCY * (self.n_jobs - 1)
 
 
+def fit_into(
+    clock: Clock, samples: SortedSamples, n_folds: int, room: float
+) -> tuple[int, int] | None:
+    """The level of the grids and the number of folds for the time there is; None if none fits.
+
+    Folds are given up first, down to a single held-out part, then settings. An average of models is
+    trained on simulated platforms too where there is time; without them it still is better than one
+    model with them.
+    """
+    n_platforms = platforms_for(samples.X.shape[0]) if clock.reference is None else 0
+    fewer = [k for k in dict.fromkeys((n_folds, 3, 2, 1)) if k <= n_folds]
+    for level, grid in enumerate(clock.grids):
+        for platforms in dict.fromkeys((n_platforms, 0)) if grid.average else (0,):
+            clock.n_platforms = samples.n_platforms = platforms
+            for k in fewer:
+                if clock.seconds(grid, k) <= room:
+                    return level, k
+    return None
+
+
 def time_one_fit(
     prepared: Prepared,
     chooser: Candidates,
@@ -155,12 +189,19 @@ def time_one_fit(
     train, _ = fold
     start = time.perf_counter()
     genes = chooser(train)
-    part = samples.over(genes).take(train)
+    rows, scale = train, 1.0
+    if len(train) > _PROBED:  # a fit grows with its samples
+        rows, _ = thin(prepared.y[train], _PROBED)
+        rows, scale = train[rows], len(train) / len(rows)
+        part = SortedSamples(prepared.X[rows], samples.n_jobs).over(genes)
+        part = part.take(np.arange(len(rows)))
+    else:
+        part = samples.over(genes).take(rows)
     ready = time.perf_counter()
     reference = place(prepared.reference, genes)
-    labels, counts = np.unique(prepared.y[train], return_counts=True)
-    positive = prepared.y[train] == labels[counts.argsort()[len(counts) // 2]]
-    v = sample_weights(positive, np.ones(len(train)), True)
+    labels, counts = np.unique(prepared.y[rows], return_counts=True)
+    positive = prepared.y[rows] == labels[counts.argsort()[len(counts) // 2]]
+    v = sample_weights(positive, np.ones(len(rows)), True)
     seconds = []
     for grid in _PROBES:
         (family,) = make_families(grid, reference)
@@ -168,12 +209,12 @@ def time_one_fit(
         begin = time.perf_counter()
         with one_blas_thread():
             family.fit_chain(part, positive.astype(float), v, chain)
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(scale * (time.perf_counter() - begin))
     return Clock(
         grids=grids,
         first_seconds=seconds[0],
         next_seconds=max(seconds[1] - seconds[0], 0.1 * seconds[0]),
-        fold_seconds=ready - start,
+        fold_seconds=scale * (ready - start),
         n_problems=prepared.n_problems,
         n_genes=len(genes),
         n_jobs=samples.n_jobs,

@@ -7,6 +7,7 @@ what is used, whatever the size of the file.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ MIN_CLASS = 3  # samples of a class: two to train on while one is held out
 MOST_ENTRIES = 200_000_000  # values other than zero to train on; beyond, samples are drawn
 _NO_LABEL = {"", "nan", "na", "n/a", "none", "null", "<na>"}
 _FEW_CANDIDATES = 1000  # genes that may be in the reference, up to which all are read
+_ONE_FOLD_ABOVE = 20_000  # samples
 _TIME_MATTERS = 5000  # samples from which on the time of reading is looked at
 
 
@@ -63,6 +65,7 @@ class Prepared:
     batch: str | None
     source: str
     notes: tuple[str, ...]
+    seconds: float = 0.0  # that reading took
 
     @property
     def classes(self) -> NDArray:
@@ -130,6 +133,7 @@ def prepare(
     ``seconds`` is the time that reading may take: where all samples would take longer, fewer of the
     large classes are read.
     """
+    begin = time.perf_counter()
     if max_genes is not None and max_genes < 2:
         raise DataError(f"at most {max_genes} genes: a comparison needs at least 2 genes")
     data, notes = _unique_genes(data)
@@ -186,6 +190,7 @@ def prepare(
         batch=batch,
         source=data.source,
         notes=(*notes, *told, *reference_notes, *found.notes),
+        seconds=time.perf_counter() - begin,
     )
 
 
@@ -235,6 +240,8 @@ class _Reading:
         self._check(y, self.sources(rows))
         folds, told = fold_samples(y, self.sources(rows), self.batch, data.source, n_folds)
         notes += told
+        if len(rows) > _ONE_FOLD_ABOVE:  # one held-out part says enough, and fewer genes are read
+            folds = folds[:1]
         parts = np.full(len(rows), len(folds))
         for k, (_, test) in enumerate(folds):
             parts[test] = k

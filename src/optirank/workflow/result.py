@@ -53,6 +53,8 @@ class TrainingResult:
         The genes that the model needs.
     notes : list of str
         What was left out, decided or went less well, in words.
+    warnings : list of str
+        Those of the notes that say that the model is weak.
     timings : dict
         Seconds of each part.
     """
@@ -73,6 +75,7 @@ class TrainingResult:
     path: pd.DataFrame
     genes: list[str]
     notes: list[str]
+    warnings: list[str]
     timings: dict[str, float]
 
     def confusion(self) -> pd.DataFrame:

@@ -13,7 +13,6 @@ import numpy as np
 
 from optirank._util.workers import worker_count
 from optirank.datasets.errors import DataError
-from optirank.tuning.platforms import platforms_for
 from optirank.tuning.selection import standard_error
 from optirank.workflow.finishing import (
     calibrate_model,
@@ -28,11 +27,13 @@ from optirank.workflow.finishing import (
 )
 from optirank.workflow.folding import N_FOLDS
 from optirank.workflow.grids import METHODS, PREFERENCES, Grid, make_families, make_grids
-from optirank.workflow.planning import BUDGET, Clock, Plan, time_one_fit
+from optirank.workflow.large import PENALTIES, LargeTraining
+from optirank.workflow.planning import BUDGET, Clock, Plan, fit_into, time_one_fit
 from optirank.workflow.preparation import Prepared, prepare
 from optirank.workflow.result import TrainingResult, class_table, fold_table
 from optirank.workflow.searching import choose, choose_panel, cross_validate
 from optirank.workflow.sorting import SortedSamples
+from optirank.workflow.weakness import weaknesses
 
 if TYPE_CHECKING:
     from optirank.datasets.profiles import Profiles
@@ -166,36 +167,45 @@ def train_prepared(
     check_target_error(target_error)
     check_choice("method", method, METHODS)
     check_choice("prefer", prefer, PREFERENCES)
-    begin = time.perf_counter()
+    begin = time.perf_counter() - prepared.seconds
     if grids is None:
         grids = make_grids(method, len(prepared.classes))
     if prepared.reference is not None:
         grids = [replace(grid, average=None) for grid in grids]
-    folds, chooser = prepared.folds, prepared.chooser
+    chooser = prepared.chooser
     samples = SortedSamples(prepared.X, worker_count(n_jobs))
-    clock = time_one_fit(prepared, chooser, samples, folds[0], grids)
+    clock = time_one_fit(prepared, chooser, samples, prepared.folds[0], grids)
     room = _MARGIN * (budget - (time.perf_counter() - begin))
-    level = _fit_into(clock, samples, len(folds), room)
-    shortest = clock.seconds(grids[level], len(folds))
-    if shortest > room and len(prepared.y) > _FEWEST:
-        n = max(_FEWEST, int(len(prepared.y) * room / shortest))
-        prepared = prepared.thinned(n, "the time allowed is short")
-        folds, chooser = prepared.folds, prepared.chooser
-        samples = SortedSamples(prepared.X, samples.n_jobs)
-        clock = time_one_fit(prepared, chooser, samples, folds[0], grids)
+    size = fit_into(clock, samples, len(prepared.folds), room)
+    large = size is None and len(prepared.y) > _FEWEST
+    large &= prepared.reference is None and panel_size is None
+    if size is None and not large:
+        prepared, samples = _thinned(prepared, clock, samples, room)
+        chooser, size = prepared.chooser, (len(grids) - 1, len(prepared.folds))
+    level, n_folds = (len(grids) - 1, 1) if size is None else size
+    folds = prepared.folds[:n_folds]
     notes = list(prepared.notes)
-    plan = _plan(prepared, chooser, folds, clock, level, budget)
+    plan = _plan(prepared, chooser, folds, clock, level, budget, large)
     for line in (*notes, *plan.lines()) if say else ():
         say(line)
     planned = time.perf_counter()
-    left = budget - (planned - begin)
-    found = cross_validate(prepared, chooser, samples, folds, clock, level, left, progress)
-    if panel_size is None:
-        choice = choose(found, prepared.y, real=prepared.groups is not None, prefer=prefer)
+    rule = {"real": prepared.groups is not None, "prefer": prefer}
+    if large:
+        stages = LargeTraining(prepared, grids[-1].settings[0], samples.n_jobs, begin + budget)
+        found = stages.search(progress)
+        choice = choose(found, prepared.y, **rule)
+        stages.refit(found, choice)
+        searched = time.perf_counter()
+        model, genes, fit_notes = stages.finish(choice)
     else:
-        choice = choose_panel(found, prepared.y, panel_size)
-    searched = time.perf_counter()
-    model, genes, fit_notes = final_fit(prepared, chooser, choice, samples, panel_size)
+        left = budget - (planned - begin)
+        found = cross_validate(prepared, chooser, samples, folds, clock, level, left, progress)
+        if panel_size is None:
+            choice = choose(found, prepared.y, **rule)
+        else:
+            choice = choose_panel(found, prepared.y, panel_size)
+        searched = time.perf_counter()
+        model, genes, fit_notes = final_fit(prepared, chooser, choice, samples, panel_size)
     fitted = time.perf_counter()
     scored = held_out_scores(prepared, found, choice)
     elsewhere = elsewhere_scores(prepared, found, choice)
@@ -204,7 +214,8 @@ def train_prepared(
     held_out = held_out_table(scored, model, prepared)
     by_fold = fold_table(held_out)
     balanced_accuracy = float(by_fold["balanced_accuracy"].mean())
-    notes += search_notes(plan, found) + fit_notes + undone
+    warnings = weaknesses(prepared, found.folds[0], held_out)
+    notes += [*warnings, *search_notes(plan, found), *fit_notes, *undone]
     result = TrainingResult(
         model=model,
         plan=plan,
@@ -222,6 +233,7 @@ def train_prepared(
         path=choice.table,
         genes=genes,
         notes=notes,
+        warnings=warnings,
         timings={
             "planning": planned - begin,
             "cross-validation": searched - planned,
@@ -257,16 +269,16 @@ def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
         raise DataError(f"{name}={value!r} is not known: use one of {', '.join(allowed)}")
 
 
-def _fit_into(clock: Clock, samples: SortedSamples, n_folds: int, room: float) -> int:
-    """The level of the grids for the time there is, and whether to train on platforms."""
-    n_platforms = platforms_for(samples.X.shape[0]) if clock.reference is None else 0
-    clock.n_platforms = n_platforms
-    level = clock.level(n_folds, room)
-    if clock.seconds(clock.grids[level], n_folds) > room or not clock.grids[level].average:
-        clock.n_platforms = 0  # an average without platforms is better than one fit with them
-        level = clock.level(n_folds, room)
-    samples.n_platforms = clock.n_platforms
-    return level
+def _thinned(
+    prepared: Prepared, clock: Clock, samples: SortedSamples, room: float
+) -> tuple[Prepared, SortedSamples]:
+    """As many samples as the narrowest grid has time for, but not fewer than a few hundred."""
+    shortest = clock.seconds(clock.grids[-1], 1)
+    n = max(_FEWEST, int(len(prepared.y) * room / shortest))
+    if n >= len(prepared.y):
+        return prepared, samples
+    prepared = prepared.thinned(n, "the time allowed is short")
+    return prepared, SortedSamples(prepared.X, samples.n_jobs)
 
 
 def _plan(
@@ -276,8 +288,10 @@ def _plan(
     clock: Clock,
     level: int,
     budget: float,
+    large: bool,
 ) -> Plan:
     grid = clock.grids[level]
+    n_settings = sum(len(one.settings()) for one in make_families(grid, prepared.reference))
     return Plan(
         n_samples=len(prepared.y),
         n_genes=prepared.n_genes,
@@ -285,10 +299,11 @@ def _plan(
         n_classes=len(prepared.classes),
         n_folds=len(folds),
         sources=None if prepared.groups is None else len(np.unique(prepared.groups)),
-        n_settings=sum(len(one.settings()) for one in make_families(grid, prepared.reference)),
+        n_settings=len(PENALTIES) if large else n_settings,
         n_platforms=clock.n_platforms,
         level=level,
-        seconds=clock.seconds(grid, len(folds)),
+        seconds=budget if large else prepared.seconds + clock.seconds(grid, len(folds)),
+        large=large,
         budget=budget,
         n_jobs=clock.n_jobs,
     )
