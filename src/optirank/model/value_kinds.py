@@ -19,8 +19,8 @@ _MANY_ZEROS = 0.1  # share of zeros in the training data from which a query shou
 _FEW_ZEROS = 0.1  # of the trained share: below, zeros are called gone
 _OTHER_ZEROS = 0.35  # difference of the shares of zeros that is told
 _REMEDY = (
-    "ranks within a sample change when genes are scaled, centred, smoothed or imputed: give counts "
-    "or their logarithm (layer=, --layer)"
+    "ranks within a sample change when genes are scaled, centred, smoothed or imputed: if so, give "
+    "counts or their logarithm (layer=, --layer)"
 )
 
 
@@ -91,7 +91,8 @@ class ValueKinds:
         if zeros >= _MANY_ZEROS and self.zeros < _FEW_ZEROS * zeros:
             found.append(
                 f"{self.zeros:.1%} of the values are zero, and {zeros:.0%} were in the training "
-                f"data: {_REMEDY}"
+                "data: that is usual for another platform, such as a microarray; otherwise, "
+                f"{_REMEDY}"
             )
         elif abs(self.zeros - zeros) > _OTHER_ZEROS:
             found.append(
