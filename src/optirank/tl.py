@@ -48,30 +48,30 @@ def train(
     Parameters
     ----------
     adata : AnnData
-        Expression on any scale: only ranks within a sample count. Of a backed or lazy one
-        (dask arrays) only what is used is read, in blocks of samples.
+        Expression on any scale: only ranks within a sample count. If it is backed or lazy (dask
+        arrays), only what is needed is read, in blocks of samples.
     label : str
-        Column of ``adata.obs`` with the classes.
+        Column of ``adata.obs`` with the class labels.
     layer : str, optional
-        A layer instead of ``X``.
+        Layer to use instead of ``X``.
     gene_column : str, optional
-        Column of ``adata.var`` with the names of the genes, instead of its index.
+        Column of ``adata.var`` with the gene names, instead of its index.
     batch : str, optional
-        Column of the sources (data set, donor): folds then leave whole sources out.
+        Column with the source (data set, donor); folds then hold out whole sources.
     genes, available : list of str, optional
-        The genes to use; those of the data to be labelled later, others then not being used.
+        The genes to use; the genes of the query to be labelled later (others are not used).
     max_genes : int, optional
-        The most genes the model may need.
+        Largest number of genes that the model may need.
     include, exclude : list of str, optional
-        Genes of a fixed reference set; genes not to use at all. Names, or patterns as ``MT-*``.
+        Genes of a fixed reference set; genes to exclude. Names, or patterns such as ``MT-*``.
     reference_from, not_in_reference : list of str, or str, optional
         Genes that the reference set is chosen from, and genes that may not be in it: names,
         patterns, or the name of a column of ``adata.var`` that is true for them. Every gene may
         have weights.
     budget : float, optional
-        Seconds that the training may take; ten minutes by default.
+        Time allowed, in seconds; ten minutes by default.
     method : {"auto", "optirank", "rank-lr"}, default="auto"
-        The classifiers to choose among.
+        Classifiers to choose among.
     prefer : {"accuracy", "genes"}, default="accuracy"
         ``"genes"`` takes the fewest genes within two points of the best accuracy.
     n_jobs : int, optional
@@ -79,17 +79,17 @@ def train(
     calibrate : bool, default=True
         Whether to fit probabilities on held-out scores.
     target_error : float, optional
-        The share of wrong labels to allow, from which a threshold of confidence is derived.
+        Share of wrong labels to allow; a confidence threshold is derived from it.
     say, progress : callable, optional
-        Told in words what will be done, and how much is done and of how much. The words also go to
-        the logger "optirank".
+        ``say`` is called with messages, ``progress`` with the steps done and their number. Messages
+        are also logged by the logger "optirank".
     verbose : int, default=1
-        Whether to show a progress bar, on a terminal or in a notebook; 0 shows none.
+        Whether to show a progress bar (in terminals and notebooks); 0 shows none.
 
     Returns
     -------
     The fitted model, for :func:`annotate` and :func:`optirank.save`; ``model.training_summary_``
-    says how it does on held-out samples. ``adata`` is not changed.
+    has its accuracy on held-out samples. ``adata`` is not changed.
     """
     from optirank.datasets.anndata_objects import check_anndata, profiles_of
     from optirank.workflow.train import train as train_workflow
@@ -184,45 +184,46 @@ def annotate(
     Parameters
     ----------
     adata : AnnData
-        The query, in memory or backed; of a backed one ``block_size`` samples are read at a time.
+        The query, in memory or backed. If backed, ``block_size`` samples are read at a time.
     model : a fitted model, or the file of one
     key_added : str, default="optirank"
-        Name of what is added.
+        Name of the fields that are set.
     layer, gene_column
         As in :func:`train`.
     clusters : str, optional
-        Column of ``adata.obs``: each cluster gets the label of most of its samples.
+        Column of ``adata.obs``: each cluster gets the majority label of its samples.
     min_share : float, default=0.5
         A cluster in which no label has this share of the samples is called "heterogeneous".
     threshold : float, optional
-        Withhold labels ("unassigned") of less confidence than this. Where a class is called
-        "unassigned", the word is "withheld"; see ``adata.uns[key_added]["withheld_label"]``.
+        Withhold labels with a lower confidence ("unassigned"). If a class is called "unassigned",
+        "withheld" is used instead; see ``adata.uns[key_added]["withheld_label"]``.
     target_error : float, optional
-        Withhold labels so that of those given no larger share is wrong, by the held-out samples of
-        the training.
+        Withhold labels so that at most this share of the given labels is wrong, judged by the
+        held-out samples of the training.
     prior : {"balanced", "training"}, mapping or file, default="balanced"
-        The shares of the classes that probabilities suppose: equal ones, with labels by the highest
-        score; those in training; or given ones, a mapping from every class to its share or a file
-        with a class and its share on each line. Other priors than "balanced" may move labels.
+        Class frequencies that the probabilities assume: equal ones, with labels by the highest
+        score; those of the training data; or given ones, as a mapping from class to share or a
+        file with one line ``class,share`` per class. Priors other than "balanced" may change
+        labels.
     adapt : bool, default=False
-        Whether to shift the scores of each class to where the query's samples lie. A label then
-        depends on the other samples. Without, the log says how many labels it would change.
+        Whether to shift the scores of each class to fit the query. A label then depends on the
+        other samples. If False, the log says how many labels adapting would change.
     unknown_rate : float, optional
-        Withhold the labels of samples that look like no class of the training data; so many that of
-        held-out samples this share loses its label, such as 0.01.
+        Withhold the labels of samples that look like no class of the training data. The value is
+        the share of held-out samples that may lose their label, such as 0.01.
     max_missing : float, default=0.5
-        The share of a class's genes that may be missing; what is missing is told in the log.
+        Share of a class's genes or weights that may be missing; missing genes are logged.
     drop_classes : bool, default=False
-        Whether to leave out classes that lack more, instead of refusing; samples of these classes
-        get the label of another.
+        Whether to leave out classes that lack more instead of raising an error; samples of these
+        classes get another label.
     match_case : {"check", "ignore"}, default="check"
-        "check" refuses data most of whose genes match in another case only, which may be of another
-        species; "ignore" takes them.
+        "check" refuses data in which most genes match only in another case, as they may come from
+        another species; "ignore" accepts them.
     homologs : mapping or file, optional
         Genes of another species: a mapping from the data's gene names to the model's, or a table of
         two columns.
     block_size : int, default=2048
-        Samples looked at together.
+        Number of samples processed together.
     copy : bool, default=False
         Whether to return a copy instead of changing ``adata``.
 
