@@ -84,6 +84,7 @@ def test_a_figure_of_two_classes(tmp_path):
         (["--figure", "panel.docx"], ".png, .svg or .pdf"),
         (["--data", "reference.h5ad"], "--data is for --max-genes"),
         (["--for", "query.h5ad"], "--for is for --max-genes"),
+        (["--curve", "curve.png"], "--curve is for --max-genes"),
         (["--max-genes", "20"], "name the data (--data) and the file (--save)"),
         (["--max-genes", "20", "--data", "x.h5ad", "--save", "x"], "name it (label=, --label)"),
     ],
@@ -104,13 +105,18 @@ def test_a_smaller_panel_is_trained_again(tmp_path):
     done = panel(
         *(tmp_path / "old.optirank", "--max-genes", 25, "--data", tmp_path / "reference.h5ad"),
         *("--label", "cell_type", "--save", tmp_path / "new.optirank", "--budget", "20s"),
+        *("--curve", tmp_path / "curve.png"),
         *("--out", tmp_path / "panel.csv", "--for", tmp_path / "query.h5ad", "--format", "h5ad"),
     )
     assert done.exit_code == 0, done.stderr
     assert "on held-out samples" in done.stdout
+    assert "Panels on held-out samples" in done.stdout
+    assert "chosen" in done.stdout
+    assert (tmp_path / "curve.png").stat().st_size > 5000
     new = load(tmp_path / "new.optirank")
     genes = pd.read_csv(tmp_path / "panel.csv")["gene"]
     assert sorted(new.classes_) == ["b cell", "nk cell", "t cell"]
+    assert (new.reference_ == new.reference_[0]).all()
     assert len(genes) == new.genes_.sum() <= 25
     assert set(genes) == set(panel_names(new)) <= set(query.gene_names)
 

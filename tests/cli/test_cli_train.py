@@ -88,12 +88,15 @@ def test_an_h5ad_file_with_sources_and_a_limit_of_genes(reference, tmp_path):
     done = optirank(
         "train", path, "--label", "cell_type", "--batch", "donor", "--genes", 25, "--out", out,
         "--exclude", "MT-*,RPL*", "--target-error", 0.2, "--budget", "2m",
+        "--not-in-reference", ",".join(map(str, reference.gene_names[:5])),
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert "leave whole sources out (3)" in done.output
     model = load(out)
     assert model.genes_.sum() <= 25
     assert model.rejection_.target_error == 0.2
+    in_reference = model.feature_names_in_[model.reference_.any(axis=0)]
+    assert not set(in_reference) & set(reference.gene_names[:5])
 
 
 @pytest.mark.parametrize(
@@ -106,6 +109,8 @@ def test_an_h5ad_file_with_sources_and_a_limit_of_genes(reference, tmp_path):
         ([*TABLE, "--genes", "1"], "at most 1 genes"),
         ([*TABLE, "--include", "NOSUCH"], "none of the reference genes"),
         ([*TABLE, "--exclude", "*"], "excluded leave 0"),
+        ([*TABLE, "--reference-from", "NOSUCH"], "may be chosen from (NOSUCH)"),
+        ([*TABLE, "--not-in-reference", "*"], "no gene is left that may be in the reference set"),
         ([*TABLE, "--budget", "soon"], "--budget soon"),
         ([*TABLE, "--budget", "-3"], "--budget -3"),
         ([*TABLE, "--target-error", "7"], "target error 7"),
