@@ -211,6 +211,10 @@ def test_the_training_summary_counts_and_keeps_what_it_is_given():
     model = make_model(n_genes=15, named=False)
     X, y = make_samples(0, 9, 15), make_model().classes_[np.arange(9) % 3]
     remember_training(model, X, y, genes=[f"n{j}" for j in range(15)], source="there")
+    values = model.training_summary_.pop("values")
+    panel = X[:, model.genes_]
+    assert values["zeros"] == pytest.approx((panel == 0).mean(), abs=1e-5)
+    assert values["negative"] == pytest.approx((panel < 0).mean(), abs=1e-5)
     assert model.training_summary_ == {
         "n_samples": 9,
         "n_genes": 15,

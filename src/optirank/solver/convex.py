@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.solver.hessian import newton_steps
+from optirank.solver.hessian import newton_steps, sharpened
 from optirank.solver.losses import LogisticLoss
 from optirank.solver.steps import ElasticNet, accelerated_steps, curvature_scale
 
@@ -103,7 +103,8 @@ def finish_exactly(
     columns = np.array(columns, dtype=np.float64, order="C")
     columns -= v @ columns
     loss = LogisticLoss(y, v, np.float64)
-    found, *_ = newton_steps(columns, loss, w[support], b, l1, l2, 20, tol=1e-15)
+    found, b, *_ = newton_steps(columns, loss, w[support], b, l1, l2, 20, tol=1e-15)
+    found = sharpened(columns, loss, found, b, l1, l2)
     w = np.zeros_like(w)
     w[support] = found
     return w
