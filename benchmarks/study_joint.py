@@ -29,7 +29,7 @@ _PAIRS = (
     ("tm_10x_immune", "zilionis_mouse_immune"),
     ("kang_pbmc_ctrl", "kang_pbmc_stim"),
 )
-_GRID = {"n_references": (0.05, 0.2), "l1s": (1e-3, 5e-3), "l2s": (1e-3,), "cv": 3}
+_GRID = {"n_references": (0.1, 0.2), "l1s": (1e-3, 3e-3), "l2s": (1e-3,), "cv": 3}
 _N_GENES = 1000
 
 

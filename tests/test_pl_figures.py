@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import optirank.pl
 import optirank.tl
 from example_model import as_anndata, trained_example
-from optirank import OptirankClassifierCV
+from optirank import OptirankClassifier, OptirankClassifierCV
 from optirank._plots.groups import spread
 from optirank.datasets import make_unstable_ranks
 from optirank.model import save, subset
@@ -164,6 +164,25 @@ def test_a_panel_shows_relative_ranks_by_group(model, adata):
     by_label = optirank.pl.panel(model, adata)
     found = {text.get_text() for text in by_label.get_xticklabels()}
     assert found == set(adata.obs["optirank"])
+
+
+def test_a_panel_of_one_reference_set_shows_each_gene_once(adata):
+    frame = adata.to_df()
+    model = OptirankClassifier(10, 1e-2, shared_reference=True).fit(frame, adata.obs["cell_type"])
+    ax = optirank.pl.panel(model, adata, "cell_type", n_genes=4, max_samples=40)
+    names = [text.get_text().split()[0] for text in ax.get_yticklabels()]
+    assert len(names) == len(set(names)) > len(model.classes_)
+    for name, label in zip(names, _classes_of_rows(ax), strict=True):
+        weights = model.coef_[:, model.feature_names_in_.tolist().index(name)]
+        assert str(model.classes_[weights.argmax()]) == label
+
+
+def _classes_of_rows(ax):
+    """The class that stands beside each gene."""
+    edges = sorted(line.get_ydata()[0] for line in ax.lines if len(set(line.get_ydata())) == 1)
+    labels = [text.get_text().replace("\n", " ") for text in ax.texts]
+    rows = np.arange(len(ax.get_yticklabels()))
+    return [labels[int(np.searchsorted(edges, row))] for row in rows]
 
 
 @pytest.mark.parametrize(("n_genes", "given"), [(1, False), (3, True)])

@@ -50,6 +50,8 @@ def panel(
 
     A relative rank is the share of the class's reference genes that the gene is above. The names
     of genes that count for their class are followed by +, of those that count against it by −.
+    Where all classes share one reference set, each gene is drawn once, with the class that it
+    counts for most.
 
     Parameters
     ----------
@@ -73,6 +75,7 @@ def panel(
     """
     from optirank.datasets.anndata_objects import blocks_of, gene_names_of, profiles_of
     from optirank.datasets.profiles import gather
+    from optirank.estimators.panel import link_offset
     from optirank.model.file import as_model
     from optirank.model.predict import Predictor
 
@@ -88,9 +91,9 @@ def panel(
     chosen, groups = _thinned(groups, order, max_samples)
     X = gather(profiles_of(adata, layer, gene_column), predictor.columns, np.sort(chosen))
     X = X[np.argsort(np.argsort(chosen))]  # read in the order of the file, drawn by group
-    ranks, names, problems = _heaviest(
-        predictor.bound, X.toarray() if hasattr(X, "toarray") else X, n_genes
-    )
+    X = X.toarray() if hasattr(X, "toarray") else X
+    shared = bool(link_offset(predictor.model))  # one reference set for all classes
+    ranks, names, problems = _heaviest(predictor.bound, X, n_genes, shared)
     starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
     ends = np.append(starts[1:], len(groups))
     ax = axes_for(ax, group_width(len(starts)), 1.4 + _ROW * len(names))
@@ -259,16 +262,24 @@ def _thinned(groups: NDArray, order: list[str], limit: int) -> tuple[NDArray, ND
     return positions, groups[positions]
 
 
-def _heaviest(bound: BoundModel, X: NDArray, n_genes: int) -> tuple[NDArray, list[str], list[str]]:
-    """Relative ranks (genes x samples) of each problem's heaviest genes, their names, classes."""
+def _heaviest(
+    bound: BoundModel, X: NDArray, n_genes: int, shared: bool
+) -> tuple[NDArray, list[str], list[str]]:
+    """Relative ranks (genes x samples) of each problem's heaviest genes, their names, classes.
+
+    With ``shared`` a gene is only of the class that it counts for most.
+    """
     from optirank.ranks.relative import weighted_ranks
 
     parts = bound.parts
     present = parts.genes[bound.match.present]
+    leads = parts.average(bound.rows.coef.T).argmax(axis=1)
     ranks, names, problems = [], [], []
     for k, label in enumerate(parts.problem_classes):
         rows = np.arange(k * parts.rows_per_problem, (k + 1) * parts.rows_per_problem)
         weights = bound.rows.coef[rows].T
+        if shared:
+            weights = np.where((leads == k)[:, None], weights, 0.0)
         genes = np.argsort(-np.abs(weights).max(axis=1), kind="stable")[:n_genes]
         genes = genes[weights[genes].any(axis=1)]
         lead = np.abs(weights[genes]).argmax(axis=1)
