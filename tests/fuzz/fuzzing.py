@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import random
-import resource
 import select
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import pytest
+
+resource = pytest.importorskip("resource", reason="child processes with limits need a Unix system")
 ROUNDS = int(os.environ.get("OPTIRANK_FUZZ", "1"))
 _STALL = 60.0  # seconds without a sign of life, on a machine with other work
 
@@ -57,7 +60,9 @@ def _run_child(
 ) -> int:
     """Run cases in a child until all are done or it dies; the number of the next case."""
     reading, writing = os.pipe()
-    child = os.fork()
+    with warnings.catch_warnings():  # of threads, which the child does not use
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
     if not child:
         os.close(reading)
         _work(case, start, count, seed, writing, batch)
