@@ -139,9 +139,9 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_tables(sets, tmp_path):
 def test_an_interrupt_keeps_what_is_finished(sets, tmp_path):
     out = tmp_path / "out"
     process = start(*options(sets, out, "--jobs", 2))
-    wait_for_units(process, out, 2)
+    wait_for_units(process, out, 1)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=180)
     assert process.returncode == INTERRUPTED, errors
     assert "the same command continues" in errors.replace("\n", " ")
     assert (out / "log.json").is_file()

@@ -138,7 +138,7 @@ def test_ctrl_c_keeps_finished_units_and_leaves_no_process(tmp_path):
         while not unit_times(folder) and time.monotonic() < deadline:
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: everyone in the group gets it
-        _, stderr = process.communicate(timeout=30)
+        _, stderr = process.communicate(timeout=180)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -172,7 +172,7 @@ def test_a_process_killed_from_outside_takes_the_others_with_it(tmp_path, victim
             time.sleep(0.05)
         target = process.pid if victim == "parent" else _workers(process.pid)[0]
         os.kill(target, signal.SIGKILL)
-        _, stderr = process.communicate(timeout=30)
+        _, stderr = process.communicate(timeout=180)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

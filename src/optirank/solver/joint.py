@@ -2,7 +2,7 @@
 
 The stages are those of the binary algorithm. With several classes there are many ways to count "up
 above down", so two starts do not settle which minimum is reached. On problems of hundreds of genes
-starts tilted in various ways ended within 0.2 % of each other's objective, and the uniform one is
+starts tilted in various ways ended within 1 % of each other's objective, and the uniform one is
 taken; on small ones, where minima lie further apart and fits are cheap, several are carried on.
 """
 
