@@ -86,14 +86,12 @@ class Plan:
             )
         one = self.n_settings == 1
         settings = "one setting is" if one else f"up to {self.n_settings} settings are"
-        shrunk = (
-            "" if self.level == 0 or self.large else ", the grid being shortened to fit the time"
-        )
-        words.append(f"{settings} tried in each fold{shrunk}")
+        where = " in each fold" if self.n_folds > 1 else ""
+        shrunk = "" if self.level == 0 else ", the grid being shortened to fit the time"
+        words.append(f"{settings} tried{where}{shrunk}")
         threads = f"{self.n_jobs} thread{'s' if self.n_jobs > 1 else ''}"
-        words.append(
-            f"about {duration(self.seconds)} on {threads} (allowed: {duration(self.budget)})"
-        )
+        lasts = f"{'at most' if self.large else 'about'} {duration(self.seconds)}"
+        words.append(f"{lasts} on {threads} (allowed: {duration(self.budget)})")
         return words
 
 

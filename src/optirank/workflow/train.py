@@ -301,7 +301,7 @@ def _plan(
         sources=None if prepared.groups is None else len(np.unique(prepared.groups)),
         n_settings=len(PENALTIES) if large else n_settings,
         n_platforms=clock.n_platforms,
-        level=level,
+        level=0 if large else level,
         seconds=budget if large else prepared.seconds + clock.seconds(grid, len(folds)),
         large=large,
         budget=budget,
