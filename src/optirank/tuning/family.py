@@ -156,7 +156,7 @@ class Family(ABC):
         chain: Chain,
     ) -> dict[int, dict[Key, Model]]:
         """Fit the settings of a chain for all classes of ``problems`` at once."""
-        raise NotImplementedError
+        raise ValueError(f"{self.name} fits each class by itself")
 
     def start_of(self, chain: Chain, n_genes: int) -> tuple[int, str]:
         """The size of the reference set of a chain, and the side that its fits start from."""
