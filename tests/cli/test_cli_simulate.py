@@ -23,6 +23,11 @@ UNITS = len(CLASSIFIERS) * (FOLDS + 1)  # of one repeat
 SMALL = ("--genes", "14", "--perturbed", "4", "--samples", "100", "--sweeps", "none")
 
 
+def heed_interrupts() -> None:
+    """Ctrl-C counts in the child also where the tests run in the background, which ignores it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-c", "from optirank.cli import main; main()", *arguments]
 
@@ -132,13 +137,14 @@ def test_ctrl_c_keeps_finished_units_and_leaves_no_process(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=heed_interrupts,
     )
     try:
         deadline = time.monotonic() + 120
         while not unit_times(folder) and time.monotonic() < deadline:
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: everyone in the group gets it
-        _, stderr = process.communicate(timeout=180)
+        _, stderr = process.communicate(timeout=60)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -165,6 +171,7 @@ def test_a_process_killed_from_outside_takes_the_others_with_it(tmp_path, victim
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=heed_interrupts,
     )
     try:
         deadline = time.monotonic() + 120
@@ -172,7 +179,7 @@ def test_a_process_killed_from_outside_takes_the_others_with_it(tmp_path, victim
             time.sleep(0.05)
         target = process.pid if victim == "parent" else _workers(process.pid)[0]
         os.kill(target, signal.SIGKILL)
-        _, stderr = process.communicate(timeout=180)
+        _, stderr = process.communicate(timeout=60)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
