@@ -96,7 +96,8 @@ def expected_output(blocks: list[Block], k: int) -> Block | None:
 def differences(shown: Block, printed: str) -> list[str]:
     """Lines shown that were not printed, in this order; numbers may differ by 5 %.
 
-    Blanks, rules and dots of tables do not count, and ``...`` stands for any lines.
+    Blanks, rules and dots of tables do not count, and ``...`` stands for any lines. How many folds
+    fit into the time allowed is a number too.
     """
     loose = shown.mark == "output: numbers vary"
     actual = [_words(line) for line in printed.splitlines()]
@@ -116,6 +117,7 @@ def differences(shown: Block, printed: str) -> list[str]:
 def _words(line: str) -> tuple[str, list[float]]:
     """A line with its numbers taken out, and the numbers."""
     line = re.sub(r"[─━│]+", " ", line)
+    line = line.replace("one held-out part", "1 folds")  # a slow machine has time for one
     numbers = [float(re.sub(r"[^\d.e-]", "", number)) for number in _NUMBER.findall(line)]
     return " ".join(_NUMBER.sub("#", line).split()), numbers
 

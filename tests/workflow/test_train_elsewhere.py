@@ -45,5 +45,5 @@ def test_the_model_remembers_both_kinds_of_errors(found, tmp_path):
 def test_the_description_has_the_folds_and_the_platforms(found):
     lines = dict(describe_model(found.model).lines)
     low, high = found.accuracy_elsewhere()
-    assert "over 2 folds" in lines["held out"]
+    assert ", 2 folds" in lines["held out"]
     assert f"{low:.3f} to {high:.3f}" in lines["simulated platforms"]

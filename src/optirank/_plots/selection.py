@@ -64,26 +64,28 @@ def draw_settings(
     best, selected = (path[path[which]].iloc[0] for which in ("best", "selected"))
     front = path.sort_values(["n_genes", "score"], ascending=[True, False])
     front = front[front["score"] > front["score"].cummax().shift(fill_value=float("-inf"))]
-    ax.axhspan(
-        best["score"] - best["standard_error"],
-        best["score"],
-        color=BLUE,
-        alpha=0.12,
-        linewidth=0,
-        label="within one standard error of the best",
-    )
+    known = path["standard_error"].notna().any()  # not with a single fold
+    if known:
+        ax.axhspan(
+            best["score"] - best["standard_error"],
+            best["score"],
+            color=BLUE,
+            alpha=0.12,
+            linewidth=0,
+            label="within one standard error of the best",
+        )
     ax.plot(n_genes, scores, ".", markersize=5, color=GREY, alpha=0.6, label="all settings")
     ax.errorbar(
         front["n_genes"],
         front["score"],
-        yerr=front["standard_error"],
+        yerr=front["standard_error"] if known else None,
         color=BLUE,
         marker="o",
         markersize=4.5,
         linewidth=1.4,
         elinewidth=1,
         capsize=2.5,
-        label="best of as few genes, ± standard error",
+        label="best of as few genes" + (", ± standard error" if known else ""),
     )
     ax.plot(
         selected["n_genes"],

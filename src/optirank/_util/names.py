@@ -1,4 +1,4 @@
-"""Names in messages: lists of them, and characters that a terminal must not see."""
+"""Names and counts in messages, and characters that a terminal must not see."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ def _escaped(character: str) -> str:
     if character in "\n\t" or unicodedata.category(character) not in _UNPRINTABLE:
         return character
     return character.encode("unicode_escape").decode("ascii")
+
+
+def folds_in_words(n_folds: int) -> str:
+    """The folds of a cross-validation in words; a single one is a held-out part."""
+    return "one held-out part" if n_folds == 1 else f"{n_folds} folds"
 
 
 def some(names: Iterable[object], limit: int = 8, *, quoted: bool = False) -> str:

@@ -175,7 +175,9 @@ def _retrain(
     save_model(result.model, save)
     sizes = new_table("Panels on held-out samples", "genes", "balanced accuracy", "")
     for row in result.curve().itertuples():
-        accuracy = f"{100 * row.score:.1f} ± {100 * row.standard_error:.1f} %"
+        known = row.standard_error == row.standard_error  # not with a single fold
+        error = f" ± {100 * row.standard_error:.1f}" if known else ""
+        accuracy = f"{100 * row.score:.1f}{error} %"
         add_row(sizes, f"{row.n_genes:.0f}", accuracy, "chosen" if row.selected else "")
     show(sizes)
     if curve is not None:

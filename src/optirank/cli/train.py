@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from optirank._util.names import folds_in_words
 from optirank._util.progress import progress_bar
 from optirank.cli.common import add_row, check_outputs, new_table, show, workers
 from optirank.cli.errors import DebugOption, QuietOption, bad_input, clean_exit
@@ -287,7 +288,7 @@ def _show(result: TrainingResult) -> None:
     show(table)
     typer.echo(
         f"Balanced accuracy {100 * result.balanced_accuracy:.1f} % "
-        f"(± {100 * result.standard_error:.1f} over {len(result.by_fold)} folds), "
+        f"(± {100 * result.standard_error:.1f}, {folds_in_words(len(result.by_fold))}), "
         f"{len(result.genes)} genes needed"
     )
     if (there := result.accuracy_elsewhere()) is not None:

@@ -6,7 +6,7 @@ import html
 from collections.abc import Mapping
 from typing import Any
 
-from optirank._util.names import printable
+from optirank._util.names import folds_in_words, printable
 
 _NAME = 60  # characters of a class in a table
 _TEXT = 400  # characters of one line
@@ -100,7 +100,7 @@ def held_out_text(summary: Mapping[str, Any]) -> str:
     if error is not None:
         text += f" ± {100 * error:.1f}"
     folds = _count(summary.get("n_folds"))
-    return text + (f", {folds} folds" if folds else "")
+    return text + (f", {folds_in_words(folds)}" if folds else "")
 
 
 def lines_html(lines: list[tuple[str, str]]) -> str:

@@ -80,7 +80,8 @@ def settings_table(
     table = pd.DataFrame(list(params))
     table.insert(0, "n_genes", n_genes.mean(axis=1))
     table.insert(1, "score", scores.mean(axis=1))
-    table.insert(2, "standard_error", standard_error(scores))
+    error = standard_error(scores) if scores.shape[1] > 1 else np.nan  # one fold tells of none
+    table.insert(2, "standard_error", error)
     table.insert(3, "selected", np.arange(len(table)) == selected)
     table.insert(4, "best", np.arange(len(table)) == best)
     return table

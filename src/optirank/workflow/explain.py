@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank._util.names import some
+from optirank._util.names import folds_in_words, some
 from optirank.datasets.errors import DataError
 from optirank.datasets.reading import open_expression
 from optirank.model.explanation import explain
@@ -163,7 +163,7 @@ def describe_model(model: Any, path: str | os.PathLike[str] | None = None) -> Mo
         error = summary.get("balanced_accuracy_standard_error", float("nan"))
         text = f"balanced accuracy {summary['balanced_accuracy']:.3f} ± {error:.3f}"
         if "n_folds" in summary:
-            text += f" over {summary['n_folds']} folds"
+            text += f", {folds_in_words(summary['n_folds'])}"
         lines.append(("held out", text))
     if isinstance(summary.get("values"), dict):
         kinds = {key: one for key, one in summary["values"].items() if key != "version"}

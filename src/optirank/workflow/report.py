@@ -13,6 +13,7 @@ import numpy as np
 from optirank import __version__
 from optirank._plots.performance import confusion_size
 from optirank._util.files import check_outputs, write_text
+from optirank._util.names import folds_in_words
 from optirank.datasets.errors import need
 from optirank.model import panel_table
 from optirank.workflow import figures
@@ -61,6 +62,7 @@ def page(result: TrainingResult) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"percent": _percent, "share": _share, "duration": duration}
+    environment.filters["folds"] = folds_in_words
     panel = panel_table(result.model)
     model = result.model
     return environment.get_template("report.html.jinja").render(

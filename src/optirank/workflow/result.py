@@ -11,6 +11,7 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import multilabel_confusion_matrix, precision_recall_fscore_support
 
 from optirank.tuning.scoring import balanced_accuracy
+from optirank.tuning.selection import standard_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,7 +42,8 @@ class TrainingResult:
     by_fold : DataFrame
         One line per fold: what was left out, ``n_held_out`` and ``balanced_accuracy``.
     balanced_accuracy, standard_error : float
-        Mean over the folds of the balanced accuracy, and its standard error.
+        Mean over the folds of the balanced accuracy, and its standard error: over the folds, or
+        from the number of samples of each class where one part was held out.
     optimism : float
         By how much that is flattered by having chosen the settings on the same folds: what is lost
         when each fold's setting is chosen by the other folds.
@@ -145,3 +147,18 @@ def fold_table(held_out: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def held_out_error(held_out: pd.DataFrame, by_fold: pd.DataFrame) -> float:
+    """Standard error of the mean balanced accuracy.
+
+    A single fold says nothing about the spread over folds. Its figure is a mean of K shares, of
+    ``r_k`` right labels among ``n_k`` samples each, with the variance ``sum_k p_k (1 - p_k) / n_k /
+    K^2`` where ``p_k = (r_k + 1) / (n_k + 2)``, so that a class without an error is not certain.
+    """
+    if len(by_fold) > 1:
+        return float(standard_error(by_fold["balanced_accuracy"].to_numpy()))
+    right = (held_out["label"] == held_out["predicted"]).groupby(held_out["label"])
+    n = right.size().to_numpy(dtype=float)
+    share = (right.sum().to_numpy() + 1) / (n + 2)
+    return float(np.sqrt((share * (1 - share) / n).sum()) / len(n))

@@ -13,7 +13,6 @@ import numpy as np
 
 from optirank._util.workers import worker_count
 from optirank.datasets.errors import DataError
-from optirank.tuning.selection import standard_error
 from optirank.workflow.finishing import (
     calibrate_model,
     elsewhere_scores,
@@ -30,7 +29,7 @@ from optirank.workflow.grids import METHODS, PREFERENCES, Grid, make_families, m
 from optirank.workflow.large import PENALTIES, LargeTraining
 from optirank.workflow.planning import BUDGET, Clock, Plan, fit_into, time_one_fit
 from optirank.workflow.preparation import Prepared, prepare
-from optirank.workflow.result import TrainingResult, class_table, fold_table
+from optirank.workflow.result import TrainingResult, class_table, fold_table, held_out_error
 from optirank.workflow.searching import choose, choose_panel, cross_validate
 from optirank.workflow.sorting import SortedSamples
 from optirank.workflow.weakness import weaknesses
@@ -227,7 +226,7 @@ def train_prepared(
         per_class=class_table(prepared.y, held_out, model.classes_),
         by_fold=by_fold,
         balanced_accuracy=balanced_accuracy,
-        standard_error=float(standard_error(by_fold["balanced_accuracy"].to_numpy())),
+        standard_error=held_out_error(held_out, by_fold),
         optimism=choice.optimism,
         settings=choice.params,
         path=choice.table,
