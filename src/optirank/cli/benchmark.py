@@ -160,7 +160,8 @@ def report(
     selection: Annotated[
         str,
         typer.Option(
-            help="one_se (the paper's rule) or best (validation score); or both, comma-separated."
+            help="one_se (the paper's rule), best (validation score) or transfer (on simulated "
+            "platforms too); or several, comma-separated."
         ),
     ] = "one_se",
     debug: DebugOption = False,
@@ -168,7 +169,7 @@ def report(
     """Write the tables, figures and page of a run again from its stored results.
 
     With another selection rule the report is written to report-best/ beside report/. With several
-    rules, the rules after the first add columns such as "optirank (best)".
+    rules, the rules after the first add columns such as "optirank (transfer)".
 
     Examples:
 
@@ -176,7 +177,7 @@ def report(
 
       optirank benchmark report results --selection best
 
-      optirank benchmark report results --selection one_se,best
+      optirank benchmark report results --selection one_se,transfer
     """
     with tidy():
         from optirank.benchmark.running.storage import Storage

@@ -31,11 +31,13 @@ from optirank.tuning.scoring import score_table
 from optirank.tuning.search import HELD_OUT, search
 from optirank.tuning.selection import (
     RULES,
+    TRANSFER,
     scored_folds,
     select,
     select_for_transfer,
     settings_table,
     transfer_scores,
+    untuned,
 )
 
 if TYPE_CHECKING:
@@ -209,7 +211,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         weights = self._sample_weights(X, y, sample_weight)
         scorer = check_scoring(self, self.scoring)
         self.folds_ = make_folds(y, self.cv, groups)
-        platforms = PlatformFolds(X.shape[0], with_views=self.selection == "transfer")
+        platforms = PlatformFolds(X.shape[0], with_views=self.selection == TRANSFER)
         orders = self._orders(stack_platforms(X, platforms, self.random_state or 0))
         units = platforms.units(
             Samples(orders=orders),
@@ -237,7 +239,7 @@ class OptirankClassifierCV(RankLinearClassifier):
             values = getattr(self, name)
             if isinstance(values, str) or not hasattr(values, "__len__") or not len(values):
                 raise ValueError(f"{name}={values!r}: give a sequence of at least one value")
-        rules = (*RULES, "transfer")
+        rules = (*RULES, TRANSFER)
         check_options(self, {"ties": tuple(TIES), "selection": rules, "refit": (True, "folds")})
         check_device(self.device)
         for side in self.sides:
@@ -295,7 +297,7 @@ class OptirankClassifierCV(RankLinearClassifier):
                 ]
                 shifted = np.stack(tables, axis=2)
                 results[problem]["mean_transfer_score"] = transfer_scores(table, shifted, real=real)
-                default = _untuned(results[problem]["params"])
+                default = untuned(results[problem]["params"])
                 index = select_for_transfer(table, shifted, n_genes, default=default, real=real)
             else:
                 index = select(table[:, scored], n_genes, self.selection)
@@ -408,13 +410,6 @@ class OptirankClassifierCV(RankLinearClassifier):
         table = table.sort_values(["n_genes", "score"], ascending=[True, False], kind="stable")
         rising = table["score"] > table["score"].cummax().shift(fill_value=-np.inf)
         return table[rising | table["selected"] | table["best"]].reset_index(drop=True)
-
-
-def _untuned(params: list[dict]) -> int | None:
-    """The setting to beat: that of n_reference=0.2, l1=1e-3, l2=1e-3 where the grid has it."""
-    wanted = {"n_reference": 0.2, "l1": 1e-3, "l2": 1e-3, "side": "best"}
-    known = [k for k, one in enumerate(params) if one.items() <= wanted.items()]
-    return known[0] if known else None
 
 
 def _solutions(models: list[Model], n_genes: int) -> list[Solution]:

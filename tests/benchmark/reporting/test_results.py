@@ -6,7 +6,7 @@ import pytest
 
 from optirank.benchmark.classifiers import get, ordered
 from optirank.benchmark.profiles import PAPER
-from optirank.benchmark.reporting.results import collect
+from optirank.benchmark.reporting.results import choose, collect
 from optirank.benchmark.running.storage import Storage, Unit
 
 DESIGN = {
@@ -100,8 +100,43 @@ def test_further_rules_are_further_columns(storage):
 
 
 def test_an_unknown_rule_is_refused(storage):
-    with pytest.raises(ValueError, match="no rule is called 'worst': use one_se, best"):
+    with pytest.raises(ValueError, match="no rule is called 'worst': use one_se, best, transfer"):
         collect(storage, ["worst"])
+
+
+def with_platforms(storage, platforms):
+    """The stored units with validation scores on simulated platforms, the same in every split."""
+    for split in range(4):
+        unit = Unit("t", "", split, 0, "b", "lr")
+        storage.save(unit, storage.load(unit) | {"platforms": platforms})
+
+
+def test_the_transfer_rule_counts_simulated_platforms_twice(storage):
+    # Part 0: 0.9, 0.85 and 0.6 plain; with platforms of 0.5, 0.6 and 0.7 the second is best.
+    with_platforms(storage, [[0.4, 0.7, 0.7], [0.6, 0.5, 0.7]])
+    results = collect(storage, ["one_se", "transfer"])
+    chosen = results.scores.groupby(["classifier", "part"])["l2"].first()
+    assert chosen["lr (transfer)", 0] == 0.1
+    assert chosen["lr (transfer)", 1] == 0.01
+    assert chosen["lr", 0] == 0.1  # the paper's columns stay
+    assert results.run["selection"] == ["one_se", "transfer"]
+
+
+def test_the_transfer_rule_leaves_the_untuned_setting_only_for_a_clear_gain():
+    settings = [{"l1": 1e-3, "l2": 1e-3}, {"l1": 0.0, "l2": 1e-3}]
+    for gain, expected in ((0.01, 0), (0.05, 1)):
+        unit = {
+            "settings": settings,
+            "validation": [0.8, 0.8 + gain],
+            "platforms": [[0.7, 0.7 + gain]],
+            "n_genes": [5, 5],
+        }
+        assert choose([unit, unit], "transfer") == expected
+
+
+def test_the_transfer_rule_needs_scores_on_simulated_platforms(storage):
+    with pytest.raises(ValueError, match=r"no scores on simulated platforms.*into a new folder"):
+        collect(storage, ["transfer"])
 
 
 def test_test_scores_are_those_of_each_splits_own_model(storage):

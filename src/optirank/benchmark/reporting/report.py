@@ -17,7 +17,11 @@ from optirank.benchmark.reporting.style import data_uri, missing_extra, template
 if TYPE_CHECKING:
     from optirank.benchmark.reporting.results import Results
 
-SELECTIONS = {"one_se": "one-standard-error rule", "best": "best validation score"}
+SELECTIONS = {
+    "one_se": "one-standard-error rule",
+    "best": "best validation score",
+    "transfer": "validation scores on simulated platforms too",
+}
 _CAPTIONS = {
     "scores": "Balanced accuracy of each classifier on each task, by kind of shift.",
     "wins": (

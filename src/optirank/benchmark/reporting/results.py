@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from optirank.benchmark.classifiers import CLASSIFIERS, get, ordered, tuned_parameters
 from optirank.benchmark.running.storage import Storage, Unit
-from optirank.tuning.selection import RULES, scored_folds, select
+from optirank.tuning.selection import (
+    RULES,
+    TRANSFER,
+    scored_folds,
+    select,
+    select_for_transfer,
+    untuned,
+)
 
 TASK_COLUMNS = [
     *("task", "scenario", "title", "shift", "kind", "sources", "target", "n_genes", "n_classes"),
@@ -54,11 +61,13 @@ class Results:
 def collect(storage: Storage, rules: Sequence[str] = ("one_se",)) -> Results:
     """Read all results of a folder; a problem with a split missing is left out, and reported.
 
-    Rules choose the settings: "one_se" is the paper's, "best" takes the best validation score. A
-    classifier whose settings are chosen by a rule behind the first has the name "NAME (RULE)".
+    Rules choose the settings: "one_se" is the paper's, "best" takes the best validation score,
+    "transfer" also counts the validation scores on simulated platforms. A classifier whose settings
+    are chosen by a rule after the first has the name "NAME (RULE)".
     """
-    if unknown := [rule for rule in rules if rule not in RULES]:
-        raise ValueError(f"no rule is called {unknown[0]!r}: use {', '.join(RULES)}")
+    known = (*RULES, TRANSFER)
+    if unknown := [rule for rule in rules if rule not in known]:
+        raise ValueError(f"no rule is called {unknown[0]!r}: use {', '.join(known)}")
     record, lines = storage.record(), storage.log_lines()
     rows, tasks, incomplete, seconds, unconverged = [], [], {}, 0.0, 0
     for design in storage.designs().values():
@@ -152,7 +161,22 @@ def choose(group: list[dict], rule: str, cost: NDArray | None = None) -> int | N
         costs = np.repeat(np.asarray(cost, dtype=float)[:, None], len(group), axis=1)
         scores = np.where(np.isfinite(costs), scores, np.nan)
     folds = scored_folds(scores)
-    return select(scores[:, folds], costs[:, folds], rule) if folds.any() else None
+    if not folds.any():
+        return None
+    if rule == TRANSFER:
+        default = untuned(group[0]["settings"])
+        return select_for_transfer(scores, _shifted_scores(group), costs, default=default)
+    return select(scores[:, folds], costs[:, folds], rule)
+
+
+def _shifted_scores(group: list[dict]) -> NDArray:
+    """Validation scores on simulated platforms, settings x splits x platforms."""
+    if any(not unit.get("platforms") for unit in group):
+        raise ValueError(
+            "the run has no scores on simulated platforms, which the rule 'transfer' needs: run "
+            "the benchmark with this version into a new folder, or choose another rule"
+        )
+    return np.moveaxis(np.array([unit["platforms"] for unit in group], dtype=float), 2, 0)
 
 
 def _rows(design: dict, unit: dict, best: int, same: dict) -> list[dict]:
