@@ -35,6 +35,7 @@ def train(
     not_in_reference: Sequence[str] | str = (),
     budget: float | None = None,
     n_jobs: int | None = None,
+    device: str = "cpu",
     calibrate: bool = True,
     target_error: float | None = None,
     method: str = "auto",
@@ -76,6 +77,8 @@ def train(
         ``"genes"`` takes the fewest genes within two points of the best accuracy.
     n_jobs : int, optional
         Threads; -1 for all processors.
+    device : {"cpu", "cuda"}, default="cpu"
+        Where to fit: ``"cuda"`` is an NVIDIA GPU, and needs CuPy (``pip install 'optirank[gpu]'``).
     calibrate : bool, default=True
         Whether to fit probabilities on held-out scores.
     target_error : float, optional
@@ -121,6 +124,7 @@ def train(
             not_in_reference=_genes_of_column(adata, not_in_reference, gene_column),
             budget=budget,
             n_jobs=n_jobs,
+            device=device,
             calibrate=calibrate,
             target_error=target_error,
             method=method,

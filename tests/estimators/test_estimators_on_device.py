@@ -83,6 +83,13 @@ def test_a_search_over_joint_models(numpy_as_device, data):
     )
 
 
+def test_two_classes_share_one_reference_set_in_any_case(numpy_as_device, data):
+    grid = {"n_references": (0.2,), "l1s": (1e-3,), "l2s": (1e-3,), "cv": 2, "device": "cuda"}
+    apart = OptirankClassifierCV(**grid).fit(data.X, data.y)
+    joint = OptirankClassifierCV(**grid, shared_reference=True).fit(data.X, data.y)
+    np.testing.assert_array_equal(joint.coef_, apart.coef_)
+
+
 def test_candidates_on_a_device(numpy_as_device, data):
     allowed = np.arange(data.X.shape[1]) % 2 == 0
     options = {"reference_candidates": allowed, "device": "cuda"}

@@ -20,6 +20,8 @@ from optirank.cli.common import (
 from optirank.cli.errors import DebugOption, QuietOption
 from optirank.cli.options import (
     AnnotationsOption,
+    Device,
+    DeviceOption,
     ForceOption,
     FormatOption,
     GeneColumnOption,
@@ -74,6 +76,7 @@ def panel(
         typer.Option("--for", help="With --max-genes: query to be labelled; use only its genes."),
     ] = None,
     budget: Annotated[str, typer.Option(help="Time allowed for training: 90s, 10m, 1h.")] = "10m",
+    device: DeviceOption = Device.cpu,
     layer: LayerOption = None,
     gene_column: GeneColumnOption = None,
     genes_in: GenesInOption = None,
@@ -102,7 +105,9 @@ def panel(
     with tidy():
         from optirank._util.files import replacing
         from optirank.model import load, panel_table
+        from optirank.solver.device.backend import check_device
 
+        check_device(device.value)
         outputs = {"the panel": out, "the figure": figure, "the new model": save}
         outputs["the curve"] = curve
         check_outputs(outputs, [model, data, samples, *(query or ())], force)
@@ -110,13 +115,14 @@ def panel(
         with file_or_stdout(out, ".csv") as target:
             if max_genes is None:
                 given = {"data": data, "save": save, "label": label, "batch": batch, "for": query}
-                _check_unused(given | {"curve": curve})
+                _check_unused(given | {"curve": curve, "device": device is not Device.cpu})
             else:
                 reading = {"layer": layer, "gene_column": gene_column, "samples": samples}
                 reading["genes_in"] = genes_in.value if genes_in else None
                 reading["annotations"] = listed(annotations)
                 reading["format"] = file_format.value if file_format else None
                 chosen = {"label": label, "batch": batch, "query": query}
+                chosen["device"] = device.value
                 fitted = _retrain(fitted, max_genes, data, save, curve, budget, chosen, reading)
             table = panel_table(fitted)
             _show(table, fitted)

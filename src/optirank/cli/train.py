@@ -16,6 +16,8 @@ from optirank.cli.common import add_row, check_outputs, new_table, show, workers
 from optirank.cli.errors import DebugOption, QuietOption, bad_input, clean_exit
 from optirank.cli.options import (
     AnnotationsOption,
+    Device,
+    DeviceOption,
     FileArgument,
     ForceOption,
     FormatOption,
@@ -108,6 +110,7 @@ def train(
         int | None,
         typer.Option("--jobs", "-j", min=1, help="Threads; default: all processors."),
     ] = None,
+    device: DeviceOption = Device.cpu,
     layer: LayerOption = None,
     gene_column: GeneColumnOption = None,
     genes_in: GenesInOption = None,
@@ -141,12 +144,14 @@ def train(
         with bad_input():
             from optirank import save
             from optirank.datasets.reading import is_table
+            from optirank.solver.device.backend import check_device
             from optirank.workflow import prepare, train_prepared, write_report
             from optirank.workflow.report import check_report
             from optirank.workflow.retraining import reading_record
             from optirank.workflow.train import check_target_error, reading_seconds
 
             seconds = parse_time(budget)
+            check_device(device.value)
             check_target_error(target_error)
             lists = (include, exclude, reference_from, not_in_reference)
             listed_files = [one for group in ([genes], *lists) for one in group or () if one]
@@ -183,6 +188,7 @@ def train(
                     prepared,
                     budget=seconds,
                     n_jobs=workers(jobs),
+                    device=device.value,
                     method=method.value,
                     prefer=prefer.value,
                     target_error=target_error,

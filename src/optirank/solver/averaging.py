@@ -22,10 +22,11 @@ def at_unit_spread(problem: Problem, solution: Solution) -> Solution:
 
 def with_unit_spread(solution: Solution, scores: NDArray) -> Solution:
     """The solution with scores of standard deviation 1, from those that it gives."""
-    spread = _spread(scores)
+    spread = spread_of(scores)
     return replace(solution, w=solution.w / spread, b=solution.b / spread)
 
 
-def _spread(scores: NDArray) -> float:
+def spread_of(scores: NDArray) -> float:
+    """The standard deviation of scores, 1 where they are all the same."""
     spread = float(scores.std())
     return spread if spread > 0 else 1.0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from optirank.solver.averaging import with_unit_spread
+from optirank.solver.averaging import spread_of, with_unit_spread
 from optirank.tuning.families import OptirankFamily
 from optirank.tuning.family import Chain, Family, Key, Model, Values
 
@@ -29,6 +29,7 @@ class AverageFamily(Family):
     side: str = "best"
     candidates: NDArray | None = field(default=None, compare=False)  # mask of genes
     name = "average"
+    on_device = True
     names = ("n_reference", "l1", "l2", "side")
 
     def chains(self, n_genes: int) -> list[Chain]:
@@ -42,6 +43,14 @@ class AverageFamily(Family):
             key: with_unit_spread(model, self.scores(samples, model))
             for key, model in found.items()
         }
+
+    def start_of(self, chain: Chain, n_genes: int) -> tuple[int, str]:
+        """See :class:`Family`."""
+        return self._inner.start_of(chain, n_genes)
+
+    def spread(self, scores: NDArray) -> float:
+        """See :class:`Family`: the standard deviation."""
+        return spread_of(scores)
 
     def keys_of(self, setting: Values, models: Mapping[Key, Model], n_genes: int) -> list[Key]:
         """See :class:`Family`."""

@@ -162,6 +162,10 @@ class Family(ABC):
         """The size of the reference set of a chain, and the side that its fits start from."""
         raise ValueError(f"{self.name} cannot be fitted on a GPU: use device='cpu' for it")
 
+    def spread(self, scores: NDArray) -> float:
+        """What a model is divided by, given its scores of the training samples."""
+        return 1.0
+
     def keys_of(self, setting: Values, models: Mapping[Key, Model], n_genes: int) -> list[Key]:
         """Keys of a setting's models, whose scores are averaged; KeyError if one is not there."""
         params = self.params(setting)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from optirank.solver.device.problems import solve_together
@@ -16,26 +17,52 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.solver.device.solve import DeviceSolution
+    from optirank.tuning.deadline import Deadline
     from optirank.tuning.family import Family
     from optirank.tuning.search import Task, Unit
 
 
 def run_on_device(
-    tasks: Sequence[Task], families: Sequence[Family], units: Sequence[Unit]
+    tasks: Sequence[Task],
+    families: Sequence[Family],
+    units: Sequence[Unit],
+    deadline: Deadline | None = None,
 ) -> Iterator[TaskResult]:
     """The results of all tasks; those of one family over the same samples are one batch.
 
-    A model of all classes together fills the device by itself: its tasks follow each other.
+    A model of all classes together fills the device by itself: its tasks follow each other. A batch
+    that starts after the ``deadline`` has its settings only.
     """
     groups: dict[tuple, list[Task]] = {}
     for task in tasks:
         unit, family = units[task.unit], families[task.family]
         if family.fits_together(unit.n_classes):
-            yield run_task(task, family, unit)
+            left, dropped = _in_time([task], units, deadline)
+            yield from dropped
+            yield from (run_task(one, family, unit) for one in left)
         else:
             groups.setdefault((task.family, id(unit.train.orders.whole)), []).append(task)
     for (number, _), group in groups.items():
-        yield from _run_batch(group, families[number], units)
+        left, dropped = _in_time(group, units, deadline)
+        yield from dropped
+        if left:
+            yield from _run_batch(left, families[number], units)
+
+
+def _in_time(
+    tasks: Sequence[Task], units: Sequence[Unit], deadline: Deadline | None
+) -> tuple[list[Task], list[TaskResult]]:
+    """What is still fitted, and the empty results of what is not."""
+    if deadline is None or time.time() <= deadline.until:
+        return list(tasks), []
+    left, dropped = [], []
+    for task in tasks:
+        chain = deadline.chain(task.family, task.chain, units[task.unit].train.n_genes)
+        if chain is None:
+            dropped.append(TaskResult.empty(task))
+        else:
+            left.append(replace(task, chain=chain))
+    return left, dropped
 
 
 def _run_batch(
@@ -69,9 +96,11 @@ def _run_batch(
         models, scores = {}, {}
         begin = time.perf_counter()
         for key, one in zip(own, found, strict=False):
-            models[key] = Model.of(one.solution, each)
+            spread = family.spread(one.scores[unit.train.orders.rows])
+            model = Model.of(one.solution, each)
+            models[key] = replace(model, w=model.w / spread, b=model.b / spread)
             scores[key] = {
-                name: _scores(family, view, models[key], one, unit)
+                name: _scores(family, view, models[key], one, unit, spread)
                 for name, view in unit.views.items()
             }
         yield TaskResult(
@@ -83,9 +112,9 @@ def _run_batch(
 
 
 def _scores(
-    family: Family, view: Samples, model: Model, found: DeviceSolution, unit: Unit
+    family: Family, view: Samples, model: Model, found: DeviceSolution, unit: Unit, spread: float
 ) -> NDArray:
     """Scores of a view: known already where it lies in the same orders."""
     if getattr(view.orders, "whole", None) is unit.train.orders.whole:
-        return found.scores[view.orders.rows]
+        return found.scores[view.orders.rows] / spread
     return family.scores(view, model)

@@ -107,7 +107,6 @@ class JointFamily(OptirankFamily):
     """optirank with one reference set for all classes; two classes are those of the base class."""
 
     name = "joint optirank"
-    on_device = False
 
     def params(self, setting: Values) -> dict[str, object]:
         """See :class:`Family`."""
@@ -161,7 +160,3 @@ class JointFamily(OptirankFamily):
             for k, row in zip(problems, solution.by_class(), strict=True):
                 models[k][(*chain.head, *pair)] = Model.of(row, each)
         return models
-
-    def start_of(self, chain: Chain, n_genes: int) -> tuple[int, str]:
-        """See :class:`Family`."""
-        raise ValueError(f"{self.name} cannot be fitted on a GPU: use device='cpu' for it")

@@ -125,6 +125,12 @@ class TaskResult:
     scores: dict[int, dict[Key, dict[str, NDArray]]]
     score_seconds: float
 
+    @classmethod
+    def empty(cls, task: Task) -> TaskResult:
+        """Of a task for which there was no time."""
+        none = {problem: {} for problem in task.problems}
+        return cls(task=task, models=none, scores=none, score_seconds=0.0)
+
 
 def search(
     families: Family | Sequence[Family],
@@ -165,7 +171,7 @@ def search(
         if any(hasattr(unit.train.orders, "whole") for unit in units):
             from optirank.tuning.on_device import run_on_device  # a GPU is asked for
 
-            finished = run_on_device(tasks, families, units)
+            finished = run_on_device(tasks, families, units, deadline)
         else:
             jobs = (delayed(_run)(job) for job in _jobs(tasks, families, units, deadline))
             finished = Parallel(n_jobs=n_jobs, prefer="threads", return_as=_return_as())(jobs)
@@ -218,8 +224,7 @@ def _jobs(
 def _run(job: Job) -> TaskResult:
     chain = job.task.chain if time.time() <= job.until else job.late
     if chain is None:
-        none = {problem: {} for problem in job.task.problems}
-        return TaskResult(task=job.task, models=none, scores=none, score_seconds=0.0)
+        return TaskResult.empty(job.task)
     return run_task(replace(job.task, chain=chain), job.family, job.unit)
 
 

@@ -85,9 +85,14 @@ def final_fit(
     columns = chooser()
     X, names = prepared.X[:, columns], prepared.genes[columns]
     if prepared.reference is None:
-        platforms = {"n_platforms": samples.n_platforms, "n_jobs": samples.n_jobs}
         candidates = prepared.candidate_mask(columns)
-        model = OptirankClassifier(**choice.params, reference_candidates=candidates, **platforms)
+        model = OptirankClassifier(
+            **choice.params,
+            reference_candidates=candidates,
+            n_platforms=samples.n_platforms,
+            n_jobs=samples.n_jobs,
+            device=samples.device,
+        )
     else:
         reference = place(prepared.reference, columns)
         model = AnovaRankLogisticRegression(
@@ -103,6 +108,8 @@ def final_fit(
         model.set_params(reference=names[reference].tolist())
     elif candidates is not None:
         model.set_params(reference_candidates=names[candidates].tolist())
+    if prepared.reference is None:
+        model.set_params(device="cpu")  # of the machine that reads the model, nothing is known
     model.set_params(n_jobs=None)
     remember_training(model, X, prepared.y, genes=names)
     notes = [str(warning.message) for warning in told] + value_kinds(X).own_notes()

@@ -54,6 +54,7 @@ class Plan:
     seconds: float
     budget: float
     n_jobs: int
+    device: str = "cpu"
     large: bool = False  # one reference set from some samples, weights from all
 
     def lines(self) -> list[str]:
@@ -89,9 +90,11 @@ class Plan:
         where = " in each fold" if self.n_folds > 1 else ""
         shrunk = "" if self.level == 0 else ", the grid being shortened to fit the time"
         words.append(f"{settings} tried{where}{shrunk}")
-        threads = f"{self.n_jobs} thread{'s' if self.n_jobs > 1 else ''}"
+        where = "the GPU"
+        if self.device == "cpu":
+            where = f"{self.n_jobs} thread{'s' if self.n_jobs > 1 else ''}"
         lasts = f"{'at most' if self.large else 'about'} {duration(self.seconds)}"
-        words.append(f"{lasts} on {threads} (allowed: {duration(self.budget)})")
+        words.append(f"{lasts} on {where} (allowed: {duration(self.budget)})")
         return words
 
 
@@ -191,8 +194,7 @@ def time_one_fit(
     if len(train) > _PROBED:  # a fit grows with its samples
         rows, _ = thin(prepared.y[train], _PROBED)
         rows, scale = train[rows], len(train) / len(rows)
-        part = SortedSamples(prepared.X[rows], samples.n_jobs).over(genes)
-        part = part.take(np.arange(len(rows)))
+        part = samples.part(rows).over(genes).take(np.arange(len(rows)))
     else:
         part = samples.over(genes).take(rows)
     ready = time.perf_counter()

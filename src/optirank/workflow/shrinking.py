@@ -55,6 +55,7 @@ def shrink(
     available: Sequence[str] | None = None,
     budget: float | None = None,
     n_jobs: int | None = None,
+    device: str = "cpu",
     say: Any = None,
     progress: Any = None,
     **reading: Any,
@@ -69,7 +70,7 @@ def shrink(
     data : a file of labelled profiles, as it was trained on.
     max_genes : the most genes of the new panel.
     label, batch : columns of the classes and of the sources; those of the training where not given.
-    available, budget, n_jobs, say, progress : as in :func:`optirank.workflow.train.train`.
+    available, budget, n_jobs, device, say, progress : as in :func:`optirank.workflow.train.train`.
     reading : options of :func:`optirank.datasets.read_expression`.
     """
     from optirank.workflow.preparation import prepare
@@ -107,6 +108,7 @@ def shrink(
         panel_size=size if shared else None,
         budget=budget,
         n_jobs=n_jobs,
+        device=device,
         say=say,
         progress=progress,
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank.ranks.fitting import order_for_fitting
+from optirank.solver.device.problems import orders_for
 from optirank.tuning.family import Samples
 from optirank.tuning.platforms import PlatformFolds, stack_platforms
 
@@ -28,6 +28,7 @@ class SortedSamples:
     X: Any
     n_jobs: int
     n_platforms: int = 0
+    device: str = "cpu"  # where the fits take place, and the orders lie
     _last: tuple[NDArray, int, Samples] | None = field(default=None, init=False)
 
     @property
@@ -36,11 +37,16 @@ class SortedSamples:
         n = self.X.shape[0]
         return PlatformFolds(n, self.n_platforms, with_views=n <= _MOST_SAMPLES)
 
+    def part(self, rows: NDArray) -> SortedSamples:
+        """Some of the samples."""
+        return replace(self, X=self.X[rows])
+
     def over(self, genes: NDArray) -> Samples:
         """All samples, with the genes at these positions."""
         last = self._last
         if last is None or last[1] != self.n_platforms or not np.array_equal(last[0], genes):
             stack = stack_platforms(self.X[:, genes], self.folds)
-            orders = order_for_fitting(stack, self.n_jobs)
+            self._last = None  # its memory is free for the next
+            orders = orders_for(stack, self.device, self.n_jobs)
             self._last = genes, self.n_platforms, Samples(orders=orders)
         return self._last[2]

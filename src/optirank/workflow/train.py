@@ -13,6 +13,8 @@ import numpy as np
 
 from optirank._util.workers import worker_count
 from optirank.datasets.errors import DataError
+from optirank.solver.device.backend import check_device
+from optirank.workflow.device_clock import time_on_device
 from optirank.workflow.finishing import (
     calibrate_model,
     elsewhere_scores,
@@ -58,6 +60,7 @@ def train(
     not_in_reference: Sequence[str] = (),
     budget: float | None = None,
     n_jobs: int | None = None,
+    device: str = "cpu",
     calibrate: bool = True,
     target_error: float | None = None,
     method: str = "auto",
@@ -98,6 +101,7 @@ def train(
         the grid of settings shortened to fit, down to the one that carries over best on its own;
         if that is not enough, so are the samples.
     n_jobs : threads; -1 for all processors.
+    device : "cpu", or "cuda" to fit on an NVIDIA GPU (``pip install 'optirank[gpu]'``).
     calibrate : whether to fit probabilities on the held-out scores.
     target_error : the share of wrong labels to allow: the model then carries the confidence below
         which a label is withheld (``rejection_``).
@@ -114,7 +118,10 @@ def train(
     ------
     DataError
         Where the data cannot be trained on, before any work.
+    DeviceError
+        Where there is no GPU that can be used, before any work.
     """
+    check_device(device)
     prepared = prepare(
         data,
         label,
@@ -133,6 +140,7 @@ def train(
         prepared,
         budget=budget,
         n_jobs=n_jobs,
+        device=device,
         calibrate=calibrate,
         target_error=target_error,
         method=method,
@@ -148,6 +156,7 @@ def train_prepared(
     *,
     budget: float | None = None,
     n_jobs: int | None = None,
+    device: str = "cpu",
     calibrate: bool = True,
     target_error: float | None = None,
     method: str = "auto",
@@ -166,25 +175,32 @@ def train_prepared(
     check_target_error(target_error)
     check_choice("method", method, METHODS)
     check_choice("prefer", prefer, PREFERENCES)
+    check_device(device)
+    if device != "cpu" and prepared.reference is not None:
+        raise DataError(
+            f"a fixed reference set (include) is fitted on the CPU alone: leave device={device!r} "
+            "out"
+        )
     begin = time.perf_counter() - prepared.seconds
     if grids is None:
         grids = make_grids(method, len(prepared.classes))
     if prepared.reference is not None:
         grids = [replace(grid, average=None) for grid in grids]
     chooser = prepared.chooser
-    samples = SortedSamples(prepared.X, worker_count(n_jobs))
-    clock = time_one_fit(prepared, chooser, samples, prepared.folds[0], grids)
+    samples = SortedSamples(prepared.X, worker_count(n_jobs), device=device)
+    time_fits = time_one_fit if device == "cpu" else time_on_device
+    clock = time_fits(prepared, chooser, samples, prepared.folds[0], grids)
     room = _MARGIN * (budget - (time.perf_counter() - begin))
     size = fit_into(clock, samples, len(prepared.folds), room)
     large = size is None and len(prepared.y) > _FEWEST
-    large &= prepared.reference is None and panel_size is None
+    large &= prepared.reference is None and panel_size is None and device == "cpu"
     if size is None and not large:
         prepared, samples = _thinned(prepared, clock, samples, room)
         chooser, size = prepared.chooser, (len(grids) - 1, len(prepared.folds))
     level, n_folds = (len(grids) - 1, 1) if size is None else size
     folds = prepared.folds[:n_folds]
     notes = list(prepared.notes)
-    plan = _plan(prepared, chooser, folds, clock, level, budget, large)
+    plan = _plan(prepared, chooser, folds, clock, level, budget, large, device)
     for line in (*notes, *plan.lines()) if say else ():
         say(line)
     planned = time.perf_counter()
@@ -277,7 +293,7 @@ def _thinned(
     if n >= len(prepared.y):
         return prepared, samples
     prepared = prepared.thinned(n, "the time allowed is short")
-    return prepared, SortedSamples(prepared.X, samples.n_jobs)
+    return prepared, replace(samples, X=prepared.X)
 
 
 def _plan(
@@ -288,6 +304,7 @@ def _plan(
     level: int,
     budget: float,
     large: bool,
+    device: str,
 ) -> Plan:
     grid = clock.grids[level]
     n_settings = sum(len(one.settings()) for one in make_families(grid, prepared.reference))
@@ -305,4 +322,5 @@ def _plan(
         large=large,
         budget=budget,
         n_jobs=clock.n_jobs,
+        device=device,
     )

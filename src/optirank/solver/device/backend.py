@@ -16,7 +16,7 @@ _HOST_BYTES = 2 << 30  # what the NumPy twin may hold at once
 _USABLE = 0.8  # of the free memory of a GPU: the rest is for temporary arrays
 
 
-class DeviceError(RuntimeError):
+class DeviceError(ValueError):
     """The device that was asked for cannot be used; the message names the remedy."""
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank.ranks.definition import check_ties
-from optirank.solver.device.backend import Backend
+from optirank.solver.device.backend import Backend, out_of_memory
 from optirank.solver.device.kernels import rank_values, sort_keys
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _LARGEST = 65_535  # genes whose places fit into 16 bits
 _BLOCK_BYTES = 1 << 30  # values that are sorted at a time
+_ARRAYS = 3  # of an order: genes in their order, first and last places of ties
+_SORTING = 4  # arrays like the values of a block that sorting holds
 
 
 @dataclass(frozen=True)
@@ -121,10 +123,16 @@ class SomeOrders:
 
 
 def order_on_device(backend: Backend, X: Any) -> DeviceOrders:
-    """Sort the genes of each sample on the device; X is dense or sparse, on either side."""
+    """Sort the genes of each sample on the device; X is dense or sparse, on either side.
+
+    The orders are dense whatever X is, and are sorted a block of samples at a time.
+    """
     xp = backend.xp
     n, d = X.shape
     index = xp.uint16 if d <= _LARGEST else xp.uint32
+    needed = _ARRAYS * n * d * xp.dtype(index).itemsize + _SORTING * min(_BLOCK_BYTES, 8 * n * d)
+    if backend.on_gpu and needed > (free := backend.free_bytes()):
+        raise out_of_memory(needed, free, f"the order of {n} samples x {d} genes")
     parts: list[tuple[Any, Any, Any]] = []
     rows = max(1, _BLOCK_BYTES // (8 * d))
     for begin in range(0, n, rows):
