@@ -128,6 +128,39 @@ def test_a_side_leads_to_its_own_minimum(backend):
     assert best <= min(rising, falling) + 1e-4
 
 
+@pytest.mark.parametrize("factored", [0, 300])
+def test_full_ranks_are_one_matrix_for_all_problems(backend, monkeypatch, factored):
+    monkeypatch.setattr("optirank.solver.device.newton.FACTORED", factored)
+    X, y = problem_data(seed=8)
+    part = (np.arange(90) % 3 != 0).astype(float)
+    weights = [sample_weights(y), sample_weights(y, part)]
+    cases = [(v, l1, l2) for v in weights for l1 in (0.0, 3e-3) for l2 in (1e-4, 1e-2)]
+    orders = order_on_device(backend, X)
+    found = solve_batch(orders, [Setting(y, v, 20, l1, l2) for v, l1, l2 in cases])
+    for (v, l1, l2), one in zip(cases, found, strict=True):
+        best = solve_at(Problem(order_samples(X), y, v, 20, l1, l2), np.ones(20))
+        assert one.solution.objective == pytest.approx(best.objective, abs=1e-6)
+
+
+@pytest.mark.parametrize("large", [1, 1 << 22])
+@pytest.mark.parametrize("n_matrices", [1, 3])
+def test_products_of_many_problems(backend, monkeypatch, large, n_matrices):
+    monkeypatch.setattr("optirank.solver.device.backend._LARGE", large)
+    rng = np.random.default_rng(0)
+    M, x, a = (rng.normal(size=shape) for shape in ((n_matrices, 5, 4), (3, 4), (3, 5)))
+    many, back = rng.normal(size=(3, 4, 2)), rng.normal(size=(3, 5, 2))
+    each = np.broadcast_to(M, (3, 5, 4))
+    here = {
+        "bnd,bd->bn": backend.dot(backend.array(M), backend.array(x)),
+        "bnd,bn->bd": backend.transpose_dot(backend.array(a), backend.array(M)),
+        "bnd,bdm->bnm": backend.dot_many(backend.array(M), backend.array(many)),
+        "bnd,bnm->bdm": backend.transpose_dot_many(backend.array(back), backend.array(M)),
+    }
+    for (formula, found), other in zip(here.items(), (x, a, many, back), strict=True):
+        expected = np.einsum(formula, each, other)
+        np.testing.assert_allclose(backend.host(found), expected, atol=1e-12)
+
+
 def test_a_small_batch_gives_what_a_large_one_does(monkeypatch):
     backend = backend_of("numpy")
     X, y = problem_data()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 DEVICES = ("cpu", "cuda")
 _OLDEST_CUDA = 11_000  # driver version as the CUDA runtime reports it: 11.0
 _HOST_BYTES = 2 << 30  # what the NumPy twin may hold at once
+_LARGE = 1 << 22  # entries of a matrix from which each fills the device by itself
 _USABLE = 0.8  # of the free memory of a GPU: the rest is for temporary arrays
 
 
@@ -44,16 +45,35 @@ class Backend:
         return int(_USABLE * (free + pool.total_bytes() - pool.used_bytes()))
 
     def dot(self, matrix: Any, x: Any) -> Any:
-        """``M x`` for each problem: (B, n, d) and (B, d) give (B, n)."""
-        if len(matrix) == 1:
-            return (matrix[0] @ x[0])[None]
+        """``M x`` for each problem: (B, n, d) and (B, d) give (B, n).
+
+        Here and below, one matrix (1, n, d) may serve all problems: one product for all of them.
+        """
+        if len(matrix) == 1 < len(x):
+            return x @ matrix[0].T
+        if len(matrix) == 1 or matrix[0].size >= _LARGE:
+            return self.xp.stack([one @ row for one, row in zip(matrix, x, strict=True)])
         return self.xp.matmul(matrix, x[:, :, None])[:, :, 0]
 
     def transpose_dot(self, a: Any, matrix: Any) -> Any:
         """``M^T a`` for each problem: (B, n) and (B, n, d) give (B, d)."""
-        if len(matrix) == 1:
-            return (a[0] @ matrix[0])[None]
+        if len(matrix) == 1 < len(a):
+            return a @ matrix[0]
+        if len(matrix) == 1 or matrix[0].size >= _LARGE:
+            return self.xp.stack([row @ one for one, row in zip(matrix, a, strict=True)])
         return self.xp.matmul(a[:, None, :], matrix)[:, 0, :]
+
+    def dot_many(self, matrix: Any, x: Any) -> Any:
+        """``M X`` for m columns of each problem: (B, n, d) and (B, d, m) give (B, n, m)."""
+        if len(matrix) > 1 or len(x) == 1:
+            return self.xp.matmul(matrix, x)
+        size, d, m = x.shape
+        found = matrix[0] @ x.transpose(1, 0, 2).reshape(d, size * m)
+        return found.reshape(-1, size, m).transpose(1, 0, 2)
+
+    def transpose_dot_many(self, a: Any, matrix: Any) -> Any:
+        """``M^T A`` for m columns of each problem: (B, n, m) and (B, n, d) give (B, d, m)."""
+        return self.dot_many(matrix.transpose(0, 2, 1), a)
 
 
 @cache

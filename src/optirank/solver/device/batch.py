@@ -25,6 +25,7 @@ class Batch:
     s: Any  # (B,) sizes of the reference sets
     l1: Any  # (B,)
     l2: Any  # (B,)
+    same_set: bool = False  # whether all have the same reference weights: one matrix serves all
     allowed: Any = None  # (d,) mask of the genes that may be in a reference set; None: all
 
     @property
@@ -96,7 +97,8 @@ class States:
 class CentredBatch:
     """Matrices M of the problems, (B, n, d), seen with weighted column means zero.
 
-    The mean is subtracted in the products, not in the matrix, which saves two passes over it.
+    Where all problems have the same matrix it is (1, n, d). The mean is subtracted in the products,
+    not in the matrix, which saves two passes over it.
     """
 
     def __init__(self, backend: Backend, values: Any, v: Any) -> None:
@@ -127,26 +129,37 @@ class CentredBatch:
         """``(M - 1 mean^T) X`` for m columns of each problem: (B, d, m) to (B, n, m), float32."""
         xp = self.backend.xp
         mean = xp.matmul(self._mean[:, None, :], x).astype(xp.float32)
-        return xp.matmul(self.values, x.astype(xp.float32)) - mean
+        return self.backend.dot_many(self.values, x.astype(xp.float32)) - mean
 
     def transpose_dot_many(self, a: Any) -> Any:
         """``(M - 1 mean^T)^T A`` for m columns of each problem: (B, n, m) to (B, d, m), float64."""
         xp = self.backend.xp
-        product = xp.matmul(self.values.transpose(0, 2, 1), a.astype(xp.float32))
+        product = self.backend.transpose_dot_many(a.astype(xp.float32), self.values)
         return product.astype(xp.float64) - self._mean[:, :, None] * a.sum(axis=1)[:, None, :]
+
+    def take(self, items: Any, v: Any) -> CentredBatch:
+        """The matrices of some of the problems, whose sample weights are ``v``."""
+        values = self.values if len(self.values) == 1 else self.values[items]
+        return CentredBatch(self.backend, values, v)
 
 
 def ranks_of(batch: Batch, gamma: Any, out: Any = None) -> CentredBatch:
     """``R(gamma) / s``, centred."""
-    values = batch.orders.ranks(gamma, batch.ties, out, batch.s)
-    return CentredBatch(batch.backend, values, batch.v)
+    gamma, s = _different(batch, gamma)
+    return CentredBatch(batch.backend, batch.orders.ranks(gamma, batch.ties, out, s), batch.v)
 
 
 def exact_ranks_of(batch: Batch, gamma: Any) -> CentredBatch:
     """``R(gamma) / s`` in float64: ranks among a set are whole or half, which float32 holds."""
+    gamma, s = _different(batch, gamma)
     values = batch.orders.ranks(gamma, batch.ties).astype(batch.xp.float64)
-    values /= batch.s[:, None, None]
+    values /= s[:, None, None]
     return CentredBatch(batch.backend, values, batch.v)
+
+
+def _different(batch: Batch, gamma: Any) -> tuple[Any, Any]:
+    """Reference weights and their sums, once where all problems have the same."""
+    return (gamma[:1], batch.s[:1]) if batch.same_set else (gamma, batch.s)
 
 
 def coranks_of(batch: Batch, w: Any, out: Any = None) -> CentredBatch:

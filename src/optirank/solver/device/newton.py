@@ -13,7 +13,7 @@ from optirank.solver.device.steps import best_intercept, logistic, loss_of
 
 _CHECK_EVERY = 8
 _LOST = 1e-6  # of the largest entry of the diagonal: what sums in float32 do not resolve
-_FACTORED = 300  # genes up to which the Hessian is factored
+FACTORED = 300  # genes up to which the Hessian is factored
 
 
 def solve_hessian(
@@ -31,7 +31,7 @@ def solve_hessian(
     The diagonal preconditions; each right-hand side has its own steps.
     """
     xp = batch.xp
-    if matrix.n_columns <= _FACTORED:
+    if matrix.n_columns <= FACTORED:
         return _solve_factored(batch, matrix, curvatures, support, right)
     mask = support[:, :, None].astype(xp.float64)
     square = batch.backend.transpose_dot(curvatures.astype(xp.float32), matrix.values**2)

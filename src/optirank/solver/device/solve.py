@@ -13,6 +13,7 @@ from optirank.solver.device.backend import out_of_memory
 from optirank.solver.device.batch import Batch, States, exact_ranks_of, ranks_of
 from optirank.solver.device.exchange import exchange_batches, exchange_pairs
 from optirank.solver.device.kernels import best_intercept
+from optirank.solver.device.newton import FACTORED
 from optirank.solver.device.steps import loss_of
 from optirank.solver.device.weights import fit_weights
 from optirank.solver.problem import RIDGE_FLOOR, Solution
@@ -84,15 +85,21 @@ def solve_batch(
     """Solutions of many problems over the same samples, as many at once as memory allows."""
     options = options or Options()
     n, d = orders.n_samples, orders.n_genes
-    each = 2 * (int(_COPIES * 4 * n * d) + 200 * (n + d))  # for two starts
+    matrices = int(_COPIES * 4 * n * d)
     free = orders.backend.free_bytes()
-    if orders.backend.on_gpu and each > free:
-        raise out_of_memory(each, free, f"a fit of {n} samples x {d} genes")
-    at_once = max(1, free // each)
     found: list[DeviceSolution | None] = [None] * len(settings)
     full = [k for k, one in enumerate(settings) if one.n_reference == d]
     learned = [k for k, one in enumerate(settings) if one.n_reference < d]
-    for solve, places in ((_fit_full_ranks, full), (_learn_sets, learned)):
+    # Full ranks are one matrix for all problems, of which each has its Hessian only
+    hessian = 12 * n * d + 32 * d * d if d <= FACTORED else 0
+    plans = (
+        (_fit_full_ranks, full, matrices, 200 * (n + d) + hessian),
+        (_learn_sets, learned, 0, 2 * (matrices + 200 * (n + d))),  # for two starts
+    )
+    for solve, places, once, each in plans:
+        if places and orders.backend.on_gpu and once + each > free:
+            raise out_of_memory(once + each, free, f"a fit of {n} samples x {d} genes")
+        at_once = max(1, (free - once) // each)
         for begin in range(0, len(places), at_once):
             some = places[begin : begin + at_once]
             solutions = solve(orders, [settings[k] for k in some], options)
@@ -105,7 +112,7 @@ def _fit_full_ranks(
     orders: DeviceOrders, settings: Sequence[Setting], options: Options
 ) -> list[DeviceSolution]:
     """All genes are in the reference set: nothing to choose."""
-    batch = _batch(orders, settings, options)
+    batch = replace(_batch(orders, settings, options), same_set=True)
     xp = batch.xp
     states = tilted_starts(batch, xp.ones(len(batch), bool))
     states = replace(states, gamma=xp.ones_like(states.gamma))  # a projection is near it only

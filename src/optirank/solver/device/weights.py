@@ -106,4 +106,4 @@ def _unfinished(batch: Batch, matrix: CentredBatch, converged: Any) -> tuple[Any
     part = batch.take(open_)
     if len(open_) == len(batch):
         return open_, part, matrix
-    return open_, part, CentredBatch(part.backend, matrix.values[open_], part.v)
+    return open_, part, matrix.take(open_, part.v)
