@@ -14,6 +14,7 @@ import numpy as np
 from optirank.solver.alternation import Alternation, State
 from optirank.solver.exchange import exchange_batches, exchange_pairs
 from optirank.solver.fixed import solution_at, solve_at
+from optirank.solver.stages import PUSH_STEP, RELAX, Stages
 
 if TYPE_CHECKING:
     from optirank.solver.matrices import ProblemMatrices
@@ -22,13 +23,10 @@ if TYPE_CHECKING:
 SIDES = ("rising", "falling")
 
 _SCREEN = (20, 5e-3)  # rounds at most, and the relative decrease that ends them, then compare
-_RELAX = (20, 2e-3)  # the same, before the push
 _FAR = 0.02  # a start this much above the other after screening is left
 _CLOSE = 0.005  # starts that differ by less after relaxing are both carried to a set
 _PUSH_ROUNDS = 60  # at most: what is fractional then is rounded
-_PUSH_STEP = 1e-4  # times path_step, of the objective at w = 0: the rise a push adds
 _RELAXED_RIDGE = 1e-5  # least l2 until gamma is a set: below, steps are too slow to be of use
-_CHEAP = 1e7  # n d^2 below which both starts are carried to the end, and more pairs are tried
 
 
 def solve_alternating(
@@ -79,7 +77,7 @@ def solve_alternating(
     cheap = run.cheap
     states = {name: run.relax(start, *_SCREEN, name) for name, start in starts.items()}
     states = near_best(states, np.inf if cheap else _FAR)
-    states = {name: run.relax(state, *_RELAX, name) for name, state in states.items()}
+    states = {name: run.relax(state, *RELAX, name) for name, state in states.items()}
     states = near_best(states, np.inf if cheap else _CLOSE)
     for name in states:
         states[name] = run.push(states[name], path_step, name)
@@ -97,7 +95,7 @@ def near_best(states: dict[str, State], margin: float) -> dict[str, State]:
     return {k: state for k, state in states.items() if state.objective <= best * (1.0 + margin)}
 
 
-class Run:
+class Run(Stages):
     """One solve: the alternation, and what happened so far."""
 
     def __init__(
@@ -106,29 +104,15 @@ class Run:
         callback: Callable[[dict], None] | None = None,
         matrices: ProblemMatrices | None = None,
     ) -> None:
+        super().__init__(len(problem.y), problem.n_genes, callback)
         self.problem = problem
         self.alternation = Alternation(problem, matrices)
         ridge = max(problem.l2, _RELAXED_RIDGE)
         self.on_the_way = Alternation(replace(problem, l2=ridge), self.alternation.matrices)
-        self._callback = callback
-        self._path: list[dict] = []
-
-    @property
-    def cheap(self) -> bool:
-        """Whether Newton steps cost next to nothing."""
-        return len(self.problem.y) * self.problem.n_genes**2 <= _CHEAP
 
     def start(self, side: str) -> State:
         """Where the way to one of the two minima starts."""
         return self.alternation.tilted_starts()[SIDES.index(side)]
-
-    def note(self, stage: str, state: State, **more) -> State:
-        """Write down where a stage ended."""
-        entry = {"stage": stage, "objective": float(state.objective), **more}
-        self._path.append(entry)
-        if self._callback is not None:
-            self._callback(entry)
-        return state
 
     def relax(self, state: State, n_rounds: int, tol: float, side: str) -> State:
         """Rounds on the relaxed problem."""
@@ -150,7 +134,7 @@ class Run:
 
     def push(self, state: State, path_step: float, side: str) -> State:
         """Raise lambda_p a little each round until gamma is a set, or round what is left."""
-        rise = _PUSH_STEP * path_step * self.problem.loss(np.zeros(len(self.problem.y)))
+        rise = PUSH_STEP * path_step * self.problem.loss(np.zeros(len(self.problem.y)))
         lambda_p = 0.0
         state = replace(state, z=None, sets=None)
         for _ in range(_PUSH_ROUNDS):

@@ -57,7 +57,7 @@ class Alternation:
         self.matrices = ProblemMatrices(problem) if matrices is None else matrices
         self.loss = LogisticLoss(problem.y, problem.v)
         self._prox_w = ElasticNet(problem.l1, problem.l2)
-        self.feasible = CappedSimplex(problem.n_reference, problem.candidates)
+        self.feasible = problem.feasible
         self._among_candidates = CappedSimplex(problem.n_reference)
 
     def round(self, state: State, lambda_p: float = 0.0) -> State:

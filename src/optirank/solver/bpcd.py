@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.solver.feasible import CappedSimplex
 from optirank.solver.problem import Problem, Solution, sigmoid
 from optirank.solver.proximal import prox_elastic_net
 
@@ -116,7 +115,7 @@ class Descent:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.feasible = CappedSimplex(problem.n_reference, problem.candidates)
+        self.feasible = problem.feasible
         self.w = np.zeros(problem.n_genes)
         self.b = 0.0
         self.gamma = self.feasible.centre(problem.n_genes)

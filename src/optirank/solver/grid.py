@@ -16,11 +16,11 @@ import numpy as np
 
 from optirank.solver.alternating import SIDES, Run, near_best
 from optirank.solver.convex import fit_weights
-from optirank.solver.feasible import CappedSimplex
 from optirank.solver.fixed import solution_at
 from optirank.solver.losses import LogisticLoss
 from optirank.solver.matrices import ProblemMatrices
 from optirank.solver.problem import RIDGE_FLOOR
+from optirank.solver.stages import FASTER
 
 if TYPE_CHECKING:
     from optirank.solver.alternation import State
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from optirank.solver.problem import Problem, Solution
 
 _FAR = 0.02  # a side this much above the other in the relaxed problem is not carried to sets
-_FASTER = 2.0  # pushes after the first, from a relaxed solution that is nearly right
 _FEW = 20  # up to this size a set's neighbours are judged pair by pair at every setting
 
 Penalties = tuple[float, float]  # l1, l2
@@ -70,7 +69,7 @@ def solve_grid(
     """
     if side not in (*SIDES, "best"):
         raise ValueError(f"side={side!r}: use 'best' or one of {', '.join(map(repr, SIDES))}")
-    feasible = CappedSimplex(problem.n_reference, problem.candidates)
+    feasible = problem.feasible
     only = feasible.only_point(problem.n_genes)
     if only is not None:  # nothing to choose
         return solve_grid_at(problem, only, penalties, tol=tol, max_iter=max_iter)
@@ -85,7 +84,7 @@ def solve_grid(
             for one in SIDES if side == "best" else (side,):
                 start = run.start(one) if before is None else relaxed[one]
                 relaxed[one] = run.relax(start, 20, 3e-3, one)
-            step = path_step if before is None else _FASTER * path_step
+            step = path_step if before is None else FASTER * path_step
             states[setting] = {
                 one: run.exchange(run.push(state, step, one), n_models=8 if run.cheap else 1)
                 for one, state in near_best(relaxed, np.inf if run.cheap else _FAR).items()

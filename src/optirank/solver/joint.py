@@ -20,6 +20,7 @@ from optirank.solver.joint_exact import finish_joint_exactly
 from optirank.solver.joint_exchange import exchange_joint_batches, exchange_joint_pairs
 from optirank.solver.joint_fit import fit_joint_weights
 from optirank.solver.joint_problem import JointSolution
+from optirank.solver.stages import PUSH_STEP, RELAX, Stages
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,9 +28,7 @@ if TYPE_CHECKING:
     from optirank.solver.joint_matrices import JointMatrices
     from optirank.solver.joint_problem import JointProblem
 
-_RELAX = (20, 2e-3)  # rounds at most, and the relative decrease that ends them
 _PUSH_ROUNDS = 12  # at most: what is fractional then is rounded
-_PUSH_STEP = 1e-4  # times path_step, of the loss at W = 0: the rise that the first push adds
 _PUSH_GROWTH = 1.5  # of the rise, from round to round
 _ROUNDED = 1e-2  # of the push penalty: the little that is left is rounded
 _FIRST_PUSHES = 3  # rounds that may pass before the push is felt
@@ -37,7 +36,6 @@ _STALLED = 0.98  # of the push penalty a round before: what is fractional would 
 _AFTER_ROUNDING = 20  # steps on W
 _BATCHES = 8
 _POLISHED = 2  # starts at most whose genes are exchanged
-_CHEAP = 1e7  # n d^2 below which several starts are carried to the end, and more pairs are tried
 
 
 def solve_joint(
@@ -53,24 +51,7 @@ def solve_joint(
 ) -> JointSolution:
     """Solve a joint problem.
 
-    Parameters
-    ----------
-    problem : JointProblem
-        What to solve.
-    tol : float
-        Of the relaxed problem (``integral=False``) and of the last refit.
-    max_iter : int
-        Steps at most, in the relaxed problem and again in the refit.
-    path_step : float
-        How fast the push penalty grows; smaller is slower and follows the path more closely.
-    integral : bool
-        Whether to go on to a set; without, gamma is fractional.
-    polish : bool
-        Whether to exchange genes after rounding.
-    refit : bool
-        Whether to optimise (W, b) to convergence at the end.
-    callback : callable
-        Gets a dict for each stage.
+    The options are those of :func:`optirank.solver.alternating.solve_alternating`, without a side.
     """
     run = JointRun(problem, callback)
     only = problem.feasible.only_point(problem.n_genes)
@@ -86,7 +67,7 @@ def solve_joint(
     return run.finish(state, tol, max_iter, refit=refit)
 
 
-class JointRun:
+class JointRun(Stages):
     """One solve: the alternation, and what happened so far."""
 
     def __init__(
@@ -95,21 +76,15 @@ class JointRun:
         callback: Callable[[dict], None] | None = None,
         matrices: JointMatrices | None = None,
     ) -> None:
+        super().__init__(len(problem.codes), problem.n_genes, callback)
         self.problem = problem
         self.alternation = JointAlternation(problem, matrices)
-        self._callback = callback
-        self._path: list[dict] = []
 
     def start(self, gamma: NDArray | None = None) -> JointState:
         """Weights zero, the reference weights given, or equal ones."""
         d, n_classes = self.problem.n_genes, self.problem.n_classes
         gamma = self.problem.feasible.centre(d) if gamma is None else gamma
         return JointState(np.zeros((d, n_classes)), np.zeros(n_classes), gamma)
-
-    @property
-    def cheap(self) -> bool:
-        """Whether a fit costs next to nothing."""
-        return len(self.problem.codes) * self.problem.n_genes**2 <= _CHEAP
 
     def starts(self) -> list[JointState]:
         """Equal reference weights; on cheap problems also weights tilted by how the classes differ.
@@ -131,22 +106,14 @@ class JointRun:
         ]
         return [uniform, *map(self.start, tilted)]
 
-    def note(self, stage: str, state: JointState, **more: float) -> JointState:
-        """Write down where a stage ended."""
-        entry = {"stage": stage, "objective": float(state.objective), **more}
-        self._path.append(entry)
-        if self._callback is not None:
-            self._callback(entry)
-        return state
-
     def relax(self, state: JointState) -> JointState:
         """Rounds on the relaxed problem."""
-        state, _ = self.alternation.rounds(state, *_RELAX)
+        state, _ = self.alternation.rounds(state, *RELAX)
         return self.note("relaxed", state, lambda_p=0.0)
 
     def push(self, state: JointState, path_step: float) -> JointState:
         """Raise lambda_p a little each round until gamma is a set, or round what is left."""
-        rise = _PUSH_STEP * path_step * float(np.log(self.problem.n_classes))
+        rise = PUSH_STEP * path_step * float(np.log(self.problem.n_classes))
         lambda_p, before = 0.0, np.inf
         for k in range(_PUSH_ROUNDS):
             rho = float((state.gamma * (1.0 - state.gamma)).sum())

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from optirank.solver.grid import Penalties, walk
 from optirank.solver.joint import JointRun
 from optirank.solver.problem import RIDGE_FLOOR
+from optirank.solver.stages import FASTER
 
 if TYPE_CHECKING:
     from optirank.solver.joint_alternation import JointState
     from optirank.solver.joint_problem import JointProblem, JointSolution
-
-_FASTER = 2.0  # pushes after the first, from a relaxed solution that is nearly right
 
 
 def solve_joint_grid(
@@ -42,7 +41,7 @@ def solve_joint_grid(
             states[setting] = run.start(only) if before is None else states[before]
         elif before is None or before[1] != setting[1]:
             relaxed = run.relax(run.start() if relaxed is None else relaxed)
-            step = path_step if before is None else _FASTER * path_step
+            step = path_step if before is None else FASTER * path_step
             states[setting] = run.exchange(run.push(relaxed, step))
         else:
             states[setting] = run.exchange(run.settle(states[before]))

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank._compiled import joint_loops
-from optirank.solver.feasible import CappedSimplex
 from optirank.solver.joint_matrices import rank_scores
-from optirank.solver.problem import RIDGE_FLOOR, Solution, check_candidates
+from optirank.solver.problem import ReferenceProblem, Solution
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class JointProblem:
+class JointProblem(ReferenceProblem):
     """One problem of several classes: orders, codes of the classes, weights, penalties, size."""
 
     orders: SampleOrders
@@ -42,24 +41,6 @@ class JointProblem:
     l2: float = 1e-3
     ties: str = "average"
     candidates: NDArray | None = None  # (d,) mask of the genes that may be in the reference
-
-    def __post_init__(self) -> None:
-        if self.l1 == 0 and self.l2 == 0:
-            object.__setattr__(self, "l2", RIDGE_FLOOR)
-        if self.candidates is not None:
-            check_candidates(self.candidates, self.n_genes, self.n_reference)
-            if self.candidates.all():
-                object.__setattr__(self, "candidates", None)
-
-    @property
-    def feasible(self) -> CappedSimplex:
-        """Where gamma may lie."""
-        return CappedSimplex(self.n_reference, self.candidates)
-
-    @property
-    def n_genes(self) -> int:
-        """Number of genes, d."""
-        return self.orders.n_genes
 
     def scores(self, W: NDArray, b: NDArray, gamma: NDArray) -> NDArray:
         """``Z`` (n x K) in float64."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank.ranks.definition import check_ties
+from optirank.solver.feasible import CappedSimplex
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,18 +29,14 @@ RIDGE_FLOOR = 1e-7
 """Stands in for l2 when l1 = l2 = 0: separable data would have no minimiser."""
 
 
-@dataclass(frozen=True)
-class Problem:
-    """One binary problem: data as orders, labels, weights, penalties, size of the reference."""
+class ReferenceProblem:
+    """What problems of one class and of all classes share: penalties, and where gamma may lie."""
 
     orders: SampleOrders
-    y: NDArray  # (n,) of 0.0 and 1.0
-    v: NDArray  # (n,) weights of the samples, summing to 1
     n_reference: int
-    l1: float = 0.0
-    l2: float = 1e-3
-    ties: str = "average"
-    candidates: NDArray | None = None  # mask of the genes that may be in the reference; None: all
+    l1: float
+    l2: float
+    candidates: NDArray | None
 
     def __post_init__(self) -> None:
         if self.l1 == 0 and self.l2 == 0:
@@ -53,6 +50,25 @@ class Problem:
     def n_genes(self) -> int:
         """Number of genes, d."""
         return self.orders.n_genes
+
+    @property
+    def feasible(self) -> CappedSimplex:
+        """Where gamma may lie."""
+        return CappedSimplex(self.n_reference, self.candidates)
+
+
+@dataclass(frozen=True)
+class Problem(ReferenceProblem):
+    """One binary problem: data as orders, labels, weights, penalties, size of the reference."""
+
+    orders: SampleOrders
+    y: NDArray  # (n,) of 0.0 and 1.0
+    v: NDArray  # (n,) weights of the samples, summing to 1
+    n_reference: int
+    l1: float = 0.0
+    l2: float = 1e-3
+    ties: str = "average"
+    candidates: NDArray | None = None  # mask of the genes that may be in the reference; None: all
 
     def scores(self, w: NDArray, b: float, gamma: NDArray) -> NDArray:
         """``z``, without making a matrix."""
