@@ -46,7 +46,7 @@ BALANCED = {"class_weight": "balanced"}
 # name: positional parameters, then those by keyword only
 PUBLIC = {
     OptirankClassifier: (
-        {"n_reference": 0.2, "l1": 0.0, "l2": 1e-3},
+        {"n_reference": 0.2, "l1": 1e-3, "l2": 1e-3},
         {
             "algorithm": "alternating",
             **SOLVER,
@@ -64,11 +64,11 @@ PUBLIC = {
         },
     ),
     RankLogisticRegression: (
-        {"l1": 0.0, "l2": 1e-3},
+        {"l1": 1e-3, "l2": 1e-3},
         {**SOLVER, **BALANCED, "device": "cpu", **RUNNING},
     ),
     AnovaRankLogisticRegression: (
-        {"n_reference": 0.2, "l1": 0.0, "l2": 1e-3},
+        {"n_reference": 0.2, "l1": 1e-3, "l2": 1e-3},
         {"reference": None, **SOLVER, **BALANCED, **RUNNING},
     ),
     ReferenceRankTransformer: ({"reference": None}, {"ties": "average", "scale": True}),

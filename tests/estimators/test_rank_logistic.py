@@ -105,7 +105,7 @@ def test_weights_are_repetitions():
 
 def test_without_penalties_a_floor_stands_in():
     X, y = make_data(n=20)
-    none, floor = (RankLogisticRegression(l2=l2).fit(X, y) for l2 in (0.0, 1e-7))
+    none, floor = (RankLogisticRegression(l1=0.0, l2=l2).fit(X, y) for l2 in (0.0, 1e-7))
     np.testing.assert_array_equal(none.coef_, floor.coef_)
     assert np.isfinite(none.coef_).all()
     assert none.score(X, y) == 1.0

@@ -40,7 +40,7 @@ class AnovaRankLogisticRegression(RankLinearClassifier):
     ----------
     n_reference : float or int, default=0.2
         Size of the reference set: a float in (0, 1] is a fraction of the genes, an int a count.
-    l1, l2 : float, default=0.0 and 1e-3
+    l1, l2 : float, default=1e-3
         Penalties, as in :class:`~optirank.OptirankClassifier`.
     reference : mask, positions or gene names, optional
         A fixed reference set, such as housekeeping genes, instead of the chosen one; `n_reference`
@@ -69,7 +69,7 @@ class AnovaRankLogisticRegression(RankLinearClassifier):
     def __init__(
         self,
         n_reference: float = 0.2,
-        l1: float = 0.0,
+        l1: float = 1e-3,
         l2: float = 1e-3,
         *,
         reference: ArrayLike | None = None,

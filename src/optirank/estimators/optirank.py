@@ -54,7 +54,7 @@ class OptirankClassifier(RankLinearClassifier):
         1.0 is all genes (logistic regression on full ranks), 1 is one gene. Sequences of equal
         length for this and the penalties make an average: one model per entry, with scores divided
         by their standard deviation over the training samples.
-    l1, l2 : float, default=0.0 and 1e-3
+    l1, l2 : float, default=1e-3
         Penalties, in units of ranks divided by s. With both 0 a floor of l2 = 1e-7 stands in,
         since separable data have no minimiser.
     algorithm : {"alternating", "bpcd"}, default="alternating"
@@ -135,7 +135,7 @@ class OptirankClassifier(RankLinearClassifier):
     def __init__(
         self,
         n_reference: float = 0.2,
-        l1: float = 0.0,
+        l1: float = 1e-3,
         l2: float = 1e-3,
         *,
         algorithm: str = "alternating",

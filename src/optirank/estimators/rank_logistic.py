@@ -28,7 +28,7 @@ class RankLogisticRegression(RankLinearClassifier):
 
     Parameters
     ----------
-    l1, l2 : float, default=0.0 and 1e-3
+    l1, l2 : float, default=1e-3
         Penalties: ``sum_i v_i logloss(y_i, z_i) + l1 |w|_1 + l2 |w|_2^2``. With both 0 a floor of
         l2 = 1e-7 stands in.
     ties : {"average", "min", "max"}, default="average"
@@ -57,7 +57,7 @@ class RankLogisticRegression(RankLinearClassifier):
 
     def __init__(
         self,
-        l1: float = 0.0,
+        l1: float = 1e-3,
         l2: float = 1e-3,
         *,
         ties: str = "average",
