@@ -49,8 +49,8 @@ def train(
     Parameters
     ----------
     adata : AnnData
-        Expression on any scale: only ranks within a sample count. If it is backed or lazy (dask
-        arrays), only what is needed is read, in blocks of samples.
+        Expression on any scale: only ranks within a sample count (but see ``method``). If it is
+        backed or lazy (dask arrays), only what is needed is read, in blocks of samples.
     label : str
         Column of ``adata.obs`` with the class labels.
     layer : str, optional
@@ -71,8 +71,9 @@ def train(
         have weights.
     budget : float, optional
         Time allowed, in seconds; ten minutes by default.
-    method : {"auto", "optirank", "rank-lr"}, default="auto"
-        Classifiers to choose among.
+    method : {"auto", "optirank", "rank-lr", "lr"}, default="auto"
+        Classifiers to choose among; "auto" compares the two on ranks. "lr" is logistic regression
+        on log values: counts are scaled to 10,000 per sample, other values used as they are.
     prefer : {"accuracy", "genes"}, default="accuracy"
         ``"genes"`` takes the fewest genes within two points of the best accuracy.
     n_jobs : int, optional

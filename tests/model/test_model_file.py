@@ -264,5 +264,5 @@ def test_logistic_regression_on_values_is_kept_too(n_classes, l1, tmp_path):
     np.testing.assert_array_equal(found.predict(X), model.predict(X))
     np.testing.assert_array_equal(found.genes_, model.genes_)
     assert found.get_params() == model.get_params()
-    with pytest.raises(TypeError, match="has no weights on relative ranks"):
-        Predictor(found, X.columns)
+    scores = Predictor(found, X.columns[::-1]).scores(X[X.columns[::-1]])
+    np.testing.assert_allclose(scores, model.decision_function(X))

@@ -62,6 +62,38 @@ def test_nothing_is_promised_where_no_confidence_is_enough():
     assert "nothing can be promised on another platform" in found.reason
 
 
+@pytest.mark.parametrize(("n", "possible"), [(25, False), (40, True)])
+def test_few_held_out_samples_promise_little(n, possible):
+    confidence, correct = np.linspace(0.6, 1.0, n), np.ones(n, bool)
+    if possible:
+        assert fit_rejection(confidence, correct, 0.05).threshold == 0.0
+        return
+    with pytest.raises(ValueError, match=f"of {n} held-out samples 0.0% are wrong.*more samples"):
+        fit_rejection(confidence, correct, 0.05)
+    assert fit_rejection(confidence, correct, 0.1).threshold == 0.0
+
+
+def test_classes_count_equally_whatever_their_shares():
+    """Of 200 samples 20 are of a class half of whose unsure samples are wrong."""
+    confidence = np.tile(np.linspace(0.5, 1.0, 20), 10)
+    truth = (np.arange(200) < 20).astype(int)
+    correct = (truth == 0) | (confidence > 0.75) | (np.arange(200) % 2 == 0)
+    alike = fit_rejection(confidence, correct, 0.1)
+    balanced = fit_rejection(confidence, correct, 0.1, truth=truth)
+    assert alike.threshold == 0.0
+    assert balanced.threshold > 0.5
+    kept = confidence >= balanced.threshold
+    errors = [np.mean(~correct[kept & (truth == k)]) for k in (0, 1)]
+    assert np.mean(errors) < 0.1
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_equal_classes_and_unknown_ones_have_the_same_threshold(seed):
+    one = outcomes(200, 0.2, seed)
+    known = fit_rejection(one.confidence, one.correct, 0.2, truth=np.arange(200) % 4)
+    assert known == fit_rejection(one.confidence, one.correct, 0.2)
+
+
 def test_samples_between_classes_are_withheld():
     confidence = np.linspace(0.5, 1.0, 101)
     found = fit_rejection(confidence, np.ones(101, bool), 0.05, between=0.2)

@@ -218,7 +218,7 @@ def test_a_target_error_finds_its_threshold_in_the_held_out_samples(model, query
     )
     assert done.threshold == expected.threshold
     assert expected.reason in done.notes[-1]
-    model.rejection_ = fit_rejection([0.7, 0.9], [False, True], 0.05)
+    model.rejection_ = fit_rejection([0.7, *[0.9] * 40], [False, *[True] * 40], 0.05)
     assert rejection_threshold(model, None, 0.05)[0] == 0.9
     assert rejection_threshold(model, None, 0.2) == rejection_threshold(
         with_held_out(model), None, 0.2

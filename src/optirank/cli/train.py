@@ -39,6 +39,7 @@ class Method(StrEnum):
     auto = "auto"
     optirank = "optirank"
     rank_lr = "rank-lr"
+    lr = "lr"
 
 
 class Preference(StrEnum):
@@ -96,7 +97,8 @@ def train(
         str, typer.Option(help="Time allowed: seconds, or with a unit (90s, 10m, 1h).")
     ] = "10m",
     method: Annotated[
-        Method, typer.Option(help="Classifiers to choose among; auto compares all of them.")
+        Method,
+        typer.Option(help="Classifier; auto: optirank or rank-lr, by the same rule."),
     ] = Method.auto,
     prefer: Annotated[
         Preference,
@@ -148,7 +150,11 @@ def train(
             from optirank.workflow import prepare, train_prepared, write_report
             from optirank.workflow.report import check_report
             from optirank.workflow.retraining import reading_record
-            from optirank.workflow.train import check_target_error, reading_seconds
+            from optirank.workflow.train import (
+                check_reference,
+                check_target_error,
+                reading_seconds,
+            )
 
             seconds = parse_time(budget)
             check_device(device.value)
@@ -170,6 +176,7 @@ def train(
             options = {"layer": layer, "gene_column": gene_column, "samples": samples}
             options["genes_in"] = genes_in.value if genes_in else None
             options["format"] = file_format.value if file_format else None
+            check_reference(method.value, bool(include or reference_from or not_in_reference))
             chosen["available"] = genes_of(query, options["genes_in"])
             if query and not is_table(file, options["format"]):
                 options["genes_in"] = None  # it is said of the tables to be labelled

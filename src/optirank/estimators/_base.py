@@ -125,6 +125,18 @@ class LinearClassifier(ModelCard, PanelAttributes, ClassifierMixin, BaseEstimato
         chosen = best_class(self.decision_function(X))
         return self.classes_[chosen]
 
+    def subset(self, classes: Iterable) -> Self:
+        """The model restricted to two or more of its classes, which it then chooses among.
+
+        Each class of a model of three or more has a problem of its own, against the rest, so the
+        others can be left out without training again; the scores of those kept do not change. With
+        two classes kept, the score is half the difference of theirs (all of it where the classes
+        share one reference set): the label is that of the higher score as before. A calibration is
+        then dropped, since it was of the single scores. This model is left as it is.
+        """
+        check_is_fitted(self)
+        return subset_classes(self, classes)
+
     def _sample_weights(self, X, y: NDArray, sample_weight: ArrayLike | None) -> NDArray:
         like = np.empty((X.shape[0], 1)) if is_device_array(X) else X
         weights = _check_sample_weight(sample_weight, like, ensure_non_negative=True)
@@ -271,18 +283,6 @@ class RankLinearClassifier(LinearClassifier):
             X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
         scores = average_rows(rows.scores(X, columns), n_problems)
         return scores[:, 0] if n_problems == 1 else scores
-
-    def subset(self, classes: Iterable) -> RankLinearClassifier:
-        """The model restricted to two or more of its classes, which it then chooses among.
-
-        Each class of a model of three or more has a problem of its own, against the rest, so the
-        others can be left out without training again; the scores of those kept do not change. With
-        two classes kept, the score is half the difference of theirs (all of it where the classes
-        share one reference set): the label is that of the higher score as before. A calibration is
-        then dropped, since it was of the single scores. This model is left as it is.
-        """
-        check_is_fitted(self)
-        return subset_classes(self, classes)
 
     def _progress(self, positive: object):
         if not self.verbose:

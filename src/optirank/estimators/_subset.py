@@ -14,11 +14,11 @@ from optirank.estimators.panel import panel_arrays
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.estimators._base import RankLinearClassifier
+    from optirank.estimators._base import LinearClassifier
 
 
-def subset_classes(fitted: RankLinearClassifier, classes: Iterable) -> RankLinearClassifier:
-    """See :meth:`RankLinearClassifier.subset`."""
+def subset_classes(fitted: LinearClassifier, classes: Iterable) -> LinearClassifier:
+    """See :meth:`LinearClassifier.subset`."""
     n_classes = len(fitted.classes_)
     if n_classes == 2:
         one, other = fitted.classes_.tolist()
@@ -49,7 +49,8 @@ def subset_classes(fitted: RankLinearClassifier, classes: Iterable) -> RankLinea
     for name in ("objective_", "n_iter_"):
         if hasattr(fitted, name):
             setattr(small, name, getattr(fitted, name)[rows])
-    small.path_ = [fitted.path_[row] for row in rows] if fitted.path_ else []
+    if hasattr(fitted, "path_"):
+        small.path_ = [fitted.path_[row] for row in rows] if fitted.path_ else []
     if hasattr(fitted, "training_summary_"):
         small.training_summary_ = fitted.training_summary_ | {"subset_of": fitted.classes_.tolist()}
     if hasattr(fitted, "calibration_") and len(kept) > 2:

@@ -1,4 +1,4 @@
-"""ElasticNetLogisticRegression (lr): logistic regression on the values as they are."""
+"""ElasticNetLogisticRegression (lr): logistic regression on values, or on logarithms of counts."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from optirank._util.threads import one_blas_thread
 from optirank.estimators._base import LinearClassifier
 from optirank.estimators._options import check_options
 from optirank.estimators.panel import forget_training
+from optirank.estimators.value_rows import as_seen
+from optirank.solver.sizes import is_number
 from optirank.tuning.families import LogisticFamily
 from optirank.tuning.family import Samples
 
@@ -38,12 +40,17 @@ class ElasticNetLogisticRegression(LinearClassifier):
         Steps at most.
     class_weight : "balanced", None or dict, default="balanced"
         Balanced: both classes of each problem weigh the same.
+    target_sum : float or None, default=None
+        For counts: each sample is scaled to this total over all genes, and ``log(1 + x)`` is taken,
+        before the fit and before every prediction. None uses the values as they are.
 
     Attributes
     ----------
     classes_, coef_, intercept_, n_features_in_, feature_names_in_
+    reference_weights_ : ndarray of shape (n_problems, d)
+        1 for the genes that values are relative to: all of them with ``target_sum``, else none.
     genes_ : boolean ndarray of shape (d,)
-        The genes needed to predict: those with a weight.
+        The genes needed to predict: those with a weight, or all with ``target_sum``.
     """
 
     def __init__(
@@ -54,12 +61,14 @@ class ElasticNetLogisticRegression(LinearClassifier):
         tol: float = 1e-5,
         max_iter: int = 10_000,
         class_weight: str | dict | None = "balanced",
+        target_sum: float | None = None,
     ) -> None:
         self.l1 = l1
         self.l2 = l2
         self.tol = tol
         self.max_iter = max_iter
         self.class_weight = class_weight
+        self.target_sum = target_sum
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -69,7 +78,7 @@ class ElasticNetLogisticRegression(LinearClassifier):
         Parameters
         ----------
         X : array, data frame or sparse matrix of shape (n_samples, d)
-            Expression values, such as logarithms of counts per million.
+            Expression values, such as logarithms of counts per million; counts with ``target_sum``.
         y : array-like of shape (n_samples,)
             Labels of two classes or more.
         sample_weight : array-like of shape (n_samples,), optional
@@ -78,8 +87,12 @@ class ElasticNetLogisticRegression(LinearClassifier):
         from optirank.solver.problem import sample_weights
 
         check_options(self, {})
+        total = self.target_sum
+        if total is not None and (not is_number(total) or not 0 < total < np.inf):
+            raise ValueError(f"target_sum={total!r}: use a positive number such as 1e4, or None")
         X, y, classes = self._checked(X, y)
         weights = self._sample_weights(X, y, sample_weight)
+        X = as_seen(X, self.target_sum)
         family = LogisticFamily(
             (float(self.l1),),
             (float(self.l2),),
@@ -100,7 +113,10 @@ class ElasticNetLogisticRegression(LinearClassifier):
         self.intercept_ = np.array([model.b for model in models])
         self.n_iter_ = np.array([model.n_iter for model in models])
         self.objective_ = np.array([model.objective for model in models])
-        self.genes_ = (self.coef_ != 0).any(axis=0)
+        total = 0.0 if self.target_sum is None else 1.0
+        self.reference_weights_ = np.full(self.coef_.shape, total)
+        self.reference_ = self.reference_weights_ > 0
+        self.genes_ = (self.reference_ | (self.coef_ != 0)).any(axis=0)
         if not all(model.converged for model in models):
             warnings.warn(
                 f"a fit stopped at max_iter={self.max_iter} before it reached tol={self.tol:g}: "
@@ -114,5 +130,5 @@ class ElasticNetLogisticRegression(LinearClassifier):
         """Scores: one per sample for two classes, one per sample and class for more."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
-        scores = X @ self.coef_.T + self.intercept_
+        scores = as_seen(X, self.target_sum) @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores

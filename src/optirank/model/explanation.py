@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank.estimators.value_rows import as_seen
 from optirank.model.missing import MAX_MISSING, BoundModel, bind
 from optirank.model.panel import gene_roles, side_names
 from optirank.ranks.relative import weighted_ranks
@@ -42,10 +43,11 @@ def explain(
     -------
     A table with the columns ``class``, ``gene``, ``role``, ``missing``, ``value`` (NaN where
     missing), ``relative_rank`` r / s, ``weight`` and ``contribution``, the largest of a class
-    first. The contributions of a class, the intercept's line among them, sum to its score; for two
-    classes there is one score, of the second class. A model of two sides has a column ``side``
-    too, and up to two lines per gene, of half the weight each, since its score is the mean of the
-    two; they stand together, in the order of their sum.
+    first. For a classifier on values, ``value`` is what the weight is multiplied with and
+    ``relative_rank`` is NaN. The contributions of a class, the intercept's line among them, sum to
+    its score; for two classes there is one score, of the second class. A model of two sides has a
+    column ``side`` too, and up to two lines per gene, of half the weight each, since its score is
+    the mean of the two; they stand together, in the order of their sum.
     """
     import pandas as pd
 
@@ -86,8 +88,12 @@ def _row_table(bound: BoundModel, row: int, x: np.ndarray) -> pd.DataFrame:
     ranks = bound.imputed[row].copy()
     values = np.full(len(here), np.nan)
     values[found] = x[place[found]]
-    gamma = bound.rows.gamma[row]
-    ranks[found] = weighted_ranks(x[None, :], gamma, ties=parts.ties, genes=place[found])[0]
+    if parts.ties is None:
+        seen = as_seen(x[None, :].astype(float), parts.target_sum)[0]
+        ranks[found] = values[found] = seen[place[found]]
+    else:
+        gamma = bound.rows.gamma[row]
+        ranks[found] = weighted_ranks(x[None, :], gamma, ties=parts.ties, genes=place[found])[0]
     share = 1.0 / parts.rows_per_problem
     weights = parts.coef[row, used]
     roles = gene_roles(parts.reference_weights[row] > 0, parts.coef[row] != 0)
@@ -101,7 +107,7 @@ def _row_table(bound: BoundModel, row: int, x: np.ndarray) -> pd.DataFrame:
     columns |= {
         "missing": ~here[used],
         "value": values[used],
-        "relative_rank": ranks[used],
+        "relative_rank": ranks[used] if parts.ties is not None else np.nan,
         "weight": weights * share,
         "contribution": weights * ranks[used] * share,
     }

@@ -175,12 +175,17 @@ def rebuild_linear(cls: type, document: Document, arrays: Arrays) -> Any:
     model.path_ = decode(member(document, "path", list))
     means = arrays.take("mean_ranks", ("float64",), matrix) if "mean_ranks" in arrays else None
     model._panel = PanelArrays(panel, n_features, coef, gamma, means).trimmed()
-    for key, (_, build) in _EXTRAS.items():
-        if document.get(key) is not None:
-            setattr(model, f"{key}_", build(document[key], n_problems))
+    rebuild_extras(model, document, n_problems)
     if is_old_calibration(document.get("calibration")):
         _forget_confidences(model)
     return model
+
+
+def rebuild_extras(model: Any, document: Document, n_problems: int) -> None:
+    """Give the model back what it carried beyond its fit."""
+    for key, (_, build) in _EXTRAS.items():
+        if document.get(key) is not None:
+            setattr(model, f"{key}_", build(document[key], n_problems))
 
 
 def _forget_confidences(model: Any) -> None:

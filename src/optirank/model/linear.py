@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LinearParts:
-    """A linear classifier on relative ranks over the p genes of its panel.
+    """A linear classifier on relative ranks, or on values, over the p genes of its panel.
 
     There is a row for each solution of each problem: one problem for two classes, one per class
     for more; the rows of a problem follow each other and their scores are averaged.
@@ -27,11 +27,12 @@ class LinearParts:
     coef: NDArray  # (rows, p)
     reference_weights: NDArray  # (rows, p)
     intercept: NDArray  # (rows,)
-    mean_ranks: NDArray | None  # (rows, p): mean relative ranks in training, where remembered
-    ties: str
+    mean_ranks: NDArray | None  # (rows, p): mean ranks or values in training, where remembered
+    ties: str | None  # None for weights on values
     positions: NDArray  # (p,): the columns of the panel's genes in the training data
     n_features: int
     names: NDArray | None  # (n_features,): all genes of the training data
+    target_sum: float | None = None  # of weights on logarithms of values relative to a total
 
     @property
     def n_problems(self) -> int:
@@ -78,8 +79,9 @@ def linear_model(model: Any) -> Any:
 
         check_is_fitted(found)
         raise TypeError(
-            f"a {type(found).__name__} has no weights on relative ranks: this works for "
-            "OptirankClassifier, RankLogisticRegression and AnovaRankLogisticRegression"
+            f"a {type(found).__name__} has no weights on genes: this works for "
+            "OptirankClassifier, RankLogisticRegression, AnovaRankLogisticRegression and "
+            "ElasticNetLogisticRegression"
         )
     return found
 
@@ -97,8 +99,9 @@ def linear_parts(model: Any) -> LinearParts:
         reference_weights=panel.reference_weights,
         intercept=np.asarray(model.intercept_),
         mean_ranks=panel.mean_ranks,
-        ties=model.ties,
+        ties=getattr(model, "ties", None),
         positions=panel.positions,
         n_features=panel.n_features,
         names=None if names is None else np.asarray(names, dtype=object),
+        target_sum=getattr(model, "target_sum", None),
     )

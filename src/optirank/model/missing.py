@@ -8,6 +8,7 @@ at its mean in the training data where the model remembers it (``mean_ranks_``, 
 as likely won as lost. A contribution of zero would instead claim that the gene is below every
 reference gene, and shift all scores by what it contributed; the training mean leaves the mean score
 over the training data where it was, and one half is the mean of the reference genes themselves.
+A classifier on values (lr) has the training mean of the gene's values in the same way.
 With 30 % of the query's genes taken away at random (8 draws on each of 10 pairs of real data sets),
 the balanced accuracy of 0.893 fell to 0.871 with the training mean, 0.836 with one half and 0.646
 with zero.
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.names import some
+from optirank.estimators.value_rows import ValueRows
 from optirank.model.genes import GeneMatch, better_column, match_genes
 from optirank.model.linear import LinearParts, linear_parts
 from optirank.ranks.definition import check_ties
@@ -74,7 +76,7 @@ class ClassLoss:
     @property
     def share_missing(self) -> float:
         """Share of the class's genes that are missing."""
-        return self.n_missing / self.n_genes
+        return self.n_missing / max(1, self.n_genes)
 
     @property
     def share_lost(self) -> float:
@@ -94,8 +96,8 @@ class BoundModel:
     losses: tuple[ClassLoss, ...]
     columns: NDArray  # (q,)
     n_columns: int  # of the data
-    rows: ScoreRows  # over these columns; missing genes are in their base
-    imputed: NDArray  # (rows, p): relative ranks that stand in for those of missing genes
+    rows: ScoreRows | ValueRows  # over these columns; missing genes are in their base
+    imputed: NDArray  # (rows, p): relative ranks (or values) that stand in for missing genes
 
     def loss_table(self) -> pd.DataFrame:
         """The losses as a table, one line per class."""
@@ -109,11 +111,11 @@ class BoundModel:
         notes = self.match.notes()
         worst = max(self.losses, key=lambda loss: loss.share_lost)
         if worst.n_missing:
-            notes.append(
-                f"most is lost for {worst.label}: {worst.n_missing} of {worst.n_genes} genes, "
-                f"{worst.weight_lost:.0%} of the weights and {worst.reference_lost:.0%} of the "
-                "reference set"
-            )
+            lost = f"{worst.n_missing} of {worst.n_genes} genes, "
+            lost += f"{worst.weight_lost:.0%} of the weights"
+            if self.parts.ties is not None:
+                lost += f" and {worst.reference_lost:.0%} of the reference set"
+            notes.append(f"most is lost for {worst.label}: {lost}")
         return notes
 
 
@@ -139,8 +141,13 @@ def bind(
     losses = _losses(parts, here)
     _refuse(losses, match, max_missing)
 
-    _, offset = check_ties(parts.ties)
     gamma, coef = parts.reference_weights[:, here], parts.coef[:, here]
+    if parts.ties is None:
+        imputed = np.zeros(parts.coef.shape) if parts.mean_ranks is None else parts.mean_ranks
+        base = parts.intercept + np.where(here, 0.0, parts.coef * imputed).sum(axis=1)
+        rows = ValueRows(coef, base, parts.target_sum)
+        return BoundModel(parts, match, losses, match.columns[here], n_columns, rows, imputed)
+    _, offset = check_ties(parts.ties)
     sizes = gamma.sum(axis=1)
     if parts.mean_ranks is None:
         imputed = np.repeat((0.5 - offset / sizes)[:, None], len(here), axis=1)
@@ -185,7 +192,7 @@ def _losses(parts: LinearParts, here: NDArray) -> tuple[ClassLoss, ...]:
 def _worst_reference_loss(gamma: NDArray, here: NDArray) -> float:
     """Share of the reference set that is lost, in the row that loses most."""
     left, lost = gamma[:, here].sum(axis=1), gamma[:, ~here].sum(axis=1)
-    return float((lost / (left + lost)).max())
+    return float((lost / np.maximum(left + lost, 1e-300)).max())
 
 
 def lacking_classes(

@@ -24,6 +24,8 @@ def panel_table(model: Any) -> pd.DataFrame:
     "weight": its rank counts; "both"), ``n_reference`` (the number of classes whose reference set
     it is in), and ``weight_<class>`` for each class. Two classes have one such column, for the
     second one; a model of two sides has ``weight_<class>_rising`` and ``weight_<class>_falling``.
+    For a classifier on values, "reference" means that a gene is in the total that counts are
+    relative to.
     """
     import pandas as pd
 

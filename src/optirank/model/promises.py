@@ -4,8 +4,12 @@ Held-out samples come from the platform of the training data. What they say abou
 samples like them, and a query from elsewhere does worse. So an error rate is promised by two kinds
 of samples: held-out samples as they are, and the same samples on simulated platforms
 (``optirank.tuning.shifts``), where training has scored them. Real platforms differ in more ways
-than simulated ones; three precautions make up for it:
+than simulated ones, and few held-out samples say little; five precautions make up for it:
 
+- classes count equally, since a query may have other shares of them than the training data;
+- on held-out samples it is not the error itself that must be small, but its upper bound by Clopper
+  and Pearson, with 80 % certainty: with w the weights of the samples that keep their label, their
+  number is taken to be ``(sum w)^2 / sum w^2``; so some 30 samples are needed to promise 5 %;
 - on simulated platforms the error may be 0.6 of what is asked for, no more;
 - samples that lie between classes get no label, whatever the errors of others: those of a
   confidence that the same share of held-out samples falls short of as lie nearer to a boundary than
@@ -29,16 +33,21 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 _STRICTER = 0.6  # of the error asked for, on simulated platforms
+_CERTAINTY = 0.8  # of the bound of the error on held-out samples
 _SHARES = ("threshold", "target_error", "error", "accepted")
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Confidences of labels, whether they are right, and the platform of each sample."""
+    """Confidences of labels, whether they are right, and the platform of each sample.
+
+    ``truth`` is the true class of each, as a number, where it is known.
+    """
 
     confidence: NDArray
     correct: NDArray
     platform: NDArray
+    truth: NDArray | None = None
 
     @classmethod
     def from_summary(cls, summary: Mapping[str, Any] | None) -> Outcomes | None:
@@ -50,7 +59,8 @@ class Outcomes:
         sizes = {part.shape for part in parts}
         if len(sizes) > 1 or not parts[0].size:
             return None
-        return cls(parts[0].astype(float), parts[1].astype(bool), parts[2])
+        truth = known_truth(found, len(parts[0]))
+        return cls(parts[0].astype(float), parts[1].astype(bool), parts[2], truth)
 
     def errors(self, threshold: float) -> NDArray:
         """Share of wrong labels among those of at least this confidence, per platform with any."""
@@ -106,6 +116,7 @@ def fit_rejection(
     correct: ArrayLike,
     target_error: float,
     *,
+    truth: ArrayLike | None = None,
     elsewhere: Outcomes | None = None,
     between: float | None = None,
 ) -> Rejection:
@@ -116,6 +127,7 @@ def fit_rejection(
     confidence : the probability of the label given to each held-out sample.
     correct : whether that label is right.
     target_error : the share of wrong labels to allow among those kept, such as 0.05.
+    truth : the true class of each held-out sample, as a number; classes then count equally.
     elsewhere : the same of simulated platforms, where they may be wrong 0.6 times as often.
     between : share of the held-out samples that lie between classes: of a query, samples of less
         confidence than the others have are withheld.
@@ -126,19 +138,25 @@ def fit_rejection(
     if not len(confidence) or confidence.shape != correct.shape:
         raise ValueError("give one confidence and one verdict per held-out sample, at least one")
     overall = 1.0 - correct.mean()
-    threshold = lowest_threshold(confidence, correct, target_error)
+    weights = class_weights(truth, len(correct))
+    threshold = lowest_threshold(confidence, correct, target_error, weights, _CERTAINTY)
     if threshold is None:
         raise ValueError(
-            f"no threshold brings the error to {target_error:.3g}: of {len(correct)} held-out "
-            f"samples {overall:.1%} are wrong, and even the most confident ones too often; allow a "
-            "larger error, or improve the model"
+            f"an error of {target_error:.3g} cannot be promised: of {len(correct)} held-out "
+            f"samples {overall:.1%} are wrong, and with {_CERTAINTY:.0%} certainty an error of at "
+            f"most {_lowest_bound(confidence, correct, weights):.1%} is shown by the most "
+            "confident of them, each class counting equally; allow a larger error, or train on "
+            "more samples or with more time, so that more are held out"
         )
     if between is not None:
         floor = np.quantile(confidence, between, method="higher")
         threshold = max(threshold, float(floor))
     there = "nothing is known of other platforms"
     if elsewhere is not None:
-        needed = lowest_threshold(elsewhere.confidence, elsewhere.correct, _STRICTER * target_error)
+        there_weights = class_weights(elsewhere.truth, len(elsewhere.correct))
+        needed = lowest_threshold(
+            elsewhere.confidence, elsewhere.correct, _STRICTER * target_error, there_weights
+        )
         threshold = threshold if needed is None else max(threshold, needed)
         errors = elsewhere.errors(threshold)
         there = f"on simulated platforms {_range(errors)} of them"
@@ -152,8 +170,9 @@ def fit_rejection(
     reason = (
         f"on {len(correct)} held-out samples {overall:.1%} of the labels were wrong; with a "
         f"confidence of at least {threshold:.3f}, {kept.mean():.1%} keep their label and "
-        f"{n_wrong / max(n_kept, 1):.1%} of those are wrong (at most {_upper(n_wrong, n_kept):.1%} "
-        f"with 95 % certainty, for samples like these), {there}; asked for: {target_error:.3g}"
+        f"{n_wrong / max(n_kept, 1):.1%} of those are wrong (at most "
+        f"{_bound(correct[kept], weights[kept]):.1%} with {_CERTAINTY:.0%} certainty, each class "
+        f"counting equally, for samples like these), {there}; asked for: {target_error:.3g}"
     )
     return Rejection(
         threshold=threshold,
@@ -166,21 +185,67 @@ def fit_rejection(
     )
 
 
-def lowest_threshold(confidence: NDArray, correct: NDArray, target: float) -> float | None:
+def lowest_threshold(
+    confidence: NDArray,
+    correct: NDArray,
+    target: float,
+    weights: NDArray | None = None,
+    certainty: float | None = None,
+) -> float | None:
     """The lowest confidence above which no larger share than ``target`` is wrong; 0 keeps all.
 
-    None where even the most confident samples are wrong more often.
+    With ``certainty`` it is the upper bound of the share that is no larger. None where even the
+    most confident samples are wrong more often.
     """
     order = np.argsort(-confidence, kind="stable")
     values = confidence[order]
-    kept = np.arange(1, len(values) + 1)
-    wrong = np.cumsum(~correct[order])
+    w = np.ones(len(values)) if weights is None else weights[order]
+    rate = _rates(correct[order], w, certainty)
     whole = np.append(values[1:] != values[:-1], True)  # a threshold keeps equal confidences
-    fits = np.flatnonzero(whole & (wrong <= target * kept))
+    fits = np.flatnonzero(whole & (rate <= target + 1e-12))
     if not fits.size:
         return None
     last = fits[-1]
     return 0.0 if last == len(values) - 1 else float(values[last])
+
+
+def class_weights(truth: ArrayLike | None, n_samples: int) -> NDArray:
+    """Weights of mean 1 with which all classes count equally; ones where these are not known."""
+    if truth is None:
+        return np.ones(n_samples)
+    _, codes, counts = np.unique(truth, return_inverse=True, return_counts=True)
+    return n_samples / (len(counts) * counts[codes])
+
+
+def known_truth(stored: Mapping[str, Any], n_samples: int) -> NDArray | None:
+    """The true classes that a training summary remembers; files of before have none."""
+    truth = np.asarray(stored.get("truth", ()))
+    return truth if truth.shape == (n_samples,) and truth.dtype.kind == "i" else None
+
+
+def _rates(correct: NDArray, w: NDArray, certainty: float | None) -> NDArray:
+    """Weighted share of wrong labels among the first 1, 2, ... samples, or its upper bound."""
+    total = np.cumsum(w)
+    rate = np.cumsum(np.where(correct, 0.0, w)) / total
+    if certainty is None:
+        return rate
+    from scipy.stats import beta
+
+    n = total**2 / np.cumsum(w**2)  # so many samples of equal weight say as much
+    wrong = rate * n
+    some_right = rate < 1.0
+    bound = np.ones(len(rate))
+    bound[some_right] = beta.ppf(certainty, wrong[some_right] + 1, (n - wrong)[some_right])
+    return bound
+
+
+def _bound(correct: NDArray, w: NDArray) -> float:
+    return float(_rates(correct, w, _CERTAINTY)[-1]) if len(w) else 1.0
+
+
+def _lowest_bound(confidence: NDArray, correct: NDArray, w: NDArray) -> float:
+    order = np.argsort(-confidence, kind="stable")
+    return float(_rates(correct[order], w[order], _CERTAINTY).min())
 
 
 def _ends(errors: NDArray) -> tuple[float, float]:
@@ -192,10 +257,3 @@ def _range(errors: NDArray) -> str:
         return "none"
     low, high = _ends(errors)
     return f"{low:.1%}" if f"{low:.1%}" == f"{high:.1%}" else f"{low:.1%} to {high:.1%}"
-
-
-def _upper(n_wrong: int, n: int) -> float:
-    """Clopper and Pearson's upper bound of an error rate."""
-    from scipy.stats import beta
-
-    return 1.0 if n_wrong == n else float(beta.ppf(0.95, n_wrong + 1, n - n_wrong))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank.estimators.summary import TrainingSummary
+from optirank.estimators.value_rows import as_seen
 from optirank.model.linear import linear_model
 from optirank.model.value_kinds import value_kinds
 from optirank.ranks.relative import weighted_ranks
@@ -70,11 +71,16 @@ def remember_training(
 
 
 def _mean_ranks(model: Any, X: Any, y: NDArray) -> NDArray:
+    """Mean relative ranks (for a classifier on values: mean values) of the genes with a weight."""
     classes = model.classes_
     positives = classes[1:] if len(classes) == 2 else classes
     balanced = model.class_weight == "balanced"
     means = np.zeros(model.coef_.shape)
     per_problem = len(means) // len(positives)
+    if not hasattr(model, "ties"):
+        values = as_seen(X, model.target_sum)
+        weights = [sample_weights(y == label, None, balanced) for label in positives]
+        return np.where(model.coef_ != 0, np.array([w @ values for w in weights]), 0.0)
     for row, (w, gamma) in enumerate(zip(model.coef_, model.reference_weights_, strict=True)):
         genes = np.flatnonzero(w)
         if not genes.size:

@@ -3,8 +3,9 @@
 Ranks within a sample do not change under any rising function of its values, so counts, CPM and
 log(CPM + 1) are all the same to a model on ranks. They do change when each gene is scaled or
 centred, smoothed or imputed. Such values are recognised: some are negative where none were, or none
-are zero where many were. A model remembers the kind of its training data, over the genes of its
-panel, in ``training_summary_["values"]``.
+are zero where many were. A model on values (lr) also depends on the scale: counts, logarithms and
+other values are told apart by whole numbers and by the largest value. A model remembers the kind of
+its training data, over the genes of its panel, in ``training_summary_["values"]``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,12 @@ _VERSION = 1
 _MANY_ZEROS = 0.1  # share of zeros in the training data from which a query should have some
 _FEW_ZEROS = 0.1  # of the trained share: below, zeros are called gone
 _OTHER_ZEROS = 0.35  # difference of the shares of zeros that is told
+_LARGEST_LOG = 30.0  # logarithms of expression values are below, whatever their base
+_SCALES = {
+    "counts": "counts (whole numbers, some large)",
+    "logarithms": "logarithms",
+    "linear": "values on a linear scale, of which no logarithm was taken",
+}
 _REMEDY = (
     "ranks within a sample change when genes are scaled, centred, smoothed or imputed: if so, give "
     "counts or their logarithm (layer=, --layer)"
@@ -32,6 +39,7 @@ class ValueKinds:
     n_zero: int = 0
     n_negative: int = 0
     whole: bool = True
+    largest: float = 0.0
 
     def add(self, X: Any) -> None:
         """Count the values of a block, dense or sparse."""
@@ -40,6 +48,7 @@ class ValueKinds:
         self.n += n
         self.n_zero += n - int(np.count_nonzero(values))
         self.n_negative += int(np.count_nonzero(values < 0))
+        self.largest = max(self.largest, float(values.max(initial=0)))
         if self.whole and values.dtype.kind == "f":
             self.whole = bool((values == np.rint(values)).all())
 
@@ -56,7 +65,8 @@ class ValueKinds:
     def to_plain(self) -> dict[str, Any]:
         """As the model file keeps it."""
         shares = {"zeros": round(self.zeros, 6), "negative": round(self.negative, 6)}
-        return {"version": _VERSION, **shares, "whole_numbers": self.whole}
+        rest = {"whole_numbers": self.whole, "largest": round(self.largest, 3)}
+        return {"version": _VERSION, **shares, **rest}
 
     def own_notes(self) -> list[str]:
         """What is odd about training data."""
@@ -101,6 +111,32 @@ class ValueKinds:
                 "this kind may do better"
             )
         return found
+
+
+def scale_difference(query: ValueKinds, trained: Any) -> list[str]:
+    """For a model on values: whether the query is on another scale than the training data.
+
+    ``trained`` comes from a file: whatever is not of the known form says nothing.
+    """
+    if not query.n or not isinstance(trained, dict) or trained.get("version") != _VERSION:
+        return []
+    whole, largest = trained.get("whole_numbers"), trained.get("largest")
+    if not isinstance(whole, bool) or not isinstance(largest, float | int):
+        return []
+    before, now = _scale(whole, largest), _scale(query.whole, query.largest)
+    if before == now:
+        return []
+    return [
+        f"the values look like {_SCALES[now]}, and those of the training data like "
+        f"{_SCALES[before]}: this model uses values and not ranks, so its labels are wrong unless "
+        "the query is on the scale of the training data (layer=, --layer)"
+    ]
+
+
+def _scale(whole: bool, largest: float) -> str:
+    if largest <= _LARGEST_LOG and not whole:
+        return "logarithms"
+    return "counts" if whole else "linear"
 
 
 def value_kinds(X: Any) -> ValueKinds:

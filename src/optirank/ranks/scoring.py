@@ -75,7 +75,9 @@ class ScoreRows:
         found = np.empty((X.shape[0], len(self.base)))
         step = max(1, _BLOCK // max(1, len(columns)))
         for start in range(0, X.shape[0], step):
-            found[start : start + step] = score(_block(X, slice(start, start + step), columns))
+            found[start : start + step] = score(
+                needed_values(X, slice(start, start + step), columns)
+            )
         return found / self.sizes + self.base
 
     @cached_property
@@ -257,7 +259,7 @@ def _padded(X: Any, n_genes: int, n_rows: int) -> Iterator[tuple[slice, NDArray,
         yield rows, genes, values, (here == n_genes)[:, None]
 
 
-def _block(X: Any, rows: slice, columns: NDArray) -> Any:
+def needed_values(X: Any, rows: slice, columns: NDArray) -> Any:
     """The needed columns of some samples; finite, and in canonical form where sparse."""
     block = X[rows]
     if len(columns) < X.shape[1] or (columns != np.arange(len(columns))).any():

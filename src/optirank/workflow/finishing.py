@@ -80,11 +80,15 @@ def final_fit(
     With ``panel_size`` its l1 is raised until it needs no more genes than that.
     """
     from optirank.estimators.anova_rank import AnovaRankLogisticRegression
+    from optirank.estimators.logistic import ElasticNetLogisticRegression
     from optirank.estimators.optirank import OptirankClassifier
 
     columns = chooser()
     X, names = prepared.X[:, columns], prepared.genes[columns]
-    if prepared.reference is None:
+    candidates = None
+    if samples.values:
+        model = ElasticNetLogisticRegression(**choice.params, target_sum=samples.target_sum)
+    elif prepared.reference is None:
         candidates = prepared.candidate_mask(columns)
         model = OptirankClassifier(
             **choice.params,
@@ -108,9 +112,10 @@ def final_fit(
         model.set_params(reference=names[reference].tolist())
     elif candidates is not None:
         model.set_params(reference_candidates=names[candidates].tolist())
-    if prepared.reference is None:
-        model.set_params(device="cpu")  # of the machine that reads the model, nothing is known
-    model.set_params(n_jobs=None)
+    if not samples.values:
+        model.set_params(n_jobs=None)
+        if prepared.reference is None:
+            model.set_params(device="cpu")  # of the machine that reads the model, nothing is known
     remember_training(model, X, prepared.y, genes=names)
     notes = [str(warning.message) for warning in told] + value_kinds(X).own_notes()
     return model, names[model.genes_].tolist(), notes
@@ -156,12 +161,13 @@ def calibrate_model(
         return notes
     chosen, confidence = _labels(model, scored)
     experience = getattr(model, "experience_", None)
-    there = _outcomes(elsewhere_table(elsewhere, model))
+    there = _outcomes(elsewhere_table(elsewhere, model), model.classes_)
     try:
         model.rejection_ = fit_rejection(
             confidence,
             chosen == scored.y,
             target_error,
+            truth=np.searchsorted(model.classes_, scored.y),
             elsewhere=Outcomes.from_summary({"elsewhere": there}),
             between=None if experience is None else experience.between,
         )
@@ -244,11 +250,8 @@ def summary(result: TrainingResult) -> dict[str, Any]:
         "n_settings": len(result.path),
         "seconds": result.timings["total"],
         "notes": list(result.notes),
-        "held_out": {
-            "confidence": kept["confidence"].to_numpy().astype(np.float32),
-            "correct": (kept["label"] == kept["predicted"]).to_numpy(),
-        },
-        "elsewhere": _outcomes(_remembered(result.elsewhere)),
+        "held_out": _outcomes(kept, result.model.classes_),
+        "elsewhere": _outcomes(_remembered(result.elsewhere), result.model.classes_),
     }
 
 
@@ -257,13 +260,16 @@ def _remembered(table: pd.DataFrame) -> pd.DataFrame:
     return table.iloc[:: max(1, -(-len(table) // _REMEMBERED))]
 
 
-def _outcomes(table: pd.DataFrame) -> dict[str, NDArray]:
-    """Confidences, whether labels are right and platforms, as the model file keeps them."""
-    return {
+def _outcomes(table: pd.DataFrame, classes: NDArray) -> dict[str, NDArray]:
+    """Confidences, whether labels are right, true classes and platforms, for the model file."""
+    found = {
         "confidence": table["confidence"].to_numpy().astype(np.float32),
         "correct": (table["label"] == table["predicted"]).to_numpy(),
-        "platform": table["platform"].to_numpy().astype(np.int32),
+        "truth": np.searchsorted(classes, table["label"].to_numpy(classes.dtype)).astype(np.int32),
     }
+    if "platform" in table:
+        found["platform"] = table["platform"].to_numpy().astype(np.int32)
+    return found
 
 
 def _labels(model: Any, scored: HeldOut) -> tuple[NDArray, NDArray]:

@@ -7,7 +7,12 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from optirank.tuning.average import AverageFamily
-from optirank.tuning.families import FixedReferenceFamily, JointFamily, OptirankFamily
+from optirank.tuning.families import (
+    FixedReferenceFamily,
+    JointFamily,
+    LogisticFamily,
+    OptirankFamily,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +24,7 @@ if TYPE_CHECKING:
 Setting = tuple[float, float, float, str]  # n_reference, l1, l2, side
 Member = tuple[float, float, float]  # n_reference, l1, l2
 
-METHODS = ("auto", "optirank", "rank-lr")
+METHODS = ("auto", "optirank", "rank-lr", "lr")
 PREFERENCES = ("accuracy", "genes")
 
 
@@ -42,6 +47,7 @@ class Grid:
     settings: tuple[Setting, ...]
     average: Average | None = None
     shared: bool = False  # whether all classes share one reference set
+    values: bool = False  # weights on log values (lr): of a setting, only the penalties count
 
     @classmethod
     def of(
@@ -76,6 +82,10 @@ _OTHERS: tuple[Setting, ...] = (
     (0.05, 3e-3, 1e-3, "both"),
 )
 _FULL_RANKS: tuple[Setting, ...] = ((1.0, 3e-3, 1e-2, "best"), (1.0, 1e-3, 1e-2, "best"))
+# Weights on values have no reference set. The first penalties carried over best on average.
+_VALUES: tuple[Setting, ...] = tuple(
+    (1.0, l1, l2, "best") for l1, l2 in ((1e-3, 1e-1), (1e-3, 1e-3), (1e-2, 1e-2), (0.0, 1e-2))
+)
 _MORE_FULL_RANKS: tuple[Setting, ...] = ((1.0, 1e-3, 1e-3, "best"), (1.0, 0.0, 1e-2, "best"))
 
 
@@ -89,6 +99,8 @@ def make_grids(method: str, n_classes: int) -> tuple[Grid, ...]:
         raise ValueError(f"method={method!r} is not known: use one of {', '.join(METHODS)}")
     if method == "rank-lr":
         return Grid((*_FULL_RANKS, *_MORE_FULL_RANKS)), Grid(_FULL_RANKS[:1])
+    if method == "lr":
+        return Grid(_VALUES, values=True), Grid(_VALUES[:1], values=True)
     average = TWO_CLASSES if n_classes == 2 else MORE_CLASSES
     others = _OTHERS if method == "optirank" else (*_FULL_RANKS, *_OTHERS)
     return Grid((UNTUNED, *others), average), Grid((UNTUNED,), average), Grid((UNTUNED,))
@@ -115,6 +127,9 @@ def make_families(
         penalties = tuple(dict.fromkeys((l1, l2) for _, l1, l2, _ in grid.settings))
         family = FixedReferenceFamily((), (), reference=tuple(reference.tolist()))
         return [family.keeping(penalties)]
+    if grid.values:
+        penalties = tuple(dict.fromkeys((l1, l2) for _, l1, l2, _ in grid.settings))
+        return [LogisticFamily((), ()).keeping(penalties)]
     kind, sides = (JointFamily, ("best",)) if grid.shared else (OptirankFamily, _SIDES)
     families: list[Family] = [
         kind((), (), sides=sides, candidates=candidates).keeping(grid.settings)

@@ -204,7 +204,7 @@ def time_one_fit(
     v = sample_weights(positive, np.ones(len(rows)), True)
     seconds = []
     for grid in _PROBES:
-        (family,) = make_families(grid, reference)
+        (family,) = make_families(replace(grid, values=samples.values), reference)
         (chain,) = family.chains(len(genes))
         begin = time.perf_counter()
         with one_blas_thread():

@@ -23,7 +23,7 @@ from optirank.estimators.panel import carried
 from optirank.model.file import as_model
 from optirank.model.missing import MAX_MISSING, MissingGenesError
 from optirank.model.predict import Predictor, withheld_word
-from optirank.model.value_kinds import ValueKinds
+from optirank.model.value_kinds import ValueKinds, scale_difference
 from optirank.ranks.scoring import best_class
 from optirank.workflow.homologs import Homologs, check_match_case, check_species, model_names
 from optirank.workflow.labels import (
@@ -271,7 +271,9 @@ def is_calibrated(model: Any) -> bool:
 def value_notes(predictor: Predictor, kinds: ValueKinds) -> list[str]:
     """How the values of a query differ from those that the model was trained on."""
     summary = carried(predictor.model, "training_summary_")
-    return kinds.differences(summary.get("values") if isinstance(summary, dict) else None)
+    trained = summary.get("values") if isinstance(summary, dict) else None
+    on_values = predictor.bound.parts.ties is None
+    return kinds.differences(trained) + (scale_difference(kinds, trained) if on_values else [])
 
 
 def class_names(predictor: Predictor) -> NDArray:

@@ -88,6 +88,7 @@ def page(result: TrainingResult) -> str:
         roles=panel["role"].value_counts().to_dict(),
         n_reference=int(model.reference_.sum(axis=1).max()),
         fixed=not hasattr(model, "side"),
+        on_values=not hasattr(model, "ties"),
         calibrated=hasattr(model, "calibration_"),
         rejection=getattr(model, "rejection_", None),
         version=__version__,

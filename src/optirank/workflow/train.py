@@ -13,6 +13,7 @@ import numpy as np
 
 from optirank._util.workers import worker_count
 from optirank.datasets.errors import DataError
+from optirank.preprocessing._statistics import is_counts
 from optirank.solver.device.backend import check_device
 from optirank.workflow.device_clock import time_on_device
 from optirank.workflow.finishing import (
@@ -43,6 +44,13 @@ if TYPE_CHECKING:
 
 _MARGIN = 0.85  # of the time allowed that is planned for
 _READING = 0.3  # of the time allowed that reading may take
+_TARGET_SUM = (
+    1e4  # to which counts are scaled before their logarithm is taken, for weights on values
+)
+_NO_REFERENCE = {
+    "lr": "uses values and has no reference set",
+    "rank-lr": "takes ranks among all genes",
+}
 _FEWEST = 200  # samples below which none are left out to save time
 
 
@@ -105,8 +113,9 @@ def train(
     calibrate : whether to fit probabilities on the held-out scores.
     target_error : the share of wrong labels to allow: the model then carries the confidence below
         which a label is withheld (``rejection_``).
-    method : "optirank", "rank-lr" (ranks among all genes, which all have to be measured), or "auto"
-        to compare both by the same rule.
+    method : "optirank", "rank-lr" (ranks among all genes, which all have to be measured), "auto" to
+        compare both by the same rule, or "lr": logistic regression on log values. Counts are scaled
+        to 10,000 per sample first; other values are used as they are.
     prefer : "accuracy", or "genes" for the fewest genes within two points of it.
     grids : the settings to try, from the widest grid to the narrowest; each holds the next. Those
         of ``method`` where not given.
@@ -122,6 +131,8 @@ def train(
         Where there is no GPU that can be used, before any work.
     """
     check_device(device)
+    check_choice("method", method, METHODS)
+    check_reference(method, bool(include or reference_from or not_in_reference))
     prepared = prepare(
         data,
         label,
@@ -176,24 +187,36 @@ def train_prepared(
     check_choice("method", method, METHODS)
     check_choice("prefer", prefer, PREFERENCES)
     check_device(device)
+    check_reference(method, prepared.reference is not None or prepared.candidates is not None)
     if device != "cpu" and prepared.reference is not None:
         raise DataError(
             f"a fixed reference set (include) is fitted on the CPU alone: leave device={device!r} "
             "out"
         )
+    if device != "cpu" and method == "lr":
+        raise DataError(f"method='lr' is fitted on the CPU alone: leave device={device!r} out")
     begin = time.perf_counter() - prepared.seconds
     if grids is None:
         grids = make_grids(method, len(prepared.classes))
     if prepared.reference is not None:
         grids = [replace(grid, average=None) for grid in grids]
     chooser = prepared.chooser
-    samples = SortedSamples(prepared.X, worker_count(n_jobs), device=device)
+    values = grids[0].values
+    target_sum = _TARGET_SUM if values and is_counts(prepared.X) else None
+    samples = SortedSamples(
+        prepared.X,
+        worker_count(n_jobs),
+        device=device,
+        values=values,
+        target_sum=target_sum,
+    )
     time_fits = time_one_fit if device == "cpu" else time_on_device
     clock = time_fits(prepared, chooser, samples, prepared.folds[0], grids)
     room = _MARGIN * (budget - (time.perf_counter() - begin))
     size = fit_into(clock, samples, len(prepared.folds), room)
     large = size is None and len(prepared.y) > _FEWEST
     large &= prepared.reference is None and panel_size is None and device == "cpu"
+    large &= not values
     if size is None and not large:
         prepared, samples = _thinned(prepared, clock, samples, room)
         chooser, size = prepared.chooser, (len(grids) - 1, len(prepared.folds))
@@ -282,6 +305,16 @@ def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
     """One of some words, or a DataError."""
     if value not in allowed:
         raise DataError(f"{name}={value!r} is not known: use one of {', '.join(allowed)}")
+
+
+def check_reference(method: str, given: bool) -> None:
+    """Refuse a reference set that the user has a say in where the method has none."""
+    if given and method in _NO_REFERENCE:
+        raise DataError(
+            f"method={method!r} {_NO_REFERENCE[method]}, so include, reference_from and "
+            "not_in_reference (--include, --reference-from, --not-in-reference) mean nothing: "
+            "leave them out, or use method='optirank'"
+        )
 
 
 def _thinned(

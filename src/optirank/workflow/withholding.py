@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank.estimators.panel import carried
-from optirank.model.promises import Outcomes, fit_rejection
+from optirank.model.promises import Outcomes, fit_rejection, known_truth
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,10 +49,12 @@ def rejection_threshold(
                 "from an error: give a threshold instead"
             )
         experience = carried(model, "experience_")
+        confidence = np.asarray(held_out.get("confidence", ()), dtype=float)
         kept = fit_rejection(
-            held_out.get("confidence"),
+            confidence,
             held_out.get("correct"),
             target_error,
+            truth=known_truth(held_out, len(confidence)),
             elsewhere=Outcomes.from_summary(summary),
             between=None if experience is None else experience.between,
         )
