@@ -18,11 +18,10 @@ from optirank import OptirankClassifierCV
 from optirank.datasets import make_unstable_ranks
 from optirank.estimators import optirank_cv
 from optirank.ranks.orders import order_samples
-from optirank.tuning.deadline import Deadline
 from optirank.tuning.families import LogisticFamily, OptirankFamily, RankFamily
 from optirank.tuning.family import Samples
 from optirank.tuning.folds import make_folds
-from optirank.tuning.result import gene_counts
+from optirank.tuning.result import gene_counts, join_settings
 from optirank.tuning.scoring import accuracy_table
 from optirank.tuning.search import HELD_OUT, Unit, fold_units, search
 
@@ -202,18 +201,24 @@ def test_progress_counts_every_task(data, samples, folds):
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_after_the_deadline_only_the_least_settings_are_fitted(data, samples, folds, late):
-    least = OPTIRANK.keeping([(3, 1e-2, 1e-3, side) for side in ("best", "both")])
-    deadline = Deadline(0.0 if late else np.inf, [least])
+def test_no_fit_starts_once_time_is_up(data, samples, folds, late):
     units = fold_units(samples, data.y, folds[:1], n_classes=2)
-    (result,) = search(OPTIRANK, units, deadline=deadline)
-    values = [result.settings[k].values for k in np.flatnonzero(result.complete())]
-    assert values == (least.settings() if late else OPTIRANK.settings())
-    assert result.n_fits == ([1, 1, 0] if late else [2, 2, 2])
-    if late:
-        small = result.keeping(np.flatnonzero(result.complete()))
-        assert len(small.settings) == 2
-        assert np.isfinite(small.decision(0, HELD_OUT)).all()
+    (result,) = search(OPTIRANK, units, until=0.0 if late else np.inf)
+    assert (result.complete() != late).all()
+    assert result.n_fits == ([0, 0, 0] if late else [2, 2, 2])
+
+
+def test_joined_results_have_the_scores_of_each(data, samples, folds):
+    units = fold_units(samples, data.y, folds[:1], n_classes=2)
+    (whole,) = search(OPTIRANK, units)
+    settings = OPTIRANK.settings()
+    parts = [search(OPTIRANK.keeping([one]), units)[0] for one in settings]
+    joined = join_settings(parts)
+    assert [one.params for one in joined.settings] == [one.params for one in whole.settings]
+    for k, part in enumerate(parts):
+        np.testing.assert_array_equal(joined.decision(k, HELD_OUT), part.decision(0, HELD_OUT))
+        np.testing.assert_array_equal(joined.genes(k), part.genes(0))
+    assert joined.complete().all()
 
 
 _LONG = """

@@ -12,9 +12,12 @@ import pytest
 from optirank import AnovaRankLogisticRegression, OptirankClassifier, load, save
 from optirank.datasets import DataError, read_expression
 from optirank.model import Predictor, predict_samples
+from optirank.tuning.search import search
+from optirank.workflow import rounds
 from optirank.workflow.finishing import HeldOut, held_out_table
-from optirank.workflow.grids import METHODS, UNTUNED, make_families, make_grids
+from optirank.workflow.grids import METHODS, UNTUNED, Grid, make_families, make_grids
 from optirank.workflow.planning import Clock, duration, fit_into
+from optirank.workflow.rounds import make_rounds
 from optirank.workflow.train import train as train_workflow
 from training_cases import SHORT, SINGLE, noise, small, with_obs
 
@@ -96,7 +99,9 @@ def test_what_will_be_done_is_said_first_and_progress_reaches_its_end(result):
     assert "5 folds, stratified by class" in text
     assert "up to 2 settings are tried" in text
     assert "on 2 threads" in text
-    assert steps[-1][0] == steps[-1][1] == len(set(steps))
+    assert steps[-1][0] == steps[-1][1]
+    assert steps == sorted(steps)
+    assert len({total for _, total in steps}) == 1
 
 
 def test_the_first_setting_is_left_only_for_a_clearly_better_one(result):
@@ -224,27 +229,47 @@ def test_an_error_that_cannot_be_kept_is_a_note(monkeypatch):
     assert any("no label will be withheld" in note for note in found.notes)
 
 
-def test_the_widest_grid_within_the_time_is_tried():
-    clock = Clock(
-        grids=SHORT,
-        first_seconds=0.2,
-        next_seconds=0.1,
-        fold_seconds=1.0,
-        n_problems=5,
-        n_genes=50,
-        n_jobs=1,
-        reference=None,
-    )
+def clock_of(grids, **more):
+    options = {
+        "first_seconds": 0.2,
+        "next_seconds": 0.1,
+        "fold_seconds": 1.0,
+        "n_problems": 5,
+        "n_genes": 50,
+        "n_jobs": 1,
+        "reference": None,
+    }
+    return Clock(grids=grids, **options | more)
+
+
+def test_the_clock_learns_from_what_was_done():
+    clock = clock_of(SHORT)
     wide, narrow = (clock.seconds(grid, 5) for grid in SHORT)
     assert narrow < wide
-    assert clock.level(5, wide) == 0
-    assert clock.level(5, wide - 1) == 1
-    assert clock.level(5, 0.0) == 1
+    ratio = clock.fit_seconds(SHORT[0]) / clock.fit_seconds(SHORT[1])
     clock.learn(SHORT[0], 100.0)
-    assert clock.seconds(SHORT[0], 1) > wide
+    assert clock.fit_seconds(SHORT[0]) == pytest.approx(100)
+    assert clock.fit_seconds(SHORT[1]) == pytest.approx(100 / ratio)
+    assert 0 < clock.task_seconds(SHORT[0]) < clock.fit_seconds(SHORT[0])
     before = clock.seconds(SHORT[0], 5)
     clock.n_platforms = 2
     assert clock.seconds(SHORT[0], 5) > 2 * before
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rounds_go_from_what_helps_most_to_the_whole_grid(method):
+    grids = make_grids(method, 5)
+    for level, grid in enumerate(grids):
+        parts = make_rounds(grids, level)
+        settings = [one for part in parts for one in part.settings]
+        assert sorted(settings) == sorted(grids[0].settings)
+        assert [part.average for part in parts if part.average] == [
+            one for one in [grids[0].average] if one
+        ]
+        default = grid.settings[:1] if grid.average is None else ()
+        assert parts[0] == replace(grid, settings=default)
+        for part in parts:
+            assert len({one[0] for one in part.settings}) <= 1
 
 
 def test_a_short_time_learns_the_set_on_some_samples_and_the_weights_on_all():
@@ -273,16 +298,7 @@ def test_a_fixed_reference_and_a_short_time_use_fewer_samples():
 
 
 def test_folds_are_given_up_before_settings():
-    clock = Clock(
-        grids=SHORT,
-        first_seconds=0.2,
-        next_seconds=0.1,
-        fold_seconds=1.0,
-        n_problems=5,
-        n_genes=50,
-        n_jobs=1,
-        reference=None,
-    )
+    clock = clock_of(SHORT)
     samples = SimpleNamespace(X=np.zeros((100, 50)), n_platforms=0)
     for n_folds in (5, 3, 2, 1):
         room = clock.seconds(SHORT[0], n_folds)
@@ -296,20 +312,54 @@ def test_what_outlasts_its_time_is_cut_and_said(data, monkeypatch):
     found = train(data, "cell_type", budget=0.01, grids=SHORT)
     assert found.plan.n_settings == 2
     assert len(found.path) == 1
-    assert len(found.by_fold) == 2
+    assert len(found.by_fold) == 1
     assert found.model.training_summary_["n_settings"] == 1
-    assert any("a single setting of the 2 planned was tried" in note for note in found.notes)
+    assert any("a single setting was tried, of 2" in note for note in found.notes)
+    assert any("time was up after 1 of 5 folds" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_whatever_is_cut_the_last_setting_is_fitted(data, monkeypatch, method):
+def test_whatever_is_cut_the_default_is_fitted(data, monkeypatch, method):
     plan_all(monkeypatch)
     grids = make_grids(method, 3)
     found = train(data, "cell_type", budget=0.01, grids=grids)
-    names = ("n_reference", "l1", "l2", "side")
-    expected = dict(zip(names, grids[-1].settings[0], strict=True))
-    assert found.settings == {name: expected[name] for name in found.settings}
-    assert {"l1", "l2"} <= set(found.settings)
+    assert len(found.path) == 1
+    average = grids[0].average
+    l1 = grids[-1].settings[0][1] if average is None else tuple(one[1] for one in average.members)
+    assert found.settings["l1"] == l1
+
+
+def test_a_search_that_is_cut_off_keeps_the_settings_of_all_folds(data, monkeypatch):
+    calls = []
+
+    def slow_third(families, units, **options):
+        calls.append(len(units))
+        if len(calls) == 7:  # five folds of the first round, the second, then the third
+            options["until"] = 0.0
+        return search(families, units, **options)
+
+    monkeypatch.setattr(rounds, "search", slow_third)
+    grid = Grid.of((0.1, 0.2, 0.3), (5e-3,), (1e-2,))
+    found = train(data, "cell_type", grids=(grid, Grid(grid.settings[:1])), n_jobs=1)
+    assert calls == [1] * 5 + [5, 5]
+    assert found.path["n_reference"].tolist() == [0.1, 0.2]
+    assert len(found.by_fold) == 5
+    assert any("2 settings were tried, of 3" in note for note in found.notes)
+
+
+def test_time_that_is_left_buys_more_folds(data, monkeypatch):
+    monkeypatch.setattr("optirank.workflow.train.fit_into", lambda *_: (0, 2))
+    found = train(data, "cell_type", grids=SHORT)
+    assert found.plan.n_folds == 2
+    assert len(found.by_fold) == 5
+    assert len(found.path) == 2
+
+
+def test_folds_that_do_not_fit_into_memory_together_give_the_same(data, result, monkeypatch):
+    monkeypatch.setattr(rounds, "_HELD", 0)
+    found = train(data, "cell_type", grids=SHORT, n_jobs=2)
+    columns = ["score", "n_genes"]
+    np.testing.assert_allclose(found.path[columns], result[0].path[columns])
 
 
 @pytest.mark.timing

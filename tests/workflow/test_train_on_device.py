@@ -7,7 +7,6 @@ import pytest
 
 from optirank.datasets import DataError
 from optirank.solver.device import backend, problems
-from optirank.tuning.deadline import Deadline
 from optirank.tuning.family import Samples
 from optirank.tuning.search import fold_units, search
 from optirank.workflow.grids import Average, Grid, make_families, panel_grids
@@ -66,16 +65,15 @@ def test_reference_candidates_hold_on_a_device(numpy_as_device, data):
     assert set(used) <= set(allowed)
 
 
-def test_after_the_deadline_a_device_fits_the_last_grid_only(numpy_as_device, data):
+def test_once_time_is_up_a_device_fits_nothing(numpy_as_device, data):
     stack = Samples(orders=problems.orders_for(data.X, "cuda"))
     codes = np.unique(data.labels("cell_type"), return_inverse=True)[1]
     half = np.arange(len(codes)) % 2 == 0
     folds = [(np.flatnonzero(half), np.flatnonzero(~half))]
     units = fold_units(stack, codes, folds, n_classes=codes.max() + 1)
-    families, last = make_families(GRIDS[0], None), make_families(GRIDS[1], None)
-    least = [last[0], families[1].keeping(())]
-    (found,) = search(families, units, deadline=Deadline(0.0, least))
-    assert found.complete().tolist() == [True, False, False]
+    families = [*make_families(GRIDS[0], None), *make_families(panel_grids(15)[1], None)]
+    (found,) = search(families, units, until=0.0)
+    assert not found.complete().any()
 
 
 def test_a_fixed_reference_set_is_refused_on_a_device(numpy_as_device, data):

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.solver.device.solve import DeviceSolution
-    from optirank.tuning.deadline import Deadline
     from optirank.tuning.family import Family
     from optirank.tuning.search import Task, Unit
 
@@ -26,43 +25,26 @@ def run_on_device(
     tasks: Sequence[Task],
     families: Sequence[Family],
     units: Sequence[Unit],
-    deadline: Deadline | None = None,
+    until: float = float("inf"),
 ) -> Iterator[TaskResult]:
     """The results of all tasks; those of one family over the same samples are one batch.
 
-    A model of all classes together fills the device by itself: its tasks follow each other. A batch
-    that starts after the ``deadline`` has its settings only.
+    A model of all classes together fills the device by itself: its tasks follow each other. No
+    batch starts after ``until`` (of ``time.time``).
     """
     groups: dict[tuple, list[Task]] = {}
     for task in tasks:
         unit, family = units[task.unit], families[task.family]
         if family.fits_together(unit.n_classes):
-            left, dropped = _in_time([task], units, deadline)
-            yield from dropped
-            yield from (run_task(one, family, unit) for one in left)
+            late = time.time() > until
+            yield TaskResult.empty(task) if late else run_task(task, family, unit)
         else:
             groups.setdefault((task.family, id(unit.train.orders.whole)), []).append(task)
     for (number, _), group in groups.items():
-        left, dropped = _in_time(group, units, deadline)
-        yield from dropped
-        if left:
-            yield from _run_batch(left, families[number], units)
-
-
-def _in_time(
-    tasks: Sequence[Task], units: Sequence[Unit], deadline: Deadline | None
-) -> tuple[list[Task], list[TaskResult]]:
-    """What is still fitted, and the empty results of what is not."""
-    if deadline is None or time.time() <= deadline.until:
-        return list(tasks), []
-    left, dropped = [], []
-    for task in tasks:
-        chain = deadline.chain(task.family, task.chain, units[task.unit].train.n_genes)
-        if chain is None:
-            dropped.append(TaskResult.empty(task))
+        if time.time() > until:
+            yield from map(TaskResult.empty, group)
         else:
-            left.append(replace(task, chain=chain))
-    return left, dropped
+            yield from _run_batch(group, families[number], units)
 
 
 def _run_batch(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -136,6 +136,24 @@ class UnitResult:
 
     def _all_fits(self, setting: int) -> list[Fit]:
         return [fit for problem in range(self.n_problems) for fit in self.fits(setting, problem)]
+
+
+def join_settings(results: Sequence[UnitResult]) -> UnitResult:
+    """The results of several searches of one unit as one; settings follow each other."""
+    settings: list[Setting] = []
+    fits: dict[tuple[int, int], dict[Key, Fit]] = {}
+    shift = 0
+    for one in results:
+        settings += [replace(known, number=known.number + shift) for known in one.settings]
+        fits |= {(family + shift, problem): found for (family, problem), found in one._fits.items()}
+        shift += 1 + max(known.number for known in one.settings)
+    return replace(
+        results[0],
+        settings=settings,
+        score_seconds=sum(one.score_seconds for one in results),
+        n_fits=[n for one in results for n in one.n_fits],
+        _fits=fits,
+    )
 
 
 def gene_counts(results: Iterable[UnitResult], problems: Iterable[int] | None = None) -> NDArray:

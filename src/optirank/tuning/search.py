@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +21,6 @@ from optirank.tuning.result import Setting, UnitResult
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.tuning.deadline import Deadline
     from optirank.tuning.family import Chain, Family, Key, Model, Samples
     from optirank.tuning.folds import Fold
 
@@ -112,8 +111,7 @@ class Job:
     task: Task
     family: Family
     unit: Unit
-    late: Chain | None  # what is fitted instead once the time is up, None for nothing
-    until: float  # of time.time
+    until: float  # of time.time; a job that starts later fits nothing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,14 +136,14 @@ def search(
     *,
     n_jobs: int | None = None,
     compact: bool = False,
-    deadline: Deadline | None = None,
+    until: float = float("inf"),
     progress: Progress | None = None,
 ) -> list[UnitResult]:
     """Fit all settings of one or several families in every unit; one result per unit.
 
-    ``compact`` results keep single-precision scores and no models, to save memory. Once a
-    ``deadline`` has passed, only its settings are fitted. ``progress`` is told how many
-    tasks are done, of how many.
+    ``compact`` results keep single-precision scores and no models, to save memory. No task starts
+    after ``until`` (of ``time.time``); :meth:`UnitResult.complete` tells which settings are whole.
+    ``progress`` is told how many tasks are done, of how many.
     """
     families = families if isinstance(families, Sequence) else [families]
     tasks = _tasks(families, units)
@@ -171,9 +169,9 @@ def search(
         if any(hasattr(unit.train.orders, "whole") for unit in units):
             from optirank.tuning.on_device import run_on_device  # a GPU is asked for
 
-            finished = run_on_device(tasks, families, units, deadline)
+            finished = run_on_device(tasks, families, units, until)
         else:
-            jobs = (delayed(_run)(job) for job in _jobs(tasks, families, units, deadline))
+            jobs = (delayed(_run)(job) for job in _jobs(tasks, families, units, until))
             finished = Parallel(n_jobs=n_jobs, prefer="threads", return_as=_return_as())(jobs)
         for done, result in enumerate(finished, start=1):
             task = result.task
@@ -210,22 +208,16 @@ def _tasks(families: Sequence[Family], units: Sequence[Unit]) -> list[Task]:
 
 
 def _jobs(
-    tasks: list[Task], families: Sequence[Family], units: Sequence[Unit], deadline: Deadline | None
+    tasks: list[Task], families: Sequence[Family], units: Sequence[Unit], until: float
 ) -> Iterator[Job]:
     for task in tasks:
-        late, until = task.chain, float("inf")
-        if deadline is not None:
-            until = deadline.until
-            late = deadline.chain(task.family, task.chain, units[task.unit].train.n_genes)
-        unit, family = units[task.unit], families[task.family]
-        yield Job(task=task, family=family, unit=unit, late=late, until=until)
+        yield Job(task=task, family=families[task.family], unit=units[task.unit], until=until)
 
 
 def _run(job: Job) -> TaskResult:
-    chain = job.task.chain if time.time() <= job.until else job.late
-    if chain is None:
+    if time.time() > job.until:
         return TaskResult.empty(job.task)
-    return run_task(replace(job.task, chain=chain), job.family, job.unit)
+    return run_task(job.task, job.family, job.unit)
 
 
 def run_task(task: Task, family: Family, unit: Unit) -> TaskResult:

@@ -215,15 +215,14 @@ def search_notes(plan: Plan, found: Searched) -> list[str]:
             f"{plan.n_candidates} of {plan.n_genes} genes were selected by their correlation with "
             "the labels before fitting; for the held-out figures on the training part of each fold"
         )
-    if plan.level or found.shortened:
-        n = len(found.params)
-        planned = f" of the {plan.n_settings} planned" if found.shortened else ""
-        tried = f"{n} settings{planned} were tried"
-        if n == 1:
-            tried = f"a single setting{planned} was tried"
-        notes.append(f"to keep to the time allowed {tried}; more time may find better ones")
-    if found.n_skipped:
-        done = len(found.folds)
+    n, done = len(found.params), len(found.folds)
+    if n < plan.n_widest:
+        tried = "a single setting was" if n == 1 else f"{n} settings were"
+        notes.append(
+            f"to keep to the time allowed {tried} tried, of {plan.n_widest}; more time may find "
+            "better ones"
+        )
+    if done < plan.n_folds:
         notes.append(
             f"time was up after {done} of {plan.n_folds} folds: what is said of held-out samples "
             "is said of those of these folds"

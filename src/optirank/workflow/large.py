@@ -186,7 +186,7 @@ class LargeTraining:
             seconds = time.perf_counter() - start
         self._done(2)
         self.solution = first
-        return Searched(0, [self.fold], [result])
+        return Searched([self.fold], [result])
 
     def _weights(
         self,

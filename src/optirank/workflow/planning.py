@@ -32,7 +32,7 @@ _PROBES = (
 )
 _SHARED = 3  # fits of one class that one of all classes together takes, at most
 _PROBED = 1500  # samples at most on which fits are timed
-_COLD = 2.0  # a final fit, which starts from nothing and stops later, against one of a grid
+COLD = 2.0  # a final fit, which starts from nothing and stops later, against one of a grid
 _BEST = 1.6  # a fit that follows both sides until one is clearly better, against one of one side
 _FULL = 0.3  # a fit on full ranks, which has no reference set to learn
 _ROWS_COST = 1.5  # of a row on a simulated platform: mixed platforms take more steps
@@ -49,6 +49,7 @@ class Plan:
     n_folds: int
     sources: int | None  # left out in turn; None for ordinary folds
     n_settings: int
+    n_widest: int  # settings of the widest grid
     n_platforms: int  # simulated, to train on
     level: int  # of the grids, 0 being the widest
     seconds: float
@@ -112,36 +113,36 @@ class Clock:
     reference: NDArray | None
     n_platforms: int = 0
 
+    _spent: tuple[float, float] = (0.0, 0.0)  # seconds of what was done, predicted and measured
+
     def seconds(self, grid: Grid, n_folds: int) -> float:
         """Of a search over so many folds, and of the final fit."""
-        return n_folds * self._fold(grid) + self.final_seconds(grid)
+        return n_folds * (self.fold_seconds + self.fit_seconds(grid)) + self.final_seconds(grid)
 
     def final_seconds(self, grid: Grid) -> float:
         """Of the final fit, at most that of the grid's default."""
         default = (
             Grid((), grid.average) if grid.average else replace(grid, settings=grid.settings[:1])
         )
-        return self.fold_seconds + _COLD * self._fits(default)
+        return self.fold_seconds + COLD * self.fit_seconds(default)
 
     def learn(self, grid: Grid, seconds: float) -> None:
-        """Correct the prediction by the time of a fold in which the whole grid was fitted."""
-        factor = seconds / self._fold(grid)
-        self.first_seconds *= factor
-        self.next_seconds *= factor
-        self.fold_seconds *= factor
+        """Correct the prediction by the time that the fits of a grid took in a fold."""
+        predicted, measured = self._spent
+        self._spent = predicted + self._predicted(grid), measured + seconds
 
-    def level(self, n_folds: int, left: float, start: int = 0) -> int:
-        """The widest grid that fits into the time left, or the last one."""
-        for level, grid in enumerate(self.grids):
-            if level >= start and self.seconds(grid, n_folds) <= left:
-                return level
-        return len(self.grids) - 1
+    def fit_seconds(self, grid: Grid) -> float:
+        """Of all fits of a grid in one fold."""
+        predicted, measured = self._spent
+        return self._predicted(grid) * (measured / predicted if predicted > 0 else 1.0)
 
-    def _fold(self, grid: Grid) -> float:
-        return self.fold_seconds + self._fits(grid)
+    def task_seconds(self, grid: Grid) -> float:
+        """Of the fits that one thread does in a row: those of one class, or of all together."""
+        tasks = len(chains(grid, self.reference, self.n_genes))
+        tasks *= 1 if grid.shared else self.n_problems
+        return self.fit_seconds(grid) * min(1.0, self._threads() / max(1, tasks))
 
-    def _fits(self, grid: Grid) -> float:
-        """Seconds of all fits of a grid in one fold."""
+    def _predicted(self, grid: Grid) -> float:
         costs = [self._chain(one) for one in chains(grid, self.reference, self.n_genes)]
         rows = 1 + _ROWS_COST * self.n_platforms
         n_problems = min(self.n_problems, _SHARED) if grid.shared else self.n_problems

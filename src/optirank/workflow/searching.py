@@ -2,56 +2,36 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from optirank.tuning.average import AverageFamily
-from optirank.tuning.deadline import Deadline
 from optirank.tuning.result import UnitResult, gene_counts
 from optirank.tuning.scoring import accuracy_table
-from optirank.tuning.search import HELD_OUT, search
+from optirank.tuning.search import HELD_OUT
 from optirank.tuning.selection import select_for_transfer, settings_table, transfer_scores
-from optirank.workflow.grids import make_families
-from optirank.workflow.planning import Clock, place
+from optirank.workflow.rounds import CrossValidation, make_rounds
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from optirank.tuning.family import Family
     from optirank.tuning.folds import Fold
     from optirank.workflow.candidates import Candidates
+    from optirank.workflow.planning import Clock
     from optirank.workflow.preparation import Prepared
+    from optirank.workflow.rounds import Progress
     from optirank.workflow.sorting import SortedSamples
-
-_FEWEST_FOLDS = 2  # that are done even if time is up
-_SLACK = 1.1  # what may take longer than the clock says
-
-Progress = Callable[[int, int], None]  # parts done, of how many
 
 
 @dataclass
 class Searched:
     """What was found in every fold that was done."""
 
-    level: int  # of the clock's grids
     folds: list[Fold] = field(default_factory=list)
     results: list[UnitResult] = field(default_factory=list)  # one per fold
-    shortened: bool = False  # whether fewer settings than planned were tried
-    n_skipped: int = 0  # folds for which there was no time
-
-    def narrow(self, level: int) -> None:
-        """Go on with a narrower grid."""
-        self.shortened |= level > self.level
-        self.level = level
-
-    def keep(self, families: Sequence[Family]) -> None:
-        """Keep the settings of some families, which were fitted in every fold."""
-        self.results = [one.keeping(_positions(one, families)) for one in self.results]
 
     @property
     def params(self) -> list[dict]:
@@ -75,74 +55,19 @@ def cross_validate(
     prepared: Prepared,
     chooser: Candidates,
     samples: SortedSamples,
-    folds: list[Fold],
+    n_folds: int,
     clock: Clock,
     level: int,
-    left: float,
+    end: float,
     progress: Progress | None = None,
 ) -> Searched:
-    """Fit the grid in every fold, within the time left for this and the final fit.
+    """Compare the settings of the grids by cross-validation; the final fit is done by ``end``.
 
-    A fold that outlasts its share of the time goes on with the last grid, and narrows the grid of
-    the next ones; where even the last grid takes too long, folds are left out.
+    ``level`` and ``n_folds`` are what is planned; see :class:`CrossValidation`.
     """
-    found = Searched(level)
-    classes, codes = np.unique(prepared.y, return_inverse=True)
-    end = time.perf_counter() + left
-    for k, fold in enumerate(folds):
-        start = time.perf_counter()
-        if k >= _FEWEST_FOLDS and _SLACK * clock.seconds(clock.grids[-1], 1) > end - start:
-            found.n_skipped = len(folds) - k
-            break
-        if k:
-            found.narrow(clock.level(len(folds) - k, end - start, found.level))
-        share = (end - start - clock.final_seconds(clock.grids[found.level])) / (len(folds) - k)
-        genes = chooser(fold[0])
-        units = samples.folds.units(samples.over(genes), codes, [fold], n_classes=len(classes))
-        reference = place(prepared.reference, genes)
-        candidates = prepared.candidate_mask(genes)
-        ladder = [make_families(grid, reference, candidates) for grid in clock.grids]
-        families = ladder[found.level]
-        until = time.time() + share - (time.perf_counter() - start)
-        (result,) = search(
-            families,
-            units,
-            n_jobs=clock.n_jobs,
-            compact=True,
-            deadline=Deadline(until, _least(families, ladder[-1])),
-            progress=_within(progress, k, len(folds)),
-        )
-        level = found.level
-        while not result.complete()[_positions(result, ladder[found.level])].all():
-            found.narrow(found.level + 1)
-        found.folds.append(fold)
-        found.results.append(result)
-        if found.level == level:
-            clock.learn(clock.grids[level], time.perf_counter() - start)
-    found.keep(ladder[found.level])
-    return found
-
-
-def _least(families: Sequence[Family], last: Sequence[Family]) -> list[Family]:
-    """What is fitted of each family once time is up: the settings of the last grid."""
-    return [last[k] if k < len(last) else one.keeping(()) for k, one in enumerate(families)]
-
-
-def _positions(result: UnitResult, families: Sequence[Family]) -> list[int]:
-    """Positions of some families' settings in a result that has them among others."""
-    known = {(one.number, one.values): k for k, one in enumerate(result.settings)}
-    return [
-        known[number, values]
-        for number, family in enumerate(families)
-        for values in family.settings()
-    ]
-
-
-def _within(progress: Progress | None, fold: int, n_folds: int) -> Progress | None:
-    """Progress of one fold as that of all."""
-    if progress is None:
-        return None
-    return lambda done, total: progress(fold * total + done, n_folds * total)
+    validation = CrossValidation(prepared, chooser, samples, clock, end, progress)
+    results = validation.run(make_rounds(clock.grids, level), n_folds)
+    return Searched(prepared.folds[: len(results)], results)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,18 +39,15 @@ from optirank.workflow.weakness import weaknesses
 
 if TYPE_CHECKING:
     from optirank.datasets.profiles import Profiles
-    from optirank.tuning.folds import Fold
-    from optirank.workflow.candidates import Candidates
 
 _MARGIN = 0.85  # of the time allowed that is planned for
 _READING = 0.3  # of the time allowed that reading may take
-_TARGET_SUM = (
-    1e4  # to which counts are scaled before their logarithm is taken, for weights on values
-)
+_TARGET_SUM = 1e4  # to which counts are scaled before logarithms, for weights on values
 _NO_REFERENCE = {
     "lr": "uses values and has no reference set",
     "rank-lr": "takes ranks among all genes",
 }
+_TAIL = 0.04  # of the time allowed for what follows the final fit, such as calibration
 _FEWEST = 200  # samples below which none are left out to save time
 
 
@@ -221,23 +218,22 @@ def train_prepared(
         prepared, samples = _thinned(prepared, clock, samples, room)
         chooser, size = prepared.chooser, (len(grids) - 1, len(prepared.folds))
     level, n_folds = (len(grids) - 1, 1) if size is None else size
-    folds = prepared.folds[:n_folds]
     notes = list(prepared.notes)
-    plan = _plan(prepared, chooser, folds, clock, level, budget, large, device)
+    end = begin + (1 - _TAIL) * budget  # of the final fit
+    plan = _plan(prepared, n_folds, clock, level, begin, budget, large, device)
     for line in (*notes, *plan.lines()) if say else ():
         say(line)
     planned = time.perf_counter()
     rule = {"real": prepared.groups is not None, "prefer": prefer}
     if large:
-        stages = LargeTraining(prepared, grids[-1].settings[0], samples.n_jobs, begin + budget)
+        stages = LargeTraining(prepared, grids[-1].settings[0], samples.n_jobs, end)
         found = stages.search(progress)
         choice = choose(found, prepared.y, **rule)
         stages.refit(found, choice)
         searched = time.perf_counter()
         model, genes, fit_notes = stages.finish(choice)
     else:
-        left = budget - (planned - begin)
-        found = cross_validate(prepared, chooser, samples, folds, clock, level, left, progress)
+        found = cross_validate(prepared, chooser, samples, n_folds, clock, level, end, progress)
         if panel_size is None:
             choice = choose(found, prepared.y, **rule)
         else:
@@ -252,7 +248,7 @@ def train_prepared(
     held_out = held_out_table(scored, model, prepared)
     by_fold = fold_table(held_out)
     balanced_accuracy = float(by_fold["balanced_accuracy"].mean())
-    warnings = weaknesses(prepared, found.folds[0], held_out)
+    warnings = weaknesses(prepared, found.folds[0], held_out, _TAIL * budget)
     notes += [*warnings, *search_notes(plan, found), *fit_notes, *undone]
     result = TrainingResult(
         model=model,
@@ -331,29 +327,38 @@ def _thinned(
 
 def _plan(
     prepared: Prepared,
-    chooser: Candidates,
-    folds: list[Fold],
+    n_folds: int,
     clock: Clock,
     level: int,
+    begin: float,
     budget: float,
     large: bool,
     device: str,
 ) -> Plan:
     grid = clock.grids[level]
-    n_settings = sum(len(one.settings()) for one in make_families(grid, prepared.reference))
+    spent = time.perf_counter() - begin
+    if not large:  # further folds are added where time is left
+        left = (1 - _TAIL) * budget - spent
+        more = range(n_folds + 1, len(prepared.folds) + 1)
+        planned = max((k for k in more if clock.seconds(grid, k) <= left), default=n_folds)
     return Plan(
         n_samples=len(prepared.y),
         n_genes=prepared.n_genes,
-        n_candidates=chooser.limit,
+        n_candidates=prepared.chooser.limit,
         n_classes=len(prepared.classes),
-        n_folds=len(folds),
+        n_folds=n_folds,
         sources=None if prepared.groups is None else len(np.unique(prepared.groups)),
-        n_settings=len(PENALTIES) if large else n_settings,
+        n_settings=len(PENALTIES) if large else _n_settings(grid, prepared),
+        n_widest=len(PENALTIES) if large else _n_settings(clock.grids[0], prepared),
         n_platforms=clock.n_platforms,
         level=0 if large else level,
-        seconds=budget if large else prepared.seconds + clock.seconds(grid, len(folds)),
+        seconds=budget if large else spent + clock.seconds(grid, planned),
         large=large,
         budget=budget,
         n_jobs=clock.n_jobs,
         device=device,
     )
+
+
+def _n_settings(grid: Grid, prepared: Prepared) -> int:
+    return sum(len(one.settings()) for one in make_families(grid, prepared.reference))

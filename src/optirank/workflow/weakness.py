@@ -21,12 +21,17 @@ _SAMPLES = 2000  # that logistic regression is fitted to, and at most as many sc
 _ABOVE_CHANCE = 0.1  # of the way from chance to 1: a score below is near chance
 _BELOW = 0.1  # by which a score is far below that of logistic regression
 _ITERATIONS = 100
+_FEWEST = 200  # samples, however short the time is
+_SPEED = 2e9  # samples x genes x classes that a step of logistic regression takes a second for
 
 
-def weaknesses(prepared: Prepared, fold: Fold, held_out: pd.DataFrame) -> list[str]:
+def weaknesses(
+    prepared: Prepared, fold: Fold, held_out: pd.DataFrame, seconds: float = 10.0
+) -> list[str]:
     """What to warn of, with the remedy; ``held_out`` are the labels given, see `TrainingResult`.
 
-    Logistic regression sees the first fold alone, and 2000 of its samples: a few seconds.
+    Logistic regression sees the first fold alone, and at most 2000 of its samples: as many as
+    about ``seconds`` are enough for.
     """
     first = held_out[held_out["fold"] == held_out["fold"].min()]
     score = balanced_accuracy(first["label"].to_numpy(), first["predicted"].to_numpy())
@@ -37,7 +42,7 @@ def weaknesses(prepared: Prepared, fold: Fold, held_out: pd.DataFrame) -> list[s
             f"the balanced accuracy on held-out samples, {100 * score:.1f} %, is near that of "
             f"guessing, {100 * chance:.1f} %: check the labels and the genes, or give more samples"
         )
-    plain = logistic_score(prepared, fold)
+    plain = logistic_score(prepared, fold, seconds)
     if score < plain - _BELOW:
         warnings.append(
             f"plain logistic regression reaches {100 * plain:.1f} % on held-out samples, this "
@@ -46,7 +51,7 @@ def weaknesses(prepared: Prepared, fold: Fold, held_out: pd.DataFrame) -> list[s
     return warnings
 
 
-def logistic_score(prepared: Prepared, fold: Fold) -> float:
+def logistic_score(prepared: Prepared, fold: Fold, seconds: float = 10.0) -> float:
     """Balanced accuracy of scikit-learn's logistic regression on the held-out part of a fold."""
     import warnings
 
@@ -54,10 +59,11 @@ def logistic_score(prepared: Prepared, fold: Fold) -> float:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    y = prepared.y
-    train, test = (rows[thin(y[rows], _SAMPLES)[0]] for rows in fold)
+    y, genes = prepared.y, prepared.chooser(fold[0])
+    each = _ITERATIONS * len(genes) * prepared.n_problems / _SPEED
+    n = int(np.clip(seconds / each, _FEWEST, _SAMPLES))
+    train, test = (rows[thin(y[rows], n)[0]] for rows in fold)
     test = test[np.isin(y[test], y[train])]
-    genes = prepared.chooser(fold[0])
     parts = [prepared.X[rows][:, genes] for rows in (train, test)]
     if is_counts(parts[0]):
         parts = [LogCPM(1e4).transform(part) for part in parts]
