@@ -57,6 +57,7 @@ PUBLIC = {
             "side": "best",
             "shared_reference": False,
             "reference_candidates": None,
+            "whole_panel": False,
             "n_platforms": 0,
             **BALANCED,
             "device": "cpu",

@@ -66,6 +66,18 @@ def check_shared_reference(estimator: BaseEstimator, sides: tuple[str, ...]) -> 
             )
 
 
+def check_whole_panel(estimator: BaseEstimator) -> None:
+    """Refuse options that a model of the whole panel does not have."""
+    if not isinstance(estimator.whole_panel, bool | np.bool_):
+        raise ValueError(f"whole_panel={estimator.whole_panel!r}: use True or False")
+    for name in ("integral", "refit"):
+        if estimator.whole_panel and not getattr(estimator, name, True):
+            raise ValueError(
+                f"{name}=False with whole_panel=True: the weights of the whole panel are fitted to "
+                f"convergence at a set, use {name}=True or whole_panel=False"
+            )
+
+
 def candidate_mask(estimator: BaseEstimator, n_genes: int) -> NDArray | None:
     """Mask of the genes that may be in the reference, None for all; n_features_in_ is known."""
     given = estimator.reference_candidates

@@ -14,9 +14,10 @@ from optirank.estimators._options import (
     candidate_mask,
     check_options,
     check_shared_reference,
+    check_whole_panel,
 )
 from optirank.ranks.definition import TIES
-from optirank.solver.device.backend import check_device
+from optirank.solver.device.backend import WHOLE_PANEL_ON_CPU, check_device
 from optirank.solver.sizes import resolve_n_candidates
 
 if TYPE_CHECKING:
@@ -84,6 +85,11 @@ class OptirankClassifier(RankLinearClassifier):
     reference_candidates : None, mask, positions or gene names, default=None
         The genes that may be in the reference set, such as housekeeping genes; None is all genes.
         Every gene may have weights.
+    whole_panel : bool, default=False
+        Whether to use all of the panel: once the reference set and the genes with weights are
+        found, all of these genes join the reference set (as far as they are candidates), and their
+        weights are fitted under l2 alone. No further gene has to be measured. Sparse models of
+        several classes then carry over better to other platforms.
     n_platforms : int, default=0
         Copies of the training samples on simulated platforms to train on beside the samples
         themselves: each gene gets a random factor per platform. Sparse models then carry over
@@ -149,6 +155,7 @@ class OptirankClassifier(RankLinearClassifier):
         side: str = "best",
         shared_reference: bool = False,
         reference_candidates: ArrayLike | None = None,
+        whole_panel: bool = False,
         n_platforms: int = 0,
         class_weight: str | dict | None = "balanced",
         device: str = "cpu",
@@ -170,6 +177,7 @@ class OptirankClassifier(RankLinearClassifier):
         self.side = side
         self.shared_reference = shared_reference
         self.reference_candidates = reference_candidates
+        self.whole_panel = whole_panel
         self.n_platforms = n_platforms
         self.class_weight = class_weight
         self.device = device
@@ -201,6 +209,7 @@ class OptirankClassifier(RankLinearClassifier):
         check_options(self, choices)
         check_device(self.device)
         check_shared_reference(self, (self.side,))
+        check_whole_panel(self)
         if self.device == "cuda" and self.algorithm != "alternating":
             raise ValueError(
                 f"algorithm={self.algorithm!r} runs on the CPU alone: use device='cpu', or "
@@ -309,7 +318,11 @@ class _Solver:
 
         members = self.prepared(problem, positive)
         options = {"algorithm": self.model.algorithm, "callback": callback, **self._given()}
-        found = [one for member, side in members for one in solve(member, side=side, **options)]
+        found = [
+            self._ended(member, one)
+            for member, side in members
+            for one in solve(member, side=side, **options)
+        ]
         return found if len(members) == 1 else [at_unit_spread(problem, one) for one in found]
 
     def all_classes(
@@ -318,6 +331,7 @@ class _Solver:
         """The problem of all classes together; for each class a row per averaged member."""
         from optirank.solver.joint import solve_joint
         from optirank.solver.joint_problem import JointProblem
+        from optirank.solver.panel import joint_on_whole_panel
 
         own, model = self.settings[classes.tolist()[0]], self.model
         names = ("n_reference", "l1", "l2")
@@ -336,22 +350,35 @@ class _Solver:
                 self.candidates,
             )
             solution = solve_joint(problem, callback=callback, **self._given())
+            if model.whole_panel:
+                solution = joint_on_whole_panel(problem, solution, **self._accuracy())
             found.append(solution if len(members) == 1 else solution.at_unit_spread(problem))
         return [list(rows) for rows in zip(*(one.by_class() for one in found), strict=True)]
 
+    def _ended(self, problem: Problem, solution: Solution) -> Solution:
+        """The solution, on its whole panel where that is asked for."""
+        from optirank.solver.panel import on_whole_panel
+
+        if not self.model.whole_panel:
+            return solution
+        return on_whole_panel(problem, solution, **self._accuracy())
+
     def options(self) -> Options:
         """See :class:`BinarySolver`."""
+        if self.model.whole_panel:
+            raise ValueError(WHOLE_PANEL_ON_CPU)
         from optirank.solver.device.solve import Options
 
         return Options(ties=self.model.ties, candidates=self.candidates, **self._given())
 
     def _given(self) -> dict:
         model = self.model
-        return {
-            "tol": model.tol,
-            "max_iter": int(model.max_iter),
+        return self._accuracy() | {
             "path_step": model.path_step,
             "integral": model.integral,
             "polish": model.polish,
             "refit": model.refit,
         }
+
+    def _accuracy(self) -> dict:
+        return {"tol": self.model.tol, "max_iter": int(self.model.max_iter)}

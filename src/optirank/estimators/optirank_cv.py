@@ -16,7 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from optirank._util.progress import progress_bar
 from optirank.estimators._base import RankLinearClassifier
-from optirank.estimators._options import candidate_mask, check_options, check_shared_reference
+from optirank.estimators._options import (
+    candidate_mask,
+    check_options,
+    check_shared_reference,
+    check_whole_panel,
+)
 from optirank.estimators.optirank import OptirankClassifier
 from optirank.estimators.panel import forget_training
 from optirank.ranks.definition import TIES
@@ -93,7 +98,7 @@ class OptirankClassifierCV(RankLinearClassifier):
     shared_reference : bool, default=False
         With more than two classes, whether all share one reference set; then ``sides`` must be
         ``("best",)`` and settings are common to all classes.
-    reference_candidates, ties, tol, max_iter, path_step, class_weight
+    reference_candidates, whole_panel, ties, tol, max_iter, path_step, class_weight
         As in :class:`OptirankClassifier`.
     device : {"cpu", "cuda"}, default="cpu"
         Where to fit: "cuda" is an NVIDIA GPU, and needs CuPy (``pip install 'optirank[gpu]'``). A
@@ -149,6 +154,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         warm_start: bool = True,
         shared_reference: bool = False,
         reference_candidates: ArrayLike | None = None,
+        whole_panel: bool = False,
         ties: str = "average",
         tol: float = 1e-5,
         max_iter: int = 10_000,
@@ -171,6 +177,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         self.warm_start = warm_start
         self.shared_reference = shared_reference
         self.reference_candidates = reference_candidates
+        self.whole_panel = whole_panel
         self.ties = ties
         self.tol = tol
         self.max_iter = max_iter
@@ -246,6 +253,7 @@ class OptirankClassifierCV(RankLinearClassifier):
             if side not in SIDES:
                 raise ValueError(f"sides has {side!r}: use some of {', '.join(map(repr, SIDES))}")
         check_shared_reference(self, tuple(self.sides))
+        check_whole_panel(self)
         if self.shared_reference and self.per_class:
             raise ValueError(
                 "per_class=True with shared_reference=True: one reference set for all classes has "
@@ -266,6 +274,7 @@ class OptirankClassifierCV(RankLinearClassifier):
             sides=tuple(self.sides),
             path_step=self.path_step,
             candidates=candidates,
+            whole_panel=bool(self.whole_panel),
         )
 
     def _choose(
@@ -355,6 +364,7 @@ class OptirankClassifierCV(RankLinearClassifier):
             path_step=self.path_step,
             shared_reference=self.shared_reference,
             reference_candidates=self.reference_candidates,
+            whole_panel=self.whole_panel,
             class_weight=self.class_weight,
             device=self.device,
             n_jobs=self.n_jobs,

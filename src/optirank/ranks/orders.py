@@ -59,6 +59,10 @@ class SampleOrders(ABC):
     def groups_of(self, genes: NDArray) -> NDArray:
         """The tie groups of some genes (positions), n x len(genes)."""
 
+    def over(self, genes: NDArray) -> DenseOrders:
+        """The orders of some genes (positions) among themselves."""
+        return order_samples(self.groups_of(genes))
+
     def ranks(
         self,
         gamma: ArrayLike,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optirank.solver.device.backend import WHOLE_PANEL_ON_CPU
 from optirank.solver.sizes import resolve_n_candidates
 from optirank.tuning.family import Chain, Family, Key, Model, Samples, Values, models_of_chain
 
@@ -25,6 +26,7 @@ class OptirankFamily(Family):
     sides: tuple[str, ...] = ("best",)
     path_step: float = 100.0
     candidates: NDArray | None = field(default=None, compare=False)  # mask of genes
+    whole_panel: bool = False  # whether models end on their whole panels, see `solver.panel`
     name = "optirank"
     on_device = True
     names = ("n_reference", "l1", "l2", "side")
@@ -33,12 +35,13 @@ class OptirankFamily(Family):
         """See :class:`Family`."""
         from optirank.solver.alternating import solve_alternating
         from optirank.solver.grid import solve_grid
+        from optirank.solver.panel import on_whole_panel
 
         size, side = chain.head
         problem = replace(self._problem(samples, y, v, size), candidates=self.candidates)
-        if side is None:
+        if side is None and not self.whole_panel:
             return self._fit_at(problem, self._whole(samples.n_genes), chain)
-        options = {"side": side} | self._options()
+        options = {"side": side or "best"} | self._options()
         start = time.thread_time()
         if self.warm_start:
             found = solve_grid(problem, chain.penalties, **options)
@@ -47,10 +50,22 @@ class OptirankFamily(Family):
                 (l1, l2): solve_alternating(replace(problem, l1=l1, l2=l2), **options)
                 for l1, l2 in chain.penalties
             }
+        if self.whole_panel:
+            found = {
+                pair: on_whole_panel(replace(problem, l2=pair[1]), one, **self._accuracy())
+                for pair, one in found.items()
+            }
         return models_of_chain(chain, found, start)
+
+    def params(self, setting: Values) -> dict[str, object]:
+        """See :class:`Family`."""
+        more = {"whole_panel": True} if self.whole_panel else {}
+        return super().params(setting) | more
 
     def start_of(self, chain: Chain, n_genes: int) -> tuple[int, str]:
         """See :class:`Family`."""
+        if self.whole_panel:
+            raise ValueError(WHOLE_PANEL_ON_CPU)
         size, side = chain.head
         return size, side or "best"
 
@@ -66,7 +81,10 @@ class OptirankFamily(Family):
         return pair if side == "both" else [pair[int(np.argmin(objectives))]]
 
     def _options(self) -> dict:
-        return {"tol": self.tol, "max_iter": self.max_iter, "path_step": self.path_step}
+        return {"path_step": self.path_step} | self._accuracy()
+
+    def _accuracy(self) -> dict:
+        return {"tol": self.tol, "max_iter": self.max_iter}
 
     def _grid(self) -> list[Values]:
         return list(product(self.n_references, self.l1s, self.l2s, self.sides))
@@ -129,6 +147,7 @@ class JointFamily(OptirankFamily):
         from optirank.solver.joint import solve_joint
         from optirank.solver.joint_grid import solve_joint_grid
         from optirank.solver.joint_problem import JointProblem, joint_weights
+        from optirank.solver.panel import joint_on_whole_panel
 
         start = time.thread_time()
         orders = samples.orders
@@ -153,6 +172,11 @@ class JointFamily(OptirankFamily):
             found = {
                 (l1, l2): solve_joint(replace(problem, l1=l1, l2=l2), **self._options())
                 for l1, l2 in chain.penalties
+            }
+        if self.whole_panel:
+            found = {
+                pair: joint_on_whole_panel(replace(problem, l2=pair[1]), one, **self._accuracy())
+                for pair, one in found.items()
             }
         each = (time.thread_time() - start) / (len(found) * len(problems))
         models: dict[int, dict[Key, Model]] = {k: {} for k in problems}

@@ -47,6 +47,7 @@ class Grid:
     settings: tuple[Setting, ...]
     average: Average | None = None
     shared: bool = False  # whether all classes share one reference set
+    whole_panel: bool = False  # whether models use all of their panel, see `solver.panel`
     values: bool = False  # weights on log values (lr): of a setting, only the penalties count
 
     @classmethod
@@ -131,9 +132,8 @@ def make_families(
         penalties = tuple(dict.fromkeys((l1, l2) for _, l1, l2, _ in grid.settings))
         return [LogisticFamily((), ()).keeping(penalties)]
     kind, sides = (JointFamily, ("best",)) if grid.shared else (OptirankFamily, _SIDES)
-    families: list[Family] = [
-        kind((), (), sides=sides, candidates=candidates).keeping(grid.settings)
-    ]
+    options = {"sides": sides, "candidates": candidates, "whole_panel": grid.whole_panel}
+    families: list[Family] = [kind((), (), **options).keeping(grid.settings)]
     if grid.average is not None:
         average = grid.average
         families.append(

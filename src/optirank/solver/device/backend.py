@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DEVICES = ("cpu", "cuda")
+WHOLE_PANEL_ON_CPU = (
+    "whole_panel=True fits two classes, and one reference set per class, on the CPU alone: use "
+    "device='cpu'"
+)
 _OLDEST_CUDA = 11_000  # driver version as the CUDA runtime reports it: 11.0
 _HOST_BYTES = 2 << 30  # what the NumPy twin may hold at once
 _LARGE = 1 << 22  # entries of a matrix from which each fills the device by itself

@@ -57,6 +57,12 @@ class DeviceOrders:
         """The orders of some of the samples (positions or a mask): nothing is copied."""
         return SomeOrders(self, self.rows[samples])
 
+    def over(self, genes: NDArray) -> DeviceOrders:
+        """The orders of some genes (positions) among themselves."""
+        xp = self.backend.xp
+        keys = self.start[:, self.backend.array(genes)].astype(xp.uint32)
+        return DeviceOrders(self.backend, *sort_keys(xp, keys, self.perm.dtype))
+
     def ranks(self, gamma: Any, ties: str, out: Any = None, size: Any = 1.0) -> Any:
         """``(C_i gamma - offset) / size`` for each row of gamma: (B, n, d), float32.
 
@@ -116,6 +122,10 @@ class SomeOrders:
     def scores(self, w: NDArray, gamma: NDArray, ties: str = "average") -> NDArray:
         """``w . (C_i gamma - offset)`` of each of these samples, on the host."""
         return self.whole.scores(w, gamma, ties)[self.rows]
+
+    def over(self, genes: NDArray) -> SomeOrders:
+        """The orders of some genes (positions) among themselves."""
+        return SomeOrders(self.whole.over(genes), self.rows)
 
     def take(self, samples: NDArray) -> SomeOrders:
         """The orders of some of these samples (positions or a mask)."""
