@@ -2,8 +2,9 @@
 
 ``python benchmarks/adapt_pairs.py`` first, which fits and saves; then
 ``python benchmarks/study_adapt.py [adapt] [choose] [promise] [unknown]`` prints the tables of
-docs/transfer.md. Queries are taken whole, with one class removed, of one class alone, with one
-class at 80 %, and of thirty and ten samples.
+docs/transfer.md; ``promise --trained DIR`` does the promises with models of `optirank train`, which
+are trained within ``--budget`` seconds each and kept in DIR. Queries are taken whole, with one
+class removed, of one class alone, with one class at 80 %, and of thirty and ten samples.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from unittest import mock
 
 import numpy as np
 from adapt_pairs import CACHE, STRENGTHS, saved
+from trained_promises import trained_promises
 
 from optirank.model import Outcomes, fit_rejection
 from optirank.model.adaptation import fit_adaptation, margins, profile_shares
@@ -179,13 +181,17 @@ def promise_table(pairs: dict[str, Pair], target: float = 0.05) -> None:
                 np.concatenate([_squeeze(margins(one)) for one in moved]),
                 np.concatenate([best_class(flat(one)) == y for one in moved]),
                 np.repeat(np.arange(len(moved)), len(y)),
+                np.tile(y, len(moved)),
             )
             known = experience(pair)
             more = {} if kind.startswith("held") else {"elsewhere": outcomes}
             more |= {"between": known.between} if kind.endswith("classes") else {}
             kept = _squeeze(margins(pair["query"]))
-            rejection = fit_rejection(_squeeze(margins(z)), right, target, **more)
-            kept = kept >= rejection.threshold
+            try:
+                rejection = fit_rejection(_squeeze(margins(z)), right, target, truth=y, **more)
+                kept = kept >= rejection.threshold
+            except ValueError:  # nothing can be promised, so no label is given
+                kept = np.zeros(len(kept), dtype=bool)
             wrong = best_class(flat(pair["query"])) != pair["q"]
             errors.append(wrong[kept].mean() if kept.any() else 0.0)
             given.append(kept.mean())
@@ -204,8 +210,8 @@ def _squeeze(margin: np.ndarray) -> np.ndarray:
 
 def unknown_table(folder: Path) -> None:
     """How many samples of a class that the model does not know are found, and at what price."""
-    print("| rate | of the unknown class | of the known classes |\n|---|--:|--:|")
-    for rate in (0.01, 0.02, 0.05):
+    print("| rate | of the unknown class | of the known classes, mean (most) |\n|---|--:|--:|")
+    for rate in (0.01, 0.02, 0.05, 0.1):
         found, lost = [], []
         for one in saved(folder).values():
             X, y = one["X"], one["y"]
@@ -220,14 +226,22 @@ def unknown_table(folder: Path) -> None:
             low = known.unfamiliar(values, best_class(flat(one["query"])), rate)
             found.append(low[one["unknown"]].mean())
             lost.append(low[~one["unknown"]].mean())
-        print(f"| {rate:.0%} | {np.mean(found):.0%} | {np.mean(lost):.0%} |")
+        print(f"| {rate:.0%} | {np.mean(found):.0%} | {np.mean(lost):.1%} ({np.max(lost):.0%}) |")
+    print(f"\n{len(found)} models")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tables", nargs="*", default=["adapt", "promise", "unknown"])
     parser.add_argument("--cache", type=Path, default=CACHE)
+    parser.add_argument("--trained", type=Path, help="for promise: a folder of trained models")
+    parser.add_argument("--budget", type=float, default=20.0, help="seconds of each training")
     options = parser.parse_args()
+    if options.trained is not None:
+        if options.tables != ["promise"]:
+            parser.error("--trained is for the table promise alone")
+        trained_promises(options.trained, options.budget)
+        return
     pairs = saved(options.cache)
     if not pairs:
         print("nothing saved: run benchmarks/adapt_pairs.py first")

@@ -61,6 +61,21 @@ def test_few_samples_are_not_adapted_to_and_that_is_said(shifted, query, tmp_pat
     assert not any("adapt" in note for note in plain.notes)
 
 
+def test_a_model_of_fewer_classes_adapts_by_what_is_remembered_of_them(shifted, query, tmp_path):
+    small = shifted.subset(shifted.classes_[:3])
+    known, whole = small.experience_, shifted.experience_
+    np.testing.assert_array_equal(known.inside, whole.inside[:3])
+    np.testing.assert_array_equal(known.profiles, whole.profiles[:3])
+    optirank.save(small, tmp_path / "small.optirank")
+    kept = np.flatnonzero(query.labels("cell_type").isin(small.classes_))
+    X = query.X[np.tile(kept, 3)]  # enough samples to adapt to
+    found = Predictor(optirank.load(tmp_path / "small.optirank"), query.gene_names, adapt=True)
+    plain = Predictor(small, query.gene_names).predict(X)
+    moved = found.predict(X).scores - plain.scores
+    np.testing.assert_allclose(moved, np.broadcast_to(moved[0], moved.shape), atol=1e-9)
+    assert moved[0].any()
+
+
 def test_adapting_needs_a_model_that_remembers(model, query_file, tmp_path):
     with pytest.raises(ValueError, match="cannot adapt"):
         predict_file(query_file, model, tmp_path / "labels.csv", adapt=True)

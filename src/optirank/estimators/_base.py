@@ -131,8 +131,9 @@ class LinearClassifier(ModelCard, PanelAttributes, ClassifierMixin, BaseEstimato
         Each class of a model of three or more has a problem of its own, against the rest, so the
         others can be left out without training again; the scores of those kept do not change. With
         two classes kept, the score is half the difference of theirs (all of it where the classes
-        share one reference set): the label is that of the higher score as before. A calibration is
-        then dropped, since it was of the single scores. This model is left as it is.
+        share one reference set): the label is that of the higher score as before. The calibration
+        and the record of held-out scores are then dropped, since they were of the single scores.
+        This model is left as it is.
         """
         check_is_fitted(self)
         return subset_classes(self, classes)

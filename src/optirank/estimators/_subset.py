@@ -53,8 +53,11 @@ def subset_classes(fitted: LinearClassifier, classes: Iterable) -> LinearClassif
         small.path_ = [fitted.path_[row] for row in rows] if fitted.path_ else []
     if hasattr(fitted, "training_summary_"):
         small.training_summary_ = fitted.training_summary_ | {"subset_of": fitted.classes_.tolist()}
-    if hasattr(fitted, "calibration_") and len(kept) > 2:
-        small.calibration_ = fitted.calibration_
+    if len(kept) > 2:  # the single score of two classes is another one
+        if hasattr(fitted, "calibration_"):
+            small.calibration_ = fitted.calibration_
+        if hasattr(fitted, "experience_"):
+            small.experience_ = fitted.experience_.of_classes(kept)
     return small
 
 

@@ -8,7 +8,7 @@ file keeps it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,6 +101,15 @@ class Experience:
             if of_label.sum() >= _OF_LABEL:
                 found[of_label] += max(0.0, upper - np.quantile(found[of_label], _UPPER))
         return found < limit
+
+    def of_classes(self, kept: NDArray) -> Experience:
+        """The same for three or more of the classes, by their positions.
+
+        Samples of the other classes stay among those "outside" of each class, and in the margins
+        and levels of familiarity: single scores are not remembered.
+        """
+        names = (*_OF_PROBLEMS, *_OF_CLASSES, "profiles")
+        return replace(self, **{name: getattr(self, name)[kept] for name in names})
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON."""

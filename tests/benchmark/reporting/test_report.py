@@ -228,6 +228,20 @@ def test_constant_scores_are_no_difference(tmp_path, no_figures):
     assert (frame["percent_ties"] == 100).all()
 
 
+def test_another_rule_is_not_counted_as_a_classifier(no_figures, tmp_path):
+    results = made_results(**TINY)
+    other = results.scores[results.scores["classifier"] == "lr"].assign(classifier="lr (transfer)")
+    results.scores = pd.concat([results.scores, other], ignore_index=True)
+    results.run["selection"] = ["one_se", "transfer"]
+    text = " ".join(words.summarise(analyse(results)))
+    assert "This run compares 2 classifiers" in text
+    assert "Names with (transfer) are settings chosen by another rule." in text
+    report.write(results, tmp_path / "report")
+    page = page_text(tmp_path / "report")
+    assert "transfer: validation samples are scored as they are and on simulated" in page
+    assert "the one-standard-error rule takes" in page
+
+
 def test_the_summary_says_what_the_numbers_say():
     results = made_results(["nki_er-vdx_er", "tcga_tumours9"], [], ["lr", "optirank"])
     better = results.scores["classifier"] == "optirank"

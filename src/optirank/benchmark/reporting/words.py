@@ -40,14 +40,17 @@ def listed(words: list[str]) -> str:
 
 
 def _scope(found: Analysis) -> str:
-    names = ordered(found.scores["classifier"])
+    columns = ordered(found.scores["classifier"])
+    names = [name for name in columns if " (" not in name]
+    rules = sorted({name.partition(" (")[2].removesuffix(")") for name in columns} - {""})
     plain = found.scores.loc[found.scores["scenario"] == "", "task"].nunique()
     triples = found.scores["task"].nunique() - plain
     tasks = [count(plain, "task") + " with one source"] if plain else []
     if triples:
         tasks.append(count(triples, "task") + " with a second source")
     verb = "compares" if len(names) > 1 else "has scores of"
-    return f"This run {verb} {count(len(names), 'classifier')} on {listed(tasks)}."
+    more = f" Names with ({listed(rules)}) are settings chosen by another rule." if rules else ""
+    return f"This run {verb} {count(len(names), 'classifier')} on {listed(tasks)}.{more}"
 
 
 def _standing(found: Analysis, scenario: str) -> list[str]:
