@@ -10,6 +10,8 @@ label the other; the figure is the balanced accuracy over all common classes. Co
   statistics
 - ranks: scikit-learn's balanced logistic regression on ranks divided by d, the same genes
 - rank-lr: ``RankLogisticRegression(l1=1e-3, l2=1e-3)``, the same genes
+- lr (only if named by --methods): ``ElasticNetLogisticRegression(l1=1e-3, l2=0.1)``, same genes, on
+  log values if the training set has counts (and the query could), else on values as they are
 - average: the default of `optirank train` without its search, the same genes
 - train: `optirank train` with the time allowed by --budget, on all genes
 
@@ -33,8 +35,10 @@ from sklearn.metrics import balanced_accuracy_score
 from transfer_pairs import Pair, both_sides, labels_of, pairs
 
 from optirank import OptirankClassifier, RankLogisticRegression
+from optirank.estimators.logistic import ElasticNetLogisticRegression
 from optirank.model import Predictor
 from optirank.preprocessing import select_markers
+from optirank.preprocessing._statistics import is_counts
 from optirank.tuning.platforms import platforms_for
 from optirank.workflow.grids import make_grids
 from optirank.workflow.train import train
@@ -69,9 +73,11 @@ def fit(method: str, data, query, budget: float) -> tuple[np.ndarray, int]:
         model = LogisticRegression(class_weight="balanced", max_iter=2000)
         model.fit(rankdata(X, axis=1) / len(genes), y)
         return model.predict(rankdata(Q, axis=1) / len(genes)), len(genes)
+    total = 1e4 if is_counts(X) and Q.min() >= 0 else None
     models = {
         "untuned": OptirankClassifier(0.2, 1e-3, 1e-3),
         "rank-lr": RankLogisticRegression(1e-3, 1e-3),
+        "lr": ElasticNetLogisticRegression(1e-3, 0.1, target_sum=total),
         "average": averaged(y),
     }
     model = models[method].fit(X, y)

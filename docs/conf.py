@@ -24,7 +24,10 @@ extensions = [
 exclude_patterns = ["_build", "_ext"]
 nitpicky = True
 smartquotes_action = "D"  # dashes; quotes stay, since what is quoted may be typed
-nitpick_ignore = [("py:mod", "optirank.model.missing")]  # its rule is on the page of the method
+nitpick_ignore = [
+    ("py:mod", "optirank.model.missing"),  # its rule is on the page of the method
+    ("py:exc", "DeviceError"),  # not part of the public names
+]
 
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3

@@ -145,6 +145,13 @@ def test_a_query_on_another_scale_is_reported(pair, result, tmp_path):
     assert "look like counts (whole numbers, some large), and" in said["logs", "counts"][0]
 
 
+def test_negative_values_are_refused_by_a_model_of_counts(pair, result):
+    query = logs(pair[1])
+    centred = query.X.toarray() - query.X.toarray().mean(axis=0)
+    with pytest.raises(ValueError, match=r"is negative \(-.*trained on counts"):
+        Predictor(result.model, query.gene_names).predict(centred)
+
+
 def test_the_report_and_the_description_speak_of_values(result, tmp_path):
     text = write_report(result, tmp_path / "report.html").read_text()
     assert "counts scaled to 10000 per sample" in text

@@ -49,6 +49,12 @@ class ValueRows:
         step = max(1, _BLOCK // max(1, len(columns)))
         for start in range(0, X.shape[0], step):
             block = slice(start, start + step)
-            values = as_seen(needed_values(X, block, columns), self.target_sum)
+            values = needed_values(X, block, columns)
+            if self.target_sum is not None and values.shape[0] and values.min() < 0:
+                raise ValueError(
+                    f"a value is negative ({values.min():g}), and the model was trained on counts: "
+                    "give it counts (layer=, --layer), or train a model on ranks"
+                )
+            values = as_seen(values, self.target_sum)
             found[block] = values @ self.coef.T
         return found + self.base
