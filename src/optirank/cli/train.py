@@ -102,7 +102,9 @@ def train(
     ] = Method.auto,
     prefer: Annotated[
         Preference,
-        typer.Option(help="genes: the fewest genes within two points of the best accuracy."),
+        typer.Option(
+            help="genes: few genes, in one panel for all classes, at about the same accuracy."
+        ),
     ] = Preference.accuracy,
     target_error: Annotated[
         float | None,

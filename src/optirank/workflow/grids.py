@@ -64,6 +64,11 @@ class Grid:
     def __len__(self) -> int:
         return len(self.settings) + (self.average is not None)
 
+    @property
+    def on_platforms(self) -> bool:
+        """Whether its models are worth training on simulated platforms too."""
+        return self.average is not None or self.whole_panel
+
 
 UNTUNED: Setting = (0.2, 1e-3, 1e-3, "best")
 """The single setting that carried over best, of those that need few genes."""
@@ -90,8 +95,21 @@ _VALUES: tuple[Setting, ...] = tuple(
 _MORE_FULL_RANKS: tuple[Setting, ...] = ((1.0, 1e-3, 1e-3, "best"), (1.0, 0.0, 1e-2, "best"))
 
 
-def make_grids(method: str, n_classes: int) -> tuple[Grid, ...]:
+# One panel for several classes: the first carried over best between real platforms, of those with
+# less than a third of the genes of MORE_CLASSES.
+_ONE_PANEL: tuple[Setting, ...] = (
+    (0.01, 7e-3, 1e-2, "best"),
+    (0.01, 1e-2, 1e-2, "best"),
+    (0.01, 2e-2, 1e-2, "best"),
+    (0.02, 1e-2, 1e-2, "best"),
+    (0.05, 1e-2, 1e-2, "best"),
+)
+
+
+def make_grids(method: str, n_classes: int, prefer: str = "accuracy") -> tuple[Grid, ...]:
     """Grids from the widest to a single setting; each holds the next.
+
+    Where few genes are preferred, several classes have one panel (`one_panel_grids`).
 
     A search that turns out to be slower than planned goes on with a narrower one and keeps what is
     done.
@@ -102,18 +120,26 @@ def make_grids(method: str, n_classes: int) -> tuple[Grid, ...]:
         return Grid((*_FULL_RANKS, *_MORE_FULL_RANKS)), Grid(_FULL_RANKS[:1])
     if method == "lr":
         return Grid(_VALUES, values=True), Grid(_VALUES[:1], values=True)
+    if prefer == "genes" and n_classes > 2:
+        return one_panel_grids()
     average = TWO_CLASSES if n_classes == 2 else MORE_CLASSES
     others = _OTHERS if method == "optirank" else (*_FULL_RANKS, *_OTHERS)
     return Grid((UNTUNED, *others), average), Grid((UNTUNED,), average), Grid((UNTUNED,))
+
+
+def one_panel_grids() -> tuple[Grid, ...]:
+    """Grids of models that have one panel for all classes, and use all of it."""
+    nested = (_ONE_PANEL, _ONE_PANEL[:3], _ONE_PANEL[:1])
+    return tuple(Grid(settings, shared=True, whole_panel=True) for settings in nested)
 
 
 def panel_grids(panel_size: int) -> tuple[Grid, ...]:
     """Grids of one reference set for all classes, for panels of about so many genes and fewer."""
     sizes = sorted({max(1, round(share * panel_size)) for share in (0.1, 0.2, 0.4)})
     l1s = (1e-3, 3e-3, 1e-2, 2e-2, 4e-2, 8e-2)
-    settings = tuple(product(sizes, l1s, (1e-3,), ("best",)))
-    narrow = tuple(product(sizes[1:2] or sizes, l1s[2:5], (1e-3,), ("best",)))
-    return Grid(settings, shared=True), Grid(narrow, shared=True)
+    settings = tuple(product(sizes, l1s, (1e-2,), ("best",)))
+    narrow = tuple(product(sizes[1:2] or sizes, l1s[2:5], (1e-2,), ("best",)))
+    return tuple(Grid(one, shared=True, whole_panel=True) for one in (settings, narrow))
 
 
 def make_families(

@@ -169,7 +169,7 @@ def fit_into(
     n_platforms = platforms_for(samples.X.shape[0]) if clock.reference is None else 0
     fewer = [k for k in dict.fromkeys((n_folds, 3, 2, 1)) if k <= n_folds]
     for level, grid in enumerate(clock.grids):
-        for platforms in dict.fromkeys((n_platforms, 0)) if grid.average else (0,):
+        for platforms in dict.fromkeys((n_platforms, 0)) if grid.on_platforms else (0,):
             clock.n_platforms = samples.n_platforms = platforms
             for k in fewer:
                 if clock.seconds(grid, k) <= room:

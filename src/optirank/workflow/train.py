@@ -28,7 +28,7 @@ from optirank.workflow.finishing import (
     summary,
 )
 from optirank.workflow.folding import N_FOLDS
-from optirank.workflow.grids import METHODS, PREFERENCES, Grid, make_families, make_grids
+from optirank.workflow.grids import METHODS, PREFERENCES, UNTUNED, Grid, make_families, make_grids
 from optirank.workflow.large import PENALTIES, LargeTraining
 from optirank.workflow.planning import BUDGET, Clock, Plan, fit_into, time_one_fit
 from optirank.workflow.preparation import Prepared, prepare
@@ -113,7 +113,8 @@ def train(
     method : "optirank", "rank-lr" (ranks among all genes, which all have to be measured), "auto" to
         compare both by the same rule, or "lr": logistic regression on log values. Counts are scaled
         to 10,000 per sample first; other values are used as they are.
-    prefer : "accuracy", or "genes" for the fewest genes within two points of it.
+    prefer : "accuracy", or "genes" for the fewest genes within two points of it; several classes
+        then have one panel, all of which the model uses.
     grids : the settings to try, from the widest grid to the narrowest; each holds the next. Those
         of ``method`` where not given.
     n_folds : of the cross-validation, at most; sources are shared out over so many.
@@ -194,7 +195,7 @@ def train_prepared(
         raise DataError(f"method='lr' is fitted on the CPU alone: leave device={device!r} out")
     begin = time.perf_counter() - prepared.seconds
     if grids is None:
-        grids = make_grids(method, len(prepared.classes))
+        grids = make_grids(method, len(prepared.classes), prefer)
     if prepared.reference is not None:
         grids = [replace(grid, average=None) for grid in grids]
     chooser = prepared.chooser
@@ -226,7 +227,8 @@ def train_prepared(
     planned = time.perf_counter()
     rule = {"real": prepared.groups is not None, "prefer": prefer}
     if large:
-        stages = LargeTraining(prepared, grids[-1].settings[0], samples.n_jobs, end)
+        first = UNTUNED if grids[-1].whole_panel else grids[-1].settings[0]
+        stages = LargeTraining(prepared, first, samples.n_jobs, end)
         found = stages.search(progress)
         choice = choose(found, prepared.y, **rule)
         stages.refit(found, choice)

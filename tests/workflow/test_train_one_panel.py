@@ -1,0 +1,49 @@
+"""Training where few genes are preferred: several classes have one panel, all of it used."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from optirank.workflow.grids import make_families, make_grids, one_panel_grids
+from optirank.workflow.train import train
+from training_cases import small
+
+
+def test_grids_of_one_panel_are_nested_and_end_with_one_setting():
+    grids = one_panel_grids()
+    for wide, narrow in pairwise(grids):
+        assert wide.settings[: len(narrow)] == narrow.settings
+        assert len(narrow) < len(wide)
+    assert len(grids[-1]) == 1
+    (family,) = make_families(grids[0], None)
+    assert family.fits_together(3)
+    assert family.whole_panel
+
+
+@pytest.mark.parametrize("method", ["auto", "optirank"])
+def test_one_panel_is_for_several_classes_where_few_genes_are_preferred(method):
+    assert make_grids(method, 3, "genes") == one_panel_grids()
+    assert make_grids(method, 2, "genes") == make_grids(method, 2)
+    assert make_grids(method, 3, "accuracy") == make_grids(method, 3)
+    assert make_grids("rank-lr", 3, "genes") == make_grids("rank-lr", 3)
+
+
+def test_a_training_for_few_genes_uses_all_of_one_panel():
+    found = train(small(), "cell_type", prefer="genes", n_folds=2, budget=600)
+    model = found.model
+    assert found.settings["shared_reference"]
+    assert found.settings["whole_panel"]
+    assert found.plan.n_platforms == model.n_platforms == 5
+    np.testing.assert_array_equal(model.reference_, np.tile(model.genes_, (len(model.classes_), 1)))
+    np.testing.assert_array_equal((model.coef_ != 0).any(axis=0), model.genes_)
+    assert len(found.genes) < 100
+    assert found.balanced_accuracy > 0.7
+    assert any("simulated platforms" in line for line in found.plan.lines())
+
+
+def test_a_time_too_short_for_all_samples_still_gives_a_model():
+    found = train(small(300), "cell_type", prefer="genes", budget=0.01)
+    assert found.balanced_accuracy > 0.5
