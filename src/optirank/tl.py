@@ -15,6 +15,7 @@ from optirank.datasets.errors import DataError
 
 if TYPE_CHECKING:
     from anndata import AnnData
+    from distributed import Client
 
 logger = logging.getLogger("optirank")
 
@@ -36,6 +37,7 @@ def train(
     budget: float | None = None,
     n_jobs: int | None = None,
     device: str = "cpu",
+    client: Client | None = None,
     calibrate: bool = True,
     target_error: float | None = None,
     method: str = "auto",
@@ -81,6 +83,8 @@ def train(
         Threads; -1 for all processors.
     device : {"cpu", "cuda"}, default="cpu"
         Where to fit: ``"cuda"`` is an NVIDIA GPU, and needs CuPy (``pip install 'optirank[gpu]'``).
+    client : distributed.Client, optional
+        Client of a dask cluster whose workers fit the settings; data are sent to them once.
     calibrate : bool, default=True
         Whether to fit probabilities on held-out scores.
     target_error : float, optional
@@ -127,6 +131,7 @@ def train(
             budget=budget,
             n_jobs=n_jobs,
             device=device,
+            client=client,
             calibrate=calibrate,
             target_error=target_error,
             method=method,

@@ -226,3 +226,16 @@ def test_the_best_intercepts_have_the_right_class_totals(scale):
     totals = v @ softmax(z + b, axis=1)
     np.testing.assert_allclose(totals, np.bincount(codes) / 200, atol=1e-6)
     assert b.sum() == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_solve_without_time_still_gives_a_set_and_weights():
+    problem = make_problem(*make_counts(200, 300, 4), 20, l1=3e-3, l2=1e-3)
+    hurried, full = solve_joint(problem, until=0.0), solve_joint(problem)
+    assert set(np.unique(hurried.gamma)) <= {0.0, 1.0}
+    assert hurried.gamma.sum() == problem.n_reference
+    assert hurried.objective == pytest.approx(
+        problem.objective(hurried.W, hurried.b, hurried.gamma), rel=1e-6
+    )
+    assert full.objective <= hurried.objective < np.log(problem.n_classes)
+    assert hurried.n_iter < full.n_iter
+    assert not hurried.converged

@@ -283,6 +283,15 @@ def test_a_short_time_learns_the_set_on_some_samples_and_the_weights_on_all():
     assert any("the weights on all 420" in note for note in found.notes)
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_of_many_samples_one_set_for_all_classes_comes_before_a_shortened_grid(many, monkeypatch):
+    monkeypatch.setattr("optirank.workflow.train.fit_into", lambda *_: (1, 1))
+    monkeypatch.setattr("optirank.workflow.train._MANY", 200 if many else 400)
+    found = train(noise(300, 20, 3), "kind", grids=SHORT, budget=60)
+    assert found.plan.large == many
+    assert found.plan.n_folds == 1
+
+
 def test_two_classes_and_little_time_give_one_score():
     found = train(noise(300, 40), "kind", budget=0.01)
     assert found.plan.large

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -115,6 +117,10 @@ def train(
         typer.Option("--jobs", "-j", min=1, help="Threads; default: all processors."),
     ] = None,
     device: DeviceOption = Device.cpu,
+    dask: Annotated[
+        str | None,
+        typer.Option(help="Address of a dask scheduler: its workers fit the settings."),
+    ] = None,
     layer: LayerOption = None,
     gene_column: GeneColumnOption = None,
     genes_in: GenesInOption = None,
@@ -143,10 +149,14 @@ def train(
       optirank train counts.csv --genes-in rows --samples labels.csv --label type --out m.optirank
 
       optirank train reference.h5ad --label cell_type --genes 50 --exclude 'MT-*' --out m.optirank
+
+      optirank train reference.h5ad --label cell_type --dask tcp://host:8786 --out model.optirank
     """
-    with clean_exit():
+    begin = time.perf_counter()
+    with clean_exit(), contextlib.ExitStack() as stack:
         with bad_input():
             from optirank import save
+            from optirank._util.cluster import connect
             from optirank.datasets.reading import is_table
             from optirank.solver.device.backend import check_device
             from optirank.workflow import prepare, train_prepared, write_report
@@ -161,6 +171,7 @@ def train(
             seconds = parse_time(budget)
             check_device(device.value)
             check_target_error(target_error)
+            client = None if dask is None else stack.enter_context(connect(dask))
             lists = (include, exclude, reference_from, not_in_reference)
             listed_files = [one for group in ([genes], *lists) for one in group or () if one]
             inputs = [file, samples, *(query or ()), *listed_files]
@@ -185,6 +196,8 @@ def train(
             chosen |= {"genes": wanted, "max_genes": most, "seconds": reading_seconds(seconds)}
             with _opened(file, label, batch, beside, options) as data:
                 prepared = prepare(data, label, batch=batch, **chosen)
+            # loading the program counts too
+            prepared = replace(prepared, seconds=time.perf_counter() - begin)
         said: list[str] = []
 
         def say(line: str) -> None:
@@ -198,6 +211,7 @@ def train(
                     budget=seconds,
                     n_jobs=workers(jobs),
                     device=device.value,
+                    client=client,
                     method=method.value,
                     prefer=prefer.value,
                     target_error=target_error,

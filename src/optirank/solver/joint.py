@@ -47,13 +47,16 @@ def solve_joint(
     integral: bool = True,
     polish: bool = True,
     refit: bool = True,
+    until: float = float("inf"),
     callback: Callable[[dict], None] | None = None,
 ) -> JointSolution:
     """Solve a joint problem.
 
     The options are those of :func:`optirank.solver.alternating.solve_alternating`, without a side.
+    Once ``until`` (of ``time.perf_counter``) has passed, what is left of the stages is cut short:
+    a set is found all the same, and its weights are those of the last steps.
     """
-    run = JointRun(problem, callback)
+    run = JointRun(problem, callback, until=until)
     only = problem.feasible.only_point(problem.n_genes)
     if only is not None:  # nothing to choose
         return run.finish(run.start(only), tol, max_iter)
@@ -75,8 +78,9 @@ class JointRun(Stages):
         problem: JointProblem,
         callback: Callable[[dict], None] | None = None,
         matrices: JointMatrices | None = None,
+        until: float = float("inf"),
     ) -> None:
-        super().__init__(len(problem.codes), problem.n_genes, callback)
+        super().__init__(len(problem.codes), problem.n_genes, callback, until)
         self.problem = problem
         self.alternation = JointAlternation(problem, matrices)
 
@@ -108,7 +112,7 @@ class JointRun(Stages):
 
     def relax(self, state: JointState) -> JointState:
         """Rounds on the relaxed problem."""
-        state, _ = self.alternation.rounds(state, *RELAX)
+        state, _ = self.alternation.rounds(state, *RELAX, stop=self.late)
         return self.note("relaxed", state, lambda_p=0.0)
 
     def push(self, state: JointState, path_step: float) -> JointState:
@@ -118,6 +122,8 @@ class JointRun(Stages):
         for k in range(_PUSH_ROUNDS):
             rho = float((state.gamma * (1.0 - state.gamma)).sum())
             if rho < _ROUNDED or (k >= _FIRST_PUSHES and rho > _STALLED * before):
+                break
+            if self.late():
                 break
             before = rho
             lambda_p += rise / rho
@@ -132,8 +138,8 @@ class JointRun(Stages):
 
     def exchange(self, state: JointState) -> JointState:
         """Exchange genes, in batches and then pair by pair."""
-        state = exchange_joint_batches(self.alternation, state, _BATCHES)
-        state = exchange_joint_pairs(self.alternation, state, thorough=self.cheap)
+        state = exchange_joint_batches(self.alternation, state, _BATCHES, stop=self.late)
+        state = exchange_joint_pairs(self.alternation, state, thorough=self.cheap, stop=self.late)
         return self.note("exchanged", state)
 
     def relaxed(self, tol: float, max_iter: int) -> JointSolution:
@@ -155,8 +161,8 @@ class JointRun(Stages):
         exact: bool = True,
     ) -> JointSolution:
         """(W, b) to convergence at the final set; ``exact`` ends small problems at roundoff."""
-        if not refit:
-            return self._solution(state.W, state, state.n_iter, True)
+        if not refit or self.late():
+            return self._solution(state.W, state, state.n_iter, not refit)
         alternation = self.alternation
         done = fit_joint_weights(
             alternation.matrices.ranks(state.gamma),

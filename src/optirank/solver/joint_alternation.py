@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from optirank.solver.joint_fit import steps_on_weights
 from optirank.solver.joint_matrices import GammaMap, JointMatrices
 from optirank.solver.joint_steps import GroupLasso, joint_steps
 from optirank.solver.softmax import SoftmaxLoss
+from optirank.solver.stages import never
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,9 +70,16 @@ class JointAlternation:
             n_iter=state.n_iter + done.n_steps,
         )
 
-    def rounds(self, state: JointState, n_rounds: int, tol: float) -> tuple[JointState, bool]:
-        """Rounds until one lowers the objective by less than ``tol`` of it; whether one did."""
-        for _ in range(n_rounds):
+    def rounds(
+        self, state: JointState, n_rounds: int, tol: float, stop: Callable[[], bool] = never
+    ) -> tuple[JointState, bool]:
+        """Rounds until one lowers the objective by less than ``tol`` of it; whether one did.
+
+        At least one is taken, and none after ``stop`` says so.
+        """
+        for k in range(n_rounds):
+            if k and stop():
+                break
             new = self.round(state)
             if state.objective - new.objective < tol * new.objective:
                 return min(state, new, key=lambda one: one.objective), True

@@ -6,10 +6,13 @@ in the scores. Every exchange is judged by the objective after a short refit of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from optirank.solver.stages import never
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,14 +30,22 @@ _MORE_FAILURES = 12  # the same where fits are cheap
 
 
 def exchange_joint_batches(
-    alternation: JointAlternation, state: JointState, n_tries: int
+    alternation: JointAlternation,
+    state: JointState,
+    n_tries: int,
+    stop: Callable[[], bool] = never,
 ) -> JointState:
-    """Swap batches of genes by the gradient of gamma, halving the batch when a refit says no."""
+    """Swap batches of genes by the gradient of gamma, halving the batch when a refit says no.
+
+    No further one is tried once ``stop`` says so; the same holds of the pairs below.
+    """
     problem, feasible = alternation.problem, alternation.feasible
     n_free = problem.n_genes if problem.candidates is None else int(problem.candidates.sum())
     batch = max(1, min(problem.n_reference, n_free - problem.n_reference) // 4)
     gradient = None
     for _ in range(n_tries):
+        if stop():
+            break
         if gradient is None:
             gradient = alternation.gradient_gamma(state)
         inside, outside = feasible.exchangeable(state.gamma, gradient, batch)
@@ -54,7 +65,11 @@ def exchange_joint_batches(
 
 
 def exchange_joint_pairs(
-    alternation: JointAlternation, state: JointState, *, thorough: bool
+    alternation: JointAlternation,
+    state: JointState,
+    *,
+    thorough: bool,
+    stop: Callable[[], bool] = never,
 ) -> JointState:
     """Swap the pairs that a second-order model ranks best, as long as the objective falls.
 
@@ -66,8 +81,10 @@ def exchange_joint_pairs(
     if n_candidates < 4:
         return state
     for _ in range(_MODELS):
+        if stop():
+            break
         new = _exchange_by_one_model(
-            alternation, state, min(n_candidates, _CANDIDATES), thorough=thorough
+            alternation, state, min(n_candidates, _CANDIDATES), thorough=thorough, stop=stop
         )
         if new.objective >= state.objective:
             break
@@ -76,7 +93,12 @@ def exchange_joint_pairs(
 
 
 def _exchange_by_one_model(
-    alternation: JointAlternation, state: JointState, n_candidates: int, *, thorough: bool
+    alternation: JointAlternation,
+    state: JointState,
+    n_candidates: int,
+    *,
+    thorough: bool,
+    stop: Callable[[], bool],
 ) -> JointState:
     n_steps, n_failures = (_MORE_STEPS, _MORE_FAILURES) if thorough else (_STEPS, _FAILURES)
     gradient = alternation.gradient_gamma(state)
@@ -87,7 +109,7 @@ def _exchange_by_one_model(
     for pair in np.argsort(gains, axis=None, kind="stable"):
         i, k = divmod(int(pair), gains.shape[1])
         goes, comes = int(inside[i]), int(outside[k])
-        if failures >= n_failures:
+        if failures >= n_failures or stop():
             break
         if goes in used or comes in used:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
@@ -21,14 +22,26 @@ P = TypeVar("P", bound=Point)
 
 
 class Stages:
-    """What happened in a solve so far; ``callback`` gets a dict for each stage."""
+    """What happened in a solve so far; ``callback`` gets a dict for each stage.
+
+    Once ``until`` (of ``time.perf_counter``) has passed, stages end with what they have.
+    """
 
     def __init__(
-        self, n_samples: int, n_genes: int, callback: Callable[[dict], None] | None
+        self,
+        n_samples: int,
+        n_genes: int,
+        callback: Callable[[dict], None] | None,
+        until: float = float("inf"),
     ) -> None:
         self.cheap = n_samples * n_genes**2 <= _CHEAP  # whether a fit costs next to nothing
+        self.until = until
         self._callback = callback
         self._path: list[dict] = []
+
+    def late(self) -> bool:
+        """Whether time is up."""
+        return time.perf_counter() > self.until
 
     def note(self, stage: str, state: P, **more: object) -> P:
         """Write down where a stage ended."""
@@ -37,3 +50,8 @@ class Stages:
         if self._callback is not None:
             self._callback(entry)
         return state
+
+
+def never() -> bool:
+    """Where nothing stops a loop."""
+    return False

@@ -21,6 +21,7 @@ from optirank.tuning.result import Setting, UnitResult
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from optirank._util.cluster import Cluster
     from optirank.tuning.family import Chain, Family, Key, Model, Samples
     from optirank.tuning.folds import Fold
 
@@ -137,13 +138,15 @@ def search(
     n_jobs: int | None = None,
     compact: bool = False,
     until: float = float("inf"),
+    cluster: Cluster | None = None,
     progress: Progress | None = None,
 ) -> list[UnitResult]:
     """Fit all settings of one or several families in every unit; one result per unit.
 
     ``compact`` results keep single-precision scores and no models, to save memory. No task starts
     after ``until`` (of ``time.time``); :meth:`UnitResult.complete` tells which settings are whole.
-    ``progress`` is told how many tasks are done, of how many.
+    With a ``cluster`` tasks run on its workers, to which each unit is sent once. ``progress`` is
+    told how many tasks are done, of how many.
     """
     families = families if isinstance(families, Sequence) else [families]
     tasks = _tasks(families, units)
@@ -170,6 +173,9 @@ def search(
             from optirank.tuning.on_device import run_on_device  # a GPU is asked for
 
             finished = run_on_device(tasks, families, units, until)
+        elif cluster is not None:
+            calls = [(units[task.unit], (task, families[task.family], until)) for task in tasks]
+            finished = cluster.run(_run_there, calls)
         else:
             jobs = (delayed(_run)(job) for job in _jobs(tasks, families, units, until))
             finished = Parallel(n_jobs=n_jobs, prefer="threads", return_as=_return_as())(jobs)
@@ -218,6 +224,11 @@ def _run(job: Job) -> TaskResult:
     if time.time() > job.until:
         return TaskResult.empty(job.task)
     return run_task(job.task, job.family, job.unit)
+
+
+def _run_there(unit: Unit, task: Task, family: Family, until: float) -> TaskResult:
+    """A task on a worker of a cluster."""
+    return _run(Job(task=task, family=family, unit=unit, until=until))
 
 
 def run_task(task: Task, family: Family, unit: Unit) -> TaskResult:

@@ -158,7 +158,7 @@ class LargeTraining:
 
         rows = self._some(n)
         problem = self._problem(rows, self.penalties[0], dense=True)
-        self.solution = solve_joint(problem, tol=_LOOSE)
+        self.solution = solve_joint(problem, tol=_LOOSE, until=self._until(0))
         self.n_set = len(rows)
 
     def _compare(self) -> Searched:

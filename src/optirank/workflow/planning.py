@@ -32,7 +32,7 @@ _PROBES = (
 )
 _SHARED = 3  # fits of one class that one of all classes together takes, at most
 _PROBED = 1500  # samples at most on which fits are timed
-COLD = 2.0  # a final fit, which starts from nothing and stops later, against one of a grid
+_COLD = 2.0  # a final fit, which starts from nothing and stops later, against one of a grid
 _BEST = 1.6  # a fit that follows both sides until one is clearly better, against one of one side
 _FULL = 0.3  # a fit on full ranks, which has no reference set to learn
 _ROWS_COST = 1.5  # of a row on a simulated platform: mixed platforms take more steps
@@ -56,6 +56,7 @@ class Plan:
     budget: float
     n_jobs: int
     device: str = "cpu"
+    cluster: bool = False  # whether a dask cluster fits the settings
     large: bool = False  # one reference set from some samples, weights from all
 
     def lines(self) -> list[str]:
@@ -94,6 +95,8 @@ class Plan:
         where = "the GPU"
         if self.device == "cpu":
             where = f"{self.n_jobs} thread{'s' if self.n_jobs > 1 else ''}"
+        if self.cluster:
+            where += " of the cluster"
         lasts = f"{'at most' if self.large else 'about'} {duration(self.seconds)}"
         words.append(f"{lasts} on {where} (allowed: {duration(self.budget)})")
         return words
@@ -112,7 +115,7 @@ class Clock:
     n_jobs: int
     reference: NDArray | None
     n_platforms: int = 0
-
+    n_final: int | None = None  # threads of the final fit, where a cluster does the search
     _spent: tuple[float, float] = (0.0, 0.0)  # seconds of what was done, predicted and measured
 
     def seconds(self, grid: Grid, n_folds: int) -> float:
@@ -124,7 +127,13 @@ class Clock:
         default = (
             Grid((), grid.average) if grid.average else replace(grid, settings=grid.settings[:1])
         )
-        return self.fold_seconds + COLD * self.fit_seconds(default)
+        return self.fold_seconds + self.final_factor * self.fit_seconds(default)
+
+    @property
+    def final_factor(self) -> float:
+        """Time of a final fit against that of the same fits in a fold."""
+        here = self.n_jobs if self.n_final is None else self.n_final
+        return _COLD * _speed(self.n_jobs) / _speed(here)
 
     def learn(self, grid: Grid, seconds: float) -> None:
         """Correct the prediction by the time that the fits of a grid took in a fold."""
@@ -140,21 +149,23 @@ class Clock:
         """Of the fits that one thread does in a row: those of one class, or of all together."""
         tasks = len(chains(grid, self.reference, self.n_genes))
         tasks *= 1 if grid.shared else self.n_problems
-        return self.fit_seconds(grid) * min(1.0, self._threads() / max(1, tasks))
+        return self.fit_seconds(grid) * min(1.0, _speed(self.n_jobs) / max(1, tasks))
 
     def _predicted(self, grid: Grid) -> float:
         costs = [self._chain(one) for one in chains(grid, self.reference, self.n_genes)]
         rows = 1 + _ROWS_COST * self.n_platforms
         n_problems = min(self.n_problems, _SHARED) if grid.shared else self.n_problems
-        return n_problems * rows * sum(costs) / self._threads()
+        return n_problems * rows * sum(costs) / _speed(self.n_jobs)
 
     def _chain(self, chain: Chain) -> float:
         side = chain.head[-1] if chain.head else "fixed"
         factor = {"best": _BEST, None: _FULL}.get(side, 1.0)
         return factor * (self.first_seconds + (len(chain.penalties) - 1) * self.next_seconds)
 
-    def _threads(self) -> float:
-        return 1 + _EFFICIENCY * (self.n_jobs - 1)
+
+def _speed(n_jobs: int) -> float:
+    """Of some threads, against one."""
+    return 1 + _EFFICIENCY * (n_jobs - 1)
 
 
 def fit_into(

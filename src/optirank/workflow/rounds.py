@@ -19,9 +19,10 @@ from optirank.tuning.average import AverageFamily
 from optirank.tuning.result import UnitResult, join_settings
 from optirank.tuning.search import search
 from optirank.workflow.grids import Grid, make_families
-from optirank.workflow.planning import COLD, Clock, place
+from optirank.workflow.planning import Clock, place
 
 if TYPE_CHECKING:
+    from optirank._util.cluster import Cluster
     from optirank.tuning.search import Unit
     from optirank.workflow.candidates import Candidates
     from optirank.workflow.preparation import Prepared
@@ -68,6 +69,7 @@ class CrossValidation:
     clock: Clock
     end: float  # of time.perf_counter; the final fit is done by then
     progress: Progress | None = None
+    cluster: Cluster | None = None
     rounds: list[Grid] = field(default_factory=list, init=False)  # that were finished
     final_seconds: float = field(default=0.0, init=False)  # of the final fit, at most
     _units: dict[int, Unit] = field(default_factory=dict, init=False)
@@ -82,28 +84,32 @@ class CrossValidation:
         self._parts = 0, len(rounds) * n_folds
         self.final_seconds = self.clock.final_seconds(first)
         found: list[list[UnitResult]] = []  # per fold, one result per finished round
-        while len(found) < n_folds and (not found or self._fits([first], 1)):
+        while len(found) < n_folds:
+            more = [(first, 1), *((one, len(found) + 1) for one in others)]
+            if found and not self._fits(more):  # fewer folds rather than fewer settings
+                break
             (result,) = self._fit(first, [len(found)], cut=bool(found))
             if not result.complete().all():
                 break
             found.append([result])
         self.rounds = [first]
         for one in others:
-            if not self._fits([one], len(found)):
+            if not self._fits([(one, len(found))]):
                 continue  # a later one may be cheaper
             results = self._fit(one, range(len(found)))
             if all(result.complete().all() for result in results):
                 self.rounds.append(one)
                 for known, result in zip(found, results, strict=True):
                     known.append(result)
-        if len(found) == n_folds:
-            self._add_folds(found)
+        self._add_folds(found)
         self._advance(self._parts[1] - self._parts[0])
         return [_joined(one) for one in found]
 
     def _add_folds(self, found: list[list[UnitResult]]) -> None:
         """Fit the finished rounds in further folds while there is time."""
-        while len(found) < len(self.prepared.folds) and self._fits(self.rounds, 1):
+        while len(found) < len(self.prepared.folds):
+            if not self._fits([(one, 1) for one in self.rounds]):
+                return
             fold: list[UnitResult] = []
             for one in self.rounds:
                 fold += self._fit(one, [len(found)])
@@ -111,13 +117,14 @@ class CrossValidation:
                     return
             found.append(fold)
 
-    def _fits(self, rounds: Sequence[Grid], n_folds: int) -> bool:
-        """Whether there is time for some rounds in so many more folds, and for the final fit."""
-        each = [self.clock.fit_seconds(one) for one in rounds]
-        longest = max(COLD * t / max(1, len(one)) for t, one in zip(each, rounds, strict=True))
-        seconds = n_folds * (sum(each) + self.clock.fold_seconds)
-        left = self.end - time.perf_counter() - max(self.final_seconds, longest)
-        return _SLACK * seconds <= left
+    def _fits(self, work: Sequence[tuple[Grid, int]]) -> bool:
+        """Whether there is time for rounds, each in so many folds, and for the final fit."""
+        clock, seconds, final = self.clock, 0.0, self.final_seconds
+        for one, n_folds in work:
+            each = clock.fit_seconds(one)
+            seconds += n_folds * each
+            final = max(final, clock.final_factor * each / max(1, len(one)))
+        return _SLACK * seconds + clock.fold_seconds <= self.end - time.perf_counter() - final
 
     def _fit(self, one: Grid, folds: Sequence[int], *, cut: bool = True) -> list[UnitResult]:
         """A round in some folds; with ``cut``, no fit starts that would end too late."""
@@ -137,6 +144,7 @@ class CrossValidation:
                 n_jobs=self.clock.n_jobs,
                 compact=True,
                 until=until if cut else float("inf"),
+                cluster=self.cluster,
                 progress=self._within(k, len(batches), len(folds)),
             )
         self._advance(len(folds))
@@ -145,7 +153,8 @@ class CrossValidation:
             self.clock.learn(one, seconds)
             spent = [[r.fit_seconds(k) for k in range(len(r.settings))] for r in results]
             share = np.max(spent) / max(np.sum(spent, axis=1).max(), 1e-9)
-            self.final_seconds = max(self.final_seconds, COLD * seconds * share)
+            final = self.clock.final_factor * seconds * share
+            self.final_seconds = max(self.final_seconds, final)
         return results
 
     def _unit(self, fold: int) -> Unit:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from optirank._util.cluster import Cluster
     from optirank.tuning.folds import Fold
     from optirank.workflow.candidates import Candidates
     from optirank.workflow.planning import Clock
@@ -60,12 +61,13 @@ def cross_validate(
     level: int,
     end: float,
     progress: Progress | None = None,
+    cluster: Cluster | None = None,
 ) -> Searched:
     """Compare the settings of the grids by cross-validation; the final fit is done by ``end``.
 
     ``level`` and ``n_folds`` are what is planned; see :class:`CrossValidation`.
     """
-    validation = CrossValidation(prepared, chooser, samples, clock, end, progress)
+    validation = CrossValidation(prepared, chooser, samples, clock, end, progress, cluster)
     results = validation.run(make_rounds(clock.grids, level), n_folds)
     return Searched(prepared.folds[: len(results)], results)
 

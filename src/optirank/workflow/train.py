@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optirank._util.cluster import Cluster
 from optirank._util.workers import worker_count
 from optirank.datasets.errors import DataError
 from optirank.preprocessing._statistics import is_counts
@@ -38,6 +39,8 @@ from optirank.workflow.sorting import SortedSamples
 from optirank.workflow.weakness import weaknesses
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from optirank.datasets.profiles import Profiles
 
 _MARGIN = 0.85  # of the time allowed that is planned for
@@ -48,6 +51,7 @@ _NO_REFERENCE = {
     "rank-lr": "takes ranks among all genes",
 }
 _TAIL = 0.04  # of the time allowed for what follows the final fit, such as calibration
+_MANY = 3000  # samples from which on one set for all classes comes before a shortened grid
 _FEWEST = 200  # samples below which none are left out to save time
 
 
@@ -66,6 +70,7 @@ def train(
     budget: float | None = None,
     n_jobs: int | None = None,
     device: str = "cpu",
+    client: Client | None = None,
     calibrate: bool = True,
     target_error: float | None = None,
     method: str = "auto",
@@ -107,6 +112,9 @@ def train(
         if that is not enough, so are the samples.
     n_jobs : threads; -1 for all processors.
     device : "cpu", or "cuda" to fit on an NVIDIA GPU (``pip install 'optirank[gpu]'``).
+    client : a client of a dask cluster (``distributed.Client``) whose workers fit the settings in
+        all folds. Reading and the final fit are done here, and so is a training that learns one
+        reference set on some of the samples for lack of time.
     calibrate : whether to fit probabilities on the held-out scores.
     target_error : the share of wrong labels to allow: the model then carries the confidence below
         which a label is withheld (``rejection_``).
@@ -150,6 +158,7 @@ def train(
         budget=budget,
         n_jobs=n_jobs,
         device=device,
+        client=client,
         calibrate=calibrate,
         target_error=target_error,
         method=method,
@@ -166,6 +175,7 @@ def train_prepared(
     budget: float | None = None,
     n_jobs: int | None = None,
     device: str = "cpu",
+    client: Client | None = None,
     calibrate: bool = True,
     target_error: float | None = None,
     method: str = "auto",
@@ -193,6 +203,8 @@ def train_prepared(
         )
     if device != "cpu" and method == "lr":
         raise DataError(f"method='lr' is fitted on the CPU alone: leave device={device!r} out")
+    if client is not None and device != "cpu":
+        raise DataError(f"a dask cluster fits on CPUs: leave device={device!r} out, or client")
     begin = time.perf_counter() - prepared.seconds
     if grids is None:
         grids = make_grids(method, len(prepared.classes), prefer)
@@ -210,18 +222,24 @@ def train_prepared(
     )
     time_fits = time_one_fit if device == "cpu" else time_on_device
     clock = time_fits(prepared, chooser, samples, prepared.folds[0], grids)
+    cluster = None if client is None else Cluster(client)
+    if cluster is not None:
+        clock.n_final, clock.n_jobs = clock.n_jobs, cluster.n_threads
     room = _MARGIN * (budget - (time.perf_counter() - begin))
     size = fit_into(clock, samples, len(prepared.folds), room)
-    large = size is None and len(prepared.y) > _FEWEST
+    # on many samples one set for all classes is as accurate as one per class, and much faster
+    narrow = size is None or (size[0] > 0 and len(prepared.y) > _MANY)
+    large = narrow and len(prepared.y) > _FEWEST
     large &= prepared.reference is None and panel_size is None and device == "cpu"
     large &= not values
+    size = None if large else size
     if size is None and not large:
         prepared, samples = _thinned(prepared, clock, samples, room)
         chooser, size = prepared.chooser, (len(grids) - 1, len(prepared.folds))
     level, n_folds = (len(grids) - 1, 1) if size is None else size
     notes = list(prepared.notes)
     end = begin + (1 - _TAIL) * budget  # of the final fit
-    plan = _plan(prepared, n_folds, clock, level, begin, budget, large, device)
+    plan = _plan(prepared, n_folds, clock, level, begin, budget, large, device, cluster)
     for line in (*notes, *plan.lines()) if say else ():
         say(line)
     planned = time.perf_counter()
@@ -235,7 +253,9 @@ def train_prepared(
         searched = time.perf_counter()
         model, genes, fit_notes = stages.finish(choice)
     else:
-        found = cross_validate(prepared, chooser, samples, n_folds, clock, level, end, progress)
+        found = cross_validate(
+            prepared, chooser, samples, n_folds, clock, level, end, progress, cluster
+        )
         if panel_size is None:
             choice = choose(found, prepared.y, **rule)
         else:
@@ -336,6 +356,7 @@ def _plan(
     budget: float,
     large: bool,
     device: str,
+    cluster: Cluster | None,
 ) -> Plan:
     grid = clock.grids[level]
     spent = time.perf_counter() - begin
@@ -357,8 +378,9 @@ def _plan(
         seconds=budget if large else spent + clock.seconds(grid, planned),
         large=large,
         budget=budget,
-        n_jobs=clock.n_jobs,
+        n_jobs=clock.n_final or clock.n_jobs if large else clock.n_jobs,
         device=device,
+        cluster=cluster is not None and not large,
     )
 
 

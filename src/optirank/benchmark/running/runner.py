@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from optirank._util.cluster import cluster_threads, connect
 from optirank.benchmark.designs import Design, TaskSource
 from optirank.benchmark.profiles import Profile
 from optirank.benchmark.running.plan import Plan
@@ -143,16 +144,5 @@ def _executor(jobs: int, dask: str | None) -> Iterator[tuple[Executor, int]]:
         with worker_processes(jobs) as executor:
             yield executor, jobs
         return
-    try:
-        from distributed import Client
-    except ImportError:
-        raise ImportError("a dask cluster needs: pip install 'optirank[dask]'") from None
-    try:
-        client = Client(dask, timeout=30)
-    except (OSError, ValueError) as error:
-        raise ValueError(f"no dask scheduler answers at {dask!r}: {error}") from error
-    with client:
-        threads = sum(client.nthreads().values())
-        if threads == 0:
-            raise ValueError(f"the dask scheduler at {dask!r} has no workers: start some")
-        yield client.get_executor(pure=False), 2 * threads
+    with connect(dask) as client:
+        yield client.get_executor(pure=False), 2 * cluster_threads(client)
