@@ -83,7 +83,7 @@ def test_the_first_sample_and_another_class(folder, tmp_path):
 def test_two_sides_are_told_apart_and_sum_to_the_score(tmp_path):
     data = make_unstable_ranks(100, 20, 8, random_state=0)
     X = pd.DataFrame(data.X, columns=[f"g{j}" for j in range(20)])
-    model = OptirankClassifier(n_reference=4, side="both").fit(X, data.y)
+    model = OptirankClassifier(n_reference=4, l1=0.0, side="both").fit(X, data.y)
     save(model, tmp_path / "both.optirank")
     X.head(2).to_csv(tmp_path / "query.csv")
     options = ("--explain", tmp_path / "query.csv", "--genes-in", "columns", "--genes", 3)
