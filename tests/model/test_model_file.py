@@ -13,11 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from model_cases import (
+    assert_refused,
     assert_same_model,
     make_model,
     make_samples,
     models,
     own_scores,
+    pack,
     unpack,
 )
 from sklearn.exceptions import NotFittedError
@@ -264,5 +266,16 @@ def test_logistic_regression_on_values_is_kept_too(n_classes, l1, tmp_path):
     np.testing.assert_array_equal(found.predict(X), model.predict(X))
     np.testing.assert_array_equal(found.genes_, model.genes_)
     assert found.get_params() == model.get_params()
+    assert not hasattr(found, "training_summary_")
     scores = Predictor(found, X.columns[::-1]).scores(X[X.columns[::-1]])
     np.testing.assert_allclose(scores, model.decision_function(X))
+
+
+@pytest.mark.parametrize("wrong", [-1.0, "many", True, float("nan")])
+def test_a_total_that_makes_no_sense_is_refused(wrong, tmp_path):
+    X, y = np.random.default_rng(0).poisson(3.0, (40, 6)), np.arange(40) % 2
+    save(ElasticNetLogisticRegression(target_sum=1e4).fit(X, y), tmp_path / "m")
+    document, arrays = unpack(tmp_path / "m")
+    document["parameters"]["target_sum"] = encode(wrong)
+    pack(tmp_path / "m", document, arrays)
+    assert_refused(tmp_path / "m", "target_sum")

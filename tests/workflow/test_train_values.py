@@ -117,12 +117,16 @@ def test_contributions_sum_to_the_score(pair, result):
     assert used["relative_rank"].isna().all()
 
 
-def test_classes_can_be_left_out(pair, result):
+def test_classes_can_be_left_out(pair, result, tmp_path):
     first, second, *_ = result.model.classes_
     small = result.model.subset([first, second])
     scores = scores_of(result.model, pair[0].X)
     expected = (scores[:, 1] - scores[:, 0]) / 2
     np.testing.assert_allclose(Predictor(small).scores(pair[0].X), expected)
+    np.testing.assert_allclose(scores_of(small, pair[0].X), expected)
+    optirank.save(small, tmp_path / "small.optirank")
+    again = optirank.load(tmp_path / "small.optirank")
+    np.testing.assert_allclose(Predictor(again).scores(pair[0].X), expected)
 
 
 def test_a_query_on_another_scale_is_reported(pair, result, tmp_path):

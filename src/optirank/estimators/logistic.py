@@ -14,6 +14,7 @@ from optirank.estimators._base import LinearClassifier
 from optirank.estimators._options import check_options
 from optirank.estimators.panel import forget_training
 from optirank.estimators.value_rows import as_seen
+from optirank.ranks.scoring import average_rows
 from optirank.solver.sizes import is_number
 from optirank.tuning.families import LogisticFamily
 from optirank.tuning.family import Samples
@@ -130,5 +131,7 @@ class ElasticNetLogisticRegression(LinearClassifier):
         """Scores: one per sample for two classes, one per sample and class for more."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
-        scores = as_seen(X, self.target_sum) @ self.coef_.T + self.intercept_
-        return scores[:, 0] if len(self.classes_) == 2 else scores
+        rows = as_seen(X, self.target_sum) @ self.coef_.T + self.intercept_
+        if len(self.classes_) > 2:
+            return rows
+        return average_rows(rows, 1)[:, 0]  # two rows where other classes were left out

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank.estimators.panel import PanelArrays
 from optirank.model.archive import Arrays, ModelFileError
 from optirank.model.forms import (
     MAX_ENTRIES,
@@ -27,13 +28,14 @@ if TYPE_CHECKING:
 
 
 def describe_values(model: Any) -> tuple[Document, dict[str, NDArray]]:
-    """The weights of the genes that have one, the names of all, and what the model carries."""
-    panel = np.flatnonzero((model.coef_ != 0).any(axis=0))
+    """The weights of the genes that are needed, the names of all, and what the model carries."""
+    panel = np.flatnonzero(model.genes_)
     names = getattr(model, "feature_names_in_", None)
     document = {
         "parameters": describe_parameters(model),
         "classes": encode_array(model.classes_),
         "n_features": int(model.n_features_in_),
+        "n_rows": len(model.intercept_),
         "n_panel": len(panel),
         "genes": None if names is None else names.tolist(),
     }
@@ -51,35 +53,35 @@ def describe_values(model: Any) -> tuple[Document, dict[str, NDArray]]:
 
 
 def rebuild_values(cls: type, document: Document, arrays: Arrays) -> Any:
-    """The classifier, all its columns in place."""
+    """The classifier, which holds the columns of the genes that are needed alone."""
     model = rebuild_parameters(cls, document)
     classes = rebuild_classes(document)
     n_features, n_panel = (member(document, key, int) for key in ("n_features", "n_panel"))
-    n_rows = 1 if len(classes) == 2 else len(classes)
+    n_problems = 1 if len(classes) == 2 else len(classes)
+    n_rows = document.get("n_rows", n_problems)
+    if type(n_rows) is not int or n_rows not in (n_problems, len(classes)):
+        raise ModelFileError(f"{n_rows!r} rows of weights do not fit {len(classes)} classes")
     if not 0 <= n_panel <= n_features or n_features < 1 or n_rows * n_features > MAX_ENTRIES:
         raise ModelFileError(f"{n_rows} rows of {n_panel} out of {n_features} genes are no model")
     total = model.target_sum
     if total is not None and (type(total) not in (int, float) or not 0 < total < np.inf):
         raise ModelFileError(f"target_sum={total!r} is not a positive number")
+    if total is not None and n_panel < n_features:
+        raise ModelFileError(f"{n_panel} of {n_features} genes, where all are in the total")
     names = rebuild_names(document, n_features)
     panel = rebuild_panel(arrays, n_panel, n_features)
     model.n_features_in_ = n_features
     if names is not None:
         model.feature_names_in_ = names
     model.classes_ = classes
-    model.coef_ = np.zeros((n_rows, n_features))
-    model.coef_[:, panel] = arrays.take("coef", ("float64",), (n_rows, n_panel))
+    coef = arrays.take("coef", ("float64",), (n_rows, n_panel))
     model.intercept_ = arrays.take("intercept", ("float64",), (n_rows,))
     model.objective_ = arrays.take("objective", ("float64",), (n_rows,))
     model.n_iter_ = arrays.take("n_iter", ("int64",), (n_rows,))
-    counted = 0.0 if model.target_sum is None else 1.0
-    model.reference_weights_ = np.full((n_rows, n_features), counted)
-    model.reference_ = model.reference_weights_ > 0
-    model.genes_ = (model.reference_ | (model.coef_ != 0)).any(axis=0)
-    if "means" in arrays:
-        model.mean_ranks_ = np.zeros((n_rows, n_features))
-        model.mean_ranks_[:, panel] = arrays.take("means", ("float64",), (n_rows, n_panel))
-    rebuild_extras(model, document, n_rows)
+    means = arrays.take("means", ("float64",), coef.shape) if "means" in arrays else None
+    counted = np.full(coef.shape, 0.0 if total is None else 1.0)
+    model._panel = PanelArrays(panel, n_features, coef, counted, means).trimmed()
+    rebuild_extras(model, document, n_problems)
     return model
 
 
