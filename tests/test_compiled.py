@@ -36,10 +36,10 @@ def double(x):
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
-    """A copy of the compiled and ranks rooms, without any compiled code, and a small loop."""
+    """A copy of the rooms up to ranks, without any compiled code, and a small loop."""
     package = tmp_path / "site" / "optirank"
     without = shutil.ignore_patterns("__pycache__")
-    for part in ("ranks", "_compiled"):
+    for part in ("_util", "ranks", "_compiled"):
         shutil.copytree(PACKAGE / part, package / part, ignore=without)
     shutil.copy(PACKAGE / "__init__.py", package)
     (package / "_compiled" / "double.py").write_text(DOUBLE_MODULE)
@@ -130,3 +130,15 @@ def test_sums_are_not_reordered_unless_asked():
 
     assert strict.targetoptions["fastmath"] == {"contract"}
     assert loose.targetoptions["fastmath"] is True
+
+
+def test_whether_a_loop_must_be_compiled_first_is_known(elsewhere):
+    code = """
+from optirank._compiled.double import double
+from optirank._compiled.jit import is_ready
+before = is_ready(double)
+double(1.5)
+print(before, is_ready(double))
+"""
+    assert run_in(elsewhere, code).split() == ["False", "True"]
+    assert run_in(elsewhere, code).split() == ["True", "True"]

@@ -96,6 +96,20 @@ def test_samples_beyond_the_memory_are_left_out_evenly(data, monkeypatch):
     assert sorted(np.concatenate([test for _, test in found.folds])) == list(range(len(found.y)))
 
 
+@pytest.mark.parametrize("dense", [False, True])
+def test_the_limit_of_memory_holds_for_few_genes_too(data, monkeypatch, dense):
+    most = 7500 if dense else 700
+    monkeypatch.setattr(preparation, "MOST_ENTRIES", most)
+    few = data.select_genes(np.arange(50))
+    few = replace(few, X=few.X.toarray()) if dense else few
+    found = prepare(few, "kind")
+    assert found.n_genes == len(found.genes) == 50
+    entries = found.X.size if dense else found.X.nnz
+    assert 0.5 * most < entries < 1.3 * most
+    assert any("memory is limited: at most" in note for note in found.notes)
+    assert sorted(np.concatenate([test for _, test in found.folds])) == list(range(len(found.y)))
+
+
 def test_what_cannot_be_read_in_time_is_left_out_before(data, monkeypatch):
     monkeypatch.setattr(preparation, "_TIME_MATTERS", 100)
     found = prepare(data, "kind", seconds=1e-9)

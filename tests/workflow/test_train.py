@@ -16,7 +16,7 @@ from optirank.tuning.search import search
 from optirank.workflow import rounds
 from optirank.workflow.finishing import HeldOut, held_out_table
 from optirank.workflow.grids import METHODS, UNTUNED, Grid, make_families, make_grids
-from optirank.workflow.planning import Clock, duration, fit_into
+from optirank.workflow.planning import Clock, compiling_note, duration, fit_into
 from optirank.workflow.rounds import make_rounds
 from optirank.workflow.train import train as train_workflow
 from training_cases import SHORT, SINGLE, noise, small, with_obs
@@ -438,6 +438,24 @@ def test_unknown_methods_and_preferences_are_refused(data, wrong):
     (name,) = wrong
     with pytest.raises(DataError, match=f"{name}=.*use one of"):
         train(data, "cell_type", **wrong)
+
+
+@pytest.mark.parametrize(
+    ("budget", "ready", "said"), [(5, False, True), (5, True, False), (600, False, False)]
+)
+def test_a_short_time_and_loops_to_compile_are_said_before(budget, ready, said, monkeypatch):
+    monkeypatch.setattr("optirank._compiled.jit.is_ready", lambda loop: ready)
+    note = compiling_note(budget)
+    assert (note is not None) == said
+    assert note is None or "(5 seconds)" in note
+
+
+def test_of_many_samples_some_are_remembered(data, monkeypatch):
+    monkeypatch.setattr("optirank.workflow.finishing._REMEMBERED", 30)
+    found = train(data, "cell_type", n_folds=2)
+    whole = train(data, "cell_type", n_folds=2)
+    assert np.isfinite(found.model.experience_.between).all()
+    assert (found.model.coef_ == whole.model.coef_).all()
 
 
 def test_durations_are_for_people():

@@ -24,6 +24,7 @@ from optirank.ranks.scoring import probabilities
 from optirank.tuning.scoring import predicted
 from optirank.tuning.search import HELD_OUT
 from optirank.workflow.planning import place
+from optirank.workflow.preparation import thin
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from optirank.workflow.sorting import SortedSamples
 
 _SPARSER = 1.3  # what l1 is raised by while a panel has too many genes
-_REMEMBERED = 20_000  # held-out confidences kept in the model file
+_REMEMBERED = 20_000  # held-out confidences kept in the model file, and samples looked at for it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,9 +183,13 @@ def remember_held_out(
     """Let the model carry what held-out samples looked like; returns what could not be done."""
     known = np.isfinite(scored.decisions).all(axis=1)
     scores, rows = _flat(scored.decisions[known]), scored.rows[known]
+    used = np.arange(len(prepared.y))
+    if len(used) > _REMEMBERED:  # means over so many samples are known well enough
+        used = np.union1d(rows, thin(prepared.y, _REMEMBERED)[0])
     try:
-        X = prepared.X[:, chooser()]
-        model.experience_ = gather_experience(model, X, prepared.y, scores, rows)
+        X = prepared.X[used][:, chooser()]
+        inside = np.searchsorted(used, rows)
+        model.experience_ = gather_experience(model, X, prepared.y[used], scores, inside)
     except ValueError as error:
         return [f"queries cannot be compared with held-out samples: {error}"]
     return []

@@ -35,6 +35,8 @@ _PROBED = 1500  # samples at most on which fits are timed
 _COLD = 2.0  # a final fit, which starts from nothing and stops later, against one of a grid
 _BEST = 1.6  # a fit that follows both sides until one is clearly better, against one of one side
 _FULL = 0.3  # a fit on full ranks, which has no reference set to learn
+_COMPILING = 20.0  # seconds, of all loops on one processor
+_COMPILE_MATTERS = 3  # times this time is a budget in which it is noticed
 _ROWS_COST = 1.5  # of a row on a simulated platform: mixed platforms take more steps
 
 
@@ -248,6 +250,22 @@ def duration(seconds: float) -> str:
     if seconds < 5400:
         return f"{seconds / 60:.0f} minutes"
     return f"{seconds / 3600:.1f} hours"
+
+
+def compiling_note(budget: float) -> str | None:
+    """What is said before the first fit of an installation, where its loops take long to compile.
+
+    They are compiled once and kept on disk.
+    """
+    from optirank._compiled.jit import is_ready
+    from optirank._compiled.solver_loops import exchange_in_ranks
+
+    if budget > _COMPILE_MATTERS * _COMPILING or is_ready(exchange_in_ranks):
+        return None
+    return (
+        f"loops are compiled first, which takes about {duration(_COMPILING)} and is done once: a "
+        f"second training will keep better to the time allowed ({duration(budget)})"
+    )
 
 
 def _compile() -> None:

@@ -43,6 +43,7 @@ MOST_ENTRIES = 200_000_000  # values other than zero to train on; beyond, sample
 _NO_LABEL = {"", "nan", "na", "n/a", "none", "null", "<na>"}
 _FEW_CANDIDATES = 1000  # genes that may be in the reference, up to which all are read
 _ONE_FOLD_ABOVE = 20_000  # samples
+_PROBED = 500  # samples that tell how many values are not zero
 _TIME_MATTERS = 5000  # samples from which on the time of reading is looked at
 
 
@@ -263,11 +264,11 @@ class _Reading:
                     f"{data.source}: {len(columns)} genes differ between the samples and are "
                     "expressed by enough of them: at least 2 are needed"
                 )
-            kept, told = self._in_memory(rows, chooser)
-            notes += told
-            if len(kept) < len(rows):
-                folds = fewer_samples(folds, kept, len(rows))
-                chooser, rows = chooser.take(kept), rows[kept]
+        kept, told = self._in_memory(rows, chooser, columns)
+        notes += told
+        if len(kept) < len(rows):
+            folds = fewer_samples(folds, kept, len(rows))
+            chooser, rows = chooser.take(kept), rows[kept]
         X = gather(data, columns, rows)
         empty = np.zeros(len(rows), dtype=bool) if sums is not None else unordered(X, data.source)
         X = X.tocsr() if sparse.issparse(X) else X
@@ -298,9 +299,18 @@ class _Reading:
         why = "reading all samples takes too long for the time allowed"
         return rows[kept], [thinning(why, cap, len(kept), len(rows))]
 
-    def _in_memory(self, rows: NDArray, chooser: Candidates) -> tuple[NDArray, list[str]]:
+    def _in_memory(
+        self, rows: NDArray, chooser: Candidates, columns: NDArray
+    ) -> tuple[NDArray, list[str]]:
         """Positions of as many rows as may be held, by the entries of the genes that are read."""
-        entries = int(chooser.sums.n_expressing[:, chooser.read].sum())
+        if chooser.sums is not None:
+            entries = int(chooser.sums.n_expressing[:, chooser.read].sum())
+        elif len(rows) * len(columns) <= MOST_ENTRIES:
+            return np.arange(len(rows)), []
+        else:  # a few samples tell how many entries there are
+            few = gather(self.data, columns, rows[:: -(-len(rows) // _PROBED)])
+            n_few = few.nnz if sparse.issparse(few) else few.size
+            entries = n_few * len(rows) // few.shape[0]
         if entries <= MOST_ENTRIES:
             return np.arange(len(rows)), []
         n = int(len(rows) * MOST_ENTRIES / entries)

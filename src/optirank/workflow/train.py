@@ -31,7 +31,14 @@ from optirank.workflow.finishing import (
 from optirank.workflow.folding import N_FOLDS
 from optirank.workflow.grids import METHODS, PREFERENCES, UNTUNED, Grid, make_families, make_grids
 from optirank.workflow.large import PENALTIES, LargeTraining
-from optirank.workflow.planning import BUDGET, Clock, Plan, fit_into, time_one_fit
+from optirank.workflow.planning import (
+    BUDGET,
+    Clock,
+    Plan,
+    compiling_note,
+    fit_into,
+    time_one_fit,
+)
 from optirank.workflow.preparation import Prepared, prepare
 from optirank.workflow.result import TrainingResult, class_table, fold_table, held_out_error
 from optirank.workflow.searching import choose, choose_panel, cross_validate
@@ -220,6 +227,8 @@ def train_prepared(
         values=values,
         target_sum=target_sum,
     )
+    if say is not None and (note := compiling_note(budget)) is not None:
+        say(note)
     time_fits = time_one_fit if device == "cpu" else time_on_device
     clock = time_fits(prepared, chooser, samples, prepared.folds[0], grids)
     cluster = None if client is None else Cluster(client)
