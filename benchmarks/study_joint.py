@@ -14,6 +14,8 @@ platforms to train on and to score, and the same rule. Compared are:
   (`optirank.workflow.grids.one_panel_grids`)
 - one panel, genes: the same with ``--prefer genes``
 - not whole: the first setting of "one panel" without ``whole_panel``
+- 50 genes: what `optirank panel --max-genes 50` learns, by its shorter grid
+- 50 genes, not whole: the same without ``whole_panel``
 
 Training sets have at most 100 samples per class. Each result is one JSON file below DIR, so that a
 study can be interrupted.
@@ -34,10 +36,19 @@ from sklearn.metrics import balanced_accuracy_score
 from transfer_pairs import Pair, both_sides, labels_of, pairs
 
 from optirank.model import Predictor
-from optirank.workflow.grids import make_grids, one_panel_grids
-from optirank.workflow.train import train
+from optirank.workflow.grids import make_grids, one_panel_grids, panel_grids
+from optirank.workflow.preparation import prepare
+from optirank.workflow.train import train_prepared
 
-KINDS = ("one per class", "one panel", "one panel, genes", "not whole")
+KINDS = (
+    "one per class",
+    "one panel",
+    "one panel, genes",
+    "not whole",
+    "50 genes",
+    "50 genes, not whole",
+)
+PANEL = 50  # genes of the small panels
 MOST = 100  # samples per class
 FOLDS = 2
 LONG = 1e5  # seconds: nothing is left out to save time
@@ -54,8 +65,8 @@ def grids_of(kind: str, n_classes: int, wide: bool):
     """The settings that are tried."""
     if kind == "one per class":
         return make_grids("optirank", n_classes)[0 if wide else 1 :]
-    grids = one_panel_grids()
-    if kind == "not whole":
+    grids = panel_grids(PANEL)[1:] if kind.startswith("50") else one_panel_grids(n_classes)
+    if kind.endswith("not whole"):
         return [replace(grids[-1], whole_panel=False)]
     return grids
 
@@ -70,12 +81,11 @@ def run(pair: Pair, kind: str, wide: bool, folder: Path) -> None:
     if n_classes < 3:
         return
     cpu = time.process_time()
-    result = train(
-        thinned(data),
-        "cell_type",
+    result = train_prepared(
+        prepare(thinned(data), "cell_type", n_folds=FOLDS),
         grids=grids_of(kind, n_classes, wide),
-        prefer="genes" if kind.endswith("genes") else "accuracy",
-        n_folds=FOLDS,
+        panel_size=PANEL if kind.startswith("50") else None,
+        prefer="genes" if kind == "one panel, genes" else "accuracy",
         budget=LONG,
         n_jobs=1,
     )

@@ -77,8 +77,8 @@ def train(
         Classifiers to choose among; "auto" compares the two on ranks. "lr" is logistic regression
         on log values: counts are scaled to 10,000 per sample, other values used as they are.
     prefer : {"accuracy", "genes"}, default="accuracy"
-        ``"genes"`` takes the fewest genes within two points of the best accuracy; several classes
-        then have one panel.
+        ``"genes"`` tries small models, with one panel for all classes, and takes the one of fewest
+        genes within two points of the best.
     n_jobs : int, optional
         Threads; -1 for all processors.
     device : {"cpu", "cuda"}, default="cpu"

@@ -12,23 +12,32 @@ from optirank.workflow.train import train
 from training_cases import small
 
 
-def test_grids_of_one_panel_are_nested_and_end_with_one_setting():
-    grids = one_panel_grids()
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_grids_of_one_panel_are_nested_and_end_with_one_setting(n_classes):
+    grids = one_panel_grids(n_classes)
     for wide, narrow in pairwise(grids):
         assert wide.settings[: len(narrow)] == narrow.settings
         assert len(narrow) < len(wide)
     assert len(grids[-1]) == 1
     (family,) = make_families(grids[0], None)
-    assert family.fits_together(3)
+    assert family.fits_together(n_classes) == (n_classes > 2)
     assert family.whole_panel
 
 
 @pytest.mark.parametrize("method", ["auto", "optirank"])
-def test_one_panel_is_for_several_classes_where_few_genes_are_preferred(method):
-    assert make_grids(method, 3, "genes") == one_panel_grids()
-    assert make_grids(method, 2, "genes") == make_grids(method, 2)
-    assert make_grids(method, 3, "accuracy") == make_grids(method, 3)
-    assert make_grids("rank-lr", 3, "genes") == make_grids("rank-lr", 3)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_one_panel_is_learned_where_few_genes_are_preferred(method, n_classes):
+    assert make_grids(method, n_classes, "genes") == one_panel_grids(n_classes)
+    assert make_grids(method, n_classes, "accuracy") == make_grids(method, n_classes)
+    assert make_grids("rank-lr", n_classes, "genes") == make_grids("rank-lr", n_classes)
+
+
+def test_two_classes_use_all_of_their_panel():
+    data = small()
+    kept = np.isin(data.labels("cell_type"), np.unique(data.labels("cell_type"))[:2])
+    found = train(data.select_samples(kept), "cell_type", prefer="genes", n_folds=2, budget=600)
+    np.testing.assert_array_equal(found.model.reference_[0], found.model.genes_)
+    assert found.balanced_accuracy > 0.8
 
 
 def test_a_training_for_few_genes_uses_all_of_one_panel():

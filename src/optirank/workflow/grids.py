@@ -95,9 +95,10 @@ _VALUES: tuple[Setting, ...] = tuple(
 _MORE_FULL_RANKS: tuple[Setting, ...] = ((1.0, 1e-3, 1e-3, "best"), (1.0, 0.0, 1e-2, "best"))
 
 
-# One panel for several classes: the first carried over best between real platforms, of those with
-# less than a third of the genes of MORE_CLASSES.
-_ONE_PANEL: tuple[Setting, ...] = (
+# Small panels, all of which the model uses: the first carried over best between real platforms, of
+# those with less than a third of the genes of the averages above.
+_SMALL_FOR_TWO: tuple[Setting, ...] = ((0.05, 2e-2, 1e-2, "best"), (0.05, 7e-3, 1e-2, "best"))
+_SMALL_FOR_MORE: tuple[Setting, ...] = (
     (0.01, 7e-3, 1e-2, "best"),
     (0.01, 1e-2, 1e-2, "best"),
     (0.01, 2e-2, 1e-2, "best"),
@@ -109,7 +110,8 @@ _ONE_PANEL: tuple[Setting, ...] = (
 def make_grids(method: str, n_classes: int, prefer: str = "accuracy") -> tuple[Grid, ...]:
     """Grids from the widest to a single setting; each holds the next.
 
-    Where few genes are preferred, several classes have one panel (`one_panel_grids`).
+    Where few genes are preferred, models use all of their panel, which is one for all classes
+    (`one_panel_grids`).
 
     A search that turns out to be slower than planned goes on with a narrower one and keeps what is
     done.
@@ -120,16 +122,17 @@ def make_grids(method: str, n_classes: int, prefer: str = "accuracy") -> tuple[G
         return Grid((*_FULL_RANKS, *_MORE_FULL_RANKS)), Grid(_FULL_RANKS[:1])
     if method == "lr":
         return Grid(_VALUES, values=True), Grid(_VALUES[:1], values=True)
-    if prefer == "genes" and n_classes > 2:
-        return one_panel_grids()
+    if prefer == "genes":
+        return one_panel_grids(n_classes)
     average = TWO_CLASSES if n_classes == 2 else MORE_CLASSES
     others = _OTHERS if method == "optirank" else (*_FULL_RANKS, *_OTHERS)
     return Grid((UNTUNED, *others), average), Grid((UNTUNED,), average), Grid((UNTUNED,))
 
 
-def one_panel_grids() -> tuple[Grid, ...]:
+def one_panel_grids(n_classes: int) -> tuple[Grid, ...]:
     """Grids of models that have one panel for all classes, and use all of it."""
-    nested = (_ONE_PANEL, _ONE_PANEL[:3], _ONE_PANEL[:1])
+    settings = _SMALL_FOR_TWO if n_classes == 2 else _SMALL_FOR_MORE
+    nested = (settings, settings[:3], settings[:1]) if n_classes > 2 else (settings, settings[:1])
     return tuple(Grid(settings, shared=True, whole_panel=True) for settings in nested)
 
 

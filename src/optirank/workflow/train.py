@@ -128,8 +128,8 @@ def train(
     method : "optirank", "rank-lr" (ranks among all genes, which all have to be measured), "auto" to
         compare both by the same rule, or "lr": logistic regression on log values. Counts are scaled
         to 10,000 per sample first; other values are used as they are.
-    prefer : "accuracy", or "genes" for the fewest genes within two points of it; several classes
-        then have one panel, all of which the model uses.
+    prefer : "accuracy", or "genes": small models, which have one panel for all classes and use all
+        of it; of these the fewest genes within two points of the best.
     grids : the settings to try, from the widest grid to the narrowest; each holds the next. Those
         of ``method`` where not given.
     n_folds : of the cross-validation, at most; sources are shared out over so many.
