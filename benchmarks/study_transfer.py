@@ -12,6 +12,7 @@ label the other; the figure is the balanced accuracy over all common classes. Co
 - rank-lr: ``RankLogisticRegression(l1=1e-3, l2=1e-3)``, the same genes
 - lr (only if named by --methods): ``ElasticNetLogisticRegression(l1=1e-3, l2=0.1)``, same genes, on
   log values if the training set has counts (and the query could), else on values as they are
+- small (only if named by --methods): the first setting of ``--prefer genes``, the same genes
 - average: the default of `optirank train` without its search, the same genes
 - train: `optirank train` with the time allowed by --budget, on all genes
 
@@ -40,7 +41,7 @@ from optirank.model import Predictor
 from optirank.preprocessing import select_markers
 from optirank.preprocessing._statistics import is_counts
 from optirank.tuning.platforms import platforms_for
-from optirank.workflow.grids import make_grids
+from optirank.workflow.grids import make_grids, one_panel_grids
 from optirank.workflow.train import train
 
 GENES = 1000
@@ -58,6 +59,14 @@ def averaged(y: np.ndarray) -> OptirankClassifier:
     sizes, l1s, l2s = zip(*average.members, strict=True)
     platforms = platforms_for(len(y))
     return OptirankClassifier(sizes, l1s, l2s, side=average.side, n_platforms=platforms)
+
+
+def small(y: np.ndarray) -> OptirankClassifier:
+    """The default of training for these labels where few genes are preferred."""
+    grid = one_panel_grids(len(np.unique(y)))[-1]
+    size, l1, l2, _ = grid.settings[0]
+    options = {"shared_reference": True, "whole_panel": True}
+    return OptirankClassifier(size, l1, l2, n_platforms=platforms_for(len(y)), **options)
 
 
 def fit(method: str, data, query, budget: float) -> tuple[np.ndarray, int]:
@@ -79,6 +88,7 @@ def fit(method: str, data, query, budget: float) -> tuple[np.ndarray, int]:
         "rank-lr": RankLogisticRegression(1e-3, 1e-3),
         "lr": ElasticNetLogisticRegression(1e-3, 0.1, target_sum=total),
         "average": averaged(y),
+        "small": small(y),
     }
     model = models[method].fit(X, y)
     return model.predict(Q), int(model.genes_.sum())
