@@ -324,7 +324,7 @@ def test_what_outlasts_its_time_is_cut_and_said(data, monkeypatch):
     assert len(found.by_fold) == 1
     assert found.model.training_summary_["n_settings"] == 1
     assert any("a single setting was tried, of 2" in note for note in found.notes)
-    assert any("time was up after 1 of 5 folds" in note for note in found.notes)
+    assert any("there was time for 1 of 5 folds" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -229,8 +229,8 @@ def search_notes(plan: Plan, found: Searched) -> list[str]:
         )
     if done < plan.n_folds:
         notes.append(
-            f"time was up after {done} of {plan.n_folds} folds: what is said of held-out samples "
-            "is said of those of these folds"
+            f"there was time for {done} of {plan.n_folds} folds: held-out figures are those of the "
+            f"samples of {'this fold' if done == 1 else 'these folds'}"
         )
     return notes
 

@@ -59,6 +59,32 @@ _REMEMBERED = 2000  # samples whose mean ranks stand in for missing genes
 _LOOSE = 1e-3  # tolerance of fits on the way
 
 
+@dataclass(frozen=True)
+class RowsOf:
+    """Some of the sorted samples, copied block by block when they are used.
+
+    A copy of most of a million samples, with the positions of its entries, would be the peak of
+    the memory.
+    """
+
+    orders: SampleOrders
+    rows: NDArray
+
+    @property
+    def n_genes(self) -> int:
+        """Number of genes."""
+        return self.orders.n_genes
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return len(self.rows)
+
+    def take(self, samples: NDArray) -> SampleOrders:
+        """The orders of some of these samples (positions)."""
+        return self.orders.take(self.rows[samples])
+
+
 @dataclass
 class LargeTraining:
     """The stages of a training; each ends by its share of the time."""
@@ -212,9 +238,10 @@ class LargeTraining:
         """The joint problem of some samples; two classes have the binary model's penalties."""
         from optirank.solver.joint_problem import JointProblem, joint_weights
 
-        orders = self.orders if len(rows) == len(self.codes) else self.orders.take(rows)
-        if dense and hasattr(orders, "to_dense"):
-            orders = orders.to_dense()
+        orders = self.orders if len(rows) == len(self.codes) else RowsOf(self.orders, rows)
+        if dense:
+            orders = orders.take(np.arange(len(rows)))
+            orders = orders.to_dense() if hasattr(orders, "to_dense") else orders
         codes, n_classes = self.codes[rows], len(self.classes)
         l1, l2 = penalties
         if n_classes == 2:
