@@ -7,7 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from optirank.workflow.explain import describe_model
 from optirank.workflow.grids import make_families, make_grids, one_panel_grids
+from optirank.workflow.report import page
 from optirank.workflow.train import train
 from training_cases import small
 
@@ -51,6 +53,8 @@ def test_a_training_for_few_genes_uses_all_of_one_panel():
     assert len(found.genes) < 100
     assert found.balanced_accuracy > 0.7
     assert any("simulated platforms" in line for line in found.plan.lines())
+    assert "the reference set is the whole panel" in page(found)
+    assert "whole_panel True" in str(describe_model(model).lines)
 
 
 def test_a_time_too_short_for_all_samples_still_gives_a_model():

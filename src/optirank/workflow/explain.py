@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SETTINGS = ("algorithm", "n_reference", "l1", "l2", "side", "ties", "class_weight", "integral")
+_OPTIONS = ("shared_reference", "whole_panel")  # told where they are chosen
 # What a training summary tells in lines of its own, or in the table of classes.
 _TOLD = (
     *("class_counts", "n_samples", "n_genes", "n_panel", "held_out", "notes", "recall", "values"),
@@ -211,7 +212,8 @@ def _settings(model: Any, fitted: Any) -> str:
     if chosen and all(isinstance(value, dict) for value in chosen.values()):
         return "; ".join(f"{label}: {_plain(one)}" for label, one in chosen.items())
     settings = chosen or fitted.get_params(deep=False)
-    return _plain({key: value for key, value in settings.items() if key in _SETTINGS})
+    told = [*_SETTINGS, *(name for name in _OPTIONS if settings.get(name))]
+    return _plain({key: value for key, value in settings.items() if key in told})
 
 
 def _plain(value: Any) -> str:
