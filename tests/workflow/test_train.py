@@ -356,6 +356,15 @@ def test_a_search_that_is_cut_off_keeps_the_settings_of_all_folds(data, monkeypa
     assert any("2 settings were tried, of 3" in note for note in found.notes)
 
 
+def test_a_default_that_takes_too_long_gives_way_to_one_set_for_all_classes(monkeypatch):
+    plan_all(monkeypatch)
+    found = train(noise(300, 20, 3), "kind", grids=SHORT, budget=0.01)
+    assert not found.plan.large
+    assert found.model.shared_reference
+    assert len(found.by_fold) == 1
+    assert any("fits took longer than planned" in note for note in found.notes)
+
+
 def test_time_that_is_left_buys_more_folds(data, monkeypatch):
     monkeypatch.setattr("optirank.workflow.train.fit_into", lambda *_: (0, 2))
     found = train(data, "cell_type", grids=SHORT)

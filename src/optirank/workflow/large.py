@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from optirank._util.threads import one_blas_thread
 from optirank.model.value_kinds import value_kinds
@@ -56,7 +57,26 @@ _GROW = 4  # samples to compare penalties on, against those of the reference set
 _SHARES = (0.35, 0.55, 0.85)  # of the time, by which set, penalties and held-out weights are done
 _MOST_SCORED = 20_000  # held-out samples
 _REMEMBERED = 2000  # samples whose mean ranks stand in for missing genes
+_BLOCK = 20_000  # samples that are sorted together
 _LOOSE = 1e-3  # tolerance of fits on the way
+
+
+def order_in_blocks(X: Any, genes: NDArray, n_jobs: int) -> SampleOrders:
+    """Order some genes of all samples; sparse data in blocks, whose copies take little memory."""
+    from optirank.ranks.orders import SparseOrders, order_samples
+
+    if not sparse.issparse(X):
+        return order_samples(X if len(genes) == X.shape[1] else X[:, genes], n_jobs)
+    starts = range(0, X.shape[0], _BLOCK)
+    parts = [order_samples(X[start : start + _BLOCK][:, genes], n_jobs) for start in starts]
+    if len(parts) == 1:
+        return parts[0]
+    lengths = np.concatenate([np.diff(one.indptr) for one in parts])
+    joined = [
+        np.concatenate([getattr(one, name) for one in parts])
+        for name in ("genes", "groups", "n_groups", "zero_group")
+    ]
+    return SparseOrders(np.concatenate([[0], np.cumsum(lengths)]), *joined, len(genes))
 
 
 @dataclass(frozen=True)
@@ -96,8 +116,6 @@ class LargeTraining:
     n_set: int = field(default=0, init=False)  # samples on which the set was learned
 
     def __post_init__(self) -> None:
-        from optirank.ranks.orders import order_samples
-
         self.begin = time.perf_counter()
         prepared = self.prepared
         train, test = prepared.folds[0]
@@ -105,10 +123,7 @@ class LargeTraining:
             test = test[thin(prepared.y[test], _MOST_SCORED)[0]]
         self.fold: Fold = train, test
         self.genes = prepared.chooser(train)
-        X = prepared.X
-        if len(self.genes) < X.shape[1]:
-            X = X[:, self.genes]
-        self.orders: SampleOrders = order_samples(X, self.n_jobs)
+        self.orders: SampleOrders = order_in_blocks(prepared.X, self.genes, self.n_jobs)
         self.classes, self.codes = np.unique(prepared.y, return_inverse=True)
         n_reference, *penalties, _ = self.first
         self.candidates = prepared.candidate_mask(self.genes)

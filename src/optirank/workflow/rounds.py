@@ -75,10 +75,13 @@ class CrossValidation:
     _units: dict[int, Unit] = field(default_factory=dict, init=False)
     _parts: tuple[int, int] = field(default=(0, 1), init=False)  # of the progress
 
-    def run(self, rounds: Sequence[Grid], n_folds: int) -> list[UnitResult]:
+    def run(
+        self, rounds: Sequence[Grid], n_folds: int, may_give_up: bool = False
+    ) -> list[UnitResult]:
         """Fit the rounds in ``n_folds`` folds, in more if time is left; one result per fold.
 
-        The first round is fitted in one fold at least, whatever time that takes.
+        The first round is fitted in one fold at least, whatever time that takes; or there is no
+        result where that is allowed (``may_give_up``) and time is up before.
         """
         first, *others = rounds
         self._parts = 0, len(rounds) * n_folds
@@ -88,10 +91,12 @@ class CrossValidation:
             more = [(first, 1), *((one, len(found) + 1) for one in others)]
             if found and not self._fits(more):  # fewer folds rather than fewer settings
                 break
-            (result,) = self._fit(first, [len(found)], cut=bool(found))
+            (result,) = self._fit(first, [len(found)], cut=may_give_up or bool(found))
             if not result.complete().all():
                 break
             found.append([result])
+        if not found:
+            return []
         self.rounds = [first]
         for one in others:
             if not self._fits([(one, len(found))]):

@@ -62,13 +62,15 @@ def cross_validate(
     end: float,
     progress: Progress | None = None,
     cluster: Cluster | None = None,
+    may_give_up: bool = False,
 ) -> Searched:
     """Compare the settings of the grids by cross-validation; the final fit is done by ``end``.
 
-    ``level`` and ``n_folds`` are what is planned; see :class:`CrossValidation`.
+    ``level`` and ``n_folds`` are what is planned; see :class:`CrossValidation`. With
+    ``may_give_up`` there are no results where even the default takes too long in one fold.
     """
     validation = CrossValidation(prepared, chooser, samples, clock, end, progress, cluster)
-    results = validation.run(make_rounds(clock.grids, level), n_folds)
+    results = validation.run(make_rounds(clock.grids, level), n_folds, may_give_up)
     return Searched(prepared.folds[: len(results)], results)
 
 

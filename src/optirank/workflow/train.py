@@ -238,9 +238,9 @@ def train_prepared(
     size = fit_into(clock, samples, len(prepared.folds), room)
     # on many samples one set for all classes is as accurate as one per class, and much faster
     narrow = size is None or (size[0] > 0 and len(prepared.y) > _MANY)
-    large = narrow and len(prepared.y) > _FEWEST
-    large &= prepared.reference is None and panel_size is None and device == "cpu"
-    large &= not values
+    may_be_large = len(prepared.y) > _FEWEST and not values
+    may_be_large &= prepared.reference is None and panel_size is None and device == "cpu"
+    large = narrow and may_be_large
     size = None if large else size
     if size is None and not large:
         prepared, samples = _thinned(prepared, clock, samples, room)
@@ -253,6 +253,16 @@ def train_prepared(
         say(line)
     planned = time.perf_counter()
     rule = {"real": prepared.groups is not None, "prefer": prefer}
+    if not large:
+        found = cross_validate(
+            prepared, chooser, samples, n_folds, clock, level, end, progress, cluster, may_be_large
+        )
+        if not found.results:
+            large, plan = True, replace(plan, n_folds=1)
+            notes.append(
+                "fits took longer than planned: one reference set for all classes was learned "
+                "instead of one per class"
+            )
     if large:
         first = UNTUNED if grids[-1].whole_panel else grids[-1].settings[0]
         stages = LargeTraining(prepared, first, samples.n_jobs, end)
@@ -262,9 +272,6 @@ def train_prepared(
         searched = time.perf_counter()
         model, genes, fit_notes = stages.finish(choice)
     else:
-        found = cross_validate(
-            prepared, chooser, samples, n_folds, clock, level, end, progress, cluster
-        )
         if panel_size is None:
             choice = choose(found, prepared.y, **rule)
         else:
