@@ -4,10 +4,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from optirank.ranks.orders import order_samples
 from optirank.solver.alternating import solve_alternating
-from optirank.solver.device.backend import DeviceError, backend_of
+from optirank.solver.device.backend import Backend, DeviceError, backend_of
 from optirank.solver.device.orders import order_on_device
 from optirank.solver.device.solve import Options, Setting, solve_batch
 from optirank.solver.fixed import solve_at
@@ -159,6 +160,13 @@ def test_products_of_many_problems(backend, monkeypatch, large, n_matrices):
     for (formula, found), other in zip(here.items(), (x, a, many, back), strict=True):
         expected = np.einsum(formula, each, other)
         np.testing.assert_allclose(backend.host(found), expected, atol=1e-12)
+
+
+def test_an_order_that_memory_cannot_hold_is_refused_before_sorting(monkeypatch):
+    monkeypatch.setattr(Backend, "free_bytes", lambda self: 1000)
+    X = sparse.random_array((60, 50), density=0.1, format="csr", random_state=0)
+    with pytest.raises(DeviceError, match=r"order of 60 samples x 50 genes.*fewer genes"):
+        order_on_device(Backend(np, on_gpu=True), X)
 
 
 def test_a_small_batch_gives_what_a_large_one_does(monkeypatch):
