@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank.ranks.definition import check_ties
-from optirank.solver.feasible import CappedSimplex
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.ranks.orders import SampleOrders
+    from optirank.solver.feasible import CappedSimplex
 
 RIDGE_FLOOR = 1e-7
 """Stands in for l2 when l1 = l2 = 0: separable data would have no minimiser."""
@@ -54,6 +54,8 @@ class ReferenceProblem:
     @property
     def feasible(self) -> CappedSimplex:
         """Where gamma may lie."""
+        from optirank.solver.feasible import CappedSimplex  # loads numba
+
         return CappedSimplex(self.n_reference, self.candidates)
 
 
