@@ -110,3 +110,21 @@ def test_the_step_of_w_minimises_its_model(seed, l1, l2):
         other = out + rng.normal(size=x.shape) * 10.0 ** rng.uniform(-4, 0)
         assert model(out) <= model(other) + 1e-12
     assert model(out) <= model(np.where(rng.random((5, 1)) < 0.5, 0.0, out)) + 1e-12
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 30), st.integers(1, 12), st.integers(1, 6))
+def test_products_with_sparse_rows_are_those_of_the_dense_matrix(seed, n, d, n_classes):
+    rng = np.random.default_rng(seed)
+    M = sparse.csr_array(rng.random((n, d)) * (rng.random((n, d)) < 0.4), dtype=np.float32)
+    entries = M.indptr.astype(np.int64), M.indices.astype(np.uint16), M.data
+    constants = rng.normal(size=n).astype(np.float32)
+    W = rng.normal(size=(d, n_classes)).astype(np.float32)
+    G = rng.normal(size=(n, n_classes)).astype(np.float32)
+    whole = M.toarray() + constants[:, None]
+    found = np.empty((n, n_classes), np.float32)
+    joint_loops.sparse_rows_dot(*entries, constants, W, W.sum(axis=0), found)
+    np.testing.assert_allclose(found, whole @ W, atol=1e-4)
+    found = np.zeros((d, n_classes), np.float32)
+    joint_loops.sparse_rows_transpose_dot(*entries, G, found)
+    np.testing.assert_allclose(found, M.toarray().T @ G, atol=1e-4)

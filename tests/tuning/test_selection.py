@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from optirank.tuning.selection import (
+    clear_margin,
     select,
     select_for_transfer,
     standard_error,
@@ -137,3 +138,25 @@ def test_folds_without_a_score_do_not_count_for_transfer():
     assert transfer_scores(plain, shifted) == pytest.approx([0.8, 0.9])
     with pytest.raises(ValueError, match="no setting has a finite mean score"):
         select_for_transfer(plain * np.nan, shifted, np.ones((2, 3)), default=0)
+
+
+def test_a_single_sample_of_a_rare_class_does_not_replace_the_default():
+    truth = np.repeat(["a", "b", "rare"], (40, 40, 4))
+    right = np.ones((2, len(truth)), bool)
+    right[0, -1] = False  # the default misses one sample
+    recalls = [[ok[truth == one].mean() for one in ("a", "b", "rare")] for ok in right]
+    plain = np.mean(recalls, axis=1)[:, None]
+    shifted, genes = plain[:, :, None], np.array([[10], [10]])
+    assert plain[1, 0] - plain[0, 0] > 0.08
+    margin = clear_margin([truth])
+    assert select_for_transfer(plain, shifted, genes, default=0, margin=margin) == 0
+    right[0, -2] = False  # two
+    plain[0] = np.mean([right[0, truth == one].mean() for one in ("a", "b", "rare")])
+    assert select_for_transfer(plain, plain[:, :, None], genes, default=0, margin=margin) == 1
+
+
+def test_the_margin_is_smaller_with_more_samples_and_folds():
+    truth = np.repeat(["a", "b"], (90, 6))
+    assert clear_margin([truth]) == pytest.approx(1.5 / 12)
+    assert clear_margin([truth] * 5) == pytest.approx(1.5 / 60)
+    assert clear_margin([np.repeat(["a", "b"], 500)]) == 0.02

@@ -460,7 +460,7 @@ def test_a_short_time_and_loops_to_compile_are_said_before(budget, ready, said, 
 
 
 def test_of_many_samples_some_are_remembered(data, monkeypatch):
-    monkeypatch.setattr("optirank.workflow.finishing._REMEMBERED", 30)
+    monkeypatch.setattr("optirank.workflow.finishing.REMEMBERED", 30)
     found = train(data, "cell_type", n_folds=2)
     whole = train(data, "cell_type", n_folds=2)
     assert np.isfinite(found.model.experience_.between).all()

@@ -175,3 +175,34 @@ def sparse_gradient_gamma(
         for p in range(begin, end):
             out[genes[p]] += h[groups[p]] - constant
     return constant_sum
+
+
+@jit
+def sparse_rows_dot(pointers, genes, excess, constants, W, sums, out):
+    """``out_i = constants_i sums + sum_e excess_e W[gene_e]`` over the entries e of sample i.
+
+    ``sums`` are those of the columns of W.
+    """
+    n, n_classes = out.shape
+    for i in range(n):
+        row = out[i]
+        for k in range(n_classes):
+            row[k] = constants[i] * sums[k]
+        for e in range(pointers[i], pointers[i + 1]):
+            value = excess[e]
+            weights = W[genes[e]]
+            for k in range(n_classes):
+                row[k] += value * weights[k]
+
+
+@jit
+def sparse_rows_transpose_dot(pointers, genes, excess, G, out):
+    """Add ``excess_e G_i`` to the row of gene_e of ``out``, for the entries e of each sample i."""
+    n, n_classes = G.shape
+    for i in range(n):
+        slopes = G[i]
+        for e in range(pointers[i], pointers[i + 1]):
+            value = excess[e]
+            row = out[genes[e]]
+            for k in range(n_classes):
+                row[k] += value * slopes[k]

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from optirank._util.growing import GrowingArray
+
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
@@ -51,31 +53,25 @@ def gather(profiles: Profiles, genes: NDArray, rows: NDArray) -> Any:
     from scipy.sparse import csr_matrix, issparse
 
     size = block_rows(len(profiles.gene_names))
-    blocks = [
-        _compact(part.X) if issparse(part.X) else part.X
-        for part in profiles.blocks(genes, size, rows)
-    ]
-    if not any(issparse(block) for block in blocks):
-        return np.concatenate(blocks)
-    blocks = [csr_matrix(block) for block in blocks]
-    ends = np.cumsum([block.nnz for block in blocks])
-    starts = np.concatenate([[0], ends[:-1]])
-    pointers = np.concatenate(
-        [[0], *(block.indptr[1:] + start for block, start in zip(blocks, starts, strict=True))]
-    )
-    # One after the other, each let go when it is joined: the blocks and the whole are never both
-    # held in full.
-    indices = np.concatenate([block.indices for block in blocks])
-    values = [block.data for block in blocks]
-    del blocks
-    return csr_matrix((np.concatenate(values), indices, pointers), shape=(len(rows), len(genes)))
+    values, indices, lengths, dense = GrowingArray(), GrowingArray(), [], []
+    for part in profiles.blocks(genes, size, rows):
+        if not issparse(part.X):
+            dense.append(part.X)
+            continue
+        block = csr_matrix(part.X)
+        values.add(_compact(block.data))
+        indices.add(block.indices.astype(np.int32))
+        lengths.append(np.diff(block.indptr))
+    if dense:
+        return np.concatenate(dense)
+    pointers = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+    shape = len(rows), len(genes)
+    return csr_matrix((values.whole(), indices.whole(), pointers), shape=shape)
 
 
-def _compact(X: Any) -> Any:
+def _compact(values: NDArray) -> NDArray:
     """The same values in 32 bits, where that loses nothing."""
-    if X.dtype.itemsize > 4:
-        narrow = X.data.astype(np.float32)
-        if (narrow == X.data).all():
-            X = X.copy()
-            X.data = narrow
-    return X
+    if values.dtype.itemsize > 4:
+        narrow = values.astype(np.float32)
+        return narrow if (narrow == values).all() else values
+    return values

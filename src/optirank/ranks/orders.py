@@ -51,9 +51,13 @@ class SampleOrders(ABC):
     @abstractmethod
     def _scores(self, gamma: NDArray, w: NDArray, tie: float) -> NDArray: ...
 
+    def lengths(self) -> NDArray:
+        """Entries of each sample that sparse ranks hold; 0 for dense ones."""
+        return np.zeros(self.n_samples, np.int64)
+
     @abstractmethod
-    def take(self, samples: NDArray) -> SampleOrders:
-        """The orders of some of the samples (positions or a mask)."""
+    def take(self, samples: NDArray | slice) -> SampleOrders:
+        """The orders of some of the samples (positions, a mask or a slice)."""
 
     @abstractmethod
     def groups_of(self, genes: NDArray) -> NDArray:
@@ -143,8 +147,8 @@ class DenseOrders(SampleOrders):
         """Memory held, in bytes."""
         return self.groups.nbytes + self.n_groups.nbytes
 
-    def take(self, samples: NDArray) -> DenseOrders:
-        """The orders of some of the samples (positions or a mask)."""
+    def take(self, samples: NDArray | slice) -> DenseOrders:
+        """The orders of some of the samples (positions, a mask or a slice)."""
         groups = np.ascontiguousarray(self.groups[samples])
         return DenseOrders(groups, np.ascontiguousarray(self.n_groups[samples]))
 
@@ -210,8 +214,16 @@ class SparseOrders(SampleOrders):
         arrays = (self.indptr, self.genes, self.groups, self.n_groups, self.zero_group)
         return sum(array.nbytes for array in arrays)
 
-    def take(self, samples: NDArray) -> SparseOrders:
-        """The orders of some of the samples (positions or a mask)."""
+    def lengths(self) -> NDArray:
+        """See :meth:`SampleOrders.lengths`."""
+        return np.diff(self.indptr)
+
+    def take(self, samples: NDArray | slice) -> SparseOrders:
+        """The orders of some of the samples: positions or a mask, or a slice, which copies none."""
+        if isinstance(samples, slice):
+            start, stop, step = samples.indices(self.n_samples)
+            if step == 1:
+                return self._between(start, max(start, stop))
         samples = np.arange(self.n_samples)[samples]
         counts = np.diff(self.indptr)[samples]
         indptr = np.concatenate([[0], np.cumsum(counts)])
@@ -224,6 +236,13 @@ class SparseOrders(SampleOrders):
             self.zero_group[samples],
             self.n_genes,
         )
+
+    def _between(self, start: int, stop: int) -> SparseOrders:
+        inside = slice(self.indptr[start], self.indptr[stop])
+        pointers = self.indptr[start : stop + 1] - self.indptr[start]
+        parts = self.genes[inside], self.groups[inside]
+        counts = self.n_groups[start:stop], self.zero_group[start:stop]
+        return SparseOrders(pointers, *parts, *counts, self.n_genes)
 
     def groups_of(self, genes: NDArray) -> NDArray:
         """See :meth:`SampleOrders.groups_of`."""

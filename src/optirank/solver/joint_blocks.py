@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from scipy import sparse
 
+from optirank._compiled import joint_loops
 from optirank.ranks.definition import check_ties
 from optirank.ranks.orders import SparseOrders
 from optirank.solver.joint_problem import JointSolution
@@ -49,18 +49,26 @@ class Block(Protocol):
 
 @dataclass(frozen=True)
 class SparseBlock:
-    """A constant per sample plus the non-zeros."""
+    """A constant per sample plus the non-zeros, whose genes are those of the orders."""
 
     constants: NDArray
-    excess: sparse.csr_array
+    excess: NDArray  # of each non-zero
+    orders: SparseOrders
 
     def dot(self, W: NDArray) -> NDArray:
         """See :class:`Block`."""
-        return self.excess @ W + np.outer(self.constants, W.sum(axis=0))
+        out = np.empty((len(self.constants), W.shape[1]), np.float32)
+        joint_loops.sparse_rows_dot(*self._entries(), self.constants, W, W.sum(axis=0), out)
+        return out
 
     def transpose_dot(self, G: NDArray) -> NDArray:
         """See :class:`Block`."""
-        return (self.excess.T @ G).astype(np.float64) + (self.constants @ G)
+        out = np.zeros((self.orders.n_genes, G.shape[1]), np.float32)
+        joint_loops.sparse_rows_transpose_dot(*self._entries(), G, out)
+        return out.astype(np.float64) + (self.constants @ G)
+
+    def _entries(self) -> tuple[NDArray, NDArray, NDArray]:
+        return self.orders.indptr, self.orders.genes, self.excess
 
 
 @dataclass(frozen=True)
@@ -78,14 +86,14 @@ class DenseBlock:
         return (G.T @ self.make()).T.astype(np.float64)
 
 
-def make_block(orders: SampleOrders, scaled: NDArray, ties: str, held: bool) -> Block:
-    """Ranks relative to weights, of samples whose orders are given."""
+def make_block(
+    orders: SampleOrders, scaled: NDArray, ties: str, held: bool, excess: NDArray
+) -> Block:
+    """Ranks relative to weights, of samples whose orders are given; ``excess`` is room for them."""
     if isinstance(orders, SparseOrders):
         ranks = orders.ranks(scaled, ties)
-        entries = ranks.excess, orders.genes.astype(np.int32), orders.indptr
-        return SparseBlock(
-            ranks.constants.astype(np.float32), sparse.csr_array(entries, shape=ranks.shape)
-        )
+        excess[:] = ranks.excess
+        return SparseBlock(ranks.constants.astype(np.float32), excess, orders)
     if held:
         values = orders.ranks(scaled, ties).values
         return DenseBlock(lambda: values)
@@ -108,10 +116,13 @@ class BlockMap:
         size = max(1, _BLOCK // d)
         rows = [slice(start, min(start + size, n)) for start in range(0, n, size)]
         scaled = gamma / problem.n_reference
+        starts = np.concatenate([[0], np.cumsum(orders.lengths(), dtype=np.int64)])
+        # one array for all blocks: many would leave gaps between them as large as themselves
+        excess = np.empty(starts[-1], np.float32)
 
         def make(part: slice) -> tuple[slice, Block]:
-            here = orders.take(np.arange(part.start, part.stop))
-            return part, make_block(here, scaled, problem.ties, held)
+            room = excess[starts[part.start] : starts[part.stop]]
+            return part, make_block(orders.take(part), scaled, problem.ties, held, room)
 
         raw = cls([], np.zeros(d), n_jobs)
         raw = replace(raw, blocks=raw._run(make, rows))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 RULES = ("one_se", "best")
 TRANSFER = "transfer"  # the rule of `select_for_transfer`, which needs simulated platforms too
 _DIGITS = 12  # to which scores are equal: the order of the folds must not decide
+_DECIDING = 1.5  # samples of the rarest class that must not decide
 MARGIN = 0.02  # of a score, by which a setting must beat the default to be chosen for transfer
 
 
@@ -96,6 +97,7 @@ def select_for_transfer(
     default: int | None,
     real: bool = False,
     prefer: str = "accuracy",
+    margin: float = MARGIN,
 ) -> int:
     """The setting that should carry over best, from scores on held-out samples.
 
@@ -103,9 +105,9 @@ def select_for_transfer(
     differently on another. So a setting is judged by its scores on held-out samples as they are
     (``plain``, settings x folds) and on simulated platforms (``shifted``, settings x folds x
     platforms; see `transfer_scores`), and the ``default``, which did best on average over real
-    pairs of platforms, is left only for one that is better by more than MARGIN (None: the best is
-    taken). Where the folds leave whole sources out (``real``), their shifts are real ones: plain
-    scores decide.
+    pairs of platforms, is left only for one that is better by more than ``margin`` (None: the best
+    is taken; see `clear_margin`). Where the folds leave whole sources out (``real``), their shifts
+    are real ones: plain scores decide.
 
     ``prefer="genes"`` takes the fewest genes among the settings that are at most MARGIN below the
     one that ``"accuracy"`` would choose.
@@ -117,12 +119,25 @@ def select_for_transfer(
     score = np.where(np.isfinite(score), score.round(_DIGITS), -np.inf)
     best = int(np.lexsort((genes, -score))[0])
     chosen = best
-    if default is not None and score[best] <= score[default] + MARGIN:
+    if default is not None and score[best] <= score[default] + margin:
         chosen = default
     if prefer == "accuracy":
         return chosen
     allowed = np.flatnonzero(score >= np.round(score[chosen] - MARGIN, _DIGITS))
     return int(allowed[np.lexsort((-score[allowed], genes[allowed]))[0]])
+
+
+def clear_margin(truths: Sequence[NDArray]) -> float:
+    """By how much a setting must be better than the default: more where classes are rare.
+
+    A single sample must not decide. In a fold of K classes, a sample of one that has n of them
+    there counts 1 / (K n) in the fold's balanced accuracy, and a share of that in the mean over the
+    folds. The margin is at least one and a half times the most that a sample counts. ``truths`` are
+    the labels of the held-out samples of each fold.
+    """
+    counts = [np.unique(truth, return_counts=True)[1] for truth in truths]
+    one = max((1.0 / (len(found) * found.min()) for found in counts if len(found)), default=0.0)
+    return max(MARGIN, _DECIDING * one / max(1, len(counts)))
 
 
 def untuned(params: Sequence[dict]) -> int | None:

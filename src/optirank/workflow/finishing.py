@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from optirank.workflow.sorting import SortedSamples
 
 _SPARSER = 1.3  # what l1 is raised by while a panel has too many genes
-_REMEMBERED = 20_000  # held-out confidences kept in the model file, and samples looked at for it
+REMEMBERED = 20_000  # held-out confidences kept in the model file, and samples looked at for it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,8 +184,8 @@ def remember_held_out(
     known = np.isfinite(scored.decisions).all(axis=1)
     scores, rows = _flat(scored.decisions[known]), scored.rows[known]
     used = np.arange(len(prepared.y))
-    if len(used) > _REMEMBERED:  # means over so many samples are known well enough
-        used = np.union1d(rows, thin(prepared.y, _REMEMBERED)[0])
+    if len(used) > REMEMBERED:  # means over so many samples are known well enough
+        used = np.union1d(rows, thin(prepared.y, REMEMBERED)[0])
     try:
         X = prepared.X[used][:, chooser()]
         inside = np.searchsorted(used, rows)
@@ -261,7 +261,7 @@ def summary(result: TrainingResult) -> dict[str, Any]:
 
 def _remembered(table: pd.DataFrame) -> pd.DataFrame:
     """Evenly spread rows, as many as a model file keeps."""
-    return table.iloc[:: max(1, -(-len(table) // _REMEMBERED))]
+    return table.iloc[:: max(1, -(-len(table) // REMEMBERED))]
 
 
 def _outcomes(table: pd.DataFrame, classes: NDArray) -> dict[str, NDArray]:

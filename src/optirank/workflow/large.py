@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from optirank._util.growing import GrowingArray
 from optirank._util.threads import one_blas_thread
 from optirank.model.value_kinds import value_kinds
 from optirank.solver.sizes import resolve_n_candidates
@@ -24,6 +25,7 @@ from optirank.tuning.family import Model, Samples
 from optirank.tuning.optirank_families import JointFamily
 from optirank.tuning.result import Setting, UnitResult
 from optirank.tuning.search import HELD_OUT
+from optirank.workflow.finishing import REMEMBERED
 from optirank.workflow.grids import UNTUNED
 from optirank.workflow.preparation import thin
 from optirank.workflow.searching import Searched
@@ -57,8 +59,11 @@ _GROW = 4  # samples to compare penalties on, against those of the reference set
 _SHARES = (0.35, 0.55, 0.85)  # of the time, by which set, penalties and held-out weights are done
 _MOST_SCORED = 20_000  # held-out samples
 _REMEMBERED = 2000  # samples whose mean ranks stand in for missing genes
-_BLOCK = 20_000  # samples that are sorted together
+_BLOCK = 5000  # samples that are sorted together
 _LOOSE = 1e-3  # tolerance of fits on the way
+_MANY = 20_000  # samples above which values that are not looked at again are let go
+_COMPARED = 4000  # training samples that other classifiers may see
+_PARTS = ("genes", "groups", "n_groups", "zero_group")  # of sparse orders, by entry or sample
 
 
 def order_in_blocks(X: Any, genes: NDArray, n_jobs: int) -> SampleOrders:
@@ -67,16 +72,16 @@ def order_in_blocks(X: Any, genes: NDArray, n_jobs: int) -> SampleOrders:
 
     if not sparse.issparse(X):
         return order_samples(X if len(genes) == X.shape[1] else X[:, genes], n_jobs)
-    starts = range(0, X.shape[0], _BLOCK)
-    parts = [order_samples(X[start : start + _BLOCK][:, genes], n_jobs) for start in starts]
-    if len(parts) == 1:
-        return parts[0]
-    lengths = np.concatenate([np.diff(one.indptr) for one in parts])
-    joined = [
-        np.concatenate([getattr(one, name) for one in parts])
-        for name in ("genes", "groups", "n_groups", "zero_group")
-    ]
-    return SparseOrders(np.concatenate([[0], np.cumsum(lengths)]), *joined, len(genes))
+    parts = {name: GrowingArray() for name in _PARTS}
+    lengths = []
+    for start in range(0, X.shape[0], _BLOCK):
+        one = order_samples(X[start : start + _BLOCK][:, genes], n_jobs)
+        lengths.append(np.diff(one.indptr))
+        for name in _PARTS:
+            parts[name].add(getattr(one, name))
+    joined = [parts[name].whole() for name in _PARTS]
+    pointers = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+    return SparseOrders(pointers, *joined, len(genes))
 
 
 @dataclass(frozen=True)
@@ -100,8 +105,12 @@ class RowsOf:
         """Number of samples."""
         return len(self.rows)
 
-    def take(self, samples: NDArray) -> SampleOrders:
-        """The orders of some of these samples (positions)."""
+    def lengths(self) -> NDArray:
+        """See :class:`SampleOrders`."""
+        return self.orders.lengths()[self.rows]
+
+    def take(self, samples: NDArray | slice) -> SampleOrders:
+        """The orders of some of these samples."""
         return self.orders.take(self.rows[samples])
 
 
@@ -124,6 +133,11 @@ class LargeTraining:
         self.fold: Fold = train, test
         self.genes = prepared.chooser(train)
         self.orders: SampleOrders = order_in_blocks(prepared.X, self.genes, self.n_jobs)
+        seen = train if len(train) <= _MANY else train[thin(prepared.y[train], _COMPARED)[0]]
+        self.seen: Fold = seen, test  # whose values are looked at again
+        if len(prepared.y) > _MANY:
+            everywhere = [thin(prepared.y, n)[0] for n in (_REMEMBERED, REMEMBERED)]
+            prepared.let_go(np.unique(np.concatenate([*self.seen, *everywhere])))
         self.classes, self.codes = np.unique(prepared.y, return_inverse=True)
         n_reference, *penalties, _ = self.first
         self.candidates = prepared.candidate_mask(self.genes)
@@ -227,7 +241,7 @@ class LargeTraining:
             seconds = time.perf_counter() - start
         self._done(2)
         self.solution = first
-        return Searched([self.fold], [result])
+        return Searched([self.seen], [result])
 
     def _weights(
         self,

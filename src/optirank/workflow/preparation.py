@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from optirank.tuning.folds import Fold
 
 MIN_CLASS = 3  # samples of a class: two to train on while one is held out
-MOST_ENTRIES = 200_000_000  # values other than zero to train on; beyond, samples are drawn
+MOST_ENTRIES = 430_000_000  # values other than zero to train on; beyond, samples are drawn
 _NO_LABEL = {"", "nan", "na", "n/a", "none", "null", "<na>"}
 _FEW_CANDIDATES = 1000  # genes that may be in the reference, up to which all are read
 _ONE_FOLD_ABOVE = 20_000  # samples
@@ -47,11 +47,31 @@ _PROBED = 500  # samples that tell how many values are not zero
 _TIME_MATTERS = 5000  # samples from which on the time of reading is looked at
 
 
+@dataclass(frozen=True)
+class KeptRows:
+    """The values of some of many samples, which are asked for by their positions among all."""
+
+    X: Any
+    rows: NDArray  # positions of the samples of X, in order
+    n_samples: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the whole matrix."""
+        return self.n_samples, self.X.shape[1]
+
+    def __getitem__(self, rows: NDArray) -> Any:
+        places = np.searchsorted(self.rows, rows).clip(max=len(self.rows) - 1)
+        if not np.array_equal(self.rows[places], rows):
+            raise IndexError("values of samples are asked for that were let go")
+        return self.X[places]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
     """What is trained on."""
 
-    X: Any  # CSR matrix or array, samples by genes
+    X: Any  # CSR matrix or array, samples by genes; `KeptRows` where the others were let go
     y: NDArray  # labels, text
     groups: NDArray | None  # the source of each sample
     genes: NDArray  # names of the genes that were read, each once
@@ -105,6 +125,11 @@ class Prepared:
             chooser=self.chooser.take(rows),
             folds=fewer_samples(self.folds, rows, len(self.y)),
         )
+
+    def let_go(self, kept: NDArray) -> None:
+        """Hold the values of some samples alone (positions, in order), to save memory."""
+        held = KeptRows(self.X[kept], kept, len(self.y))
+        object.__setattr__(self, "X", held)  # everybody who has this object lets go of them
 
     def thinned(self, n_samples: int, why: str) -> Prepared:
         """At most about so many samples: classes above a common size lose some, at random."""

@@ -11,7 +11,12 @@ from optirank.tuning.average import AverageFamily
 from optirank.tuning.result import UnitResult, gene_counts
 from optirank.tuning.scoring import accuracy_table
 from optirank.tuning.search import HELD_OUT
-from optirank.tuning.selection import select_for_transfer, settings_table, transfer_scores
+from optirank.tuning.selection import (
+    clear_margin,
+    select_for_transfer,
+    settings_table,
+    transfer_scores,
+)
 from optirank.workflow.rounds import CrossValidation, make_rounds
 
 if TYPE_CHECKING:
@@ -97,7 +102,9 @@ def choose(found: Searched, y: NDArray, *, real: bool, prefer: str = "accuracy")
 
     def chosen(folds: NDArray) -> int:
         tables = scores[:, folds], shifted[:, folds], genes[:, folds]
-        return select_for_transfer(*tables, default=default, real=real, prefer=prefer)
+        margin = clear_margin([y[found.folds[k][1]] for k in folds])
+        rule = {"default": default, "real": real, "prefer": prefer, "margin": margin}
+        return select_for_transfer(*tables, **rule)
 
     every = np.arange(scores.shape[1])
     index = chosen(every)

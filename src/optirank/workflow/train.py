@@ -265,7 +265,9 @@ def train_prepared(
             )
     if large:
         first = UNTUNED if grids[-1].whole_panel else grids[-1].settings[0]
-        stages = LargeTraining(prepared, first, samples.n_jobs, end)
+        threads = samples.n_jobs
+        del samples  # and what it has sorted
+        stages = LargeTraining(prepared, first, threads, end)
         found = stages.search(progress)
         choice = choose(found, prepared.y, **rule)
         stages.refit(found, choice)
