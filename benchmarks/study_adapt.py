@@ -2,9 +2,9 @@
 
 ``python benchmarks/adapt_pairs.py`` first, which fits and saves; then
 ``python benchmarks/study_adapt.py [adapt] [choose] [promise] [unknown]`` prints the tables of
-docs/transfer.md; ``promise --trained DIR`` does the promises with models of `optirank train`, which
-are trained within ``--budget`` seconds each and kept in DIR. Queries are taken whole, with one
-class removed, of one class alone, with one class at 80 %, and of thirty and ten samples.
+docs/transfer.md; ``adapt promise --trained DIR`` does these two with models of `optirank train`,
+which are trained within ``--budget`` seconds each and kept in DIR. Queries are taken whole, with
+one class removed, of one class alone, with one class at 80 %, and of thirty and ten samples.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from unittest import mock
 
 import numpy as np
 from adapt_pairs import CACHE, STRENGTHS, saved
-from trained_promises import trained_promises
+from trained_pairs import trained_adaptation, trained_promises
 
 from optirank.model import Outcomes, fit_rejection
 from optirank.model.adaptation import fit_adaptation, margins, profile_shares
@@ -234,13 +234,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tables", nargs="*", default=["adapt", "promise", "unknown"])
     parser.add_argument("--cache", type=Path, default=CACHE)
-    parser.add_argument("--trained", type=Path, help="for promise: a folder of trained models")
+    parser.add_argument("--trained", type=Path, help="a folder of trained models")
     parser.add_argument("--budget", type=float, default=20.0, help="seconds of each training")
     options = parser.parse_args()
     if options.trained is not None:
-        if options.tables != ["promise"]:
-            parser.error("--trained is for the table promise alone")
-        trained_promises(options.trained, options.budget)
+        of_trained = {"adapt": trained_adaptation, "promise": trained_promises}
+        if not {*options.tables} <= {*of_trained}:
+            parser.error("--trained is for the tables adapt and promise alone: name one of them")
+        for table in options.tables:
+            of_trained[table](options.trained, options.budget)
         return
     pairs = saved(options.cache)
     if not pairs:

@@ -35,6 +35,7 @@ import pandas as pd
 from sklearn.metrics import balanced_accuracy_score
 from transfer_pairs import Pair, both_sides, labels_of, pairs
 
+from optirank._util.files import write_text
 from optirank.model import Predictor
 from optirank.workflow.grids import make_grids, one_panel_grids, panel_grids
 from optirank.workflow.preparation import prepare
@@ -98,9 +99,7 @@ def run(pair: Pair, kind: str, wide: bool, folder: Path) -> None:
         "setting": {k: v for k, v in result.settings.items() if k in ("n_reference", "l1", "l2")},
         "cpu_seconds": time.process_time() - cpu,
     }
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(found))
-    partial.replace(path)
+    write_text(path, json.dumps(found))
     print(f"{found['pair']}, {kind}: {found['score']:.3f}, {found['genes']} genes", flush=True)
 
 

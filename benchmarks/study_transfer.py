@@ -36,6 +36,7 @@ from sklearn.metrics import balanced_accuracy_score
 from transfer_pairs import Pair, both_sides, labels_of, pairs
 
 from optirank import OptirankClassifier, RankLogisticRegression
+from optirank._util.files import write_text
 from optirank.estimators.logistic import ElasticNetLogisticRegression
 from optirank.model import Predictor
 from optirank.preprocessing import select_markers
@@ -115,9 +116,7 @@ def run(pair: Pair, method: str, budget: float, folder: Path) -> None:
         "seconds": time.perf_counter() - start,
         "cpu_seconds": time.process_time() - cpu,
     }
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(found))
-    partial.replace(path)
+    write_text(path, json.dumps(found))
     print(f"{pair.train} -> {pair.test}, {name}: {found['score']:.3f}, {n_genes} genes", flush=True)
 
 

@@ -32,3 +32,16 @@ def anchors_folder() -> Path:
     if not (folder / "published.csv").is_file():
         pytest.skip("no anchor problems here: set OPTIRANK_ANCHORS to their folder")
     return folder
+
+
+@pytest.fixture
+def without_gpu() -> None:
+    """Skip where there is a GPU that can be used."""
+    from optirank.solver.device import backend
+
+    backend.backend_of.cache_clear()
+    try:
+        backend.check_device("cuda")
+    except backend.DeviceError:
+        return
+    pytest.skip("there is a GPU here")

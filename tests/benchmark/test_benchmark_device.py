@@ -36,18 +36,12 @@ def test_a_unit_on_a_device_scores_as_on_the_cpu(monkeypatch):
                 assert np.mean((a > 0) == (b > 0)) > 0.9
 
 
+@pytest.mark.usefixtures("without_gpu")
 def test_a_gpu_that_is_not_there_is_an_error_before_any_work(tmp_path):
     from typer.testing import CliRunner
 
     from optirank.cli.app import app
 
-    backend.backend_of.cache_clear()
-    try:
-        backend.check_device("cuda")
-    except backend.DeviceError:
-        pass
-    else:
-        pytest.skip("there is a GPU here")
     out = tmp_path / "results"
     result = CliRunner().invoke(app, ["simulate", "--device", "cuda", "--out", str(out)])
     assert result.exit_code != 0

@@ -81,18 +81,12 @@ def test_a_fixed_reference_set_is_refused_on_a_device(numpy_as_device, data):
         train(data, "cell_type", include=list(data.gene_names[:5]), device="cuda")
 
 
+@pytest.mark.usefixtures("without_gpu")
 def test_a_gpu_that_is_not_there_is_an_error_before_any_work(tmp_path, data):
     from typer.testing import CliRunner
 
     from optirank.cli.app import app
 
-    backend.backend_of.cache_clear()
-    try:
-        backend.check_device("cuda")
-    except backend.DeviceError:
-        pass
-    else:
-        pytest.skip("there is a GPU here")
     out = tmp_path / "model.optirank"
     command = ["train", "missing.h5ad", "--label", "kind", "--out", str(out), "--device", "cuda"]
     result = CliRunner().invoke(app, command)

@@ -37,6 +37,7 @@ from optirank.tuning.search import HELD_OUT, search
 from optirank.tuning.selection import (
     RULES,
     TRANSFER,
+    clear_margin,
     scored_folds,
     select,
     select_for_transfer,
@@ -83,8 +84,8 @@ class OptirankClassifierCV(RankLinearClassifier):
         that should carry over best to other platforms: validation samples are scored as they are
         and on simulated platforms (``mean_transfer_score`` of ``cv_results_``), and the setting
         ``n_reference=0.2, l1=1e-3, l2=1e-3``, where the grid has it, is left only for one that is
-        better by more than 0.02. With ``groups`` the shifts between them are real, and plain scores
-        decide.
+        better by more than 0.02, and by more than a single sample of a rare class makes. With
+        ``groups`` the shifts between them are real, and plain scores decide.
     per_class : bool, default=False
         With more than two classes, whether each class has settings of its own, chosen by its score
         against the rest; otherwise one setting is chosen by the score of the whole classifier.
@@ -307,7 +308,11 @@ class OptirankClassifierCV(RankLinearClassifier):
                 shifted = np.stack(tables, axis=2)
                 results[problem]["mean_transfer_score"] = transfer_scores(table, shifted, real=real)
                 default = untuned(results[problem]["params"])
-                index = select_for_transfer(table, shifted, n_genes, default=default, real=real)
+                labels = truths
+                if problem is not None:
+                    labels = [one == self.classes_[problem] for one in truths]
+                rule = {"default": default, "real": real, "margin": clear_margin(labels)}
+                index = select_for_transfer(table, shifted, n_genes, **rule)
             else:
                 index = select(table[:, scored], n_genes, self.selection)
             chosen.update(dict.fromkeys(group, index))

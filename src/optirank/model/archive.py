@@ -36,8 +36,8 @@ _DESCRIPTION = re.compile(
 )
 _END = struct.Struct("<4s4H2LH")  # a zip's last 22 bytes
 _BROKEN = (
-    zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError,
-    struct.error, ValueError, OverflowError, TypeError, KeyError, IndexError,
+    zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, struct.error,
+    ValueError, OverflowError, TypeError, KeyError, IndexError,
 )  # fmt: skip
 
 

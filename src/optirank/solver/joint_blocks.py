@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from optirank._compiled import joint_loops
 from optirank.ranks.definition import check_ties
 from optirank.ranks.orders import SparseOrders
 from optirank.solver.joint_problem import JointSolution
-from optirank.solver.joint_steps import GroupLasso, joint_steps
+from optirank.solver.joint_steps import GroupLasso, LinearMap, joint_steps
 from optirank.solver.softmax import SoftmaxLoss
 
 if TYPE_CHECKING:
@@ -35,18 +35,6 @@ _HELD = 50_000_000  # entries of dense ranks that are held
 _STEPS = 10  # before momentum starts anew and the time is looked at
 
 
-class Block(Protocol):
-    """``R / s`` of some samples."""
-
-    def dot(self, W: NDArray) -> NDArray:
-        """``R W / s``."""
-        ...
-
-    def transpose_dot(self, G: NDArray) -> NDArray:
-        """``R^T G / s``."""
-        ...
-
-
 @dataclass(frozen=True)
 class SparseBlock:
     """A constant per sample plus the non-zeros, whose genes are those of the orders."""
@@ -56,13 +44,13 @@ class SparseBlock:
     orders: SparseOrders
 
     def dot(self, W: NDArray) -> NDArray:
-        """See :class:`Block`."""
+        """See :class:`LinearMap`."""
         out = np.empty((len(self.constants), W.shape[1]), np.float32)
         joint_loops.sparse_rows_dot(*self._entries(), self.constants, W, W.sum(axis=0), out)
         return out
 
     def transpose_dot(self, G: NDArray) -> NDArray:
-        """See :class:`Block`."""
+        """See :class:`LinearMap`."""
         out = np.zeros((self.orders.n_genes, G.shape[1]), np.float32)
         joint_loops.sparse_rows_transpose_dot(*self._entries(), G, out)
         return out.astype(np.float64) + (self.constants @ G)
@@ -78,17 +66,17 @@ class DenseBlock:
     make: Callable[[], NDArray]
 
     def dot(self, W: NDArray) -> NDArray:
-        """See :class:`Block`."""
+        """See :class:`LinearMap`."""
         return self.make() @ W
 
     def transpose_dot(self, G: NDArray) -> NDArray:
-        """See :class:`Block`."""
+        """See :class:`LinearMap`."""
         return (G.T @ self.make()).T.astype(np.float64)
 
 
 def make_block(
     orders: SampleOrders, scaled: NDArray, ties: str, held: bool, excess: NDArray
-) -> Block:
+) -> LinearMap:
     """Ranks relative to weights, of samples whose orders are given; ``excess`` is room for them."""
     if isinstance(orders, SparseOrders):
         ranks = orders.ranks(scaled, ties)
@@ -104,7 +92,7 @@ def make_block(
 class BlockMap:
     """``R(gamma) / s``, centred, in blocks of samples."""
 
-    blocks: list[tuple[slice, Block]]
+    blocks: list[tuple[slice, LinearMap]]
     mean: NDArray  # of the columns, under the weights of the samples
     n_jobs: int = 1
 
@@ -120,7 +108,7 @@ class BlockMap:
         # one array for all blocks: many would leave gaps between them as large as themselves
         excess = np.empty(starts[-1], np.float32)
 
-        def make(part: slice) -> tuple[slice, Block]:
+        def make(part: slice) -> tuple[slice, LinearMap]:
             room = excess[starts[part.start] : starts[part.stop]]
             return part, make_block(orders.take(part), scaled, problem.ties, held, room)
 

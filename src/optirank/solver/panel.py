@@ -9,7 +9,7 @@ reference set fixed the problem is convex.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from optirank.solver.problem import Problem, Solution
 
 P = TypeVar("P", "Problem", "JointProblem")
+S = TypeVar("S", "Solution", "JointSolution")
 
 _STAGE = "whole panel"
 
@@ -34,14 +35,8 @@ def on_whole_panel(
     genes = np.flatnonzero((solution.w != 0) | (solution.gamma > 0))
     part, gamma = _over(problem, genes)
     found = solve_at(part, gamma, tol=tol, max_iter=max_iter)
-    return replace(
-        found,
-        w=_spread(found.w, genes, problem.n_genes),
-        gamma=_spread(gamma, genes, problem.n_genes),
-        n_iter=solution.n_iter + found.n_iter,
-        converged=solution.converged and found.converged,
-        path=[*solution.path, {"stage": _STAGE, "objective": found.objective}],
-    )
+    w = _spread(found.w, genes, problem.n_genes)
+    return replace(found, w=w, **_after(solution, found, gamma, genes))
 
 
 def joint_on_whole_panel(
@@ -51,14 +46,8 @@ def joint_on_whole_panel(
     genes = np.flatnonzero(solution.W.any(axis=1) | (solution.gamma > 0))
     part, gamma = _over(problem, genes)
     found = solve_joint(part, tol=tol, max_iter=max_iter)
-    return replace(
-        found,
-        W=_spread(found.W, genes, problem.n_genes),
-        gamma=_spread(gamma, genes, problem.n_genes),
-        n_iter=solution.n_iter + found.n_iter,
-        converged=solution.converged and found.converged,
-        path=[*solution.path, {"stage": _STAGE, "objective": found.objective}],
-    )
+    W = _spread(found.W, genes, problem.n_genes)
+    return replace(found, W=W, **_after(solution, found, gamma, genes))
 
 
 def _over(problem: P, genes: NDArray) -> tuple[P, NDArray]:
@@ -74,6 +63,16 @@ def _over(problem: P, genes: NDArray) -> tuple[P, NDArray]:
         candidates=allowed,
     )
     return part, allowed.astype(float)
+
+
+def _after(solution: S, found: S, gamma: NDArray, genes: NDArray) -> dict[str, Any]:
+    """What a solution on its whole panel takes over from the one before."""
+    return {
+        "gamma": _spread(gamma, genes, len(solution.gamma)),
+        "n_iter": solution.n_iter + found.n_iter,
+        "converged": solution.converged and found.converged,
+        "path": [*solution.path, {"stage": _STAGE, "objective": found.objective}],
+    }
 
 
 def _spread(values: NDArray, genes: NDArray, n_genes: int) -> NDArray:

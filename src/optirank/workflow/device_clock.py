@@ -9,8 +9,7 @@ import numpy as np
 
 from optirank.tuning.search import search
 from optirank.workflow.grids import make_families
-from optirank.workflow.planning import Clock
-from optirank.workflow.preparation import thin
+from optirank.workflow.planning import Clock, probed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,10 +44,7 @@ def time_on_device(
     classes, codes = np.unique(prepared.y, return_inverse=True)
     seconds, scale = 0.0, 1.0
     for most in (_COMPILED_ON, _PROBED):
-        rows = train
-        if len(train) > most:  # a fit grows with its samples
-            rows = train[thin(prepared.y[train], most)[0]]
-        scale = len(train) / len(rows)
+        rows, scale = probed(prepared, train, most)
         begin = time.perf_counter()
         part = samples.part(rows)
         every = np.arange(len(rows))

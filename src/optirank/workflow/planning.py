@@ -204,10 +204,8 @@ def time_one_fit(
     train, _ = fold
     start = time.perf_counter()
     genes = chooser(train)
-    rows, scale = train, 1.0
-    if len(train) > _PROBED:  # a fit grows with its samples
-        rows, _ = thin(prepared.y[train], _PROBED)
-        rows, scale = train[rows], len(train) / len(rows)
+    rows, scale = probed(prepared, train, _PROBED)
+    if len(rows) < len(train):
         part = samples.part(rows).over(genes).take(np.arange(len(rows)))
     else:
         part = samples.over(genes).take(rows)
@@ -234,6 +232,14 @@ def time_one_fit(
         n_jobs=samples.n_jobs,
         reference=reference,
     )
+
+
+def probed(prepared: Prepared, rows: NDArray, most: int) -> tuple[NDArray, float]:
+    """About ``most`` of some samples to time a fit on, and how much longer one on all takes."""
+    if len(rows) <= most:
+        return rows, 1.0
+    some = rows[thin(prepared.y[rows], most)[0]]
+    return some, len(rows) / len(some)  # a fit grows with its samples
 
 
 def place(reference: NDArray | None, genes: NDArray) -> NDArray | None:

@@ -1,6 +1,6 @@
-"""Promised error rates of models of `optirank train`, on the other data set of each pair.
+"""Models of `optirank train` on the other data set of each pair: adapting, and promised errors.
 
-Used by ``study_adapt.py promise --trained DIR``. Models are trained once and kept in DIR.
+Used by ``study_adapt.py adapt promise --trained DIR``. Models are trained once and kept in DIR.
 """
 
 from __future__ import annotations
@@ -54,3 +54,42 @@ def trained_promises(folder: Path, budget: float, target: float = 0.05) -> None:
         f"%, worst {100 * np.max(errors):.1f} %; {100 * np.mean(given):.0f} % of the labels given, "
         f"none on {none} pairs"
     )
+
+
+def trained_adaptation(folder: Path, budget: float) -> None:
+    """Balanced accuracy with and without adapting: whole queries, one class removed, one alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found: dict[str, list[tuple[float, float, str]]] = {}
+    for pair in pairs():
+        model = trained_model(pair, folder, budget)
+        _, query = both_sides(pair)
+        y, X = labels_of(query), query.X.tocsr() if hasattr(query.X, "tocsr") else query.X
+        plain = Predictor(model, query.gene_names).predict(X).labels.astype(str)
+        for kind, rows in _queries(y):
+            adapted = Predictor(model, query.gene_names, adapt=True).predict(X[rows])
+            labels = plain[rows], adapted.labels.astype(str)
+            before, after = (100 * _recall(y[rows], one) for one in labels)
+            found.setdefault(kind, []).append(
+                (after - before, before, f"{pair.train} -> {pair.test}")
+            )
+    print("| query | plain, % | gain, points | worst | more than 2 points below |")
+    print("|---|--:|--:|--:|--:|")
+    for kind, rows in found.items():
+        gains = np.array([row[0] for row in rows])
+        worst = min(rows)
+        cells = [kind, f"{np.mean([row[1] for row in rows]):.1f}", f"{gains.mean():+.2f}"]
+        cells += [f"{worst[0]:+.1f} ({worst[2]})", f"{(gains < -2).sum()} of {len(rows)}"]
+        print(f"| {' | '.join(cells)} |")
+
+
+def _queries(y: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    """Rows of the whole query, of those without one class, and of those of one class alone."""
+    classes = np.unique(y)
+    removed = [("one class removed", np.flatnonzero(y != one)) for one in classes]
+    alone = [("one class alone", np.flatnonzero(y == one)) for one in classes]
+    return [("whole", np.arange(len(y))), *(removed if len(classes) > 2 else []), *alone]
+
+
+def _recall(truth: np.ndarray, labels: np.ndarray) -> float:
+    """Balanced accuracy over the classes that are there."""
+    return float(np.mean([(labels[truth == one] == one).mean() for one in np.unique(truth)]))
