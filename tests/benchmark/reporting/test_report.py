@@ -17,7 +17,7 @@ from optirank.benchmark.reporting.results import Results
 
 SMALL = {"plain": ["nki_er-vdx_er", "tcga_tumours9"], "triples": ["nki_er-vdx_er-expo_er"]}
 TINY = {**SMALL, "plain": ["nki_er-vdx_er"], "classifiers": ["lr", "optirank"]}
-FIGURES = ["scores", "genes", "sources", "times", "wins"]
+FIGURES = ["scores", "genes", "sources", "times", "wins", "ranks"]
 
 
 @pytest.fixture(scope="module")

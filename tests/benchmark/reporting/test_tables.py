@@ -42,7 +42,7 @@ def body(text: str) -> list[str]:
 def test_every_table_is_there(built):
     names = {name for name in built if not name.startswith("pairwise")}
     assert names == {
-        *("summary", "summary_single", "summary_multi", "standings", "over_tasks"),
+        *("summary", "summary_single", "summary_multi", "standings", "over_tasks", "wilcoxon"),
         *("genes", "genes_single", "genes_multi", "runtimes", "grid_times", "multi_vs_single"),
         *("settings", "tasks"),
     }

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from optirank.benchmark.reporting import costs, statistics
+from optirank.benchmark.classifiers import ordered
+from optirank.benchmark.reporting import costs, rankings, statistics
 from optirank.benchmark.reporting.results import TASK_COLUMNS, score_columns
 from optirank.benchmark.reporting.statistics import SCENARIOS
 
@@ -46,6 +47,9 @@ class Analysis:
     times: pd.DataFrame
     gains: pd.DataFrame
     settings: pd.DataFrame
+    means: pd.DataFrame  # one row per task, one column per classifier
+    ranking: rankings.Ranking | None  # over these
+    wilcoxon: pd.DataFrame
 
     def shift(self, task: str) -> str:
         """Return the kind of shift of a task."""
@@ -64,6 +68,7 @@ def analyse(results: Results) -> Analysis:
     tasks = _sorted(tasks, tasks)
     scores = _sorted(scores, tasks).dropna(subset=["test"])
     summary, pairwise = statistics.summary(scores), statistics.pairwise(scores)
+    means = task_means(summary[summary["complete"].astype(bool)])
     return Analysis(
         scores=scores,
         tasks=tasks,
@@ -75,7 +80,26 @@ def analyse(results: Results) -> Analysis:
         times=costs.run_times(scores),
         gains=costs.multi_minus_single(scores),
         settings=costs.chosen_settings(scores),
+        means=means,
+        ranking=rankings.rank(means),
+        wilcoxon=rankings.signed_ranks(means, means.columns),
     )
+
+
+def task_means(summary: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean scores, one row per task and one column per classifier.
+
+    A task with two scenarios counts once, with a single source, so that a task has one row.
+    """
+    rows = summary[summary["scenario"] != "multi"]
+    means = rows.pivot_table(index="task", columns="classifier", values="mean", sort=False)
+    return means.reindex(columns=ordered(rows["classifier"]))
+
+
+def training_sets(tasks: pd.DataFrame, names: list[str]) -> list[str]:
+    """Return the training set of each task named, in the scenario that `task_means` counts."""
+    rows = tasks[tasks["scenario"] != "multi"].drop_duplicates("task").set_index("task")
+    return [str(rows["sources"].get(name, name)) for name in names]
 
 
 def _with_columns(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:

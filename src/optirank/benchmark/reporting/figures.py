@@ -10,6 +10,7 @@ import pandas as pd
 
 from optirank.benchmark.classifiers import get, ordered
 from optirank.benchmark.reporting.analysis import SCENARIO_TITLES, SHIFTS, Analysis
+from optirank.benchmark.reporting.cd_diagram import draw_ranking
 from optirank.benchmark.reporting.style import new_figure, style
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ def draw_all(found: Analysis) -> dict[str, Figure]:
     figures["times"] = draw_times
     if not found.over_tasks.empty:
         figures["wins"] = draw_wins
+    if found.ranking is not None:
+        figures["ranks"] = lambda found: draw_ranking(found.ranking)
     with style():
         return {name: draw(found) for name, draw in figures.items()}
 

@@ -127,6 +127,17 @@ def p_value(value: float) -> Cell:
     return Cell("<0.001" if value < 0.0005 else f"{value:.3f}", float(value))
 
 
+def points(difference: float, error: float = np.nan, sign: int = 0) -> Cell:
+    """Return a difference of two shares in percentage points as a cell; `sign` as in `tone`."""
+    words = with_error(100 * difference, 100 * error, 1, signed=True)
+    return Cell(words, float(difference), tone=tone(sign))
+
+
+def tone(sign: int) -> str:
+    """Return how a significant difference is set off: 1 is better, -1 worse, 0 neither."""
+    return {1: "better", -1: "worse"}.get(int(sign), "")
+
+
 def compact(value: object) -> Cell:
     """Return a setting (0.005, 1e-4) as a cell."""
     if not isinstance(value, int | float):

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optirank import __version__
-from optirank.benchmark.reporting import figures, latex, markdown, tables, words
-from optirank.benchmark.reporting.analysis import Analysis, analyse, place_title
+from optirank.benchmark.reporting import figures, latex, markdown, ranking_tables, tables, words
+from optirank.benchmark.reporting.analysis import Analysis, analyse, place_title, training_sets
 from optirank.benchmark.reporting.layout import Table
 from optirank.benchmark.reporting.output import Output
 from optirank.benchmark.reporting.style import data_uri, missing_extra, template
@@ -94,8 +94,12 @@ def _write_tables(found: Analysis, built: list[Table], output: Output) -> list[P
 def _page(
     results: Results, found: Analysis, built: list[Table], names: list[str], folder: Path
 ) -> str:
+    captions = dict(_CAPTIONS)
+    if found.ranking is not None:
+        sources = training_sets(found.tasks, found.ranking.tasks)
+        captions["ranks"] = ranking_tables.caption(found.ranking, sources)
     images = {
-        name: {"source": data_uri(folder / f"{name}.svg"), "caption": _CAPTIONS[name]}
+        name: {"source": data_uri(folder / f"{name}.svg"), "caption": captions[name]}
         for name in names
     }
     by_name = {table.name: table for table in built}

@@ -220,13 +220,9 @@ def over_tasks(summaries: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
                     "scenario": scenario,
                     "row": row,
                     "column": column,
-                    "tasks": len(differences),
-                    "wins": int((differences > 0).sum()),
-                    "losses": int((differences < 0).sum()),
-                    "ties": int((differences == 0).sum()),
+                    **sign_and_size(differences),
                     "significant_wins": int((here > 0).sum()),
                     "significant_losses": int((here < 0).sum()),
-                    "mean_difference": float(differences.mean()),
                     "p_sign": sign_test(differences),
                     "p_wilcoxon": signed_rank_test(differences),
                 }
@@ -236,6 +232,18 @@ def over_tasks(summaries: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
         " mean_difference p_sign p_wilcoxon"
     )
     return pd.DataFrame(records, columns=columns.split())
+
+
+def sign_and_size(differences: ArrayLike) -> dict[str, float]:
+    """Return how many tasks the first wins, loses and ties, and the mean difference."""
+    differences = np.asarray(differences, dtype=float)
+    return {
+        "tasks": len(differences),
+        "wins": int((differences > 0).sum()),
+        "losses": int((differences < 0).sum()),
+        "ties": int((differences == 0).sum()),
+        "mean_difference": float(differences.mean()),
+    }
 
 
 def standings(summaries: pd.DataFrame) -> pd.DataFrame:

@@ -51,6 +51,16 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def look(name: str) -> dict[str, str]:
+    """Return colour and marker of a classifier; grey for one that this version does not know."""
+    from optirank.benchmark.classifiers import get
+
+    try:
+        return get(name).look
+    except ValueError:
+        return {"color": "#777777", "marker": "X"}
+
+
 def data_uri(path: Path) -> str:
     """Return an SVG file as an address that holds the whole image."""
     return "data:image/svg+xml;base64," + base64.b64encode(path.read_bytes()).decode("ascii")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
 from optirank.benchmark.classifiers import ordered
-from optirank.benchmark.reporting import cost_tables
+from optirank.benchmark.reporting import cost_tables, ranking_tables
 from optirank.benchmark.reporting.analysis import (
     SCENARIO_NOTES,
     SCENARIO_TITLES,
@@ -24,7 +23,9 @@ from optirank.benchmark.reporting.layout import (
     listing,
     number,
     p_value,
+    points,
     text,
+    tone,
     with_error,
     word,
 )
@@ -43,6 +44,10 @@ def build(found: Analysis) -> list[Table]:
         tables.append(_standings(found.standings))
     if (found.over_tasks["row"] == _FIRST).any():
         tables.append(_over_tasks(found.over_tasks))
+    if not found.wilcoxon.empty:
+        names = [name for name in ordered(found.means.columns) if found.means[name].notna().any()]
+        title = "All pairs over tasks, Wilcoxon's test with Holm's correction"
+        tables.append(ranking_tables.matrix(found.wilcoxon, names, name="wilcoxon", title=title))
     if not found.gains.empty:
         tables.append(_gains(found.gains))
     tables += [cost_tables.genes(found, scenario) for scenario in found.scenarios()]
@@ -133,7 +138,7 @@ def _over_tasks(frame: pd.DataFrame) -> Table:
                 f"{row.losses} ({row.significant_losses})", float(row.losses)
             ),
             "ties": lambda row: number(row.ties),
-            "difference (points)": lambda row: _points(row.mean_difference),
+            "difference (points)": lambda row: points(row.mean_difference),
             "p, sign": lambda row: p_value(row.p_sign),
             "p, Wilcoxon": lambda row: p_value(row.p_wilcoxon),
         },
@@ -155,7 +160,7 @@ def _gains(frame: pd.DataFrame) -> Table:
             word("classifier"): lambda row: text(row.classifier),
             "single (%)": lambda row: number(100 * row.single, 1),
             "multi (%)": lambda row: number(100 * row.multi, 1),
-            "difference (points)": lambda row: _points(row.difference, row.se, row.sign),
+            "difference (points)": lambda row: points(row.difference, row.se, row.sign),
             "pairs": lambda row: number(row.pairs),
             "pairs better (%)": lambda row: number(row.percent_better),
             "p": lambda row: p_value(row.p_value),
@@ -163,15 +168,6 @@ def _gains(frame: pd.DataFrame) -> Table:
         frame,
         by="task",
     )
-
-
-def _points(difference: float, se: float = np.nan, sign: int = 0) -> Cell:
-    words = with_error(100 * difference, 100 * se, 1, signed=True)
-    return Cell(words, difference, tone=_tone(sign))
-
-
-def _tone(sign: int) -> str:
-    return {1: "better", -1: "worse"}.get(int(sign), "")
 
 
 def _pairwise(found: Analysis, task: str, scenario: str) -> Table:
@@ -203,6 +199,6 @@ def _pairwise(found: Analysis, task: str, scenario: str) -> Table:
 
 def _pairwise_cell(row, *, above: bool) -> Cell:
     if not above:
-        return Cell({1: "+", -1: "−"}.get(row.sign, ""), tone=_tone(row.sign))
+        return Cell({1: "+", -1: "−"}.get(row.sign, ""), tone=tone(row.sign))
     words = f"{row.percent_better:.0f}" if row.pairs else NONE
-    return Cell(words, row.percent_better, tone=_tone(row.sign))
+    return Cell(words, row.percent_better, tone=tone(row.sign))
