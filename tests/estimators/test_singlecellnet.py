@@ -13,7 +13,6 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from optirank import SingleCellNetClassifier
-from optirank.estimators import _pairs
 from optirank.estimators.singlecellnet import pair_correlations, top_pairs
 
 
@@ -52,14 +51,6 @@ def test_pair_correlations_agree_with_the_explicit_pair_matrix(levels):
             else:
                 expected = np.corrcoef(feature, positive)[0, 1]
                 np.testing.assert_allclose(correlation[a, b], expected, atol=1e-12)
-
-
-def test_pair_correlations_do_not_depend_on_the_blocks(monkeypatch):
-    rng = np.random.default_rng(0)
-    values, positive = rng.normal(size=(30, 9)), np.arange(30) % 2 == 0
-    whole = pair_correlations(values, positive)
-    monkeypatch.setattr(_pairs, "BLOCK_VALUES", 2 * 30 * 9)
-    np.testing.assert_array_equal(pair_correlations(values, positive), whole)
 
 
 def test_top_pairs_are_the_highest_signed_correlations():

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from optirank import TopScoringPairsClassifier, load, save
-from optirank.estimators.top_pairs import top_scoring_pairs
+from optirank.estimators._pair_choice import PairSearch, k_by_variance, rank_moments
+from optirank.estimators._pairs import count_pairs
 from optirank.model.archive import ModelFileError
 from optirank.model.pairs_form import PAIRS, describe_pairs
+from optirank.ranks.definition import ranks_by_definition
+from optirank.ranks.orders import order_samples
 
 
-@parametrize_with_checks([TopScoringPairsClassifier(), TopScoringPairsClassifier(3, max_genes=2)])
+@parametrize_with_checks(
+    [
+        TopScoringPairsClassifier(),
+        TopScoringPairsClassifier(3, max_genes=2, choose_k="variance", ties="min"),
+    ]
+)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -35,37 +45,129 @@ def swapped_pairs(n=120, d=30, n_pairs=3, n_classes=2, noise=0.4, seed=0):
     return X, y
 
 
-@given(
-    hnp.arrays(np.int64, hnp.array_shapes(min_dims=2, max_dims=2, min_side=4, max_side=9)).filter(
-        lambda X: X.shape[1] >= 2
-    ),
-    st.integers(0, 2**16),
-)
-def test_the_first_pair_has_the_best_score_by_definition(X, seed):
-    rng = np.random.default_rng(seed)
-    positive = rng.permutation(np.arange(len(X)) % 2 == 0)
-    shift = rng.normal(size=X.shape[1])
-    pairs = top_scoring_pairs(X, positive, shift, np.arange(X.shape[1]), 9)
-    scores = {}
-    for a in range(X.shape[1]):
-        for b in set(range(X.shape[1])) - {a}:
-            above = X[:, a] > X[:, b]
-            difference = above[positive].mean() - above[~positive].mean()
-            scores[a, b] = round(abs(difference), 12), round(abs(shift[a] - shift[b]), 12)
-    best = max(scores.values())
-    assert scores[tuple(pairs.genes[0])] == best
-    assert len(np.unique(pairs.genes)) == pairs.genes.size  # disjoint
-    assert (np.diff(pairs.scores) <= 0).all()
-    assert len(pairs.genes) == 1 or pairs.scores.min() > 0
+def search_in(X, y, **options):
+    """The search for pairs on some samples."""
+    given = {"k_max": 9, "max_genes": None, "balanced": True} | options
+    return PairSearch(order_samples(X), y, len(np.unique(y)), **given)
+
+
+def pairs_by_definition(X, positive, weights, k_max):
+    """Disjoint pairs (score, genes, sign) from the definition, pair by pair."""
+    rest = ~positive
+
+    def difference(values):
+        outside = np.average(values[rest], axis=0, weights=weights[rest])
+        return values[positive].mean(axis=0) - outside
+
+    ranks = np.array([((x[:, None] > x) + 0.5 * (x[:, None] == x)).sum(axis=1) for x in X])
+    shift = difference(ranks / X.shape[1])
+    found = []
+    for a, b in itertools.permutations(range(X.shape[1]), 2):
+        score = round(difference((X[:, a] > X[:, b]).astype(float)), 10)
+        found.append((-abs(score), -round(abs(shift[a] - shift[b]), 10), (a, b), score))
+    chosen, used = [], set()
+    for best, _, pair, score in sorted(found):
+        if used.isdisjoint(pair) and len(chosen) < k_max and (best < 0 or not chosen):
+            chosen.append((-best, pair, 1.0 if score >= 0 else -1.0))
+            used |= set(pair)
+    return chosen
+
+
+@st.composite
+def small_tables(draw):
+    """Values with many ties, zeros and negative numbers, and labels of two or three classes."""
+    shape = draw(st.tuples(st.integers(3, 9), st.integers(2, 7)))
+    X = draw(hnp.arrays(np.int64, shape, elements=st.integers(-2, 2)))
+    n_classes = draw(st.integers(2, 3))
+    return X, np.array(draw(st.permutations((np.arange(len(X)) % n_classes).tolist())))
+
+
+@settings(deadline=None)
+@given(small_tables(), st.booleans(), st.booleans(), st.integers(1, 4))
+def test_pairs_follow_from_the_definition(table, balanced, as_sparse, k_max):
+    X, y = table
+    given = sp.csr_array(X) if as_sparse else X
+    search = search_in(given, y, balanced=balanced, k_max=k_max)
+    weights = 1.0 / np.bincount(y)[y] if balanced else np.ones(len(y))
+    for positive, pairs in zip(search.positives, search.find(), strict=True):
+        expected = pairs_by_definition(X, y == positive, weights, k_max)
+        assert [tuple(pair) for pair in pairs.genes] == [pair for _, pair, _ in expected]
+        np.testing.assert_allclose(pairs.scores, [score for score, *_ in expected], atol=1e-9)
+        np.testing.assert_array_equal(pairs.signs, [sign for *_, sign in expected])
+
+
+@pytest.mark.parametrize("n", [3, 70_000])
+def test_pairs_are_counted_over_any_number_of_samples(n):
+    groups = np.tile(np.array([[0, 1, 2, 1]], np.uint16), (n, 1))
+    expected = n * np.array([[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 1], [1, 0, 0, 0]])
+    (counts,) = count_pairs(groups, np.zeros(n, int), 1)
+    np.testing.assert_array_equal(counts, expected)
+
+
+@given(small_tables(), st.booleans())
+def test_moments_of_ranks_follow_from_the_definition(table, as_sparse):
+    X, y = table
+    ranks = ranks_by_definition(X, np.ones(X.shape[1])) / X.shape[1]
+    found = rank_moments(order_samples(sp.csr_array(X) if as_sparse else X), y, 3)
+    for code in range(3):
+        assert found.sizes[code] == (y == code).sum()
+        np.testing.assert_allclose(found.sums[code], ranks[y == code].sum(axis=0), atol=1e-12)
+        squares = (ranks[y == code] ** 2).sum(axis=0)
+        np.testing.assert_allclose(found.squares[code], squares, atol=1e-12)
+
+
+def test_a_small_example_by_hand():
+    """Four genes of three samples per class, worked out on paper.
+
+    a > b in all samples of "case" and in none of "control": score 1. c > d in two of three cases
+    and in one of three controls: score 1/3, and the only pair left. A case has the votes
+    +1 (a > b) and +1 or -1 (c, d).
+    """
+    X = pd.DataFrame(
+        [[5, 1, 4, 2], [9, 3, 8, 7], [6, 0, 1, 2], [1, 4, 3, 2], [2, 9, 1, 5], [0, 3, 1, 2]],
+        columns=["a", "b", "c", "d"],
+    )
+    y = ["case"] * 3 + ["control"] * 3
+    (pairs,) = search_in(X.to_numpy(), np.array([1, 1, 1, 0, 0, 0])).find()
+    assert [frozenset(pair) for pair in pairs.genes.tolist()] == [{0, 1}, {2, 3}]
+    np.testing.assert_allclose(pairs.scores, [1, 1 / 3])
+    model = TopScoringPairsClassifier().fit(X, y)
+    assert model.k_.tolist() == [1]  # two pairs: the odd number below
+    new = pd.DataFrame([[3, 2, 0, 0], [2, 3, 0, 0]], columns=X.columns)
+    assert model.predict(new).tolist() == ["case", "control"]
 
 
 def test_signs_say_whom_a_pair_speaks_for():
     X, y = swapped_pairs(n_pairs=1, noise=0.0)
-    for positive, expected in ((y == 1, 1.0), (y == 0, -1.0)):
-        pairs = top_scoring_pairs(X, positive, np.zeros(30), np.arange(30), 1)
+    for codes, expected in ((y, 1.0), (1 - y, -1.0)):
+        (pairs,) = search_in(X, codes, k_max=1).find()
         assert set(pairs.genes[0]) == {0, 1}
         assert pairs.signs[0] * (1 if pairs.genes[0, 0] == 0 else -1) == expected
         assert pairs.scores[0] == 1.0
+
+
+@settings(deadline=None)
+@given(st.integers(0, 2**16), st.integers(1, 9), st.integers(2, 3))
+def test_the_variance_rule_follows_from_its_formula(seed, n_pairs, n_classes):
+    rng = np.random.default_rng(seed)
+    codes = rng.permutation(np.arange(30) % n_classes)
+    votes = rng.choice([-1.0, 0.0, 1.0], (30, n_pairs))
+    rest = np.where(np.arange(n_classes) == 1, 0.0, 1.0 / (n_classes - 1))
+    ratios = {}
+    for k in range(1, n_pairs + 1, 2):
+        sums = votes[:, :k].sum(axis=1)
+        means = np.array([sums[codes == c].mean() for c in range(n_classes)])
+        squares = np.array([(sums[codes == c] ** 2).mean() for c in range(n_classes)])
+        variance = squares[1] - means[1] ** 2 + rest @ squares - (rest @ means) ** 2
+        ratios[k] = round((means[1] - rest @ means) / np.sqrt(variance), 10)
+    assert k_by_variance(votes, codes, 1, rest) == max(ratios, key=ratios.get)
+
+
+def test_the_variance_rule_takes_one_pair_that_separates_all():
+    X, y = swapped_pairs(noise=0.0)
+    assert TopScoringPairsClassifier(choose_k="variance").fit(X, y).k_.tolist() == [1]
+    X, y = swapped_pairs(n=300, n_pairs=8, noise=2.5)
+    assert TopScoringPairsClassifier(choose_k="variance").fit(X, y).k_[0] > 3
 
 
 def test_pairs_that_swap_are_found_and_their_number_is_odd():
@@ -87,14 +189,48 @@ def test_several_noisy_pairs_outvote_a_single_one():
     assert many.score(X[200:], y[200:]) > one.score(X[200:], y[200:])
 
 
-def test_decisions_are_votes_and_probabilities_their_shares():
+@pytest.mark.parametrize("ties", ["average", "min"])
+def test_decisions_are_votes_and_probabilities_their_shares(ties):
     X, y = swapped_pairs(noise=1.5)
-    model = TopScoringPairsClassifier(9).fit(X, y)
-    above = X[:, model.pairs_[:, 0]] > X[:, model.pairs_[:, 1]]
-    votes = np.where(above, model.signs_, -model.signs_)
-    np.testing.assert_allclose(model.decision_function(X), votes.mean(axis=1))
-    np.testing.assert_allclose(model.predict_proba(X)[:, 1], (votes > 0).mean(axis=1))
-    np.testing.assert_array_equal(model.predict(X), (votes.sum(axis=1) > 0).astype(int))
+    X = np.round(X)  # with ties
+    model = TopScoringPairsClassifier(9, ties=ties).fit(X, y)
+    first, second = X[:, model.pairs_[:, 0]], X[:, model.pairs_[:, 1]]
+    assert (first == second).any()
+    votes = np.where(first > second, model.signs_, -model.signs_)
+    if ties == "average":
+        votes = votes * (first != second)
+    means = votes.mean(axis=1)
+    small = 1 / (2 * model.k_[0] ** 2)  # decides between equal votes alone
+    np.testing.assert_allclose(model.decision_function(X), means, atol=small)
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], (1 + means) / 2, atol=small)
+    decided = means != 0
+    assert decided.all() or ties == "average"
+    expected = (means[decided] > 0).astype(int)
+    np.testing.assert_array_equal(model.predict(X)[decided], expected)
+
+
+def test_equal_votes_of_two_classes_are_decided_by_the_scores_of_the_pairs():
+    model = TopScoringPairsClassifier()
+    model.classes_, model.n_features_in_ = np.array(["no", "yes"]), 6
+    model.k_, model.pairs_ = np.array([3]), np.array([[0, 1], [2, 3], [4, 5]])
+    model.signs_, model.scores_ = np.ones(3), np.array([0.9, 0.7, 0.5])
+    tie = [0.0, 0.0]
+    assert model.predict([[2, 1, 1, 2, *tie]]).tolist() == ["yes"]
+    assert model.predict([[1, 2, 2, 1, *tie]]).tolist() == ["no"]
+
+
+def test_classes_of_the_rest_count_the_same():
+    """Gene 0 above gene 1 tells class 0 from the many samples of class 1, not from class 2."""
+    y = np.repeat([0, 1, 2], [10, 80, 10])
+    X = np.zeros((100, 6))
+    X[:, 0] = y != 1
+    X[:, 2] = np.where(y == 0, 3.0, np.where(np.arange(100) % 3 == 0, 3.0, 0.0))
+    X[:, 3] = 2.0
+    samples, classes = (
+        TopScoringPairsClassifier(1, balance_rest=one).fit(X, y).pairs_[0] for one in (False, True)
+    )
+    assert 0 in samples
+    assert set(classes) == {2, 3}
 
 
 def test_each_class_votes_against_the_rest():
@@ -148,7 +284,14 @@ def test_without_any_order_that_tells_there_is_one_pair():
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"k_max": 0}, "k_max"), ({"max_genes": 1}, "max_genes"), ({"cv": 1}, "cv")],
+    [
+        ({"k_max": 0}, "k_max"),
+        ({"max_genes": 1}, "max_genes"),
+        ({"cv": 1}, "cv"),
+        ({"choose_k": "best"}, "choose_k"),
+        ({"ties": "max"}, "ties"),
+        ({"balance_rest": "equal"}, "balance_rest"),
+    ],
 )
 def test_bad_options_are_named(options, message):
     with pytest.raises(ValueError, match=message):

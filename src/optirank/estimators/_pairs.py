@@ -10,7 +10,19 @@ from scipy import sparse
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-BLOCK_VALUES = 1 << 22  # comparisons held at once while pairs are counted
+
+def count_pairs(groups: NDArray, codes: NDArray, n_codes: int) -> NDArray:
+    """Number of samples with ``x_a > x_b``, for all (a, b), by the samples' codes.
+
+    ``groups`` (n, g) are unsigned integers in the order of the values of each sample, as
+    ``SampleOrders.groups_of`` gives them. The result has shape (n_codes, g, g).
+    """
+    from optirank._compiled.pair_loops import count_above
+
+    counts = np.zeros((n_codes, groups.shape[1], groups.shape[1]), np.int32)
+    for code in range(n_codes):
+        count_above(np.ascontiguousarray(groups[codes == code]), counts[code])
+    return counts
 
 
 def pair_counts(values: NDArray, positive: NDArray) -> NDArray:
@@ -18,16 +30,9 @@ def pair_counts(values: NDArray, positive: NDArray) -> NDArray:
 
     ``values`` has shape (n, g), the result (2, g, g).
     """
-    columns = np.ascontiguousarray(np.vstack([values[positive], values[~positive]]).T)
-    n_genes, n = columns.shape
-    n_positive = int(positive.sum())
-    on = np.empty((2, n_genes, n_genes))
-    rows = max(1, BLOCK_VALUES // (n * n_genes))
-    for start in range(0, n_genes, rows):
-        greater = columns[start : start + rows, None, :] > columns[None, :, :]
-        on[0, start : start + rows] = np.count_nonzero(greater[..., :n_positive], axis=-1)
-        on[1, start : start + rows] = np.count_nonzero(greater[..., n_positive:], axis=-1)
-    return on
+    from optirank.ranks.orders import order_samples
+
+    return count_pairs(order_samples(values).groups, (~positive).astype(int), 2)
 
 
 def dense_columns(X, genes: NDArray) -> NDArray:

@@ -3,66 +3,68 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from optirank.estimators._pairs import dense_columns, pair_counts
+from optirank.estimators._pair_choice import (
+    Pairs,
+    PairSearch,
+    k_by_validation,
+    k_by_variance,
+    pair_votes,
+    tie_break,
+    votes_in,
+)
+from optirank.estimators._pairs import dense_columns
 from optirank.estimators.card import ModelCard
 from optirank.estimators.panel import forget_training
-from optirank.ranks.relative import relative_ranks
 from optirank.ranks.scoring import best_class, by_class
 from optirank.tuning.folds import make_folds
-from optirank.tuning.scoring import balanced_accuracy
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from sklearn.utils import Tags
 
-_DIGITS = 12  # to which scores are equal
-_BLOCK_VALUES = 1 << 22  # ranks made at once in double precision
-
-
-class Pairs(NamedTuple):
-    """Disjoint pairs of genes of one class against the rest, the best first."""
-
-    genes: NDArray  # (k, 2)
-    signs: NDArray  # 1 where x_a > x_b speaks for the class, -1 where it speaks for the rest
-    scores: NDArray
-
-    def first(self, k: int) -> Pairs:
-        """The k best."""
-        return Pairs(self.genes[:k], self.signs[:k], self.scores[:k])
-
 
 class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
     """k top scoring pairs (k-TSP): each of k pairs of genes votes, the majority decides.
 
-    The method of Tan, Naiman, Xu, Winslow and Geman (Bioinformatics, 2005). The score of a pair
-    (a, b) is ``|P(x_a > x_b | class) - P(x_a > x_b | rest)|``, estimated by the shares of the
-    training samples; of equal scores, the pair whose mean difference of ranks within a sample
-    differs most between class and rest is the better one. Pairs are taken from the best on, each
-    without the genes of those before it. The number k of pairs is odd, at most `k_max`, and chosen
-    by cross-validation on the training samples (balanced accuracy, the smallest k of equal ones).
+    The score of a pair (a, b) of genes is ``|P(x_a > x_b | class) - P(x_a > x_b | rest)|``,
+    estimated by the shares of the training samples [1]_. Of equal scores, the pair whose mean
+    difference of ranks within a sample differs most between class and rest is the better one.
+    Pairs are taken from the best on, each without the genes of those before it [2]_.
 
-    With more than two classes this is done for each class against the rest, and the class with the
-    largest share of votes is predicted; votes weighted by the pairs' scores decide between equal
-    shares.
+    With more than two classes this is done for each class against the rest. The class with the
+    largest mean vote is predicted. Votes weighted by the scores of the pairs decide between equal
+    ones.
 
     Parameters
     ----------
-    k_max : int, default=9
+    k_max : int, default=17
         The largest number of pairs per class; an even one counts as the odd number below.
+    choose_k : {"cv", "variance"}, default="cv"
+        How the odd number k of pairs is chosen, the smallest of equally good ones. "cv": the best
+        balanced accuracy in cross-validation on the training samples, one k for all classes.
+        "variance": for each class, the largest difference between the mean sums of votes in class
+        and rest, divided by the square root of the sum of their variances [3]_. It needs no
+        cross-validation, and is several times faster.
+    ties : {"average", "min"}, default="average"
+        How a pair of equal values votes. "average": not at all (0). "min": as if ``x_a < x_b``,
+        which is the classical definition. Sparse counts have many pairs of two zeros.
+    balance_rest : bool, default=True
+        Whether each class counts the same in the rest; if not, each sample does. There is no
+        difference with two classes.
     max_genes : int or None, default=500
-        Genes that are compared: of more, those whose mean ranks within a sample differ most between
-        class and rest, relative to their spread. The work grows with the square of this number.
-        None compares all.
+        Genes that are compared: those whose mean ranks within a sample differ most between class
+        and rest, relative to the standard error. Time and memory grow with the square of this
+        number. None compares all genes.
     cv : int, default=5
-        Folds of the choice of k. With `k_max` below 3 there is nothing to choose.
+        Number of folds with ``choose_k="cv"``.
 
     Attributes
     ----------
@@ -79,6 +81,15 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), when X has names
 
+    References
+    ----------
+    .. [1] Geman, d'Avignon, Naiman, Winslow: Classifying gene expression profiles from pairwise
+       mRNA comparisons. Statistical Applications in Genetics and Molecular Biology 3, 2004.
+    .. [2] Tan, Naiman, Xu, Winslow, Geman: Simple decision rules for classifying human cancers from
+       gene expression profiles. Bioinformatics 21, 2005.
+    .. [3] Afsari, Braga-Neto, Geman: Rank discriminants for predicting phenotypes from RNA
+       expression. Annals of Applied Statistics 8, 2014.
+
     Examples
     --------
     >>> from optirank import TopScoringPairsClassifier
@@ -91,12 +102,27 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
 
     _parameter_constraints: dict = {
         "k_max": [Interval(Integral, 1, None, closed="left")],
+        "choose_k": [StrOptions({"cv", "variance"})],
+        "ties": [StrOptions({"average", "min"})],
+        "balance_rest": ["boolean"],
         "max_genes": [None, Interval(Integral, 2, None, closed="left")],
         "cv": [Interval(Integral, 2, None, closed="left")],
     }
 
-    def __init__(self, k_max: int = 9, *, max_genes: int | None = 500, cv: int = 5) -> None:
+    def __init__(
+        self,
+        k_max: int = 17,
+        *,
+        choose_k: str = "cv",
+        ties: str = "average",
+        balance_rest: bool = True,
+        max_genes: int | None = 500,
+        cv: int = 5,
+    ) -> None:
         self.k_max = k_max
+        self.choose_k = choose_k
+        self.ties = ties
+        self.balance_rest = balance_rest
         self.max_genes = max_genes
         self.cv = cv
 
@@ -111,9 +137,11 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Labels of two classes or more.
         """
+        from optirank.ranks.orders import order_samples
+
         X, y = validate_data(self, X, y, accept_sparse="csr")
         check_classification_targets(y)
-        self.classes_ = np.unique(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y has one class only ({self.classes_.tolist()[0]!r}): a classifier needs samples "
@@ -121,9 +149,15 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
             )
         if X.shape[1] < 2:
             raise ValueError("X has 1 feature(s), and a pair needs 2: give at least 2 genes")
-        positives = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
-        ranks = _ranks(X)
-        found = [self._choose(X, ranks, y == label) for label in positives]
+        search = PairSearch(
+            orders=order_samples(X),
+            codes=codes,
+            n_classes=len(self.classes_),
+            k_max=self.k_max,
+            max_genes=self.max_genes,
+            balanced=self.balance_rest,
+        )
+        found = self._choose(search)
         forget_training(self)
         self.k_ = np.array([len(pairs.genes) for pairs in found])
         self.pairs_, self.signs_, self.scores_ = (
@@ -134,74 +168,48 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: ArrayLike) -> NDArray:
-        """Votes for minus votes against, over their number: one per sample, or one per class too.
+        """Votes for minus votes against, over the number of pairs: one value per sample and class.
 
-        With more than two classes a part too small to change an order of shares is added, that
-        decides between equal ones.
+        With two classes there is one value per sample, that of the second class. A part that is too
+        small to change the order of different votes is added. It decides between equal ones.
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", reset=False)
-        votes = _votes(X, self.pairs_, self.signs_)
+        needed, places = np.unique(self.pairs_, return_inverse=True)
+        values = dense_columns(X, needed)
+        first, second = (values[:, one] for one in places.reshape(self.pairs_.shape).T)
+        votes = pair_votes(first > second, first == second, self.signs_, self.ties)
+        votes *= 1.0 + tie_break(self.k_.max()) * self.scores_
         starts = np.concatenate([[0], np.cumsum(self.k_)[:-1]])
         means = np.add.reduceat(votes, starts, axis=1) / self.k_
-        if len(self.k_) == 1:
-            return means[:, 0]
-        weighted = np.add.reduceat(votes * self.scores_, starts, axis=1) / self.k_
-        return means + self._tie_break() * weighted
+        return means[:, 0] if len(self.k_) == 1 else means
 
     def predict_proba(self, X: ArrayLike) -> NDArray:
-        """Shares of votes; with more than two classes each row is divided by its sum."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return (1.0 + by_class(scores)) / 2.0
-        shares = 1.0 + scores / (1.0 + 2.0 * self._tie_break())  # above 0, in the scores' order
-        return shares / shares.sum(axis=1, keepdims=True)
+        """Shares of votes, ties half; with more than two classes each row is divided by its sum."""
+        return vote_shares(self.decision_function(X), self.k_.max())
 
     def predict(self, X: ArrayLike) -> NDArray:
         """The class that most pairs vote for."""
         chosen = best_class(self.decision_function(X))
         return self.classes_[chosen]
 
-    def _tie_break(self) -> float:
-        """The part of weighted votes: shares of at most k votes differ by 2 / k^2 or more."""
-        return 1.0 / (2.0 * self.k_.max() ** 2)
-
-    def _choose(self, X, ranks: NDArray, positive: NDArray) -> Pairs:
-        """The pairs of one class against the rest, their number chosen by cross-validation."""
-        every = np.arange(len(positive))
-        found = self._top_pairs(X, ranks, positive, every)
-        sizes = np.arange(1, len(found.genes) + 1, 2)
-        if len(sizes) == 1 or min(positive.sum(), (~positive).sum()) < 2:
-            return found.first(1)
-        accuracies = []
-        for train, test in make_folds(positive, self.cv, None):
-            pairs = self._top_pairs(X, ranks, positive, train)
-            votes = _votes(X[test], pairs.genes, pairs.signs).cumsum(axis=1)
-            # A fold may have fewer pairs than asked for: then the most it has, an odd number, vote
-            last = votes.shape[1] - 1 + votes.shape[1] % 2
-            ends = np.minimum(sizes, last) - 1
-            truth = positive[test]
-            accuracies.append([balanced_accuracy(truth, votes[:, k] > 0) for k in ends])
-        means = np.mean(accuracies, axis=0).round(_DIGITS)
-        return found.first(int(sizes[means.argmax()]))
-
-    def _top_pairs(self, X, ranks: NDArray, positive: NDArray, rows: NDArray) -> Pairs:
-        """Disjoint pairs by their score on some of the samples."""
-        inside = positive[rows]
-        genes, shift = self._compared_genes(ranks[rows], inside)
-        return top_scoring_pairs(dense_columns(X[rows], genes), inside, shift, genes, self.k_max)
-
-    def _compared_genes(self, ranks: NDArray, positive: NDArray) -> tuple[NDArray, NDArray]:
-        """Positions of the genes to compare, and by how much their mean rank is higher inside."""
-        one, rest = ranks[positive], ranks[~positive]
-        shift = one.mean(axis=0, dtype=float) - rest.mean(axis=0, dtype=float)
-        if self.max_genes is None or ranks.shape[1] <= self.max_genes:
-            return np.arange(ranks.shape[1]), shift
-        variances = [part.var(axis=0, dtype=float) / len(part) for part in (one, rest)]
-        spread = np.sqrt(sum(variances))
-        size = np.divide(np.abs(shift), spread, out=np.where(shift, np.inf, 0.0), where=spread > 0)
-        genes = np.sort(np.argsort(-size, kind="stable")[: self.max_genes])
-        return genes, shift[genes]
+    def _choose(self, search: PairSearch) -> list[Pairs]:
+        """The pairs of all classes, their number chosen."""
+        found = search.find()
+        sizes = np.bincount(search.codes)
+        if max(len(pairs.genes) for pairs in found) < 3:
+            return [pairs.first(1) for pairs in found]
+        if self.choose_k == "cv":
+            if np.count_nonzero(sizes > 1) < 2:  # nothing to train a fold on
+                return [pairs.first(1) for pairs in found]
+            k = k_by_validation(search, make_folds(search.codes, self.cv, None), self.ties)
+            return [pairs.first(k) for pairs in found]
+        chosen = []
+        for positive, pairs in zip(search.positives, found, strict=True):
+            votes = votes_in(search.orders, pairs, self.ties)
+            rest = search.rest_weights(sizes, positive)
+            chosen.append(pairs.first(k_by_variance(votes, search.codes, positive, rest)))
+        return chosen
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -211,51 +219,7 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
         return tags
 
 
-def top_scoring_pairs(
-    values: NDArray, positive: NDArray, shift: NDArray, genes: NDArray, k_max: int
-) -> Pairs:
-    """At most ``k_max`` disjoint pairs by their score, pairs without any score last.
-
-    ``shift`` is by how much the mean rank of each gene is higher among the positives: the second
-    score of (a, b) is ``|shift_a - shift_b|``. ``genes`` are the positions that the columns of
-    ``values`` are called by. There is at least one pair, even if no pair has a score.
-    """
-    among, rest = pair_counts(values, positive)
-    difference = among / positive.sum() - rest / (~positive).sum()
-    score = np.abs(difference).round(_DIGITS)
-    np.fill_diagonal(score, -1.0)
-    second = np.abs(shift[:, None] - shift[None, :]).round(_DIGITS)
-    chosen: list[tuple[int, int]] = []
-    scores: list[float] = []
-    while len(chosen) < k_max:
-        best = score.max()
-        if best < 0 or (best == 0 and chosen):
-            break
-        equal = np.flatnonzero(score == best)
-        a, b = np.divmod(equal[second.ravel()[equal].argmax()], len(score))
-        chosen.append((a, b))
-        scores.append(best)
-        score[[a, b]] = -1.0
-        score[:, [a, b]] = -1.0
-    pairs = np.array(chosen)
-    signs = np.where(difference[pairs[:, 0], pairs[:, 1]] >= 0, 1.0, -1.0)
-    return Pairs(genes[pairs], signs, np.array(scores))
-
-
-def _votes(X, pairs: NDArray, signs: NDArray) -> NDArray:
-    """1 for the class and -1 for the rest, samples x pairs."""
-    needed, places = np.unique(pairs, return_inverse=True)
-    values = dense_columns(X, needed)
-    first, second = places.reshape(pairs.shape).T
-    return np.where(values[:, first] > values[:, second], signs, -signs)
-
-
-def _ranks(X) -> NDArray:
-    """Ranks within each sample among all genes, divided by their number, in single precision."""
-    n, d = X.shape
-    every = np.ones(d, dtype=bool)
-    ranks = np.empty((n, d), np.float32)
-    step = max(1, _BLOCK_VALUES // d)
-    for start in range(0, n, step):
-        ranks[start : start + step] = relative_ranks(X[start : start + step], every)
-    return ranks
+def vote_shares(scores: NDArray, k: int) -> NDArray:
+    """Probabilities from mean votes of at most k pairs: the share of votes for each class."""
+    shares = 1.0 + by_class(scores) / (1.0 + 2.0 * tie_break(k))  # above 0, in the scores' order
+    return shares / shares.sum(axis=1, keepdims=True)

@@ -1,0 +1,234 @@
+"""Which pairs of genes vote for a class: scores of pairs, disjoint pairs, and how many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from optirank.estimators._pairs import count_pairs
+from optirank.ranks.scoring import best_class
+from optirank.tuning.scoring import balanced_accuracy
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optirank.ranks.orders import SampleOrders
+
+DIGITS = 12  # to which scores are equal
+_BLOCK_VALUES = 1 << 22  # ranks of dense samples that are made at once
+
+
+class Pairs(NamedTuple):
+    """Disjoint pairs of genes of one class against the rest, the best first."""
+
+    genes: NDArray  # (k, 2)
+    signs: NDArray  # 1 where x_a > x_b speaks for the class, -1 where it speaks for the rest
+    scores: NDArray
+
+    def first(self, k: int) -> Pairs:
+        """The k best; all, or all but one to have an odd number, where there are fewer."""
+        k = min(k, len(self.genes) - 1 + len(self.genes) % 2)
+        return Pairs(self.genes[:k], self.signs[:k], self.scores[:k])
+
+
+class RankMoments(NamedTuple):
+    """Numbers of samples, and sums of ranks within a sample and of their squares, by class."""
+
+    sizes: NDArray  # (classes,)
+    sums: NDArray  # (classes, d)
+    squares: NDArray  # (classes, d)
+
+
+def rank_moments(orders: SampleOrders, codes: NDArray, n_codes: int) -> RankMoments:
+    """Moments of the ranks among all genes, divided by their number, of the samples of each code.
+
+    Sparse samples stay sparse: their zeros share one rank.
+    """
+    d = orders.n_genes
+    sums, squares = np.zeros((2, n_codes, d))
+    step = max(1, _BLOCK_VALUES // d)
+    for start in range(0, orders.n_samples, step):
+        block = slice(start, min(start + step, orders.n_samples))
+        ranks = orders.take(block).ranks(np.ones(d), dtype=np.float64)
+        member = np.equal.outer(np.arange(n_codes), codes[block]).astype(float)
+        if hasattr(ranks, "values"):
+            values = ranks.values / d
+            sums += member @ values
+            squares += member @ values**2
+            continue
+        zeros, excess = ranks.constants / d, ranks.excess / d
+        each = np.repeat(zeros, np.diff(ranks.indptr))
+        for total, base, data in (
+            (sums, zeros, excess),
+            (squares, zeros**2, excess * (2.0 * each + excess)),
+        ):
+            entries = sparse.csr_array((data, ranks.genes, ranks.indptr), shape=ranks.shape)
+            total += member @ entries + (member @ base)[:, None]
+    return RankMoments(np.bincount(codes, minlength=n_codes), sums, squares)
+
+
+@dataclass(frozen=True)
+class PairSearch:
+    """The search for pairs on some samples.
+
+    ``positives`` are the classes (codes) that have pairs: the second of two, or each of several.
+    Every class counts the same in the rest where ``balanced``, else every sample does.
+    """
+
+    orders: SampleOrders
+    codes: NDArray
+    n_classes: int
+    k_max: int
+    max_genes: int | None
+    balanced: bool
+
+    @property
+    def positives(self) -> range:
+        """The classes that have pairs."""
+        return range(1, 2) if self.n_classes == 2 else range(self.n_classes)
+
+    def find(self, rows: NDArray | slice = slice(None)) -> list[Pairs | None]:
+        """The pairs of each class on some samples; None for a class that these lack."""
+        orders, codes = self.orders.take(rows), self.codes[rows]
+        moments = rank_moments(orders, codes, self.n_classes)
+        every = np.arange(orders.n_genes)
+        filtered = self.max_genes is not None and self.max_genes < len(every)
+        counts = None if filtered else self._shares(orders, codes, every, moments.sizes)
+        found: list[Pairs | None] = []
+        for positive in self.positives:
+            if not moments.sizes[positive]:
+                found.append(None)
+                continue
+            rest = self.rest_weights(moments.sizes, positive)
+            shift, difference = rank_shift(moments, positive, rest)
+            genes, above = every, counts
+            if filtered:
+                genes = np.sort(np.argsort(-difference, kind="stable")[: self.max_genes])
+                above = self._shares(orders, codes, genes, moments.sizes)
+            scores = above[positive] - np.tensordot(rest, above, 1)
+            found.append(disjoint_pairs(scores, shift[genes], genes, self.k_max))
+        return found
+
+    def rest_weights(self, sizes: NDArray, positive: int) -> NDArray:
+        """What each class counts for in the rest: numbers of sum 1, 0 for the class itself."""
+        weights = (sizes > 0).astype(float) if self.balanced else sizes.astype(float)
+        weights[positive] = 0.0
+        return weights / weights.sum()
+
+    def _shares(
+        self, orders: SampleOrders, codes: NDArray, genes: NDArray, sizes: NDArray
+    ) -> NDArray:
+        """Shares of each class's samples with ``x_a > x_b``, for all pairs of some genes."""
+        counts = count_pairs(orders.groups_of(genes), codes, self.n_classes)
+        return counts / np.maximum(sizes, 1)[:, None, None]
+
+
+def rank_shift(moments: RankMoments, positive: int, rest: NDArray) -> tuple[NDArray, NDArray]:
+    """By how much mean ranks are higher in the class, and this relative to its standard error."""
+    sizes = np.maximum(moments.sizes, 1)[:, None]
+    means, squares = moments.sums / sizes, moments.squares / sizes
+    center = rest @ means
+    shift = means[positive] - center
+    inside = squares[positive] - means[positive] ** 2
+    outside = rest @ squares - center**2
+    n_rest = moments.sizes.sum() - moments.sizes[positive]
+    spread = np.sqrt(np.maximum(inside / sizes[positive] + outside / n_rest, 0.0))
+    size = np.where(shift.round(DIGITS) != 0, np.inf, 0.0)
+    return shift, np.divide(np.abs(shift), spread, out=size, where=spread > 1e-9)
+
+
+def disjoint_pairs(difference: NDArray, shift: NDArray, genes: NDArray, k_max: int) -> Pairs:
+    """At most ``k_max`` disjoint pairs by their score, the absolute ``difference``.
+
+    ``difference[a, b]`` is ``P(x_a > x_b | class) - P(x_a > x_b | rest)``, and ``shift`` by how
+    much the mean rank of each gene is higher in the class: of equal scores, the pair of largest
+    ``|shift_a - shift_b|`` is the better one. ``genes`` are the positions of the genes. There is
+    at least one pair, even if none has a score above 0.
+    """
+    score = np.abs(difference).round(DIGITS)
+    np.fill_diagonal(score, -1.0)
+    chosen: list[tuple[int, int]] = []
+    while len(chosen) < k_max:
+        best = score.max()
+        if best < 0 or (best == 0 and chosen):
+            break
+        first, second = np.divmod(np.flatnonzero(score == best), len(score))
+        which = np.abs(shift[first] - shift[second]).round(DIGITS).argmax()
+        pair = [first[which], second[which]]
+        chosen.append((pair[0], pair[1]))
+        score[pair] = -1.0
+        score[:, pair] = -1.0
+    pairs = np.array(chosen)
+    found = difference[pairs[:, 0], pairs[:, 1]].round(DIGITS)
+    return Pairs(genes[pairs], np.where(found >= 0, 1.0, -1.0), np.abs(found))
+
+
+def pair_votes(above: NDArray, tie: NDArray, signs: NDArray, ties: str) -> NDArray:
+    """Votes of pairs: 1 for the class, -1 for the rest, and 0 for a tie if ``ties="average"``."""
+    votes = np.where(above, signs, -signs)
+    return np.where(tie, 0.0, votes) if ties == "average" else votes
+
+
+def votes_in(orders: SampleOrders, pairs: Pairs, ties: str) -> NDArray:
+    """Votes of the pairs in ordered samples, samples x pairs."""
+    values = orders.groups_of(pairs.genes.ravel()).reshape(orders.n_samples, -1, 2)
+    first, second = values[..., 0], values[..., 1]
+    return pair_votes(first > second, first == second, pairs.signs, ties)
+
+
+def mean_votes(votes: NDArray, scores: NDArray, sizes: NDArray) -> NDArray:
+    """Votes over their number, of the first k pairs for each k of ``sizes``: samples x sizes.
+
+    A small part of the votes weighted by the scores is added, which decides between equal votes:
+    means of at most k votes that differ do so by ``1 / k^2`` or more.
+    """
+    totals = np.cumsum(votes * (1.0 + tie_break(sizes.max()) * scores), axis=1)
+    return totals[:, sizes - 1] / sizes
+
+
+def tie_break(k: int) -> float:
+    """The part of the weighted votes that decides between equal votes of at most k pairs."""
+    return 1.0 / (4.0 * k**2)
+
+
+def k_by_variance(votes: NDArray, codes: NDArray, positive: int, rest: NDArray) -> int:
+    """The odd number k of pairs of the largest ``(m_1 - m_0) / sqrt(v_1 + v_0)``.
+
+    ``m`` and ``v`` are mean and variance of the sum of the first k votes, in the class and in the
+    rest, where each class has its weight in ``rest``. The smallest k of equal ones is taken.
+    """
+    sizes = np.arange(1, votes.shape[1] + 1, 2)
+    sums = votes.cumsum(axis=1)[:, sizes - 1]
+    weights = rest[codes] / np.maximum(np.bincount(codes, minlength=len(rest)), 1)[codes]
+    one, others = sums[codes == positive], weights @ sums
+    variance = one.var(axis=0) + np.maximum(weights @ sums**2 - others**2, 0.0)
+    gap = one.mean(axis=0) - others
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(variance > 1e-12, gap / np.sqrt(variance), np.where(gap > 0, np.inf, 0.0))
+    return int(sizes[ratio.round(DIGITS).argmax()])
+
+
+def k_by_validation(search: PairSearch, folds: list[tuple[NDArray, NDArray]], ties: str) -> int:
+    """The odd number of pairs, the same for all classes, of best balanced accuracy held out.
+
+    The smallest number of equal ones is taken.
+    """
+    sizes = np.arange(1, search.k_max + 1, 2)
+    accuracies = np.empty((len(folds), len(sizes)))
+    for row, (train, test) in zip(accuracies, folds, strict=True):
+        held_out = search.orders.take(test)
+        decisions = np.full((len(test), len(search.positives), len(sizes)), -np.inf)
+        for column, pairs in enumerate(search.find(train)):
+            if pairs is not None:
+                there = pairs.first(search.k_max)  # fewer than asked for: all vote
+                votes = votes_in(held_out, there, ties)
+                each = np.minimum(sizes, len(there.genes))
+                decisions[:, column] = mean_votes(votes, there.scores, each)
+        truth = search.codes[test]
+        for j in range(len(sizes)):
+            scores = decisions[:, 0, j] if search.n_classes == 2 else decisions[:, :, j]
+            row[j] = balanced_accuracy(truth, best_class(scores))
+    return int(sizes[accuracies.mean(axis=0).round(DIGITS).argmax()])
