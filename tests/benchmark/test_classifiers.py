@@ -1,4 +1,4 @@
-"""The registry: six classifiers by name, the paper's grids, and the genes each needs."""
+"""The registry: classifiers by name and group, the paper's grids, and the genes each needs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,21 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from optirank.benchmark.classifiers import CLASSIFIERS, PENALTIES, REFERENCE_SIZES, get
+from optirank.benchmark.classifiers import (
+    CLASSIFIERS,
+    PENALTIES,
+    REFERENCE_SIZES,
+    check_peers,
+    choose,
+    get,
+)
 from optirank.ranks.orders import order_samples
 from optirank.solver.problem import sample_weights
 from optirank.tuning.family import Samples
 
 SIZES = {"ANrank-lr": 250, "SCN": 1, "lr": 25, "optirank": 250, "rank-lr": 25, "rf": 1}
-SIZES["oracle"] = 25
+SIZES |= {"oracle": 25, "k-TSP": 1, "lr-log": 1, "lr-ranks": 1, "svm-ranks": 1, "centroid": 1}
+PEERS = ["CellTypist", "SingleR", "pySingleCellNet"]
 SMALL = {"SCN": {"random_state": 0}, "rf": {"random_state": 0}}
 
 
@@ -29,7 +37,9 @@ def counts():
 
 
 def test_all_are_there_with_the_papers_grids():
-    assert {name: one.n_settings for name, one in CLASSIFIERS.items()} == SIZES
+    found = {name: one.n_settings for name, one in CLASSIFIERS.items() if one.estimator}
+    assert found == SIZES
+    assert CLASSIFIERS.keys() - SIZES == {"optirank train", *PEERS}
     assert len(REFERENCE_SIZES) == 10
     assert len(PENALTIES) == 5
     assert get("optirank").grid == {
@@ -57,7 +67,7 @@ def test_each_is_made_fitted_and_counts_its_genes(name, counts):
     n_genes = classifier.n_genes(model)
     assert isinstance(n_genes, int)
     assert 0 < n_genes <= 16
-    if name == "rank-lr":
+    if name in ("rank-lr", "lr-ranks", "svm-ranks", "centroid"):
         assert n_genes == 16
     if name == "lr":
         assert n_genes == np.count_nonzero(model.coef_)
@@ -90,3 +100,51 @@ def test_a_family_fits_what_its_classifier_fits(name, counts):
     model.fit(X, y, **more)
     np.testing.assert_allclose(one.w, model.coef_[0], atol=1e-6)
     assert one.genes.sum() == classifier.n_genes(model)
+
+
+def test_groups_and_names_choose_where_each_can_take_part():
+    six = ["ANrank-lr", "SCN", "lr", "optirank", "rank-lr", "rf"]
+    assert choose([], "binary").binary == six
+    assert choose([], "binary").whole == []
+    field = choose([], "whole").whole
+    assert {*PEERS, "optirank", "optirank train", "k-TSP", "lr-ranks"} <= {*field}
+    assert not {"lr", "ANrank-lr", "oracle"} & {*field}
+    both = choose(["paper", "k-TSP", "CellTypist"], "both")
+    assert both.binary == [*six, "k-TSP"]
+    assert both.whole == ["SCN", "optirank", "rank-lr", "rf", "k-TSP", "CellTypist"]
+    assert choose([], "both").binary == six
+    assert choose(["peers"], "whole").whole == PEERS
+
+
+@pytest.mark.parametrize(
+    ("names", "problems", "words"),
+    [
+        (["svm"], "binary", "classifier 'svm' is not known for --problems binary: use one of"),
+        (["CellTypist"], "binary", "classifier 'CellTypist' is not known for --problems binary"),
+        (["ANrank-lr"], "whole", "classifier 'ANrank-lr' is not known for --problems whole"),
+        (["peers"], "binary", "--problems binary has no classifier of the group 'peers'"),
+    ],
+)
+def test_what_cannot_take_part_is_refused(names, problems, words):
+    with pytest.raises(ValueError, match=words):
+        choose(names, problems)
+
+
+def test_interpreters_of_peers_are_named_by_lower_case_names():
+    assert check_peers(["CellTypist=/env/bin/python"]) == {"celltypist": "/env/bin/python"}
+    with pytest.raises(ValueError, match="write NAME=PYTHON"):
+        check_peers(["celltypist"])
+    with pytest.raises(ValueError, match="'scanvi' is no peer: use one of celltypist"):
+        check_peers(["scanvi=python"])
+
+
+def test_on_whole_tasks_a_single_value_of_the_grid_is_set_and_others_are_defaults():
+    assert get("rf").options()["params"] == {"n_estimators": 300, "class_weight": "balanced"}
+    assert get("optirank").options()["params"] == {}
+    assert get("optirank train").options() == {}
+
+
+def test_no_two_tools_of_the_field_look_alike():
+    looks = [(get(name).colour, get(name).marker) for name in choose([], "whole").whole]
+    assert len({colour for colour, _ in looks}) == len(looks)
+    assert len(set(looks)) == len(looks)

@@ -1,8 +1,8 @@
-"""The classifiers of the experiments: one entry each, with all that is to be known about it."""
+"""The classifiers of the experiments: one entry each, with everything they need."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from math import prod
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from sklearn.base import ClassifierMixin
 
     from optirank.tuning.family import Family
 
 PENALTIES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
 REFERENCE_SIZES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
-REAL, SYNTHETIC = "real", "synthetic"
+REAL, SYNTHETIC, WHOLE = "real", "synthetic", "whole"
+LOG, COUNTS, MEASURED = "log", "counts", "measured"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,35 +29,44 @@ class Classifier:
     ----------
     name : how it is called in options, tables and figures.
     words : what it is, to follow "NAME is" on a page.
-    estimator : the class, or where it is ("module:class").
+    estimator : the class, or where it is ("module:class"); None for a tool that has a script only.
     family : the family of `optirank.tuning` (or where it is) that fits the whole grid in chains;
         without one, each setting is fitted by the estimator on its own.
-    grid : the values of each parameter, those of the paper; a profile may replace them.
-    experiments : where it takes part: "real" tasks, the "synthetic" experiment.
-    cost : (a, b), CPU seconds of a unit being about a + b n for n training samples; for the time
-        left alone.
+    grid : the values of each parameter, those of the paper; a profile may replace them. On whole
+        tasks, parameters with a single value are set, the others keep the estimator's defaults.
+    experiments : where it can take part: "real" (binary problems of real tasks), "synthetic" (the
+        synthetic experiment), "whole" (all classes of a real task at once).
+    script : what runs it on whole tasks, in `optirank.benchmark.tools`.
+    peer : for a tool of others: its name in ``--peer NAME=PYTHON``.
+    cost : (a, b): the CPU seconds of a unit are about a + b n for n training samples; used only
+        to estimate the time left.
     colour, marker : how figures show it; a marker of None draws a dashed line, as for a ceiling.
     needs : "auxiliary": a second data set; "truth": the true reference set. Where there is none,
         the classifier is left out.
-    sees_counts : whether it takes counts as measured where all data are counts. Estimators
-        without a family otherwise see log values.
+    sees : the values that an estimator without a family is given: "log" values; "counts" where all
+        data are counts, else log values; "measured": the values as measured, as for ranks. On whole
+        tasks this holds for every estimator.
     compare_genes : whether the tables compare its number of genes with that of others.
-    genes : the genes that a fitted estimator needs, as a mask.
+    genes : the fitted attribute whose non-zero entries (of any class) are the genes needed.
+    missing_genes : whether it reports genes that a query lacks: "yes", "no", or in words.
     """
 
     name: str
     words: str
-    estimator: str | type
+    estimator: str | type | None = None
     family: str | type | None = None
     grid: dict[str, tuple] = field(default_factory=dict)
-    experiments: tuple[str, ...] = (REAL, SYNTHETIC)
+    experiments: tuple[str, ...] = (REAL, SYNTHETIC, WHOLE)
+    script: str = "run_estimator.py"
+    peer: str | None = None
     cost: tuple[float, float] = (1.0, 0.001)
     colour: str = "#777777"
     marker: str | None = "h"
     needs: str | None = None
-    sees_counts: bool = False
+    sees: str = LOG
     compare_genes: bool = False
-    genes: Callable[[ClassifierMixin], NDArray] = lambda model: model.genes_
+    genes: str = "genes_"
+    missing_genes: str = "no"
 
     def make(self, **params) -> ClassifierMixin:
         """The estimator with these parameters."""
@@ -69,7 +78,17 @@ class Classifier:
 
     def n_genes(self, model: ClassifierMixin) -> int:
         """Number of genes a fitted estimator needs."""
-        return int(np.count_nonzero(self.genes(model)))
+        return int(np.count_nonzero(np.atleast_2d(getattr(model, self.genes)).any(axis=0)))
+
+    def options(self) -> dict[str, object]:
+        """What the script that runs it on whole tasks has to know."""
+        if self.estimator is None:
+            return {}
+        where = self.estimator
+        if not isinstance(where, str):
+            where = f"{where.__module__}:{where.__qualname__}"
+        params = {name: values[0] for name, values in self.grid.items() if len(values) == 1}
+        return {"estimator": where, "params": params, "sees": self.sees, "genes": self.genes}
 
     @property
     def n_settings(self) -> int:
@@ -115,11 +134,11 @@ CLASSIFIERS: dict[str, Classifier] = {
             words="SingleCellNet, a random forest on pairs of genes",
             estimator="optirank:SingleCellNetClassifier",
             grid={"n_trees": (1000,)},
-            experiments=(REAL,),
+            experiments=(REAL, WHOLE),
             cost=(1.5, 0.002),
             colour="#E69F00",
             marker="v",
-            sees_counts=True,
+            sees=COUNTS,
         ),
         Classifier(
             name="lr",
@@ -127,6 +146,7 @@ CLASSIFIERS: dict[str, Classifier] = {
             estimator="optirank.estimators.logistic:ElasticNetLogisticRegression",
             family="optirank.tuning.families:LogisticFamily",
             grid=_ELASTIC_NET,
+            experiments=(REAL, SYNTHETIC),
             cost=(0.25, 0.0005),
             colour="#009E73",
             marker="s",
@@ -141,7 +161,9 @@ CLASSIFIERS: dict[str, Classifier] = {
             cost=(4.0, 0.030),
             colour="#D55E00",
             marker="o",
+            sees=MEASURED,
             compare_genes=True,
+            missing_genes="yes",
         ),
         Classifier(
             name="rank-lr",
@@ -152,17 +174,19 @@ CLASSIFIERS: dict[str, Classifier] = {
             cost=(0.2, 0.0005),
             colour="#0072B2",
             marker="^",
+            sees=MEASURED,
+            missing_genes="yes",
         ),
         Classifier(
             name="rf",
             words="a random forest on the expression values",
             estimator="sklearn.ensemble:RandomForestClassifier",
             grid={"n_estimators": (300,), "class_weight": ("balanced",)},
-            experiments=(REAL,),
+            experiments=(REAL, WHOLE),
             cost=(0.6, 0.001),
             colour="#56B4E9",
             marker="X",
-            genes=lambda model: model.feature_importances_ > 0,
+            genes="feature_importances_",
         ),
         Classifier(
             name="oracle",
@@ -176,9 +200,168 @@ CLASSIFIERS: dict[str, Classifier] = {
             marker=None,
             needs="truth",
         ),
+        Classifier(
+            name="optirank train",
+            words="the command `optirank train` with a budget of 10 seconds; its CPU time includes "
+            "the start of the command and reading the files",
+            experiments=(WHOLE,),
+            script="run_train.py",
+            colour="#8B2500",
+            marker="*",
+            missing_genes="yes",
+        ),
+        Classifier(
+            name="k-TSP",
+            words="top scoring pairs: a vote of pairs of genes",
+            estimator="optirank:TopScoringPairsClassifier",
+            experiments=(REAL, WHOLE),
+            cost=(1.0, 0.002),
+            colour="#882255",
+            marker="<",
+            sees=MEASURED,
+            compare_genes=True,
+            missing_genes="yes",
+        ),
+        Classifier(
+            name="lr-log",
+            words="scikit-learn's logistic regression (balanced) on log values",
+            estimator="sklearn.linear_model:LogisticRegression",
+            grid={"class_weight": ("balanced",), "max_iter": (1000,)},
+            experiments=(REAL, WHOLE),
+            cost=(0.3, 0.002),
+            colour="#117733",
+            marker="d",
+            genes="coef_",
+        ),
+        Classifier(
+            name="lr-ranks",
+            words="scikit-learn's logistic regression (balanced) on ranks divided by the number of "
+            "genes",
+            estimator="optirank.benchmark.baselines:RankedLogisticRegression",
+            experiments=(REAL, WHOLE),
+            cost=(0.3, 0.002),
+            colour="#332288",
+            marker="p",
+            sees=MEASURED,
+        ),
+        Classifier(
+            name="svm-ranks",
+            words="scikit-learn's linear support vector machine (balanced) on ranks divided by the "
+            "number of genes",
+            estimator="optirank.benchmark.baselines:RankedLinearSVC",
+            experiments=(REAL, WHOLE),
+            cost=(0.3, 0.002),
+            colour="#6699CC",
+            marker=">",
+            sees=MEASURED,
+        ),
+        Classifier(
+            name="centroid",
+            words="the nearest class centroid by Spearman correlation",
+            estimator="optirank.benchmark.baselines:SpearmanCentroid",
+            experiments=(REAL, WHOLE),
+            cost=(0.1, 0.001),
+            colour="#999933",
+            marker="H",
+            sees=MEASURED,
+        ),
+        Classifier(
+            name="CellTypist",
+            words="CellTypist, logistic regression on log values with a selection of genes",
+            experiments=(WHOLE,),
+            script="run_celltypist.py",
+            peer="celltypist",
+            cost=(10.0, 0.01),
+            colour="#DDCC77",
+            marker="8",
+        ),
+        Classifier(
+            name="SingleR",
+            words="SingleR (the Python package singler), correlation with reference samples over "
+            "marker genes",
+            experiments=(WHOLE,),
+            script="run_singler.py",
+            peer="singler",
+            cost=(1.0, 0.001),
+            colour="#44AA99",
+            marker="P",
+        ),
+        Classifier(
+            name="pySingleCellNet",
+            words="pySingleCellNet, the random forest on pairs of genes by its authors",
+            experiments=(WHOLE,),
+            script="run_pysinglecellnet.py",
+            peer="pysinglecellnet",
+            cost=(10.0, 0.01),
+            colour="#AA4499",
+            marker="X",
+        ),
     )
 }
 """All of them, in the order of the paper's tables. An ``lr`` sees log1p(CPM) as it is."""
+
+
+PAPER_CLASSIFIERS = ("ANrank-lr", "SCN", "lr", "optirank", "rank-lr", "rf")
+GROUPS = ("paper", "field", "peers")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The classifiers of a run: those of the binary problems, and the tools of whole tasks."""
+
+    binary: list[str] = field(default_factory=list)
+    whole: list[str] = field(default_factory=list)
+
+
+def choose(names: Sequence[str], problems: str) -> Chosen:
+    """The classifiers of a run by names and groups, each where it can take part.
+
+    ``problems`` is "binary", "whole" or "both". The groups are "paper" (the six of the paper, the
+    default for binary problems), "field" (all that take part in whole tasks, the default there) and
+    "peers" (tools of others).
+    """
+    groups = {
+        "paper": list(PAPER_CLASSIFIERS),
+        "field": names_for(WHOLE),
+        "peers": [name for name, one in CLASSIFIERS.items() if one.peer],
+    }
+    can = {REAL: names_for(REAL), WHOLE: names_for(WHOLE)}
+    asked = {"binary": [REAL], "whole": [WHOLE], "both": [REAL, WHOLE]}[problems]
+    known = [name for name in ordered(CLASSIFIERS) if any(name in can[one] for one in asked)]
+    wanted: list[str] = []
+    for name in names:
+        if name in groups:
+            found = [one for one in groups[name] if one in known]
+            if not found:
+                raise ValueError(f"--problems {problems} has no classifier of the group {name!r}")
+            wanted += found
+        elif name in known:
+            wanted.append(name)
+        else:
+            raise ValueError(
+                f"classifier {name!r} is not known for --problems {problems}: use one of "
+                f"{', '.join(known)}, or a group ({', '.join(GROUPS)})"
+            )
+    default = {REAL: groups["paper"], WHOLE: groups["field"]}
+    of = {one: [name for name in ordered(wanted or default[one]) if name in can[one]]
+          for one in asked}  # fmt: skip
+    return Chosen(of.get(REAL, []), of.get(WHOLE, []))
+
+
+def check_peers(given: Sequence[str]) -> dict[str, str]:
+    """The interpreters of peers from ``NAME=PYTHON``, by the peers' names."""
+    known = [one.peer for one in CLASSIFIERS.values() if one.peer]
+    found = {}
+    for text in given:
+        name, sign, python = text.partition("=")
+        if not sign or not python.strip():
+            raise ValueError(
+                f"--peer {text!r}: write NAME=PYTHON, as in celltypist=/env/bin/python"
+            )
+        if name.strip().lower() not in known:
+            raise ValueError(f"--peer {text!r}: {name!r} is no peer: use one of {', '.join(known)}")
+        found[name.strip().lower()] = python.strip()
+    return found
 
 
 def get(name: str, among: Sequence[str] | None = None) -> Classifier:
@@ -196,7 +379,7 @@ def get(name: str, among: Sequence[str] | None = None) -> Classifier:
 
 
 def names_for(experiment: str) -> list[str]:
-    """The classifiers that take part in the "real" or the "synthetic" experiment."""
+    """The classifiers that can take part in the "real", "synthetic" or "whole" experiment."""
     return [name for name, one in CLASSIFIERS.items() if experiment in one.experiments]
 
 

@@ -19,6 +19,8 @@ class Profile:
     n_splits: int | None = None  # None: all
     platforms: tuple[float, ...] = (0.5, 0.5, 1.0, 1.0)  # simulated, by their strengths
     grids: dict[str, tuple] = field(default_factory=dict)
+    whole_splits: int = 5  # at most, of whole tasks
+    whole_seconds: float = 900.0  # limit of one tool on one whole task
 
     def grid(self, classifier: Classifier) -> dict[str, tuple]:
         """The grid of a classifier."""
@@ -46,6 +48,8 @@ QUICK = Profile(
     "quick",
     n_top=100,
     n_splits=3,
+    whole_splits=1,
+    whole_seconds=180.0,
     grids={
         "n_reference": (0.05, 0.2, 1.0),
         "l1": (0.0, 1e-3),

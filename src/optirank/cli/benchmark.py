@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,6 +36,15 @@ Examples:
 """
 
 app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
+
+
+class Problems(StrEnum):
+    """What is learned from a task."""
+
+    binary = "binary"
+    whole = "whole"
+    both = "both"
+
 
 TaskFileOption = Annotated[
     Path | None,
@@ -84,8 +94,23 @@ def run(
         str | None,
         typer.Option(help="Names, comma-separated; default: all that can be run."),
     ] = None,
+    problems: Annotated[
+        Problems,
+        typer.Option(help="binary: each class against the rest; whole: all classes at once."),
+    ] = Problems.binary,
     classifiers: Annotated[
-        str | None, typer.Option(help="Names, comma-separated; default: all six.")
+        str | None,
+        typer.Option(
+            help="Names, comma-separated, or groups: paper (default for binary), field (default "
+            "for whole), peers."
+        ),
+    ] = None,
+    peer: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=PYTHON: the Python that has a tool of others (celltypist, singler, "
+            "pysinglecellnet); default: this one. Can be repeated."
+        ),
     ] = None,
     data: DataOption = None,
     jobs: ProcessesOption = None,
@@ -106,6 +131,10 @@ def run(
     Each (task, split, class, classifier) is stored as soon as it is done. After Ctrl-C or a crash,
     the same command resumes. A task with damaged data is reported and left out; the others are run.
 
+    With --problems whole, each tool learns all classes of a task at once, in a process of its own
+    with one thread, and its time and memory are measured. A tool that is not installed or fails is
+    a gap in the tables; the same command tries it again.
+
     Examples:
 
       optirank benchmark run --quick --out quick --data sets
@@ -117,8 +146,11 @@ def run(
       optirank benchmark run --out results --dask tcp://host:8786
 
       optirank benchmark run --out results --device cuda --jobs 8
+
+      optirank benchmark run --out results --problems whole --peer celltypist=/env/bin/python
     """
     with tidy():
+        from optirank.benchmark.classifiers import check_peers, choose
         from optirank.benchmark.profiles import PAPER, QUICK
         from optirank.benchmark.real import RealTasks
         from optirank.benchmark.running.plan import plan_real
@@ -130,6 +162,13 @@ def run(
 
         if jobs is not None and dask is not None:
             raise ValueError("--jobs and --dask: give one of them")
+        if problems != Problems.binary and (dask is not None or device != Device.cpu):
+            raise ValueError(
+                f"--problems {problems} measures tools in processes of this machine, on the CPU: "
+                "leave out --dask and --device, or use --problems binary"
+            )
+        chosen = choose(listed(classifiers), problems.value)
+        pythons = check_peers(peer or ())
         check_device(device.value)
         profile = QUICK if quick else PAPER
         local_paths(data)  # a folder that is not there is an error, whatever the tasks
@@ -139,15 +178,13 @@ def run(
         storage = Storage(out)
         storage.check(profile, seed)
         with _status("reading data") as tell:
-            plan = plan_real(
-                source, listed(tasks), listed(classifiers), profile, storage, tell=tell
-            )
+            plan = plan_real(source, listed(tasks), chosen, profile, storage, tell=tell)
         _announce(plan, storage)
         prints = tuple((key, record["fingerprint"]) for key, record in plan.designs.items())
         with storage.open(profile, seed):
-            work = Work(source, profile, prints, device.value)
+            work = Work(source, profile, prints, device.value, tuple(pythons.items()))
             failed = compute(plan, work, storage, jobs, dask)
-            _write_report(storage, may_be_empty=bool(failed))
+            _write_report(storage, may_be_empty=bool(failed or plan.tools))
         if failed:
             raise typer.Exit(UNEXPECTED)
         if plan.problems:

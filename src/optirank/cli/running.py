@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from optirank.benchmark.reporting.synthetic_report import Written
     from optirank.benchmark.running.plan import Plan
     from optirank.benchmark.running.runner import Work
-    from optirank.benchmark.running.storage import Storage, Unit
+    from optirank.benchmark.running.storage import Storage, Unit, WholeUnit
     from optirank.benchmark.synthetic import Settings
 
 
@@ -28,7 +28,7 @@ def compute(
     done = 0
     with progress_bar("fitting", sum(unit.weight for unit in plan.units), lines=True) as bar:
 
-        def advance(unit: Unit, stored: bool) -> None:
+        def advance(unit: Unit | WholeUnit, stored: bool) -> None:
             nonlocal done
             done += 1
             text = f"{done} of {len(plan.units)} units, {unit.design}"
@@ -36,7 +36,9 @@ def compute(
 
         options = {"jobs": workers(jobs), "dask": dask}
         try:
-            return runner.run(plan, work, storage, **options, progress=advance, warn=_warn)
+            return runner.run(
+                plan, work, storage, **options, progress=advance, warn=_warn, tell_gap=_tell_gap
+            )
         except KeyboardInterrupt:
             typer.echo(
                 f"Finished units are kept in {storage.folder}: the same command continues.",
@@ -47,6 +49,10 @@ def compute(
 
 def _warn(task: str, reason: str) -> None:
     typer.echo(f"optirank: {task} failed: {reason}", err=True)
+
+
+def _tell_gap(unit: WholeUnit, reason: str) -> None:
+    typer.echo(f"note: {unit.design}: {unit.classifier} has no result: {reason}", err=True)
 
 
 def run_experiment(settings: Settings, out: Path, jobs: int | None, device: str = "cpu") -> Written:

@@ -125,7 +125,9 @@ def test_every_classifier_gives_one_value_per_setting(sets, name):
     for design in designs(sets, "triple"):
         result = run_unit(design, design.splits[0], "a", name, SMALL)
         n = len(result["settings"])
-        assert n == (4 if name in ("optirank", "ANrank-lr") else 2 if "lr" in name else 1)
+        assert n == (
+            4 if name in ("optirank", "ANrank-lr") else 2 if name in ("lr", "rank-lr") else 1
+        )
         for column in ("validation", "test", "n_genes", "fit_seconds", "converged"):
             assert len(result[column]) == n
         assert all(0 <= score <= 1 for score in result["validation"])

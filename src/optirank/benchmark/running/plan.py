@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from optirank.benchmark.classifiers import get, names_for
+from optirank.benchmark.classifiers import Chosen, get
 from optirank.benchmark.designs import selected_genes
-from optirank.benchmark.running.storage import Storage, Unit
+from optirank.benchmark.running.storage import Storage, Unit, WholeUnit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,15 +17,18 @@ if TYPE_CHECKING:
     from optirank.benchmark.real import RealTasks
     from optirank.benchmark.tasks import Task
 
+_START = 3.0  # seconds for writing the files of a whole unit and starting its process
+
 
 @dataclass
 class Plan:
     """Units to run; tasks whose data are not there, and those that cannot run, with the reason."""
 
-    units: list[Unit] = field(default_factory=list)
+    units: list[Unit | WholeUnit] = field(default_factory=list)
     designs: dict[str, dict] = field(default_factory=dict)  # what to note of each
     tasks: list[str] = field(default_factory=list)
-    classifiers: list[str] = field(default_factory=list)
+    classifiers: list[str] = field(default_factory=list)  # of binary problems
+    tools: list[str] = field(default_factory=list)  # of whole tasks
     missing: dict[str, str] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
 
@@ -33,7 +36,7 @@ class Plan:
 def plan_real(
     source: RealTasks,
     names: list[str],
-    classifiers: list[str],
+    chosen: Chosen,
     profile: Profile,
     storage: Storage,
     *,
@@ -45,8 +48,7 @@ def plan_real(
     cannot run does not keep the others from running. ``tell`` is called with each name. Nothing is
     written.
     """
-    known = names_for("real")
-    plan = Plan(classifiers=[get(name, known).name for name in classifiers] or known)
+    plan = Plan(classifiers=chosen.binary, tools=chosen.whole)
     file = source.file()
     trained: dict[str, list[Task]] = {}
     for task in file.choose(names):
@@ -63,8 +65,8 @@ def plan_real(
             designs = source.designs(name)
             for design in designs:
                 storage.check_design(design)
-                # Data of which no gene passes are found here, before any fitting.
-                selected_genes(design, design.splits[0], design.positives[0], profile.n_top, 0)
+                if chosen.binary:  # data of which no gene passes are found here, before fitting
+                    selected_genes(design, design.splits[0], design.positives[0], profile.n_top, 0)
         except (ValueError, OSError) as error:
             plan.problems.update({task.name: " ".join(str(error).split()) for task in tasks})
             continue
@@ -75,6 +77,7 @@ def plan_real(
         for design in designs:
             plan.designs[design.key] = design.describe()
             plan.units += units_of(design, plan.classifiers, profile)
+            plan.units += whole_units_of(design, plan.tools, profile)
     return plan
 
 
@@ -96,3 +99,16 @@ def units_of(design: Design, classifiers: list[str], profile: Profile) -> list[U
         for name in classifiers
         if get(name).needs in there
     ]
+
+
+def whole_units_of(design: Design, tools: list[str], profile: Profile) -> list[WholeUnit]:
+    """The whole units of a design, one per tool."""
+    split = design.splits[0]
+    n_train = len(split.train) + len(split.auxiliary_train)
+    n_splits = min(profile.whole_splits, len(design.splits))
+
+    def weight(name: str) -> float:
+        fixed, slope = get(name).cost
+        return _START + n_splits * (fixed + slope * n_train)
+
+    return [WholeUnit(design.task.name, design.scenario, name, weight(name)) for name in tools]

@@ -13,14 +13,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from optirank._util.cluster import cluster_threads, connect
+from optirank.benchmark.classifiers import get
 from optirank.benchmark.designs import Design, TaskSource
 from optirank.benchmark.profiles import Profile
 from optirank.benchmark.running.plan import Plan
 from optirank.benchmark.running.processes import submit, worker_processes
-from optirank.benchmark.running.storage import Storage, Unit
+from optirank.benchmark.running.storage import Storage, Unit, WholeUnit
+from optirank.benchmark.running.whole import run_whole
 from optirank.benchmark.running.work import run_unit
 
-Progress = Callable[[Unit, bool], None]
+AnyUnit = Unit | WholeUnit
+Progress = Callable[[AnyUnit, bool], None]
 _NOTE_EVERY = 30.0  # seconds between notes on how long the run has gone on
 
 
@@ -32,6 +35,7 @@ class Work:
     profile: Profile
     fingerprints: tuple[tuple[str, str], ...] = ()  # of the designs, by key
     device: str = "cpu"  # where classifiers that can be fitted on a GPU are fitted
+    peers: tuple[tuple[str, str], ...] = ()  # interpreters of tools of others, by their names
 
 
 def run(
@@ -43,16 +47,19 @@ def run(
     dask: str | None = None,
     progress: Progress = lambda unit, stored: None,
     warn: Callable[[str, str], None] = lambda task, reason: None,
+    tell_gap: Callable[[WholeUnit, str], None] = lambda unit, reason: None,
 ) -> dict[str, str]:
     """Compute the units that are not stored yet; return what failed, by task.
 
-    ``progress`` is told each unit, and whether it was there before; ``warn`` the first failure of a
-    task. An interrupt ends the processes and leaves the finished units in the folder.
+    ``progress`` is called with each unit, and whether it was there before; ``warn`` with the first
+    failure of a task; ``tell_gap`` with each whole unit whose tool has no result, which is stored
+    and is no failure of the run. An interrupt ends the processes and leaves the finished units in
+    the folder.
     """
     began, start = time.perf_counter(), datetime.now(UTC).isoformat(timespec="microseconds")
     for key, record in plan.designs.items():
         storage.add_design(key, record)
-    waiting: deque[Unit] = deque()
+    waiting: deque[AnyUnit] = deque()
     for unit in plan.units:
         if storage.has(unit):
             progress(unit, True)
@@ -68,6 +75,7 @@ def run(
             "wall_seconds": round(time.perf_counter() - began, 1),
             "tasks": plan.tasks,
             "classifiers": plan.classifiers,
+            "tools": plan.tools,
             "missing": plan.missing,
             "problems": plan.problems | failed,
             "python": platform.python_version(),
@@ -91,6 +99,8 @@ def run(
                     else:
                         storage.save(unit, result)
                         done += 1
+                        if "failed" in result:
+                            tell_gap(unit, result["failed"])
                     progress(unit, False)
                     if time.perf_counter() - noted > _NOTE_EVERY:
                         note()
@@ -100,16 +110,18 @@ def run(
     return failed
 
 
-def _reason(unit: Unit, error: Exception) -> str:
-    where = f"{unit.scenario} {unit.classifier}, {unit.positive}, split {unit.split}".strip()
+def _reason(unit: AnyUnit, error: Exception) -> str:
+    where = f"{unit.scenario} {unit.classifier}".strip()
+    if isinstance(unit, Unit):
+        where = f"{where}, {unit.positive}, split {unit.split}"
     return " ".join(f"{where}: {type(error).__name__}: {error}".split())
 
 
 def _completed(
-    waiting: deque[Unit], executor: Executor, at_once: int, work: Work
-) -> Iterator[tuple[Unit, Future]]:
+    waiting: deque[AnyUnit], executor: Executor, at_once: int, work: Work
+) -> Iterator[tuple[AnyUnit, Future]]:
     """Units with their results as they come, never more under way than can be computed soon."""
-    running: dict[Future, Unit] = {}
+    running: dict[Future, AnyUnit] = {}
     while waiting or running:
         while waiting and len(running) < at_once:
             unit = waiting.popleft()
@@ -119,9 +131,17 @@ def _completed(
             yield running.pop(future), future
 
 
-def compute(unit: Unit, work: Work) -> dict:
+def compute(unit: AnyUnit, work: Work) -> dict:
     """The result of a unit, in a worker."""
     design = _designs(unit.task, work.source, work.fingerprints)[unit.design]
+    if isinstance(unit, WholeUnit):
+        return run_whole(
+            design,
+            get(unit.classifier),
+            n_splits=work.profile.whole_splits,
+            time_limit=work.profile.whole_seconds,
+            peers=dict(work.peers),
+        )
     split = next(one for one in design.splits if one.index == unit.split)
     return run_unit(design, split, unit.positive, unit.classifier, work.profile, device=work.device)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _FORMAT = 2
 _LOCK = ".lock"
+_WHOLE = "whole-"  # the files of whole units begin so
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,26 @@ class Unit:
         readable = re.sub(r"\W+", "_", self.positive)
         name = f"{self.split:02d}-{self.number:02d}_{readable}-{self.classifier}.json"
         return f"{self.design}/{name}"
+
+
+@dataclass(frozen=True)
+class WholeUnit:
+    """A tool on all classes of a task at once, over the splits of a design."""
+
+    task: str
+    scenario: str
+    classifier: str
+    weight: float = 1.0  # rough share of the work, for the time left
+
+    @property
+    def design(self) -> str:
+        """Name of the design it belongs to."""
+        return design_key(self.task, self.scenario)
+
+    @property
+    def path(self) -> str:
+        """Its file, below the folder of units."""
+        return f"{self.design}/{_WHOLE}{self.classifier}.json"
 
 
 class Storage:
@@ -122,18 +143,30 @@ class Storage:
         found = {path.stem: _read(path) for path in (self.folder / "designs").glob("*.json")}
         return dict(sorted(found.items(), key=lambda item: (item[1]["added"], item[0])))
 
-    def load(self, unit: Unit) -> dict | None:
+    def load(self, unit: Unit | WholeUnit) -> dict | None:
         """The stored result of a unit, or None where there is none that can be read."""
         try:
             return json.loads((self.folder / "units" / unit.path).read_text(encoding="utf-8"))
         except (FileNotFoundError, json.JSONDecodeError):
             return None
 
-    def has(self, unit: Unit) -> bool:
-        """Whether the result of a unit is there and can be read."""
-        return self.load(unit) is not None
+    def has(self, unit: Unit | WholeUnit) -> bool:
+        """Whether the result of a unit is there and can be read; a gap is no result."""
+        found = self.load(unit)
+        return found is not None and "failed" not in found
 
-    def save(self, unit: Unit, result: dict) -> None:
+    def whole(self, design: str) -> dict[str, dict]:
+        """The records of whole units of a design, by tool; gaps have ``failed`` and ``stage``."""
+        found = {}
+        for path in sorted((self.folder / "units" / design).glob(f"{_WHOLE}*.json")):
+            try:
+                record = json.loads(path.read_text(encoding="utf-8"))
+            except json.JSONDecodeError:
+                continue  # damaged: it will be run again
+            found[record["tool"]] = record
+        return found
+
+    def save(self, unit: Unit | WholeUnit, result: dict) -> None:
         """Store the result of a unit in one step."""
         self._write(f"units/{unit.path}", result)
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import ParameterGrid
 
 from optirank._util.threads import one_blas_thread
-from optirank.benchmark.classifiers import Classifier, get
+from optirank.benchmark.classifiers import COUNTS, MEASURED, Classifier, get
 from optirank.benchmark.designs import Problem, make_problem
 from optirank.ranks.fitting import order_for_fitting
 from optirank.tuning.family import Samples
@@ -181,7 +181,7 @@ def _fit_estimators(
     classifier: Classifier, problem: Problem, grid: dict[str, tuple], parts: list[Set]
 ) -> list[Fitted]:
     """A classifier that scikit-learn's rules fit, one setting at a time."""
-    raw = classifier.sees_counts and problem.train.counts
+    raw = classifier.sees == MEASURED or (classifier.sees == COUNTS and problem.train.counts)
 
     def view(part: Set) -> NDArray | sp.csr_matrix:
         X = part.raw if raw else part.values
@@ -190,9 +190,8 @@ def _fit_estimators(
     X, found = view(problem.train), []
     for setting in ParameterGrid(grid):
         model = classifier.make(**setting)
-        known = model.get_params()
-        fixed = {"random_state": problem.seed % 2**31, "n_jobs": 1}
-        model.set_params(**{key: value for key, value in fixed.items() if key in known})
+        if "random_state" in model.get_params():
+            model.set_params(random_state=problem.seed % 2**31)
         start = time.thread_time()
         model.fit(X, problem.train.labels)
         seconds = time.thread_time() - start

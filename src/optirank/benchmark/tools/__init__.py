@@ -1,0 +1,1 @@
+"""Scripts that run one tool on one whole task, each in a process of its own."""

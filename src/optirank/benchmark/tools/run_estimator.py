@@ -1,0 +1,46 @@
+"""Run a scikit-learn estimator of the registry on a whole task: its defaults, one thread."""
+
+from __future__ import annotations
+
+from importlib import import_module, metadata
+
+import numpy as np
+from harness import Part, run
+
+
+class EstimatorTool:
+    """The estimator that the job names ("module:class"), with its parameters."""
+
+    def __init__(self, job: dict) -> None:
+        self.options = job["options"]
+        module, _, name = self.options["estimator"].partition(":")
+        self.make = getattr(import_module(module), name)
+        package = {"sklearn": "scikit-learn"}.get(module.split(".")[0])
+        self.version = f"optirank {self.options['optirank']}"
+        if package is not None:
+            self.version = f"{package} {metadata.version(package)}"
+
+    def fit(self, train: Part, seed: int) -> None:
+        """Fit to the values that the estimator is to see."""
+        sees = self.options["sees"]
+        self.measured = sees == "measured" or (sees == "counts" and train.kind == "counts")
+        model = self.make(**self.options["params"])
+        if "random_state" in model.get_params():
+            model.set_params(random_state=seed)
+        self.model = model.fit(self._values(train), train.labels)
+
+    def n_genes(self) -> int:
+        """Genes with a non-zero entry, for any class."""
+        found = np.atleast_2d(getattr(self.model, self.options["genes"]))
+        return int(np.count_nonzero(found.any(axis=0)))
+
+    def predict(self, part: Part) -> list[str]:
+        """The labels."""
+        return self.model.predict(self._values(part)).tolist()
+
+    def _values(self, part: Part):
+        return part.X if self.measured else part.log
+
+
+if __name__ == "__main__":
+    run(EstimatorTool)
