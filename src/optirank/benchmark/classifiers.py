@@ -267,13 +267,14 @@ CLASSIFIERS: dict[str, Classifier] = {
         ),
         Classifier(
             name="CellTypist",
-            words="CellTypist, logistic regression on log values with a selection of genes",
+            words="CellTypist, logistic regression on standardised log values",
             experiments=(WHOLE,),
             script="run_celltypist.py",
             peer="celltypist",
             cost=(10.0, 0.01),
             colour="#DDCC77",
             marker="8",
+            missing_genes="only how many it uses",
         ),
         Classifier(
             name="SingleR",

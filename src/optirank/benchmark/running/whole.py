@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from optirank import __version__
 from optirank.benchmark import tools
 from optirank.benchmark.running.children import gap, run_child
+from optirank.benchmark.running.peers import peer_environment, peer_python, why_no_peer
 from optirank.benchmark.sets import Set, stack
 
 if TYPE_CHECKING:
@@ -47,10 +48,17 @@ def run_whole(
     start = time.perf_counter()
     splits = whole_splits(design.splits, n_splits)
     same = {"kind": "whole", "tool": tool.name}
+    python, variables = sys.executable, None
+    if tool.peer:
+        python = peer_python(tool.peer, peers or {})
+        variables = peer_environment(python)
+        if reason := why_no_peer(tool.peer, python):
+            return {**same, **gap(reason, "install")}
     with tempfile.TemporaryDirectory(prefix="optirank-") as name:
         folder = Path(name)
         job = write_job(folder, design, splits, tool)
-        result = run_child(command(tool, peers or {}), folder, time_limit)
+        command = [python, str(Path(tools.__file__).with_name(tool.script))]
+        result = run_child(command, folder, time_limit, variables)
     if "failed" not in result:
         try:
             record = _record(design, splits, job, result)
@@ -67,12 +75,6 @@ def whole_splits(splits: list[Split], most: int) -> list[Split]:
     for split in splits:
         parts.setdefault(split.part, split)
     return (list(parts.values()) if len(parts) > 1 else splits)[:most]
-
-
-def command(tool: Classifier, peers: Mapping[str, str]) -> list[str]:
-    """The interpreter and the script of a tool."""
-    python = peers.get(tool.peer, sys.executable) if tool.peer else sys.executable
-    return [python, str(Path(tools.__file__).with_name(tool.script))]
 
 
 def write_job(folder: Path, design: Design, splits: list[Split], tool: Classifier) -> dict:

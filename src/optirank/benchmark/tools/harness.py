@@ -85,7 +85,7 @@ def run(make_tool) -> None:
         job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
         result = _run_splits(make_tool, job, folder, stage)
     except ImportError as error:
-        result = {"failed": _line(error), "stage": stage.name}
+        result = {"failed": " ".join(str(error).split()), "stage": stage.name}
     except MemoryError as error:
         result = {"failed": _line(error), "stage": "memory"}
     except Exception as error:
@@ -144,21 +144,25 @@ def cpu_seconds() -> float:
 def peak_bytes() -> int | None:
     """The largest memory of this process, or of one that it waited for; None on Windows.
 
-    On Linux, the figure of `getrusage` for this process would include the memory of the process
-    that started it, so the kernel's own record is read.
+    Linux counts the memory that the parent had when it started this process to ``ru_maxrss``, so
+    there the mark of the process itself is read.
     """
     try:
         import resource
     except ImportError:
         return None
     unit = 1 if sys.platform == "darwin" else 1024
-    children = unit * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    own = _linux_peak() or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit)
+
+
+def _linux_peak() -> int | None:
     try:
-        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-        own = next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
-    except (OSError, StopIteration):
-        own = unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return max(own, children)
+        text = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    found = [line.split()[1] for line in text.splitlines() if line.startswith("VmHWM:")]
+    return 1024 * int(found[0]) if found else None
 
 
 class _Stage:
