@@ -26,6 +26,7 @@ from optirank.ranks.orders import order_samples
     [
         TopScoringPairsClassifier(),
         TopScoringPairsClassifier(3, max_genes=2, choose_k="variance", ties="min"),
+        TopScoringPairsClassifier(choose_k="cv"),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
@@ -172,7 +173,7 @@ def test_the_variance_rule_takes_one_pair_that_separates_all():
 
 def test_pairs_that_swap_are_found_and_their_number_is_odd():
     X, y = swapped_pairs(noise=1.2)
-    model = TopScoringPairsClassifier().fit(X[:80], y[:80])
+    model = TopScoringPairsClassifier(10, choose_k="cv").fit(X[:80], y[:80])
     assert model.k_[0] % 2 == 1
     assert {frozenset(pair) for pair in model.pairs_[:3].tolist()} <= {
         frozenset({a, b}) for a in (0, 2, 4) for b in (1, 3, 5)
@@ -183,9 +184,14 @@ def test_pairs_that_swap_are_found_and_their_number_is_odd():
 
 def test_several_noisy_pairs_outvote_a_single_one():
     X, y = swapped_pairs(n=300, n_pairs=8, noise=2.5)
-    one, many = (TopScoringPairsClassifier(k).fit(X[:200], y[:200]) for k in (1, 9))
+    one, many, all_ = (
+        TopScoringPairsClassifier(k, choose_k=how).fit(X[:200], y[:200])
+        for k, how in ((1, "cv"), (9, "cv"), (10, "max"))
+    )
     assert one.k_[0] == 1
     assert many.k_[0] > 3
+    assert all_.k_[0] == 9
+    np.testing.assert_array_equal(all_.pairs_[: many.k_[0]], many.pairs_)
     assert many.score(X[200:], y[200:]) > one.score(X[200:], y[200:])
 
 

@@ -115,7 +115,7 @@ def panel_weights(
     """Weights of the heaviest genes for each class; a dot where the gene is in its reference set.
 
     Two classes have one weight per gene, drawn as a bar: for the second class above 0, for the
-    first below.
+    first below. In a vote of pairs (k-TSP), the two genes of a pair have opposite weights.
 
     Parameters
     ----------
@@ -133,9 +133,12 @@ def panel_weights(
     from optirank.model.linear import linear_parts
 
     parts = linear_parts(as_model(model))
-    weights = parts.average(parts.coef.T).T
+    coef = parts.coef
+    if parts.votes:  # the lower gene of a pair counts as much as the higher one
+        coef = coef - coef.sum(axis=1, keepdims=True) * parts.reference_weights
+    weights = parts.average(coef.T).T
     shape = (parts.n_problems, parts.rows_per_problem, -1)
-    inside = (parts.reference_weights > 0).reshape(shape).any(axis=1)
+    inside = (parts.reference_weights > 0).reshape(shape).any(axis=1) & (not parts.votes)
     sizes = np.abs(weights)
     places = np.argsort(np.argsort(-sizes, axis=1, kind="stable"), axis=1)
     places = np.where(sizes > 0, places, sizes.shape[1]).min(axis=0)  # in the class it leads most
@@ -153,7 +156,8 @@ def panel_weights(
     cells_between(ax, *values.shape)
     rows, columns = np.nonzero(dots)
     ax.plot(columns, rows, linestyle="none", marker=".", markersize=4, color=DARK)
-    title = f"{_of(len(kept), len(parts.genes))}; a dot: in the class's reference set"
+    title = _of(len(kept), len(parts.genes))
+    title += "" if parts.votes else "; a dot: in the class's reference set"
     ax.set_title(title, fontsize="small", loc="right")
     ax.tick_params(axis="y", labelsize="small")
     return finish(ax, show)
@@ -225,7 +229,8 @@ def _bars(ax: Axes | None, parts: Any, weights: NDArray, inside: NDArray, kept: 
     ax.set_ylim(-0.7, len(kept) - 0.3)
     ax.axvline(0, color=DARK, linewidth=0.8)
     ax.set_xlabel(f"weight: for {first} below 0, for {second} above")
-    title = f"{_of(len(kept), len(parts.genes))}; a dot: in the reference set"
+    title = _of(len(kept), len(parts.genes))
+    title += "" if parts.votes else "; a dot: in the reference set"
     ax.set_title(title, fontsize="small", loc="right")
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)

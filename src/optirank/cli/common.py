@@ -17,9 +17,14 @@ from optirank.cli.errors import bad_input, clean_exit
 from optirank.cli.streams import STDOUT
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.table import Table
 
-_TEXT = ("class", "cluster", "data", "gene", "label", "role", "shift", "side", "task", "what")
+_TEXT = (
+    *("class", "cluster", "data", "gene", "label", "pair", "role", "rule", "shift", "side", "task"),
+    *("what",),
+)
+_RULES = 40  # pairs shown
 
 
 @contextmanager
@@ -70,6 +75,18 @@ def show(table: Table, *, err: bool = False) -> None:
     from rich.console import Console
 
     Console(stderr=err, highlight=False).print(table)
+
+
+def show_rules(pairs: pd.DataFrame) -> None:
+    """Print the pairs of genes of a vote as rules, see `optirank.model.votes.pair_table`."""
+    table = new_table("Pairs that vote", "rule", "score")
+    for row in pairs.head(_RULES).itertuples():
+        add_row(table, row.rule, f"{row.score:.3f}")
+    show(table)
+    if len(pairs) > _RULES:
+        typer.echo(
+            f"and {len(pairs) - _RULES} more: optirank panel --out panel.csv writes them all"
+        )
 
 
 def listed(text: str | None) -> list[str]:

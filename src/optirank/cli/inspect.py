@@ -13,6 +13,7 @@ from optirank.cli.common import (
     listed,
     new_table,
     show,
+    show_rules,
     tidy,
 )
 from optirank.cli.errors import DebugOption, QuietOption
@@ -30,6 +31,8 @@ from optirank.cli.options import (
 from optirank.cli.streams import echo, file_or_stdout
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from optirank.workflow.explain import Explanation
 
 
@@ -64,7 +67,8 @@ def inspect(
     """Describe a model; with --explain, show why a sample got its label.
 
     A gene contributes its weight times its relative rank: the share of the reference genes below it
-    in this sample. The contributions and the intercept sum to the score of the class.
+    in this sample. The contributions and the intercept sum to the score of the class. Of
+    a k-TSP model, the votes of the pairs are shown.
 
     Examples:
 
@@ -118,6 +122,8 @@ def _describe(fitted: Any, path: Path) -> None:
     for row in about.classes.itertuples(index=False):
         add_row(table, *row)
     show(table)
+    if about.pairs is not None:
+        show_rules(about.pairs)
 
 
 def _show_explanation(found: Explanation, label: str | None, n_genes: int) -> None:
@@ -129,6 +135,9 @@ def _show_explanation(found: Explanation, label: str | None, n_genes: int) -> No
         add_row(table, row[0], f"{row[1]:+.3f}", f"{row[2]:.3f}")
     show(table)
     about, lines, rest = found.of_class(label, n_genes)
+    if "vote" in lines:
+        _show_votes(about, lines, rest)
+        return
     side = ["side"] if "side" in lines else []
     columns = ("value", "relative rank", "weight", "contribution")
     table = new_table(f"For {about}", "gene", "role", *side, *columns)
@@ -142,4 +151,16 @@ def _show_explanation(found: Explanation, label: str | None, n_genes: int) -> No
     if rest is not None:
         empty = [""] * (4 + len(side))
         add_row(table, f"{rest[0]} more genes", *empty, f"{rest[1]:+.4f}")
+    show(table)
+
+
+def _show_votes(about: str, lines: pd.DataFrame, rest: tuple[int, float] | None) -> None:
+    """How each pair votes, of a model that is a vote of pairs."""
+    table = new_table(f"For {about}", "pair", "values", "vote", "contribution")
+    for row in lines.itertuples():
+        values = ["missing" if one != one else f"{one:g}" for one in (row.value, row.value_below)]
+        vote = f"{row.vote:+g}" if row.vote else "0"
+        add_row(table, row.gene, ", ".join(values), vote, f"{row.contribution:+.4f}")
+    if rest is not None:
+        add_row(table, f"{rest[0]} more pairs", "", "", f"{rest[1]:+.4f}")
     show(table)

@@ -15,6 +15,7 @@ from optirank.cli.common import (
     listed,
     new_table,
     show,
+    show_rules,
     tidy,
 )
 from optirank.cli.errors import DebugOption, QuietOption
@@ -93,6 +94,7 @@ def panel(
     or against a class. A gene can be both. No other gene has to be measured: a file with only these
     genes gets the same labels. With --max-genes, a new model with at most that many genes is
     trained. Its classes share one reference set, and a table shows the accuracy of other sizes.
+    The pairs of a k-TSP model are shown as rules.
 
     Examples:
 
@@ -105,6 +107,7 @@ def panel(
     with tidy():
         from optirank._util.files import replacing
         from optirank.model import load, panel_table
+        from optirank.model.linear import linear_parts
         from optirank.solver.device.backend import check_device
 
         check_device(device.value)
@@ -125,11 +128,14 @@ def panel(
                 chosen["device"] = device.value
                 fitted = _retrain(fitted, max_genes, data, save, curve, budget, chosen, reading)
             table = panel_table(fitted)
-            _show(table, fitted)
+            if linear_parts(fitted).votes:
+                _show_pairs(fitted)
+            else:
+                _show(table, fitted)
             if target is not None:
                 with replacing(target) as temporary:
                     table.to_csv(temporary, index=False)
-                typer.echo(f"{out}: {len(table)} genes")
+                typer.echo(f"{out}: {table['gene'].nunique()} genes")
             if figure is not None:
                 from optirank.pl import panel_weights, save_figure
 
@@ -199,6 +205,15 @@ def _retrain(
         + ("" if before is None else f" (it was {before:.3f})")
     )
     return result.model
+
+
+def _show_pairs(fitted: Any) -> None:
+    from optirank.model.linear import linear_model
+    from optirank.model.votes import pair_table
+
+    pairs, genes = pair_table(fitted), int(linear_model(fitted).genes_.sum())
+    typer.echo(f"{genes} genes in {len(pairs)} pairs")
+    show_rules(pairs)
 
 
 def _show(table: pd.DataFrame, fitted: Any) -> None:

@@ -27,11 +27,11 @@ from optirank.estimators.panel import (
     PanelAttributes,
     carried,
     forget_training,
-    link_offset,
     model_rows,
+    plain_probabilities,
 )
 from optirank.ranks.fitting import order_for_fitting
-from optirank.ranks.scoring import average_rows, best_class, probabilities
+from optirank.ranks.scoring import average_rows, best_class
 from optirank.solver.device.backend import is_device_array
 from optirank.solver.sizes import is_number
 
@@ -113,7 +113,7 @@ class LinearClassifier(ModelCard, PanelAttributes, ClassifierMixin, BaseEstimato
         calibration = carried(self, "calibration_")
         if calibration is not None:
             return calibration.probabilities(scores)
-        return probabilities(scores, offset=link_offset(self))
+        return plain_probabilities(self, scores)
 
     def predict_log_proba(self, X: ArrayLike) -> NDArray:
         """Logarithms of :meth:`predict_proba`."""

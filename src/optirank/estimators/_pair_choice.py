@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from optirank.estimators._pairs import count_pairs
+from optirank.estimators.votes import pair_votes, tie_break
 from optirank.ranks.scoring import best_class
 from optirank.tuning.scoring import balanced_accuracy
 
@@ -29,8 +30,9 @@ class Pairs(NamedTuple):
     scores: NDArray
 
     def first(self, k: int) -> Pairs:
-        """The k best; all, or all but one to have an odd number, where there are fewer."""
-        k = min(k, len(self.genes) - 1 + len(self.genes) % 2)
+        """The k best, an odd number: k, or the odd number below it or below what there is."""
+        k = min(k, len(self.genes))
+        k -= 1 - k % 2
         return Pairs(self.genes[:k], self.signs[:k], self.scores[:k])
 
 
@@ -166,32 +168,19 @@ def disjoint_pairs(difference: NDArray, shift: NDArray, genes: NDArray, k_max: i
     return Pairs(genes[pairs], np.where(found >= 0, 1.0, -1.0), np.abs(found))
 
 
-def pair_votes(above: NDArray, tie: NDArray, signs: NDArray, ties: str) -> NDArray:
-    """Votes of pairs: 1 for the class, -1 for the rest, and 0 for a tie if ``ties="average"``."""
-    votes = np.where(above, signs, -signs)
-    return np.where(tie, 0.0, votes) if ties == "average" else votes
-
-
 def votes_in(orders: SampleOrders, pairs: Pairs, ties: str) -> NDArray:
     """Votes of the pairs in ordered samples, samples x pairs."""
     values = orders.groups_of(pairs.genes.ravel()).reshape(orders.n_samples, -1, 2)
-    first, second = values[..., 0], values[..., 1]
-    return pair_votes(first > second, first == second, pairs.signs, ties)
+    return pair_votes(values[..., 0], values[..., 1], pairs.signs, ties)
 
 
 def mean_votes(votes: NDArray, scores: NDArray, sizes: NDArray) -> NDArray:
     """Votes over their number, of the first k pairs for each k of ``sizes``: samples x sizes.
 
-    A small part of the votes weighted by the scores is added, which decides between equal votes:
-    means of at most k votes that differ do so by ``1 / k^2`` or more.
+    A small part of the votes weighted by the scores decides between equal votes.
     """
     totals = np.cumsum(votes * (1.0 + tie_break(sizes.max()) * scores), axis=1)
     return totals[:, sizes - 1] / sizes
-
-
-def tie_break(k: int) -> float:
-    """The part of the weighted votes that decides between equal votes of at most k pairs."""
-    return 1.0 / (4.0 * k**2)
 
 
 def k_by_variance(votes: NDArray, codes: NDArray, positive: int, rest: NDArray) -> int:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank.ranks.scoring import ScoreRows, score_rows
+from optirank.estimators.votes import is_vote, vote_shares
+from optirank.ranks.scoring import ScoreRows, probabilities, score_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -130,6 +131,16 @@ def link_offset(model: Any) -> float:
     """
     shared = getattr(model, "shared_reference", False) and len(model.classes_) > 2
     return -np.inf if shared else 0.0
+
+
+def plain_probabilities(model: Any, scores: NDArray) -> NDArray:
+    """Probabilities that a model gives to scores without a calibration.
+
+    Logistic functions of the scores, see :func:`link_offset`; of a vote of pairs, shares of votes.
+    """
+    if is_vote(model):
+        return vote_shares(scores, int(model.k_.max()))
+    return probabilities(scores, offset=link_offset(model))
 
 
 def forget_training(model: Any) -> None:

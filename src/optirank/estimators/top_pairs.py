@@ -16,17 +16,19 @@ from optirank.estimators._pair_choice import (
     PairSearch,
     k_by_validation,
     k_by_variance,
-    pair_votes,
-    tie_break,
     votes_in,
 )
 from optirank.estimators._pairs import dense_columns
+from optirank.estimators._subset import subset_votes
 from optirank.estimators.card import ModelCard
-from optirank.estimators.panel import forget_training
-from optirank.ranks.scoring import best_class, by_class
+from optirank.estimators.panel import carried, forget_training, plain_probabilities
+from optirank.estimators.votes import pair_votes, tie_break
+from optirank.ranks.scoring import best_class
 from optirank.tuning.folds import make_folds
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import ArrayLike, NDArray
     from sklearn.utils import Tags
 
@@ -39,20 +41,23 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
     difference of ranks within a sample differs most between class and rest is the better one.
     Pairs are taken from the best on, each without the genes of those before it [2]_.
 
+    The classical method is ``TopScoringPairsClassifier(9, choose_k="cv", ties="min",
+    balance_rest=False)``. The defaults carry over better to other platforms.
+
     With more than two classes this is done for each class against the rest. The class with the
     largest mean vote is predicted. Votes weighted by the scores of the pairs decide between equal
     ones.
 
     Parameters
     ----------
-    k_max : int, default=17
+    k_max : int, default=13
         The largest number of pairs per class; an even one counts as the odd number below.
-    choose_k : {"cv", "variance"}, default="cv"
-        How the odd number k of pairs is chosen, the smallest of equally good ones. "cv": the best
-        balanced accuracy in cross-validation on the training samples, one k for all classes.
-        "variance": for each class, the largest difference between the mean sums of votes in class
-        and rest, divided by the square root of the sum of their variances [3]_. It needs no
-        cross-validation, and is several times faster.
+    choose_k : {"max", "cv", "variance"}, default="max"
+        How the odd number k of pairs is chosen. "max": `k_max`, which carried over best to other
+        platforms. "cv": the best balanced accuracy in cross-validation on the training samples, one
+        k for all classes. "variance": for each class, the largest difference between the mean sums
+        of votes in class and rest, divided by the square root of the sum of their variances [3]_.
+        Of equally good ones, the smallest k is taken.
     ties : {"average", "min"}, default="average"
         How a pair of equal values votes. "average": not at all (0). "min": as if ``x_a < x_b``,
         which is the classical definition. Sparse counts have many pairs of two zeros.
@@ -102,7 +107,7 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
 
     _parameter_constraints: dict = {
         "k_max": [Interval(Integral, 1, None, closed="left")],
-        "choose_k": [StrOptions({"cv", "variance"})],
+        "choose_k": [StrOptions({"max", "cv", "variance"})],
         "ties": [StrOptions({"average", "min"})],
         "balance_rest": ["boolean"],
         "max_genes": [None, Interval(Integral, 2, None, closed="left")],
@@ -111,9 +116,9 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        k_max: int = 17,
+        k_max: int = 13,
         *,
-        choose_k: str = "cv",
+        choose_k: str = "max",
         ties: str = "average",
         balance_rest: bool = True,
         max_genes: int | None = 500,
@@ -178,27 +183,44 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
         needed, places = np.unique(self.pairs_, return_inverse=True)
         values = dense_columns(X, needed)
         first, second = (values[:, one] for one in places.reshape(self.pairs_.shape).T)
-        votes = pair_votes(first > second, first == second, self.signs_, self.ties)
+        votes = pair_votes(first, second, self.signs_, self.ties)
         votes *= 1.0 + tie_break(self.k_.max()) * self.scores_
         starts = np.concatenate([[0], np.cumsum(self.k_)[:-1]])
         means = np.add.reduceat(votes, starts, axis=1) / self.k_
         return means[:, 0] if len(self.k_) == 1 else means
 
     def predict_proba(self, X: ArrayLike) -> NDArray:
-        """Shares of votes, ties half; with more than two classes each row is divided by its sum."""
-        return vote_shares(self.decision_function(X), self.k_.max())
+        """Shares of votes, ties half; with more than two classes each row is divided by its sum.
+
+        Where the model carries a ``calibration_``, its probabilities are given instead.
+        """
+        scores = self.decision_function(X)
+        calibration = carried(self, "calibration_")
+        if calibration is not None:
+            return calibration.probabilities(scores)
+        return plain_probabilities(self, scores)
 
     def predict(self, X: ArrayLike) -> NDArray:
         """The class that most pairs vote for."""
         chosen = best_class(self.decision_function(X))
         return self.classes_[chosen]
 
+    def subset(self, classes: Iterable) -> TopScoringPairsClassifier:
+        """The model restricted to two or more of its classes, which it then chooses among.
+
+        The pairs of each class stay as they are. Of two classes, the pairs of the first vote
+        against the second; if one has more pairs, its best are kept, as many as the other has.
+        This model is left as it is. Its calibration and record of held-out scores are dropped.
+        """
+        check_is_fitted(self)
+        return subset_votes(self, classes)
+
     def _choose(self, search: PairSearch) -> list[Pairs]:
         """The pairs of all classes, their number chosen."""
         found = search.find()
+        if self.choose_k == "max" or max(len(pairs.genes) for pairs in found) < 3:
+            return [pairs.first(self.k_max) for pairs in found]
         sizes = np.bincount(search.codes)
-        if max(len(pairs.genes) for pairs in found) < 3:
-            return [pairs.first(1) for pairs in found]
         if self.choose_k == "cv":
             if np.count_nonzero(sizes > 1) < 2:  # nothing to train a fold on
                 return [pairs.first(1) for pairs in found]
@@ -217,9 +239,3 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
         # Only the order of genes within a sample is seen; see RankLinearClassifier.
         tags.classifier_tags.poor_score = True
         return tags
-
-
-def vote_shares(scores: NDArray, k: int) -> NDArray:
-    """Probabilities from mean votes of at most k pairs: the share of votes for each class."""
-    shares = 1.0 + by_class(scores) / (1.0 + 2.0 * tie_break(k))  # above 0, in the scores' order
-    return shares / shares.sum(axis=1, keepdims=True)

@@ -9,6 +9,7 @@ import numpy as np
 from optirank.estimators.value_rows import as_seen
 from optirank.model.missing import MAX_MISSING, BoundModel, bind
 from optirank.model.panel import gene_roles, side_names
+from optirank.model.votes import explain_votes
 from optirank.ranks.relative import weighted_ranks
 
 if TYPE_CHECKING:
@@ -48,6 +49,10 @@ def explain(
     its score; for two classes there is one score, of the second class. A model of two sides has a
     column ``side`` too, and up to two lines per gene, of half the weight each, since its score is
     the mean of the two; they stand together, in the order of their sum.
+
+    A vote of pairs (k-TSP) has one line per pair, the best first: ``gene`` is such as ``A > B``,
+    ``value`` and ``value_below`` are the values of the two genes, and ``vote`` is 1 for the class,
+    -1 against it, and 0 for a tie or a missing gene.
     """
     import pandas as pd
 
@@ -55,6 +60,8 @@ def explain(
         genes = sample.index if sample.ndim == 1 else sample.columns
     bound = bind(model, genes, max_missing)
     x = _row(sample, bound)
+    if bound.parts.votes:
+        return explain_votes(model, bound.match.present, x)
     tables = [_row_table(bound, row, x) for row in range(bound.parts.n_rows)]
     table = pd.concat([_intercepts(bound.parts), *tables], ignore_index=True)
     order = {label: k for k, label in enumerate(bound.parts.problem_classes.tolist())}

@@ -46,7 +46,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : OptirankClassifier, OptirankClassifierCV, RankLogisticRegression,
-        AnovaRankLogisticRegression or ElasticNetLogisticRegression, fitted.
+        AnovaRankLogisticRegression, ElasticNetLogisticRegression or TopScoringPairsClassifier,
+        fitted.
     path : the file; one that is there is replaced.
 
     Raises

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank.estimators.panel import panel_arrays
+from optirank.estimators.votes import is_vote
 from optirank.ranks.scoring import average_rows
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class LinearParts:
     n_features: int
     names: NDArray | None  # (n_features,): all genes of the training data
     target_sum: float | None = None  # of weights on logarithms of values relative to a total
+    votes: bool = False  # each row is the vote of a pair of genes, see optirank.model.votes
 
     @property
     def n_problems(self) -> int:
@@ -74,14 +76,16 @@ def linear_model(model: Any) -> Any:
             f"this {type(found).__name__} keeps one model per fold: use one of its "
             "fold_estimators_, or fit it with refit=True"
         )
+    if is_vote(found):
+        return found
     if "_panel" not in vars(found) and not hasattr(found, "reference_weights_"):
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(found)
         raise TypeError(
             f"a {type(found).__name__} has no weights on genes: this works for "
-            "OptirankClassifier, RankLogisticRegression, AnovaRankLogisticRegression and "
-            "ElasticNetLogisticRegression"
+            "OptirankClassifier, RankLogisticRegression, AnovaRankLogisticRegression, "
+            "ElasticNetLogisticRegression and TopScoringPairsClassifier"
         )
     return found
 
@@ -91,6 +95,10 @@ def linear_parts(model: Any) -> LinearParts:
     if isinstance(model, LinearParts):
         return model
     model = linear_model(model)
+    if is_vote(model):
+        from optirank.model.votes import vote_parts
+
+        return vote_parts(model)
     panel = panel_arrays(model)
     names = getattr(model, "feature_names_in_", None)
     return LinearParts(

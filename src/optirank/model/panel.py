@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank.model.linear import LinearParts, linear_parts
+from optirank.model.votes import gene_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,11 +26,14 @@ def panel_table(model: Any) -> pd.DataFrame:
     it is in), and ``weight_<class>`` for each class. Two classes have one such column, for the
     second one; a model of two sides has ``weight_<class>_rising`` and ``weight_<class>_falling``.
     For a classifier on values, "reference" means that a gene is in the total that counts are
-    relative to.
+    relative to. A vote of pairs (k-TSP) has one line per gene of each pair, see
+    ``optirank.model.votes.gene_table``.
     """
     import pandas as pd
 
     parts = linear_parts(model)
+    if parts.votes:
+        return gene_table(model)
     gamma = parts.reference_weights > 0
     by_class = gamma.reshape(parts.n_problems, -1, gamma.shape[1]).any(axis=1)
     columns = {

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.names import some
-from optirank.estimators.panel import carried, link_offset
+from optirank.estimators.panel import carried, plain_probabilities
 from optirank.model.missing import MAX_MISSING, bind
 from optirank.model.prior import Prior, class_shares, with_shares
 from optirank.model.query import QueryMeter
 from optirank.model.subsets import without_lacking
-from optirank.ranks.scoring import best_class, by_class, probabilities, worth_compiling
+from optirank.ranks.scoring import best_class, by_class, worth_compiling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -220,7 +220,7 @@ class Predictor:
         """Labels, confidences and probabilities of samples whose scores are known."""
         calibration = self._calibration
         if calibration is None:
-            found = probabilities(scores, offset=link_offset(self.model))
+            found = plain_probabilities(self.model, scores)
         else:
             found = calibration.probabilities(scores)
         chosen = best_class(scores)

@@ -8,6 +8,7 @@ import numpy as np
 
 from optirank.estimators.summary import TrainingSummary
 from optirank.estimators.value_rows import as_seen
+from optirank.estimators.votes import is_vote
 from optirank.model.linear import linear_model
 from optirank.model.value_kinds import value_kinds
 from optirank.ranks.relative import weighted_ranks
@@ -58,7 +59,8 @@ def remember_training(
             f"{fitted.n_features_in_} genes"
         )
     labels, counts = np.unique(y, return_counts=True)
-    fitted.mean_ranks_ = _mean_ranks(fitted, X, y)
+    if not is_vote(fitted):  # a pair that lacks a gene does not vote
+        fitted.mean_ranks_ = _mean_ranks(fitted, X, y)
     counted = {
         "n_samples": len(y),
         "n_genes": int(fitted.n_features_in_),

@@ -18,12 +18,16 @@ from optirank.model.file import read_versions
 from optirank.model.linear import linear_model, linear_parts
 from optirank.model.missing import MAX_MISSING
 from optirank.model.predict import Predictor
+from optirank.model.votes import pair_table
 from optirank.workflow.predict import is_calibrated, transposed_told
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_SETTINGS = ("algorithm", "n_reference", "l1", "l2", "side", "ties", "class_weight", "integral")
+_SETTINGS = (
+    *("algorithm", "n_reference", "l1", "l2", "side", "ties", "class_weight", "integral"),
+    *("k_max", "choose_k", "balance_rest", "max_genes"),  # of k-TSP
+)
 _OPTIONS = ("shared_reference", "whole_panel")  # told where they are chosen
 # What a training summary tells in lines of its own, or in the table of classes.
 _TOLD = (
@@ -39,6 +43,7 @@ class ModelDescription:
 
     lines: tuple[tuple[str, str], ...]
     classes: pd.DataFrame  # class, samples, genes, reference, weights; recall and precision
+    pairs: pd.DataFrame | None = None  # of a vote of pairs, see optirank.model.votes
 
 
 @dataclass(frozen=True)
@@ -178,7 +183,8 @@ def describe_model(model: Any, path: str | os.PathLike[str] | None = None) -> Mo
         if key not in _TOLD and value is not None
     ]
     lines += [("note", str(note)) for note in summary.get("notes", ())]
-    return ModelDescription(tuple(lines), pd.DataFrame(_classes(parts, summary)))
+    pairs = pair_table(model) if parts.votes else None
+    return ModelDescription(tuple(lines), pd.DataFrame(_classes(parts, summary)), pairs)
 
 
 def _classes(parts: Any, summary: dict[str, Any]) -> list[dict[str, object]]:
@@ -195,9 +201,12 @@ def _classes(parts: Any, summary: dict[str, Any]) -> list[dict[str, object]]:
                 "class": label,
                 "samples": counts.get(str(label), ""),
                 "genes": int((reference | weights).sum()),
-                "reference": int(reference.sum()),
-                "weights": int(weights.sum()),
             }
+            | (
+                {"pairs": int(parts.coef[mine].any(axis=1).sum())}
+                if parts.votes
+                else {"reference": int(reference.sum()), "weights": int(weights.sum())}
+            )
             | {name: _share(summary[name].get(str(label))) for name in held_out}
         )
     return rows

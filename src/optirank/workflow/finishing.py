@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from optirank import __version__
-from optirank.estimators.panel import link_offset
+from optirank.estimators.panel import plain_probabilities
 from optirank.model import (
     Outcomes,
     fit_calibration,
@@ -20,7 +20,6 @@ from optirank.model import (
     remember_training,
 )
 from optirank.model.value_kinds import value_kinds
-from optirank.ranks.scoring import probabilities
 from optirank.tuning.scoring import predicted
 from optirank.tuning.search import HELD_OUT
 from optirank.workflow.planning import place
@@ -281,7 +280,7 @@ def _labels(model: Any, scored: HeldOut) -> tuple[NDArray, NDArray]:
     calibration = getattr(model, "calibration_", None)
     scores = _flat(scored.decisions)
     if calibration is None:
-        found = probabilities(scores, offset=link_offset(model))
+        found = plain_probabilities(model, scores)
     else:
         found = calibration.probabilities(scores)
     labels = predicted(scored.decisions, model.classes_)
