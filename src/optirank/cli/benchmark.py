@@ -249,16 +249,21 @@ def _write_report(
 ) -> None:
     from optirank.benchmark.reporting import report
     from optirank.benchmark.reporting.results import collect
+    from optirank.benchmark.reporting.whole_tables import OVERALL
 
     results = collect(storage, rules)
-    if results.scores.empty and may_be_empty:
+    empty = results.scores.empty and not results.whole
+    if empty and may_be_empty:
         return
-    if results.scores.empty:
+    if empty:
         raise ValueError(f"{storage.folder} contains no finished problem yet")
     name = "-".join(["report", *rules]).removesuffix("-one_se")
     written = report.write(results, storage.folder / name)
     for table in written.summaries:
-        _show_summary(table)
+        if table.name == OVERALL:
+            _show_overall(table)
+        else:
+            _show_summary(table)
     if written.missing:
         typer.echo(f"No figures and no page: they need {written.missing}")
     typer.echo(f"Report: {written.page or storage.folder / name}")
@@ -275,6 +280,17 @@ def _show_summary(summary: Table) -> None:
         cells = [row[k] for k in kept]
         shown = (Text(re.sub(r" ± [\d.]+", "", one.text), "bold" * one.bold) for one in cells)
         table.add_row(*shown)
+    show(table)
+
+
+def _show_overall(overall: Table) -> None:
+    """The tools over whole tasks, without the columns that only the report has room for."""
+    shown = ("tool", "tasks", "accuracy (%)", "rank", "genes", "training (s)", "memory (MB)")
+    kept = [k for k, column in enumerate(overall.columns) if column.text in shown]
+    table = new_table(overall.title, *(overall.columns[k].text for k in kept))
+    table.columns[0].no_wrap = True
+    for row in overall.rows:
+        add_row(table, *(row[k].text for k in kept))
     show(table)
 
 

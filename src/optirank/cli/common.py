@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _TEXT = (
     *("class", "cluster", "data", "gene", "label", "pair", "role", "rule", "shift", "side", "task"),
-    *("what",),
+    *("tool", "what"),
 )
 _RULES = 40  # pairs shown
 

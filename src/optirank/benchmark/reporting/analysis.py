@@ -53,8 +53,7 @@ class Analysis:
 
     def shift(self, task: str) -> str:
         """Return the kind of shift of a task."""
-        found = self.tasks.loc[self.tasks["task"] == task, "shift"]
-        return str(found.iloc[0]) if len(found) else ""
+        return shift_of(self.tasks, task)
 
     def scenarios(self) -> list[str]:
         """Return the scenarios with scores."""
@@ -65,8 +64,8 @@ def analyse(results: Results) -> Analysis:
     """Compute every statistic of the results."""
     tasks = _with_columns(results.tasks, TASK_COLUMNS)
     scores = _with_columns(results.scores, score_columns())
-    tasks = _sorted(tasks, tasks)
-    scores = _sorted(scores, tasks).dropna(subset=["test"])
+    tasks = sort_rows(tasks, tasks)
+    scores = sort_rows(scores, tasks).dropna(subset=["test"])
     summary, pairwise = statistics.summary(scores), statistics.pairwise(scores)
     means = task_means(summary[summary["complete"].astype(bool)])
     return Analysis(
@@ -102,6 +101,12 @@ def training_sets(tasks: pd.DataFrame, names: list[str]) -> list[str]:
     return [str(rows["sources"].get(name, name)) for name in names]
 
 
+def shift_of(tasks: pd.DataFrame, task: str) -> str:
+    """Return the kind of shift of a task."""
+    found = tasks.loc[tasks["task"] == task, "shift"]
+    return str(found.iloc[0]) if len(found) else ""
+
+
 def _with_columns(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     frame = frame.reindex(columns=list(columns))
     for name in ("scenario", "title", "shift", "kind", "sources", "target", "classes", "note"):
@@ -110,7 +115,7 @@ def _with_columns(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     return frame
 
 
-def _sorted(frame: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
+def sort_rows(frame: pd.DataFrame, tasks: pd.DataFrame) -> pd.DataFrame:
     """Return the rows by kind of shift, then as the tasks come, then by scenario."""
     known = tasks.drop_duplicates("task").set_index("task")["shift"]
     order = list(SHIFTS)

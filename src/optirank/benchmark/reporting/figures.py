@@ -137,13 +137,13 @@ def draw_genes(found: Analysis) -> Figure:
         ax.set_title(f"{SCENARIO_TITLES[scenario]}, {n} task{'s' if n != 1 else ''}")
         ax.set_xscale("log")
         ax.set_xlabel("number of genes")
-        _plain_log(ax.xaxis, frame["n_genes"].clip(lower=1))
+        plain_log(ax.xaxis, frame["n_genes"].clip(lower=1))
     panels[0].set_ylabel("test balanced accuracy (%)")
     _legend(figure, ordered(frame["classifier"]))
     return figure
 
 
-def _plain_log(axis, values: pd.Series) -> None:
+def plain_log(axis, values: pd.Series) -> None:
     """Tick a logarithmic axis at 1, (2, 5), 10, ... in plain numbers."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -208,7 +208,7 @@ def draw_times(found: Analysis) -> Figure:
             if len(values):
                 ax.plot([values.median()] * 2, [y - 0.34, y + 0.34], color="#333333", lw=1.6)
         ax.set_xscale("log")
-        _plain_log(ax.xaxis, found.times[column])
+        plain_log(ax.xaxis, found.times[column])
         ax.set_xlabel(label)
     panels[0].set_yticks(range(len(names)), list(reversed(names)))
     panels[0].set_ylim(-0.6, len(names) - 0.4)

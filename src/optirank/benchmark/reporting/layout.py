@@ -67,16 +67,16 @@ def listing(
     frame: pd.DataFrame,
     *,
     rows: pd.DataFrame | None = None,
-    by: str,
+    by: str | None = None,
 ) -> Table:
     """Return a table with one line per row of `rows` (by default of `frame`).
 
-    `shown` says what stands under each heading, and a change in the column `by` draws a rule.
+    `shown` says what stands under each heading. A change in the column `by` draws a rule.
     """
     rows = frame if rows is None else rows
     lines = [[show(row) for show in shown.values()] for row in rows.itertuples()]
     columns = [Column(one) if isinstance(one, str) else one for one in shown]
-    return Table(name, title, caption, columns, lines, frame, breaks(rows[by]))
+    return Table(name, title, caption, columns, lines, frame, breaks(rows[by] if by else ()))
 
 
 def breaks(values: Iterable[str]) -> frozenset[int]:

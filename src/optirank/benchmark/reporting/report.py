@@ -8,11 +8,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optirank import __version__
-from optirank.benchmark.reporting import figures, latex, markdown, ranking_tables, tables, words
+from optirank.benchmark.reporting import (
+    figures,
+    latex,
+    markdown,
+    ranking_tables,
+    tables,
+    whole_figures,
+    whole_tables,
+    whole_task_tables,
+    words,
+)
 from optirank.benchmark.reporting.analysis import Analysis, analyse, place_title, training_sets
 from optirank.benchmark.reporting.layout import Table
 from optirank.benchmark.reporting.output import Output
+from optirank.benchmark.reporting.rankings import Ranking
 from optirank.benchmark.reporting.style import data_uri, missing_extra, template
+from optirank.benchmark.reporting.whole_analysis import WholeAnalysis, analyse_whole
+from optirank.benchmark.reporting.whole_words import summarise_whole
 
 if TYPE_CHECKING:
     from optirank.benchmark.reporting.results import Results
@@ -34,6 +47,7 @@ _CAPTIONS = {
     ),
     "sources": "Balanced accuracy with the first source alone and with both sources merged.",
     "times": "A dot is a task; the line is the median over tasks. Both axes are logarithmic.",
+    **whole_figures.CAPTIONS,
 }
 
 
@@ -67,23 +81,31 @@ def write(results: Results, folder: str | Path) -> Written:
     """
     output = Output(folder)
     found = analyse(results)
-    built = tables.build(found)
+    whole = analyse_whole(results.whole, found.tasks)
+    built = [*tables.build(found), *whole_tables.build(whole)]
     written = Written(missing=missing_extra())
-    written.summaries = [table for table in built if table.name.startswith("summary")]
-    written.tables = _write_tables(found, built, output)
+    shown = ("summary", whole_tables.OVERALL)
+    written.summaries = [table for table in built if table.name.startswith(shown)]
+    written.tables = _write_tables(found, whole, built, output)
     if written.missing is None:
-        drawn = figures.draw_all(found)
+        drawn = {**figures.draw_all(found), **whole_figures.draw_whole(whole)}
         for name, figure in drawn.items():
             output.draw(name, figure)
         written.figures = list(drawn)
-        page = _page(results, found, built, written.figures, output.folder / "figures")
+        page = _page(results, found, whole, built, written.figures, output.folder / "figures")
         written.page = output.write("report.html", page)
     output.finish()
     return written
 
 
-def _write_tables(found: Analysis, built: list[Table], output: Output) -> list[Path]:
-    texts = {"scores.csv": found.scores.to_csv(index=False)}
+def _write_tables(
+    found: Analysis, whole: WholeAnalysis, built: list[Table], output: Output
+) -> list[Path]:
+    texts = {
+        name: frame.to_csv(index=False)
+        for name, frame in (("scores.csv", found.scores), ("whole_splits.csv", whole.scores))
+        if not frame.empty or frame is found.scores
+    }
     for table in built:
         texts[f"{table.name}.csv"] = table.frame.to_csv(index=False)
         texts[f"{table.name}.md"] = markdown.render(table)
@@ -92,12 +114,18 @@ def _write_tables(found: Analysis, built: list[Table], output: Output) -> list[P
 
 
 def _page(
-    results: Results, found: Analysis, built: list[Table], names: list[str], folder: Path
+    results: Results,
+    found: Analysis,
+    whole: WholeAnalysis,
+    built: list[Table],
+    names: list[str],
+    folder: Path,
 ) -> str:
-    captions = dict(_CAPTIONS)
-    if found.ranking is not None:
-        sources = training_sets(found.tasks, found.ranking.tasks)
-        captions["ranks"] = ranking_tables.caption(found.ranking, sources)
+    captions = {
+        **_CAPTIONS,
+        "ranks": _ranking_caption(found.ranking, found),
+        "whole_ranks": _ranking_caption(whole.ranking, found),
+    }
     images = {
         name: {"source": data_uri(folder / f"{name}.svg"), "caption": captions[name]}
         for name in names
@@ -114,7 +142,9 @@ def _page(
         pairwise=[table for table in built if table.place is not None],
         place_title=place_title,
         images=images,
-        sentences=words.summarise(found),
+        sentences=[] if found.scores.empty and whole.tools() else words.summarise(found),
+        whole_sentences=summarise_whole(whole) if whole.tools() else [],
+        whole_costs=[table for table in built if table.name in whole_task_tables.BY_TASK],
         unfinished=_unfinished(found),
         problems=results.problems,
         missing=list(results.run.get("missing", ())),
@@ -124,6 +154,12 @@ def _page(
         version=results.run.get("version", __version__),
         today=date.today().isoformat(),
     )
+
+
+def _ranking_caption(ranking: Ranking | None, found: Analysis) -> str:
+    if ranking is None:
+        return ""
+    return ranking_tables.caption(ranking, training_sets(found.tasks, ranking.tasks))
 
 
 def _unfinished(found: Analysis) -> list[str]:
@@ -138,9 +174,8 @@ def _facts(results: Results, found: Analysis) -> dict[str, str]:
         "profile": run.get("profile"),
         "selection": ", ".join(SELECTIONS.get(rule, rule) for rule in run.get("selection", ())),
         "classifiers": ", ".join(run.get("classifiers", ())),
-        "scores": f"{len(found.scores)} (class, fold and classifier)",
-        "fits not converged": run.get("unconverged"),
-        "CPU time": _duration(run.get("cpu_seconds")),
+        "tools of whole tasks": ", ".join(run.get("tools", ())),
+        **(_binary_facts(run, found) if len(found.scores) or not results.whole else {}),
         "elapsed": _duration(run.get("wall_seconds")),
         "processes": run.get("jobs"),
         "seed": run.get("seed"),
@@ -149,6 +184,14 @@ def _facts(results: Results, found: Analysis) -> dict[str, str]:
         "platform": run.get("platform"),
     }
     return {name: str(value) for name, value in facts.items() if value not in (None, "")}
+
+
+def _binary_facts(run: dict, found: Analysis) -> dict[str, object]:
+    return {
+        "scores": f"{len(found.scores)} (class, fold and classifier)",
+        "fits not converged": run.get("unconverged"),
+        "CPU time": _duration(run.get("cpu_seconds")),
+    }
 
 
 def _duration(seconds: float | None) -> str | None:

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from optirank.benchmark.classifiers import CLASSIFIERS, get, ordered, tuned_parameters
+from optirank.benchmark.reporting.whole_results import WholeResults, collect_whole
 from optirank.benchmark.running.storage import Storage, Unit
 from optirank.tuning.selection import (
     RULES,
@@ -50,12 +51,15 @@ class Results:
         Tasks that could not run, or not to the end, and why.
     run : dict
         How it was run.
+    whole : WholeResults
+        The results of tools on whole tasks, if there are any.
     """
 
     scores: pd.DataFrame
     tasks: pd.DataFrame
     problems: dict[str, str] = field(default_factory=dict)
     run: dict = field(default_factory=dict)
+    whole: WholeResults = field(default_factory=WholeResults)
 
 
 def collect(storage: Storage, rules: Sequence[str] = ("one_se",)) -> Results:
@@ -70,7 +74,9 @@ def collect(storage: Storage, rules: Sequence[str] = ("one_se",)) -> Results:
         raise ValueError(f"no rule is called {unknown[0]!r}: use {', '.join(known)}")
     record, lines = storage.record(), storage.log_lines()
     rows, tasks, incomplete, seconds, unconverged = [], [], {}, 0.0, 0
-    for design in storage.designs().values():
+    designs = list(storage.designs().values())
+    whole = collect_whole(storage, designs, lines)
+    for design in designs:
         units = load_units(storage, design)
         seconds += sum(unit["unit_seconds"] for unit in units.values())
         unconverged += sum(unit["converged"].count(False) for unit in units.values())
@@ -78,8 +84,8 @@ def collect(storage: Storage, rules: Sequence[str] = ("one_se",)) -> Results:
         rows += chosen
         if lacking:
             incomplete[design["task"]] = f"not run to the end: {lacking} units are missing"
-        there = {row["task"] for row in chosen}
-        tasks += [row for row in _task_rows(design) if row["task"] in there]
+        there = {(row["task"], row["scenario"]) for row in chosen} | whole.places()
+        tasks += [row for row in _task_rows(design) if (row["task"], row["scenario"]) in there]
     last = lines[-1] if lines else {}
     scores = pd.DataFrame(rows, columns=score_columns())
     run = {
@@ -88,6 +94,7 @@ def collect(storage: Storage, rules: Sequence[str] = ("one_se",)) -> Results:
         "version": record["version"],
         "seed": record["seed"],
         "classifiers": ordered(scores["classifier"]),
+        "tools": ordered(whole.scores["tool"]),
         "jobs": last.get("jobs"),
         "cpu_seconds": seconds,
         "unconverged": unconverged,
@@ -97,7 +104,7 @@ def collect(storage: Storage, rules: Sequence[str] = ("one_se",)) -> Results:
         "missing": list(last.get("missing", {})),
     }
     problems = {**incomplete, **last.get("problems", {})}
-    return Results(scores, pd.DataFrame(tasks, columns=TASK_COLUMNS), problems, run)
+    return Results(scores, pd.DataFrame(tasks, columns=TASK_COLUMNS), problems, run, whole)
 
 
 def load_units(storage: Storage, design: dict) -> dict[tuple[int, str, str], dict]:
