@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -182,6 +184,19 @@ def test_a_classifier_is_one_entry_for_the_benchmark(toy_classifier, tmp_path):
     assert toy["l2"].isin([1e-3, 1e-1]).all()
     assert toy["test"].mean() > 0.8
     assert "toy" in _page(out / "report" / "report.html")
+
+
+def test_a_classifier_is_one_entry_for_whole_tasks(toy_classifier, tmp_path, monkeypatch):
+    """The process that fits it imports the class by its name."""
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    monkeypatch.setenv("PYTHONPATH", path)
+    sets, out = write_sets(tmp_path / "sets"), tmp_path / "out"
+    chosen = ("--tasks", "base", "--problems", "whole", "--classifiers", "toy", "--jobs", 1)
+    data = ("--data", sets, "--task-file", sets / "tasks.toml", "--out", out)
+    optirank("benchmark", "run", "--quick", *data, *chosen)
+    record = json.loads((out / "units" / "base" / "whole-toy.json").read_text())
+    assert record["test"]["base"][0] > 0.8
+    assert 2 <= record["n_genes"][0] <= record["n_features"]
 
 
 def test_a_classifier_is_one_entry_for_the_synthetic_experiment(toy_classifier, tmp_path):

@@ -37,7 +37,7 @@ class _OnRanks(ClassifierMixin, BaseEstimator):
                 f"y has one class only ({self.classes_.tolist()[0]!r}): a classifier needs samples "
                 "of at least 2 classes"
             )
-        self._learn(scaled_ranks(X), y)
+        self._learn(self._ranks(X), y)
         self.genes_ = np.ones(X.shape[1], dtype=bool)
         return self
 
@@ -45,10 +45,14 @@ class _OnRanks(ClassifierMixin, BaseEstimator):
         """The class of the highest score."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", reset=False)
-        return self._labels(scaled_ranks(X))
+        return self._labels(self._ranks(X))
+
+    def _ranks(self, X: NDArray | sp.csr_matrix) -> NDArray:
+        return sample_ranks(X) / np.float32(X.shape[1])
 
     def _learn(self, ranks: NDArray, y: NDArray) -> None:
         self.model_ = self._make().fit(ranks, y)
+        self.n_iter_ = int(np.max(self.model_.n_iter_))
 
     def _labels(self, ranks: NDArray) -> NDArray:
         return self.model_.predict(ranks)
@@ -56,6 +60,7 @@ class _OnRanks(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.poor_score = True  # on the two or three features of its checks
         return tags
 
 
@@ -126,35 +131,41 @@ class SpearmanCentroid(_OnRanks):
     Attributes
     ----------
     centroids_ : ndarray of shape (n_classes, d)
-        Mean ranks, divided by the number of genes.
+        Mean ranks.
     """
 
+    def _ranks(self, X: NDArray | sp.csr_matrix) -> NDArray:
+        return sample_ranks(X)  # their sums are exact, so that equal means are equal
+
     def _learn(self, ranks: NDArray, y: NDArray) -> None:
-        self.centroids_ = np.array([ranks[y == one].mean(axis=0) for one in self.classes_])
+        self.centroids_ = np.array(
+            [ranks[y == one].mean(axis=0, dtype=np.float64) for one in self.classes_]
+        )
 
     def decision_function(self, X: ArrayLike | sp.spmatrix) -> NDArray:
         """Spearman correlations with the centroids; for two classes the second minus the first."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", reset=False)
-        found = self._correlations(scaled_ranks(X))
+        found = self._correlations(self._ranks(X))
         return found[:, 1] - found[:, 0] if len(self.classes_) == 2 else found
 
     def _labels(self, ranks: NDArray) -> NDArray:
         return self.classes_[self._correlations(ranks).argmax(axis=1)]
 
     def _correlations(self, ranks: NDArray) -> NDArray:
-        # Sums of many ranks may differ in the last digits although the means are equal.
-        return _standardised(ranks) @ _standardised(scaled_ranks(self.centroids_.round(12))).T
+        return _standardised(ranks) @ _standardised(sample_ranks(self.centroids_)).T
 
 
-def scaled_ranks(X: NDArray | sp.csr_matrix) -> NDArray:
-    """Average ranks within each sample, divided by the number of genes, in single precision."""
+def sample_ranks(X: NDArray | sp.csr_matrix) -> NDArray:
+    """Average ranks within each sample, from 0 on, in single precision, which is exact here."""
     n, d = X.shape
     ranks = np.empty((n, d), dtype=np.float32)
     everything = np.ones(d, dtype=bool)
     step = max(1, _BLOCK_VALUES // d)
     for start in range(0, n, step):
-        ranks[start : start + step] = relative_ranks(X[start : start + step], everything)
+        ranks[start : start + step] = relative_ranks(
+            X[start : start + step], everything, scale=False
+        )
     return ranks
 
 

@@ -202,10 +202,11 @@ CLASSIFIERS: dict[str, Classifier] = {
         ),
         Classifier(
             name="optirank train",
-            words="the command `optirank train` with a budget of 10 seconds; its CPU time includes "
-            "the start of the command and reading the files",
+            words="the command `optirank train` with a budget of 10 seconds; its times include "
+            "reading the files",
             experiments=(WHOLE,),
             script="run_train.py",
+            cost=(13.0, 0.001),
             colour="#8B2500",
             marker="*",
             missing_genes="yes",

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 
 class _Inline(Executor):
@@ -74,4 +74,20 @@ def _leave_with_parent(lifeline) -> None:
     try:
         lifeline.recv_bytes()
     except (EOFError, OSError):
+        for action in tuple(_last_actions):
+            with suppress(Exception):
+                action()
         os._exit(1)
+
+
+_last_actions: list[Callable[[], None]] = []
+
+
+@contextmanager
+def before_leaving(action: Callable[[], None]) -> Iterator[None]:
+    """Call an action if this worker has to leave within the block, which ends without cleaning."""
+    _last_actions.append(action)
+    try:
+        yield
+    finally:
+        _last_actions.remove(action)

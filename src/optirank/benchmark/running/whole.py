@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import tempfile
 import time
@@ -19,6 +20,7 @@ from optirank import __version__
 from optirank.benchmark import tools
 from optirank.benchmark.running.children import gap, run_child
 from optirank.benchmark.running.peers import peer_environment, peer_python, why_no_peer
+from optirank.benchmark.running.processes import before_leaving
 from optirank.benchmark.sets import Set, stack
 
 if TYPE_CHECKING:
@@ -56,9 +58,10 @@ def run_whole(
             return {**same, **gap(reason, "install")}
     with tempfile.TemporaryDirectory(prefix="optirank-") as name:
         folder = Path(name)
-        job = write_job(folder, design, splits, tool)
-        command = [python, str(Path(tools.__file__).with_name(tool.script))]
-        result = run_child(command, folder, time_limit, variables)
+        with before_leaving(lambda: shutil.rmtree(folder, ignore_errors=True)):
+            job = write_job(folder, design, splits, tool)
+            command = [python, str(Path(tools.__file__).parent / tool.script)]
+            result = run_child(command, folder, time_limit, variables)
     if "failed" not in result:
         try:
             record = _record(design, splits, job, result)
