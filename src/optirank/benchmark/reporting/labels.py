@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _RADII = (8, 15, 24, 35, 48, 64, 84, 110)  # points from a mark to its name
-_ANGLES = np.deg2rad([0, 180, 90, 270, 40, 140, 220, 320, 20, 160, 200, 340, 65, 115, 245, 295])
+# Off the axes first, where a mark may have lines of its own.
+_ANGLES = np.deg2rad([30, 150, 330, 210, 60, 120, 300, 240, 0, 180, 90, 270, 45, 135, 315, 225])
+_TURNS = np.column_stack([np.cos(_ANGLES), np.sin(_ANGLES)])
 _LINE = 13  # points; a name further away gets a line to its mark
 _MARK = 6  # points around a mark that no name may cover
 _PAD = 1.5  # points kept free around a name
@@ -61,9 +63,9 @@ def _place(mark: NDArray, size: NDArray, taken: list[NDArray], frame: NDArray) -
     """Return the lower left corner of a name of that size: the first free place, or the best."""
     best, least = mark, np.inf
     for radius in _RADII:
-        for angle in _ANGLES:
-            turn = np.array([np.cos(angle), np.sin(angle)])
-            corner = mark + radius * turn - (1 - turn) / 2 * size
+        for turn in _TURNS:
+            side = np.where(np.abs(turn) > 0.1, np.sign(turn), 0)  # of the mark, in each direction
+            corner = mark + radius * turn - (1 - side) / 2 * size
             box = np.concatenate([corner, corner + size])
             covered = sum(_overlap(box, other) for other in taken)
             outside = size.prod() - _overlap(box, frame)

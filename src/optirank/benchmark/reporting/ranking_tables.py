@@ -47,8 +47,11 @@ def caption(found: Ranking, sources: Iterable[str]) -> str:
             "classifiers have scores there."
         )
     if found.left_out:
-        lacking = ", ".join(f"{name} ({count})" for name, count in found.left_out.items())
-        parts.append(f"Not ranked, because of too few tasks with scores: {lacking}.")
+        verb = "it has" if len(found.left_out) == 1 else "they have"
+        parts.append(
+            f"Not ranked, because {verb} no score on some of these tasks: "
+            f"{', '.join(found.left_out)}."
+        )
     return " ".join([*parts, NOT_INDEPENDENT])
 
 

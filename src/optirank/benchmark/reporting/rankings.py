@@ -68,9 +68,9 @@ def rank(scores: pd.DataFrame) -> Ranking | None:
 def common_block(scores: pd.DataFrame) -> pd.DataFrame:
     """Return rows and columns without a missing score.
 
-    Of all such blocks, it is the one with the most comparisons of a score with one other, which is
-    rows x (columns - 1); of equal ones, that with more rows. So a column with scores on few rows is
-    left out, and a row that few columns lack is left out for all.
+    Of all such blocks, it is the one with the largest rows^2 x (columns - 1). Rows count more than
+    columns, because a row that is left out is lost for all columns: a column that lacks a few rows
+    is left out; a row is left out if several columns lack it, as in an unfinished run.
     """
     known = scores.notna()
     patterns = {frozenset(known.index[known[name]]) for name in known}
@@ -87,7 +87,7 @@ def common_block(scores: pd.DataFrame) -> pd.DataFrame:
 
     def size(found: tuple[list, list]) -> tuple[int, int, int]:
         inside, names = found
-        return len(inside) * (len(names) - 1), len(inside), len(names)
+        return len(inside) ** 2 * (len(names) - 1), len(inside), len(names)
 
     best = max((block(tasks) for tasks in rows if tasks), key=size, default=([], []))
     return scores.loc[best[0], best[1]]

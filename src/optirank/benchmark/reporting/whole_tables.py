@@ -79,7 +79,6 @@ def overall(found: WholeAnalysis) -> Table:
             np.nan if row.tool == OURS else row.mean - row.ours
         ),
         "rank": lambda row: number(row.mean_rank, 2),
-        "times first": lambda row: number(row.first if row.in_block else np.nan),
         "same data (%)": lambda row: number(100 * row.validation, 1),
         "unassigned (%)": lambda row: number(100 * row.unassigned, 1),
         "genes": lambda row: number(row.n_genes),
