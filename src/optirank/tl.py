@@ -73,9 +73,10 @@ def train(
         have weights.
     budget : float, optional
         Time allowed, in seconds; ten minutes by default.
-    method : {"auto", "optirank", "rank-lr", "lr"}, default="auto"
+    method : {"auto", "optirank", "rank-lr", "lr", "k-tsp"}, default="auto"
         Classifiers to choose among; "auto" compares the two on ranks. "lr" is logistic regression
         on log values: counts are scaled to 10,000 per sample, other values used as they are.
+        "k-tsp" is a vote of a few pairs of genes per class.
     prefer : {"accuracy", "genes"}, default="accuracy"
         ``"genes"`` tries small models, with one panel for all classes, and takes the one of fewest
         genes within two points of the best.

@@ -36,12 +36,13 @@ if TYPE_CHECKING:
 
 
 class Method(StrEnum):
-    """Methods of `train`; see `optirank.workflow.grids.METHODS`."""
+    """Methods of `train`; see `optirank.workflow.train.train`."""
 
     auto = "auto"
     optirank = "optirank"
     rank_lr = "rank-lr"
     lr = "lr"
+    k_tsp = "k-tsp"
 
 
 class Preference(StrEnum):
@@ -100,7 +101,9 @@ def train(
     ] = "10m",
     method: Annotated[
         Method,
-        typer.Option(help="Classifier; auto: optirank or rank-lr, by the same rule."),
+        typer.Option(
+            help="Classifier; auto: optirank or rank-lr, by the same rule; k-tsp: pairs of genes."
+        ),
     ] = Method.auto,
     prefer: Annotated[
         Preference,

@@ -179,8 +179,8 @@ def mean_votes(votes: NDArray, scores: NDArray, sizes: NDArray) -> NDArray:
 
     A small part of the votes weighted by the scores decides between equal votes.
     """
-    totals = np.cumsum(votes * (1.0 + tie_break(sizes.max()) * scores), axis=1)
-    return totals[:, sizes - 1] / sizes
+    plain, weighted = (np.cumsum(one, axis=1)[:, sizes - 1] for one in (votes, votes * scores))
+    return (plain + tie_break(sizes) * weighted) / sizes
 
 
 def k_by_variance(votes: NDArray, codes: NDArray, positive: int, rest: NDArray) -> int:

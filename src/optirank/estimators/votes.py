@@ -27,7 +27,7 @@ def pair_votes(first: NDArray, second: NDArray, signs: NDArray, ties: str) -> ND
     return np.where(first == second, 0.0, votes) if ties == "average" else votes
 
 
-def tie_break(k: int) -> float:
+def tie_break(k: int | NDArray) -> float | NDArray:
     """The part of the votes weighted by scores that decides between equal votes.
 
     Mean votes of at most k pairs that differ do so by ``1 / k^2`` or more.

@@ -28,6 +28,7 @@ from optirank.workflow.preparation import thin
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from optirank.tuning.folds import Fold
     from optirank.workflow.candidates import Candidates
     from optirank.workflow.planning import Plan
     from optirank.workflow.preparation import Prepared
@@ -57,15 +58,21 @@ def held_out_scores(
     ``view`` names a set of samples that every fold has scored: the held-out ones, or these as
     another platform would measure them.
     """
-    rows, folds, decisions = [], [], []
-    for k, ((train, test), result) in enumerate(zip(found.folds, found.results, strict=True)):
+    decisions = [result.decision(choice.index, view) for result in found.results]
+    return gather_held_out(prepared, found.folds, decisions)
+
+
+def gather_held_out(prepared: Prepared, folds: list[Fold], decisions: list[NDArray]) -> HeldOut:
+    """The held-out samples of all folds in order, with their scores in each fold."""
+    rows, places, scores = [], [], []
+    for k, ((train, test), found) in enumerate(zip(folds, decisions, strict=True)):
         fair = np.isin(prepared.y[test], prepared.y[train])
         rows.append(test[fair])
-        folds.append(np.full(fair.sum(), k))
-        decisions.append(result.decision(choice.index, view)[fair].astype(float))
+        places.append(np.full(fair.sum(), k))
+        scores.append(found[fair].astype(float))
     order = np.argsort(np.concatenate(rows), kind="stable")
-    where, fold, scores = (np.concatenate(part)[order] for part in (rows, folds, decisions))
-    return HeldOut(rows=where, y=prepared.y[where], fold=fold, decisions=scores)
+    where, fold, found = (np.concatenate(part)[order] for part in (rows, places, scores))
+    return HeldOut(rows=where, y=prepared.y[where], fold=fold, decisions=found)
 
 
 def final_fit(

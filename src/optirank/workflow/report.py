@@ -15,7 +15,9 @@ from optirank._plots.performance import confusion_size
 from optirank._util.files import check_outputs, write_text
 from optirank._util.names import folds_in_words
 from optirank.datasets.errors import need
+from optirank.estimators.votes import is_vote
 from optirank.model import panel_table
+from optirank.model.votes import pair_table
 from optirank.workflow import figures
 from optirank.workflow.planning import duration
 
@@ -83,10 +85,12 @@ def page(result: TrainingResult) -> str:
         },
         bias=_bias(result),
         elsewhere=result.accuracy_elsewhere(),
-        genes=_top_genes(panel, len(model.classes_) == 2),
+        genes=[] if is_vote(model) else _top_genes(panel, len(model.classes_) == 2),
         n_shown=min(_TOP, len(panel)),
         roles=panel["role"].value_counts().to_dict(),
-        n_reference=int(model.reference_.sum(axis=1).max()),
+        votes=is_vote(model),
+        rules=pair_table(model).to_dict("records") if is_vote(model) else [],
+        n_reference=0 if is_vote(model) else int(model.reference_.sum(axis=1).max()),
         fixed=not hasattr(model, "side"),
         on_values=not hasattr(model, "ties"),
         calibrated=hasattr(model, "calibration_"),

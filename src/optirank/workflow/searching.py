@@ -95,26 +95,46 @@ def choose(found: Searched, y: NDArray, *, real: bool, prefer: str = "accuracy")
     The default is the average, which stands last, or else the first setting. ``real`` says that
     folds leave whole sources out.
     """
-    scores, shifted = found.scores(y), found.shifted_scores(y)
-    genes = gene_counts(found.results)
     averaged = isinstance(found.results[0].settings[-1].family, AverageFamily)
-    default = len(scores) - 1 if averaged else 0
+    return choose_by_scores(
+        found.params,
+        (found.scores(y), found.shifted_scores(y), gene_counts(found.results)),
+        [y[test] for _, test in found.folds],
+        default=len(found.params) - 1 if averaged else 0,
+        real=real,
+        prefer=prefer,
+    )
+
+
+def choose_by_scores(
+    params: list[dict],
+    tables: tuple[NDArray, NDArray, NDArray],
+    truths: list[NDArray],
+    *,
+    default: int,
+    real: bool,
+    prefer: str,
+) -> Choice:
+    """The same from tables: scores (settings x folds), those on platforms, and numbers of genes.
+
+    ``truths`` are the labels of the held-out samples of each fold.
+    """
+    scores, shifted, genes = tables
 
     def chosen(folds: NDArray) -> int:
-        tables = scores[:, folds], shifted[:, folds], genes[:, folds]
-        margin = clear_margin([y[found.folds[k][1]] for k in folds])
+        margin = clear_margin([truths[k] for k in folds])
         rule = {"default": default, "real": real, "prefer": prefer, "margin": margin}
-        return select_for_transfer(*tables, **rule)
+        return select_for_transfer(*(one[:, folds] for one in tables), **rule)
 
     every = np.arange(scores.shape[1])
     index = chosen(every)
     others = [np.delete(every, k) for k in every] if len(every) > 1 else [every]
     checked = [scores[chosen(rest), k] for k, rest in enumerate(others)]
-    table = settings_table(found.params, scores, genes, index)
+    table = settings_table(params, scores, genes, index)
     table.insert(3, "transfer_score", transfer_scores(scores, shifted, real=real))
     return Choice(
         index=index,
-        params=found.params[index],
+        params=params[index],
         optimism=float(scores[index].mean() - np.mean(checked)),
         table=table,
     )

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,17 +15,13 @@ from optirank._util.workers import worker_count
 from optirank.datasets.errors import DataError
 from optirank.preprocessing._statistics import is_counts
 from optirank.solver.device.backend import check_device
+from optirank.workflow.concluding import conclude
 from optirank.workflow.device_clock import time_on_device
 from optirank.workflow.finishing import (
-    calibrate_model,
     elsewhere_scores,
-    elsewhere_table,
     final_fit,
     held_out_scores,
-    held_out_table,
-    remember_held_out,
     search_notes,
-    summary,
 )
 from optirank.workflow.folding import N_FOLDS
 from optirank.workflow.grids import METHODS, PREFERENCES, UNTUNED, Grid, make_families, make_grids
@@ -40,10 +35,11 @@ from optirank.workflow.planning import (
     time_one_fit,
 )
 from optirank.workflow.preparation import Prepared, prepare
-from optirank.workflow.result import TrainingResult, class_table, fold_table, held_out_error
+from optirank.workflow.result import TrainingResult
 from optirank.workflow.searching import choose, choose_panel, cross_validate
 from optirank.workflow.sorting import SortedSamples
-from optirank.workflow.weakness import weaknesses
+from optirank.workflow.voting import METHOD as PAIRS
+from optirank.workflow.voting import train_pairs
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -56,6 +52,7 @@ _TARGET_SUM = 1e4  # to which counts are scaled before logarithms, for weights o
 _NO_REFERENCE = {
     "lr": "uses values and has no reference set",
     "rank-lr": "takes ranks among all genes",
+    PAIRS: "compares the genes of pairs with each other",
 }
 _TAIL = 0.04  # of the time allowed for what follows the final fit, such as calibration
 _MANY = 3000  # samples from which on one set for all classes comes before a shortened grid
@@ -126,8 +123,9 @@ def train(
     target_error : the share of wrong labels to allow: the model then carries the confidence below
         which a label is withheld (``rejection_``).
     method : "optirank", "rank-lr" (ranks among all genes, which all have to be measured), "auto" to
-        compare both by the same rule, or "lr": logistic regression on log values. Counts are scaled
-        to 10,000 per sample first; other values are used as they are.
+        compare both by the same rule, "lr": logistic regression on log values, or "k-tsp": a vote
+        of pairs of genes. For "lr", counts are scaled to 10,000 per sample first; other values are
+        used as they are.
     prefer : "accuracy", or "genes": small models, which have one panel for all classes and use all
         of it; of these the fewest genes within two points of the best.
     grids : the settings to try, from the widest grid to the narrowest; each holds the next. Those
@@ -144,7 +142,7 @@ def train(
         Where there is no GPU that can be used, before any work.
     """
     check_device(device)
-    check_choice("method", method, METHODS)
+    check_choice("method", method, (*METHODS, PAIRS))
     check_reference(method, bool(include or reference_from or not_in_reference))
     prepared = prepare(
         data,
@@ -199,7 +197,7 @@ def train_prepared(
     """
     budget = BUDGET if budget is None else check_budget(budget)
     check_target_error(target_error)
-    check_choice("method", method, METHODS)
+    check_choice("method", method, (*METHODS, PAIRS))
     check_choice("prefer", prefer, PREFERENCES)
     check_device(device)
     check_reference(method, prepared.reference is not None or prepared.candidates is not None)
@@ -208,11 +206,18 @@ def train_prepared(
             f"a fixed reference set (include) is fitted on the CPU alone: leave device={device!r} "
             "out"
         )
-    if device != "cpu" and method == "lr":
-        raise DataError(f"method='lr' is fitted on the CPU alone: leave device={device!r} out")
+    if device != "cpu" and method in ("lr", PAIRS):
+        raise DataError(
+            f"method={method!r} is fitted on the CPU alone: leave device={device!r} out"
+        )
     if client is not None and device != "cpu":
         raise DataError(f"a dask cluster fits on CPUs: leave device={device!r} out, or client")
     begin = time.perf_counter() - prepared.seconds
+    if method == PAIRS:
+        if client is not None:
+            raise DataError("method='k-tsp' is fitted in this process alone: leave client out")
+        tail = {"calibrate": calibrate, "target_error": target_error, "seconds": _TAIL * budget}
+        return train_pairs(prepared, begin, budget, prefer, say=say, progress=progress, **tail)
     if grids is None:
         grids = make_grids(method, len(prepared.classes), prefer)
     if prepared.reference is not None:
@@ -283,40 +288,21 @@ def train_prepared(
     fitted = time.perf_counter()
     scored = held_out_scores(prepared, found, choice)
     elsewhere = elsewhere_scores(prepared, found, choice)
-    undone = remember_held_out(model, prepared, chooser, scored)
-    undone += calibrate_model(model, scored, calibrate, target_error, elsewhere)
-    held_out = held_out_table(scored, model, prepared)
-    by_fold = fold_table(held_out)
-    balanced_accuracy = float(by_fold["balanced_accuracy"].mean())
-    warnings = weaknesses(prepared, found.folds[0], held_out, _TAIL * budget)
-    notes += [*warnings, *search_notes(plan, found), *fit_notes, *undone]
-    result = TrainingResult(
-        model=model,
+    return conclude(
+        prepared,
+        model,
         plan=plan,
-        label=prepared.label,
-        batch=prepared.batch,
-        source=Path(prepared.source).name,  # where a file lay is nobody's business
-        held_out=held_out,
-        elsewhere=elsewhere_table(elsewhere, model),
-        per_class=class_table(prepared.y, held_out, model.classes_),
-        by_fold=by_fold,
-        balanced_accuracy=balanced_accuracy,
-        standard_error=held_out_error(held_out, by_fold),
-        optimism=choice.optimism,
-        settings=choice.params,
-        path=choice.table,
+        choice=choice,
+        scored=scored,
+        elsewhere=elsewhere,
+        fold=found.folds[0],
         genes=genes,
-        notes=notes,
-        warnings=warnings,
-        timings={
-            "planning": planned - begin,
-            "cross-validation": searched - planned,
-            "final fit": fitted - searched,
-            "total": time.perf_counter() - begin,
-        },
+        notes=(notes, [*search_notes(plan, found), *fit_notes]),
+        calibrate=calibrate,
+        target_error=target_error,
+        seconds=_TAIL * budget,
+        times=(begin, planned, searched, fitted),
     )
-    model.training_summary_ |= summary(result)
-    return result
 
 
 def check_budget(budget: float) -> float:
