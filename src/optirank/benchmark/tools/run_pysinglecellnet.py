@@ -1,7 +1,7 @@
 """pySingleCellNet as its guide advises: normalise, choose variable genes, train, classify.
 
 The settings are those of its quickstart: 2000 variable genes by the flavour "seurat_v3" on counts
-(by scanpy's default on other values, which that flavour does not take) and 30 components. Genes are
+(by scanpy's default on other values, and where that flavour fails) and 30 components. Genes are
 numbered, because the package writes a pair as "gene_gene" and fails on names that contain "_".
 """
 
@@ -43,12 +43,7 @@ class PySingleCellNet:
         data.layers["counts"] = data.X.copy()
         sc.pp.normalize_total(data)
         sc.pp.log1p(data)
-        if train.kind == "counts":
-            sc.pp.highly_variable_genes(
-                data, n_top_genes=n_variable, flavor="seurat_v3", layer="counts"
-            )
-        else:
-            sc.pp.highly_variable_genes(data, n_top_genes=n_variable)
+        _choose_variable(data, n_variable, train.kind == "counts")
         components = min(N_COMPONENTS, data.n_obs - 1, n_variable - 1)
         self.model = self.package.tl.train_classifier(data, "label", n_comps=components)
 
@@ -62,6 +57,19 @@ class PySingleCellNet:
         self.package.tl.classify_anndata(query, self.model)
         found = [str(one) for one in query.obs["SCN_class_argmax"]]
         return [None if one == RANDOM_CLASS else one for one in found]
+
+
+def _choose_variable(data, n: int, counts: bool) -> None:
+    """Mark the variable genes; scanpy's default where "seurat_v3" does not apply or fails."""
+    import scanpy as sc
+
+    if counts:
+        try:
+            sc.pp.highly_variable_genes(data, n_top_genes=n, flavor="seurat_v3", layer="counts")
+            return
+        except ValueError:  # its local regression is singular on some sparse counts
+            pass
+    sc.pp.highly_variable_genes(data, n_top_genes=n)
 
 
 def _table(X, n_genes: int):
