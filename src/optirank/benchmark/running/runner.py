@@ -52,9 +52,9 @@ def run(
     """Compute the units that are not stored yet; return what failed, by task.
 
     ``progress`` is called with each unit, and whether it was there before; ``warn`` with the first
-    failure of a task; ``tell_gap`` with each whole unit whose tool has no result, which is stored
-    and is no failure of the run. An interrupt ends the processes and leaves the finished units in
-    the folder.
+    failure of a task; ``tell_gap`` with a whole unit whose tool has no result, the first of each
+    tool and reason. Such a gap is stored and is no failure of the run. An interrupt ends the
+    processes and leaves the finished units in the folder.
     """
     began, start = time.perf_counter(), datetime.now(UTC).isoformat(timespec="microseconds")
     for key, record in plan.designs.items():
@@ -65,7 +65,7 @@ def run(
             progress(unit, True)
         else:
             waiting.append(unit)
-    done, failed, noted = 0, {}, began
+    done, failed, noted, told = 0, {}, began, set()
 
     def note() -> None:
         facts = {
@@ -99,8 +99,10 @@ def run(
                     else:
                         storage.save(unit, result)
                         done += 1
-                        if "failed" in result:
-                            tell_gap(unit, result["failed"])
+                        gap = (unit.classifier, result.get("failed"))
+                        if gap[1] is not None and gap not in told:
+                            told.add(gap)
+                            tell_gap(unit, gap[1])
                     progress(unit, False)
                     if time.perf_counter() - noted > _NOTE_EVERY:
                         note()
