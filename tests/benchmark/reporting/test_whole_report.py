@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from made_results import made_results
 from made_whole import TOOLS, record, write_run
+from typer.testing import CliRunner
 
 from browser import open_page
 from optirank.benchmark.reporting import (
@@ -26,6 +27,8 @@ from optirank.benchmark.reporting.results import collect
 from optirank.benchmark.reporting.style import new_figure, style
 from optirank.benchmark.reporting.whole_analysis import analyse_whole
 from optirank.benchmark.running.storage import WholeUnit
+from optirank.cli.app import app
+from optirank.cli.errors import BAD_INPUT
 
 PAIRS = ["baron_h1-xin_980g", "nki_er-vdx_er", "vdx_er-expo_er"]
 TRIPLE = "nki_er-vdx_er-expo_er"
@@ -249,6 +252,25 @@ def test_both_kinds_of_problems_are_in_one_report(tmp_path, monkeypatch):
     assert [table.name for table in written.summaries] == ["summary", "whole_overall"]
     assert page.index('id="whole"') < page.index('id="scores"')
     assert "one class against the rest, and" in " ".join(page.split())
+
+
+@pytest.mark.parametrize("gaps", [{}, everywhere(NOT_THERE)], ids=["scores", "gaps only"])
+def test_the_command_prints_the_tools_over_tasks(tmp_path, monkeypatch, gaps):
+    without_figures(monkeypatch)
+    write_run(tmp_path, PAIRS, [], FEW, gaps=gaps)
+    done = CliRunner().invoke(app, ["benchmark", "report", str(tmp_path)])
+    assert done.exit_code == 0
+    lines = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line.strip()}
+    assert lines["CellTypist"][1] == ("0" if gaps else "3")
+    assert "Balanced accuracy by task" not in done.stdout
+    assert (tmp_path / "report" / "report.html").is_file()
+
+
+def test_a_folder_in_which_nothing_was_asked_for_has_no_report(tmp_path):
+    write_run(tmp_path, PAIRS, [], [])
+    done = CliRunner().invoke(app, ["benchmark", "report", str(tmp_path)])
+    assert done.exit_code == BAD_INPUT
+    assert "contains no finished problem yet" in done.stderr
 
 
 def test_a_tool_of_another_version_is_shown(tmp_path, monkeypatch):
