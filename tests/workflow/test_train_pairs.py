@@ -42,7 +42,7 @@ def test_the_model_is_fitted_to_all_samples_with_the_chosen_number_of_pairs(pair
     plain = optirank.TopScoringPairsClassifier(model.k_max).fit(X, y)
     np.testing.assert_array_equal(model.pairs_, plain.pairs_)
     assert result.genes == model.feature_names_in_[model.genes_].tolist()
-    assert result.balanced_accuracy > 0.75
+    assert result.balanced_accuracy > 0.7
     assert len(result.by_fold) == 3
 
 

@@ -37,9 +37,10 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
     """k top scoring pairs (k-TSP): each of k pairs of genes votes, the majority decides.
 
     The score of a pair (a, b) of genes is ``|P(x_a > x_b | class) - P(x_a > x_b | rest)|``,
-    estimated by the shares of the training samples [1]_. Of equal scores, the pair whose mean
-    difference of ranks within a sample differs most between class and rest is the better one.
-    Pairs are taken from the best on, each without the genes of those before it [2]_.
+    estimated by the shares of the training samples (Geman and others, 2004). Of equal scores, the
+    pair whose mean difference of ranks within a sample differs most between class and rest is the
+    better one. Pairs are taken from the best on, each without the genes of those before it (Tan and
+    others, 2005).
 
     The classical method is ``TopScoringPairsClassifier(9, choose_k="cv", ties="min",
     balance_rest=False)``. The defaults carry over better to other platforms.
@@ -56,8 +57,8 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
         How the odd number k of pairs is chosen. "max": `k_max`, which carried over best to other
         platforms. "cv": the best balanced accuracy in cross-validation on the training samples, one
         k for all classes. "variance": for each class, the largest difference between the mean sums
-        of votes in class and rest, divided by the square root of the sum of their variances [3]_.
-        Of equally good ones, the smallest k is taken.
+        of votes in class and rest, divided by the square root of the sum of their variances (Afsari
+        and others, 2014). Of equally good ones, the smallest k is taken.
     ties : {"average", "min"}, default="average"
         How a pair of equal values votes. "average": not at all (0). "min": as if ``x_a < x_b``,
         which is the classical definition. Sparse counts have many pairs of two zeros.
@@ -88,12 +89,12 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
 
     References
     ----------
-    .. [1] Geman, d'Avignon, Naiman, Winslow: Classifying gene expression profiles from pairwise
-       mRNA comparisons. Statistical Applications in Genetics and Molecular Biology 3, 2004.
-    .. [2] Tan, Naiman, Xu, Winslow, Geman: Simple decision rules for classifying human cancers from
-       gene expression profiles. Bioinformatics 21, 2005.
-    .. [3] Afsari, Braga-Neto, Geman: Rank discriminants for predicting phenotypes from RNA
-       expression. Annals of Applied Statistics 8, 2014.
+    - Geman, d'Avignon, Naiman, Winslow: Classifying gene expression profiles from pairwise mRNA
+      comparisons. Statistical Applications in Genetics and Molecular Biology 3, 2004.
+    - Tan, Naiman, Xu, Winslow, Geman: Simple decision rules for classifying human cancers from gene
+      expression profiles. Bioinformatics 21, 2005.
+    - Afsari, Braga-Neto, Geman: Rank discriminants for predicting phenotypes from RNA expression.
+      Annals of Applied Statistics 8, 2014.
 
     Examples
     --------
