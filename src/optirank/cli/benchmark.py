@@ -1,10 +1,11 @@
-"""`optirank benchmark`: the paper's evaluation on real data, as a command."""
+"""`optirank benchmark`: the paper's evaluation on real data, and other tools, as a command."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from optirank.benchmark.running.plan import Plan
     from optirank.benchmark.running.storage import Storage
 
-_HELP = """The paper's evaluation on real data: six classifiers, tasks with different shifts.
+_HELP = """The paper's evaluation on real data, and a comparison with other tools.
 
 Data sets are read from a folder (--data, or OPTIRANK_DATA); see optirank datasets.
 
@@ -31,6 +32,8 @@ Examples:
   optirank benchmark run --quick --out quick        small grids, in minutes
 
   optirank benchmark run --out results              the paper's grids; can be resumed
+
+  optirank benchmark run --problems whole --out r   all tools, all classes of a task at once
 
   optirank benchmark report results                 write the report again
 """
@@ -112,6 +115,14 @@ def run(
             "pysinglecellnet); default: this one. Can be repeated."
         ),
     ] = None,
+    time_limit: Annotated[
+        str | None,
+        typer.Option(
+            help="Longest time of one tool on one whole task, such as 90s or 1h; default: 15m, 3m "
+            "with --quick.",
+            show_default=False,
+        ),
+    ] = None,
     data: DataOption = None,
     jobs: ProcessesOption = None,
     dask: Annotated[
@@ -157,6 +168,7 @@ def run(
         from optirank.benchmark.running.runner import Work
         from optirank.benchmark.running.storage import Storage
         from optirank.cli.running import compute
+        from optirank.cli.train import parse_time
         from optirank.datasets.catalogue import data_folder, local_paths
         from optirank.solver.device.backend import check_device
 
@@ -171,6 +183,9 @@ def run(
         pythons = check_peers(peer or ())
         check_device(device.value)
         profile = QUICK if quick else PAPER
+        if time_limit is not None:
+            seconds = parse_time(time_limit, "--time-limit")
+            profile = replace(profile, whole_seconds=seconds)
         local_paths(data)  # a folder that is not there is an error, whatever the tasks
         file = task_file.resolve() if task_file else None
         source = RealTasks(data_folder(data).resolve(), file, seed, profile.n_splits)
@@ -184,7 +199,7 @@ def run(
         with storage.open(profile, seed):
             work = Work(source, profile, prints, device.value, tuple(pythons.items()))
             failed = compute(plan, work, storage, jobs, dask)
-            _write_report(storage, may_be_empty=bool(failed or plan.tools))
+            _write_report(storage, may_be_empty=bool(failed))
         if failed:
             raise typer.Exit(UNEXPECTED)
         if plan.problems:

@@ -236,8 +236,8 @@ def train(
                 typer.echo(f"Report: {report}")
 
 
-def parse_time(text: str) -> float:
-    """Seconds of a time such as 90, 90s, 10m or 1.5h."""
+def parse_time(text: str, option: str = "--budget") -> float:
+    """Seconds of a time such as 90, 90s, 10m or 1.5h; ``option`` is named in the error."""
     from optirank.workflow.train import check_budget
 
     units = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -245,7 +245,7 @@ def parse_time(text: str) -> float:
     try:
         return check_budget(float(number) * unit)
     except ValueError:
-        raise ValueError(f"--budget {text}: give a time such as 90 (seconds), 10m or 1h") from None
+        raise ValueError(f"{option} {text}: give a time such as 90 (seconds), 10m or 1h") from None
 
 
 def parse_genes(text: str | None) -> tuple[list[str] | None, int | None]:

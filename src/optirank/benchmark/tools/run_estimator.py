@@ -43,10 +43,14 @@ class EstimatorTool:
 
     def _load_compiled_code(self) -> None:
         """Fit a small example: compiled code is loaded by the first fit, and is no part of it."""
-        X = np.random.default_rng(0).poisson(1.0, size=(60, 40)).astype(np.float32)
-        for rate in (1.0, 0.05):  # dense and sparse
-            part = sp.csr_matrix(X * (np.random.default_rng(1).random(X.shape) < rate))
-            self.make(**self.options["params"]).fit(part, np.arange(60) % 3).predict(part)
+        random = np.random.default_rng(0)
+        X = random.poisson(1.0, size=(60, 40)).astype(np.float32)
+        model = self.make(**self.options["params"])
+        if "n_trees" in model.get_params():
+            model.set_params(n_trees=2)
+        for share in (1.0, 0.05):  # dense and sparse
+            part = sp.csr_matrix(X * (random.random(X.shape) < share))
+            model.fit(part, np.arange(60) % 3).predict(part)
 
     def _values(self, part: Part):
         return part.X if self.measured else part.log
