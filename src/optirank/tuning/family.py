@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -179,6 +181,13 @@ class Family(ABC):
         """Decision scores of a model."""
         s = model.gamma.sum()
         return samples.orders.scores(model.w, model.gamma, self.ties) / s + model.b
+
+    def scores_of_many(self, samples: Samples, models: Sequence[Model]) -> list[NDArray]:
+        """The same of several models at once, for samples on a device."""
+        w, gamma = (np.array([getattr(one, name) for one in models]) for name in ("w", "gamma"))
+        scores = samples.orders.scores_of_many(w, gamma, self.ties)
+        b = np.array([model.b for model in models])
+        return list(scores / gamma.sum(axis=1)[:, None] + b[:, None])
 
     def _grid(self) -> list[Values]:
         """The whole grid."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from optirank.solver.device.problems import solve_together
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.solver.device.solve import DeviceSolution
-    from optirank.tuning.family import Family
+    from optirank.tuning.family import Family, Key
     from optirank.tuning.search import Task, Unit
 
 
@@ -73,30 +73,60 @@ def _run_batch(
     )
     found = iter(solve_together(problems, sides, options))
     each = (time.perf_counter() - start) / len(problems)
+    fitted: list[dict[Key, Fit]] = []
     for task, own in zip(tasks, keys, strict=True):
-        unit = units[task.unit]
-        models, scores = {}, {}
-        begin = time.perf_counter()
-        for key, one in zip(own, found, strict=False):
-            spread = family.spread(one.scores[unit.train.orders.rows])
-            model = Model.of(one.solution, each)
-            models[key] = replace(model, w=model.w / spread, b=model.b / spread)
-            scores[key] = {
-                name: _scores(family, view, models[key], one, unit, spread)
-                for name, view in unit.views.items()
-            }
-        yield TaskResult(
-            task=task,
-            models={task.problems[0]: models},
-            scores={task.problems[0]: scores},
-            score_seconds=time.perf_counter() - begin,
-        )
+        rows = units[task.unit].train.orders.rows
+        fitted.append({key: _fit(family, next(found), rows, each) for key in own})
+    for begin, end in _runs_of_units(tasks):
+        clock = time.perf_counter()
+        unit, some = units[tasks[begin].unit], fitted[begin:end]
+        scored = _scores_of_views(family, unit, [one for fits in some for one in fits.values()])
+        seconds = (time.perf_counter() - clock) / len(some)
+        scores = iter(scored)
+        for task, fits in zip(tasks[begin:end], some, strict=True):
+            yield TaskResult(
+                task=task,
+                models={task.problems[0]: {key: one.model for key, one in fits.items()}},
+                scores={task.problems[0]: {key: next(scores) for key in fits}},
+                score_seconds=seconds,
+            )
 
 
-def _scores(
-    family: Family, view: Samples, model: Model, found: DeviceSolution, unit: Unit, spread: float
-) -> NDArray:
-    """Scores of a view: known already where it lies in the same orders."""
-    if getattr(view.orders, "whole", None) is unit.train.orders.whole:
-        return found.scores[view.orders.rows] / spread
-    return family.scores(view, model)
+@dataclass(frozen=True)
+class Fit:
+    """A model with the scores that came with its fit, those of all samples in its orders."""
+
+    model: Model
+    scores: NDArray
+
+
+def _fit(family: Family, found: DeviceSolution, rows: NDArray, seconds: float) -> Fit:
+    spread = family.spread(found.scores[rows])
+    model = Model.of(found.solution, seconds)
+    model = replace(model, w=model.w / spread, b=model.b / spread)
+    return Fit(model, found.scores / spread)
+
+
+def _runs_of_units(tasks: Sequence[Task]) -> Iterator[tuple[int, int]]:
+    """Begin and end of tasks in a row that belong to the same unit."""
+    begin = 0
+    for k in range(1, len(tasks) + 1):
+        if k == len(tasks) or tasks[k].unit != tasks[begin].unit:
+            yield begin, k
+            begin = k
+
+
+def _scores_of_views(family: Family, unit: Unit, fits: Sequence[Fit]) -> list[dict[str, NDArray]]:
+    """Scores of each model by view; those of all samples in an order are found at once."""
+    found: list[dict[str, NDArray]] = [{} for _ in fits]
+    of_all: dict[int, Sequence[NDArray]] = {
+        id(unit.train.orders.whole): [fit.scores for fit in fits]
+    }
+    for name, view in unit.views.items():
+        whole = view.orders.whole
+        if id(whole) not in of_all:
+            models = [one.model for one in fits]
+            of_all[id(whole)] = family.scores_of_many(Samples(orders=whole), models)
+        for own, values in zip(found, of_all[id(whole)], strict=True):
+            own[name] = values[view.orders.rows]
+    return found

@@ -149,15 +149,19 @@ def test_products_of_many_problems(backend, monkeypatch, large, n_matrices):
     monkeypatch.setattr("optirank.solver.device.backend._LARGE", large)
     rng = np.random.default_rng(0)
     M, x, a = (rng.normal(size=shape) for shape in ((n_matrices, 5, 4), (3, 4), (3, 5)))
-    many, back = rng.normal(size=(3, 4, 2)), rng.normal(size=(3, 5, 2))
+    many, back = rng.normal(size=(3, 2, 4)), rng.normal(size=(3, 2, 5))
+    single, alone = many[:, :1], back[:, :1]
     each = np.broadcast_to(M, (3, 5, 4))
     here = {
         "bnd,bd->bn": backend.dot(backend.array(M), backend.array(x)),
         "bnd,bn->bd": backend.transpose_dot(backend.array(a), backend.array(M)),
-        "bnd,bdm->bnm": backend.dot_many(backend.array(M), backend.array(many)),
-        "bnd,bnm->bdm": backend.transpose_dot_many(backend.array(back), backend.array(M)),
+        "bnd,bmd->bmn": backend.rows_dot(backend.array(M), backend.array(many)),
+        "bnd,bmn->bmd": backend.rows_transpose_dot(backend.array(M), backend.array(back)),
+        "bnd,bkd->bkn": backend.rows_dot(backend.array(M), backend.array(single)),
+        "bnd,bkn->bkd": backend.rows_transpose_dot(backend.array(M), backend.array(alone)),
     }
-    for (formula, found), other in zip(here.items(), (x, a, many, back), strict=True):
+    others = (x, a, many, back, single, alone)
+    for (formula, found), other in zip(here.items(), others, strict=True):
         expected = np.einsum(formula, each, other)
         np.testing.assert_allclose(backend.host(found), expected, atol=1e-12)
 

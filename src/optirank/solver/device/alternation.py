@@ -39,17 +39,21 @@ def tilted_starts(batch: Batch, rising: Any) -> States:
     )  # fmt: skip
 
 
-def one_round(batch: Batch, states: States, push: Any = None, out: Any = None) -> States:
-    """A few steps on (w, b), then on (gamma, b) with the tangent of the push penalty."""
+def one_round(batch: Batch, states: States, push: Any = None, *, first: bool = False) -> States:
+    """A few steps on (w, b), then on (gamma, b) with the tangent of the push penalty.
+
+    In a ``first`` round the step sizes may not be known yet; to look whether they are waits for the
+    device.
+    """
     xp = batch.xp
-    matrix = ranks_of(batch, states.gamma, out)
-    L = start_length(batch, matrix, states.L_w)
+    matrix = ranks_of(batch, states.gamma)
+    L = start_length(batch, matrix, states.L_w) if first else states.L_w
     on_w = accelerated_steps(batch, matrix, states.w, states.b, elastic_net(batch), L, INNER_STEPS)
-    matrix = coranks_of(batch, on_w.x, out)
-    L = start_length(batch, matrix, states.L_gamma)
+    matrix = coranks_of(batch, on_w.x)
+    L = start_length(batch, matrix, states.L_gamma) if first else states.L_gamma
     linear = None if push is None else push[:, None] * (1.0 - 2.0 * states.gamma)
     on_gamma = accelerated_steps(
-        batch, matrix, states.gamma, on_w.b, capped_simplex(batch), L, INNER_STEPS, linear=linear
+        batch, matrix, states.gamma, on_w.b, capped_simplex(batch, linear), L, INNER_STEPS
     )
     b = best_intercept(xp, on_gamma.z, batch.y, batch.v, on_w.b, 5)
     objective = loss_of(xp, on_gamma.z, b, batch.y, batch.v) + batch.penalty(on_w.x)
@@ -62,9 +66,9 @@ def relax(batch: Batch, states: States, n_rounds: int, tol: float) -> tuple[Stat
     xp = batch.xp
     active = xp.arange(len(batch))
     converged = xp.zeros(len(batch), bool)
-    for _ in range(n_rounds):
+    for k in range(n_rounds):
         here = states.take(active)
-        new = one_round(batch.take(active), here)
+        new = one_round(batch.take(active), here, first=k == 0)
         done = here.objective - new.objective < tol * new.objective
         kept = here.better(xp, new, ~done | (new.objective <= here.objective))
         states = states.put(active, kept)

@@ -36,6 +36,18 @@ class Backend:
         """An array on the device."""
         return self.xp.asarray(values, dtype=dtype)
 
+    def dense(self, values: Any) -> Any:
+        """Dense or sparse values as a dense array on the device; non-zeros alone travel there."""
+        if not hasattr(values, "toarray"):
+            return self.array(values)
+        if not self.on_gpu or is_device_array(values) or values.dtype.kind not in "f":
+            return self.array(values.toarray())
+        from cupyx.scipy import sparse  # a GPU is asked for
+
+        rows = values.tocsr()
+        parts = (self.array(one) for one in (rows.data, rows.indices, rows.indptr))
+        return sparse.csr_matrix(tuple(parts), shape=rows.shape).toarray()
+
     def host(self, values: Any) -> NDArray:
         """The array as NumPy has it."""
         return self.xp.asnumpy(values) if self.on_gpu else np.asarray(values)
@@ -67,17 +79,21 @@ class Backend:
             return self.xp.stack([row @ one for one, row in zip(matrix, a, strict=True)])
         return self.xp.matmul(a[:, None, :], matrix)[:, 0, :]
 
-    def dot_many(self, matrix: Any, x: Any) -> Any:
-        """``M X`` for m columns of each problem: (B, n, d) and (B, d, m) give (B, n, m)."""
-        if len(matrix) > 1 or len(x) == 1:
-            return self.xp.matmul(matrix, x)
-        size, d, m = x.shape
-        found = matrix[0] @ x.transpose(1, 0, 2).reshape(d, size * m)
-        return found.reshape(-1, size, m).transpose(1, 0, 2)
+    def rows_dot(self, matrix: Any, rows: Any) -> Any:
+        """``M x`` for m rows x of each problem: (B, n, d) and (B, m, d) give (B, m, n)."""
+        if rows.shape[1] == 1:
+            return self.dot(matrix, rows[:, 0])[:, None]
+        if len(matrix) == 1:
+            return (rows.reshape(-1, rows.shape[2]) @ matrix[0].T).reshape(*rows.shape[:2], -1)
+        return self.xp.matmul(rows, matrix.transpose(0, 2, 1))
 
-    def transpose_dot_many(self, a: Any, matrix: Any) -> Any:
-        """``M^T A`` for m columns of each problem: (B, n, m) and (B, n, d) give (B, d, m)."""
-        return self.dot_many(matrix.transpose(0, 2, 1), a)
+    def rows_transpose_dot(self, matrix: Any, rows: Any) -> Any:
+        """``M^T a`` for m rows a of each problem: (B, n, d) and (B, m, n) give (B, m, d)."""
+        if rows.shape[1] == 1:
+            return self.transpose_dot(rows[:, 0], matrix)[:, None]
+        if len(matrix) == 1:
+            return (rows.reshape(-1, rows.shape[2]) @ matrix[0]).reshape(*rows.shape[:2], -1)
+        return self.xp.matmul(rows, matrix)
 
 
 @cache

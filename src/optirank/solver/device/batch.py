@@ -104,9 +104,7 @@ class CentredBatch:
     def __init__(self, backend: Backend, values: Any, v: Any) -> None:
         self.backend = backend
         self.values = values
-        self._mean = backend.transpose_dot(v.astype(values.dtype), values).astype(
-            backend.xp.float64
-        )
+        self.mean = backend.transpose_dot(v.astype(values.dtype), values).astype(backend.xp.float64)
 
     @property
     def n_columns(self) -> int:
@@ -117,25 +115,26 @@ class CentredBatch:
         """``(M - 1 mean^T) x`` of each problem, float64."""
         xp = self.backend.xp
         z = self.backend.dot(self.values, x.astype(self.values.dtype)).astype(xp.float64)
-        return z - (self._mean * x).sum(axis=1)[:, None]
+        return z - (self.mean * x).sum(axis=1)[:, None]
 
     def transpose_dot(self, a: Any) -> Any:
         """``(M - 1 mean^T)^T a`` of each problem, float64."""
         xp = self.backend.xp
         product = self.backend.transpose_dot(a.astype(self.values.dtype), self.values)
-        return product.astype(xp.float64) - self._mean * a.sum(axis=1)[:, None]
+        return product.astype(xp.float64) - self.mean * a.sum(axis=1)[:, None]
 
-    def dot_many(self, x: Any) -> Any:
-        """``(M - 1 mean^T) X`` for m columns of each problem: (B, d, m) to (B, n, m), float32."""
+    def rows_transpose_dot(self, rows: Any) -> Any:
+        """``(M - 1 mean^T)^T a`` for m rows a of each problem: (B, m, n) to (B, m, d), float64."""
         xp = self.backend.xp
-        mean = xp.matmul(self._mean[:, None, :], x).astype(xp.float32)
-        return self.backend.dot_many(self.values, x.astype(xp.float32)) - mean
+        product = self.backend.rows_transpose_dot(self.values, rows.astype(xp.float32))
+        return product.astype(xp.float64) - self.mean[:, None, :] * rows.sum(axis=2)[:, :, None]
 
-    def transpose_dot_many(self, a: Any) -> Any:
-        """``(M - 1 mean^T)^T A`` for m columns of each problem: (B, n, m) to (B, d, m), float64."""
+    def few_columns_of(self, items: Any, columns: Any, v: Any) -> CentredBatch:
+        """Some columns, (k, m), of the matrices of k problems whose sample weights are ``v``."""
         xp = self.backend.xp
-        product = self.backend.transpose_dot_many(a.astype(xp.float32), self.values)
-        return product.astype(xp.float64) - self._mean[:, :, None] * a.sum(axis=1)[:, None, :]
+        problems = (items % len(self.values))[:, None, None]  # one matrix may serve all
+        samples = xp.arange(self.values.shape[1])[None, :, None]
+        return CentredBatch(self.backend, self.values[problems, samples, columns[:, None, :]], v)
 
     def take(self, items: Any, v: Any) -> CentredBatch:
         """The matrices of some of the problems, whose sample weights are ``v``."""
@@ -143,10 +142,10 @@ class CentredBatch:
         return CentredBatch(self.backend, values, v)
 
 
-def ranks_of(batch: Batch, gamma: Any, out: Any = None) -> CentredBatch:
+def ranks_of(batch: Batch, gamma: Any) -> CentredBatch:
     """``R(gamma) / s``, centred."""
     gamma, s = _different(batch, gamma)
-    return CentredBatch(batch.backend, batch.orders.ranks(gamma, batch.ties, out, s), batch.v)
+    return CentredBatch(batch.backend, batch.orders.ranks(gamma, batch.ties, size=s), batch.v)
 
 
 def exact_ranks_of(batch: Batch, gamma: Any) -> CentredBatch:
@@ -162,7 +161,7 @@ def _different(batch: Batch, gamma: Any) -> tuple[Any, Any]:
     return (gamma[:1], batch.s[:1]) if batch.same_set else (gamma, batch.s)
 
 
-def coranks_of(batch: Batch, w: Any, out: Any = None) -> CentredBatch:
+def coranks_of(batch: Batch, w: Any) -> CentredBatch:
     """``V(w) / s``, centred."""
-    values = batch.orders.coranks(w / batch.s[:, None], batch.ties, out)
+    values = batch.orders.coranks(w / batch.s[:, None], batch.ties)
     return CentredBatch(batch.backend, values, batch.v)

@@ -44,13 +44,27 @@ def sorted_candidates(batch: Batch, gamma: Any, gradient: Any) -> tuple[Any, Any
     return out_first, in_first, inside.sum(axis=1), outside.sum(axis=1)
 
 
-def exchange_batches(batch: Batch, states: States, n_tries: int) -> States:
-    """Swap batches of genes by the gradient of gamma, halving a batch that a refit refuses."""
+def first_sizes(batch: Batch) -> Any:
+    """How many genes of each problem are swapped at once at first."""
     xp = batch.xp
     n_allowed = batch.orders.n_genes if batch.allowed is None else int(batch.allowed.sum())
-    size = xp.maximum(1, xp.minimum(batch.s, n_allowed - batch.s) // 4).astype(xp.int64)
-    active = xp.arange(len(batch))
+    return xp.maximum(1, xp.minimum(batch.s, n_allowed - batch.s) // 4).astype(xp.int64)
+
+
+def exchange_batches(
+    batch: Batch, states: States, n_tries: int, size: Any = None
+) -> tuple[States, Any]:
+    """Swap batches of genes by the gradient of gamma, halving a batch that a refit refuses.
+
+    Returns the states and the sizes of the batches to try next, 0 where none is left, with which
+    another call goes on.
+    """
+    xp = batch.xp
+    size = first_sizes(batch) if size is None else size.copy()
+    active = xp.flatnonzero(size)
     for _ in range(n_tries):
+        if not len(active):
+            break
         part, here = batch.take(active), states.take(active)
         gradient, *_ = gradient_gamma(part, here)
         out_first, in_first, n_in, n_out = sorted_candidates(part, here.gamma, gradient)
@@ -66,12 +80,9 @@ def exchange_batches(batch: Batch, states: States, n_tries: int) -> States:
         tried = chosen.any(axis=1)
         improved = tried & (new.objective < here.objective * (1.0 - SMALLEST_GAIN))
         states = states.put(active, here.better(xp, new, improved))
-        over = ~tried | (~improved & (size[active] == 1))
-        size[active] = xp.where(improved, size[active], size[active] // 2)
-        active = active[~over]
-        if not len(active):
-            break
-    return states
+        size[active] = xp.where(improved, size[active], xp.where(tried, size[active] // 2, 0))
+        active = active[size[active] > 0]
+    return states, size
 
 
 def _exchanged(xp: Any, gamma: Any, goes: Any, comes: Any, chosen: Any) -> Any:
@@ -122,8 +133,8 @@ def _one_model(
     total = xp.maximum(curvatures.sum(axis=1), 1e-30)
     mean = xp.matmul(curvatures[:, None, :], v_chosen) / total[:, None, None]
     v_scaled = ((v_chosen - mean) * root[:, :, None]).astype(xp.float32)
-    change = ranks.transpose_dot_many((v_scaled * root[:, :, None]).astype(xp.float32))
-    q = turn + change
+    change = ranks.rows_transpose_dot((v_scaled * root[:, :, None]).transpose(0, 2, 1))
+    q = turn + change.transpose(0, 2, 1)
     responses = solve_hessian(batch, ranks, curvatures, support, q, tol=1e-3, max_iter=40)
     l1, l2 = batch.l1[:, None], batch.l2[:, None]
     rest = weights_gradient + 2.0 * l2 * states.w + l1 * xp.sign(states.w)

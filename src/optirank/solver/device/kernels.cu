@@ -196,4 +196,78 @@ __global__ void best_intercepts(const double* z, const double* y, const double* 
     if (t == 0) b[blockIdx.x] = here;
 }
 
+// Sum over the threads of a block; all of them get it.
+__device__ double block_sum(double value)
+{
+    __shared__ double parts[33];
+    const int t = threadIdx.x, lane = t & 31, warp = t >> 5;
+    for (int o = 16; o; o >>= 1) value += __shfl_xor_sync(0xffffffffu, value, o);
+    __syncthreads();
+    if (lane == 0) parts[warp] = value;
+    __syncthreads();
+    if (t == 0) {
+        double sum = 0;
+        for (int k = 0; k < (blockDim.x >> 5); ++k) sum += parts[k];
+        parts[32] = sum;
+    }
+    __syncthreads();
+    return parts[32];
+}
+
+// t = c (u - sum c u / sum c), one block per right-hand side, m of them per problem.
+__global__ void weigh_scores(const float* u, const float* c, const int n, const int m, float* out)
+{
+    const float* row = u + (long long)blockIdx.x * n;
+    const float* weights = c + (long long)(blockIdx.x / m) * n;
+    float* to = out + (long long)blockIdx.x * n;
+    double sum = 0, total = 0;
+    for (int i = threadIdx.x; i < n; i += blockDim.x) {
+        sum += (double)weights[i] * row[i];
+        total += weights[i];
+    }
+    sum = block_sum(sum);
+    total = block_sum(total);
+    const double shift = sum / fmax(total, 1e-30);
+    for (int i = threadIdx.x; i < n; i += blockDim.x)
+        to[i] = (float)(weights[i] * (row[i] - shift));
+}
+
+// One step of conjugate gradients for each right-hand side that has not ended; q is the product
+// with its direction p, to which the ridge is added here.
+__global__ void gradient_step(const float* q, const double* diagonal, const bool* support,
+                              const double* ridge, const double* limit, const int d, const int m,
+                              double* x, double* r, double* p, float* p_single, double* rz,
+                              bool* active)
+{
+    const long long row = blockIdx.x, problem = row / m;
+    if (!active[row]) return;
+    q += row * d; x += row * d; r += row * d; p += row * d; p_single += row * d;
+    diagonal += problem * d; support += problem * d;
+    const double own = ridge[problem], before = rz[row];
+    double bent = 0, left = 0;
+    for (int j = threadIdx.x; j < d; j += blockDim.x)
+        if (support[j]) { bent += p[j] * (q[j] + own * p[j]); left += r[j] * r[j]; }
+    bent = block_sum(bent);
+    left = block_sum(left);
+    if (!(left > limit[row] && bent > 0)) {
+        if (threadIdx.x == 0) active[row] = false;
+        return;
+    }
+    const double alpha = before / bent;
+    double after = 0;
+    for (int j = threadIdx.x; j < d; j += blockDim.x)
+        if (support[j]) {
+            x[j] += alpha * p[j];
+            r[j] -= alpha * (q[j] + own * p[j]);
+            after += r[j] * r[j] / diagonal[j];
+        }
+    after = block_sum(after);
+    for (int j = threadIdx.x; j < d; j += blockDim.x)
+        if (support[j]) {
+            p[j] = r[j] / diagonal[j] + after / before * p[j];
+            p_single[j] = (float)p[j];
+        }
+    if (threadIdx.x == 0) rz[row] = after;
+}
+
 }

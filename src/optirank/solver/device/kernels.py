@@ -1,4 +1,4 @@
-"""CUDA kernels: sorting, the rank pass, the projection onto the capped simplex, intercepts.
+"""CUDA kernels: sorting, the rank pass, projections, intercepts, conjugate gradients.
 
 Each has a twin in NumPy beside its wrapper, which the tests compare it with, and which also runs on
 CuPy arrays where a sample has more genes than the shared memory of a block can hold.
@@ -142,3 +142,73 @@ def best_intercept(xp: Any, z: Any, y: Any, v: Any, b: Any, n_steps: int = 10) -
         b = xp.where(inside, following, 0.5 * (low + high))
         reach *= 2.0
     return b
+
+
+def weigh_scores(xp: Any, u: Any, c: Any) -> Any:
+    """``c (u - sum c u / sum c)`` in float32: (B, m, n) scores, (B, n) weights."""
+    size, m, n = u.shape
+    if xp.__name__ == "numpy":
+        weights = c[:, None, :].astype(xp.float64)
+        total = xp.maximum(weights.sum(axis=2, keepdims=True), 1e-30)
+        shift = (weights * u).sum(axis=2, keepdims=True) / total
+        return (weights * (u - shift)).astype(xp.float32)
+    u, c = (xp.ascontiguousarray(one, dtype=xp.float32) for one in (u, c))
+    out = xp.empty_like(u)
+    kernel = _kernel("weigh_scores", "uint16", "uint32", 0)
+    threads = 256 if n <= 8192 else 1024
+    kernel((size * m,), (threads,), (u, c, xp.int32(n), xp.int32(m), out))
+    return out
+
+
+class ConjugateGradients:
+    """``H x = right`` for m right-hand sides of each problem, (B, m, d), step by step.
+
+    ``H`` is a product that the caller forms with ``direction`` (float32), plus a ridge, on the
+    support of each problem. The diagonal of H preconditions; a right-hand side whose residual is
+    below ``tol`` times its norm, or that is bent downwards, stays where it is.
+    """
+
+    def __init__(self, xp: Any, right: Any, support: Any, diagonal: Any, ridge: Any, tol: float):
+        self._xp = xp
+        self._support = xp.ascontiguousarray(support)  # (B, d)
+        self._diagonal = xp.ascontiguousarray(diagonal)  # (B, d)
+        self._ridge = xp.ascontiguousarray(ridge)  # (B,)
+        self._r = xp.where(support[:, None, :], right, 0.0)
+        self._p = self._r / diagonal[:, None, :]
+        self._rz = (self._r * self._p).sum(axis=2)
+        squared = (self._r * self._r).sum(axis=2)
+        self._limit = tol * tol * xp.maximum(squared, 1e-300)
+        self.direction = self._p.astype(xp.float32)
+        self.x = xp.zeros_like(self._r)
+        self.active = xp.ones(squared.shape, bool)
+
+    def step(self, product: Any) -> None:
+        """Go on, given ``H direction`` without the ridge, float32."""
+        xp = self._xp
+        if xp.__name__ == "numpy":
+            self._step_plain(product)
+            return
+        size, m, d = self.x.shape
+        kernel = _kernel("gradient_step", "uint16", "uint32", 0)
+        arguments = (
+            xp.ascontiguousarray(product, dtype=xp.float32), self._diagonal, self._support,
+            self._ridge, self._limit, xp.int32(d), xp.int32(m), self.x, self._r, self._p,
+            self.direction, self._rz, self.active,
+        )  # fmt: skip
+        kernel((size * m,), (256,), arguments)
+
+    def _step_plain(self, product: Any) -> None:
+        xp, r, p = self._xp, self._r, self._p
+        q = product + self._ridge[:, None, None] * p
+        q = xp.where(self._support[:, None, :], q, 0.0)
+        bent = (p * q).sum(axis=2)
+        self.active &= ((r * r).sum(axis=2) > self._limit) & (bent > 0)
+        alpha = xp.where(self.active, self._rz / xp.where(self.active, bent, 1.0), 0.0)
+        self.x += alpha[:, :, None] * p
+        r -= alpha[:, :, None] * q
+        z = r / self._diagonal[:, None, :]
+        after = (r * z).sum(axis=2)
+        share = xp.where(self.active, after / xp.where(self.active, self._rz, 1.0), 0.0)
+        self._p = xp.where(self.active[:, :, None], z + share[:, :, None] * p, p)
+        self._rz = xp.where(self.active, after, self._rz)
+        self.direction = self._p.astype(xp.float32)

@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from optirank.solver.device.batch import Batch, CentredBatch
+from optirank.solver.device.kernels import ConjugateGradients, weigh_scores
 from optirank.solver.device.steps import best_intercept, logistic, loss_of
 
 _CHECK_EVERY = 8
 _LOST = 1e-6  # of the largest entry of the diagonal: what sums in float32 do not resolve
+_NARROW = 1e-4  # of a column's mean square, the least variance that its diagonal is given
 FACTORED = 300  # genes up to which the Hessian is factored
 
 
@@ -33,41 +35,22 @@ def solve_hessian(
     xp = batch.xp
     if matrix.n_columns <= FACTORED:
         return _solve_factored(batch, matrix, curvatures, support, right)
-    mask = support[:, :, None].astype(xp.float64)
-    square = batch.backend.transpose_dot(curvatures.astype(xp.float32), matrix.values**2)
-    square = square.astype(xp.float64)[:, :, None]
-    ridge = (2.0 * batch.l2)[:, None, None] + _LOST * square.max(axis=1, keepdims=True) + 1e-30
-    diagonal = square + ridge
-    weights = curvatures[:, :, None].astype(xp.float32)
-    total = xp.maximum(curvatures.sum(axis=1), 1e-30)[:, None, None]
-
-    def product(p: Any) -> Any:
-        u = matrix.dot_many(p)
-        u = u - (weights * u).sum(axis=1, keepdims=True) / total.astype(xp.float32)
-        return mask * (matrix.transpose_dot_many(weights * u) + ridge * p)
-
-    right = right * mask
-    x = xp.zeros_like(right)
-    r = right
-    z = r / diagonal
-    p = z
-    rz = (r * z).sum(axis=1, keepdims=True)
-    limit = tol * tol * xp.maximum((right * right).sum(axis=1, keepdims=True), 1e-300)
-    active = xp.ones(rz.shape, bool)
+    backend, values = batch.backend, matrix.values
+    weights = curvatures.astype(xp.float32)
+    square = backend.transpose_dot(weights, values * values).astype(xp.float64)
+    first = backend.transpose_dot(weights, values).astype(xp.float64)
+    total = xp.maximum(curvatures.sum(axis=1), 1e-30)[:, None]
+    spread = xp.maximum(square - first * first / total, _NARROW * square)
+    ridge = 2.0 * batch.l2 + _LOST * square.max(axis=1) + 1e-30
+    found = ConjugateGradients(
+        xp, right.transpose(0, 2, 1), support, spread + ridge[:, None], ridge, tol
+    )
     for step in range(max_iter):
-        q = product(p)
-        bent = (p * q).sum(axis=1, keepdims=True)
-        active = active & ((r * r).sum(axis=1, keepdims=True) > limit) & (bent > 0)
-        alpha = xp.where(active, rz / xp.where(active, bent, 1.0), 0.0)
-        x = x + alpha * p
-        r = r - alpha * q
-        z = r / diagonal
-        new = (r * z).sum(axis=1, keepdims=True)
-        p = xp.where(active, z + new / xp.where(active, rz, 1.0) * p, 0.0)
-        rz = new
-        if step % _CHECK_EVERY == _CHECK_EVERY - 1 and not bool(active.any()):
+        u = backend.rows_dot(values, found.direction)
+        found.step(backend.rows_transpose_dot(values, weigh_scores(xp, u, weights)))
+        if step % _CHECK_EVERY == _CHECK_EVERY - 1 and not bool(found.active.any()):
             break
-    return x
+    return found.x.transpose(0, 2, 1)
 
 
 def _solve_factored(
@@ -143,4 +126,38 @@ def newton_steps(
         w, b, z, objective = best
         if bool((decrease <= tol * objective).all()):
             break
+    return w, b, objective, decrease
+
+
+def newton_on_support(
+    batch: Batch, matrix: CentredBatch, w: Any, b: Any, n_steps: int, *, max_iter: int
+) -> tuple[Any, Any, Any, Any]:
+    """The same; problems whose weights are few take their steps on those columns alone."""
+    xp, host = batch.xp, batch.backend.host
+    few = min(FACTORED, matrix.n_columns // 4)
+    sizes = host(xp.where(batch.l1 > 0, (w != 0).sum(axis=1), matrix.n_columns))
+    small = sizes <= few
+    if not small.any():
+        return newton_steps(batch, matrix, w, b, n_steps, max_iter=max_iter)
+    w, b = w.copy(), b.copy()
+    objective, decrease = xp.empty_like(b), xp.empty_like(b)
+    for mask, on_columns in ((small, True), (~small, False)):
+        if not mask.any():
+            continue
+        some = batch.backend.array(mask.nonzero()[0])
+        part, own = batch.take(some), w[some]
+        if on_columns:
+            n_columns = max(1, int(sizes[mask].max()))
+            columns = xp.argsort(own == 0, axis=1)[:, :n_columns]
+            here = matrix.few_columns_of(some, columns, part.v)
+            found, *rest = newton_steps(
+                part, here, xp.take_along_axis(own, columns, axis=1), b[some], n_steps
+            )
+            own = xp.zeros_like(own)
+            own[xp.arange(len(some))[:, None], columns] = found
+        else:
+            here = matrix.take(some, part.v)
+            own, *rest = newton_steps(part, here, own, b[some], n_steps, max_iter=max_iter)
+        w[some] = own
+        b[some], objective[some], decrease[some] = rest
     return w, b, objective, decrease

@@ -87,9 +87,19 @@ class DeviceOrders:
 
     def scores(self, w: NDArray, gamma: NDArray, ties: str = "average") -> NDArray:
         """``w . (C_i gamma - offset)`` of each sample, on the host."""
-        xp, host = self.backend.xp, self.backend.host
-        values = self.ranks(xp.asarray(gamma)[None], ties)[0]
-        return host(values @ xp.asarray(w, dtype=xp.float32)).astype(np.float64)
+        return self.scores_of_many(w[None], gamma[None], ties)[0]
+
+    def scores_of_many(self, w: NDArray, gamma: NDArray, ties: str = "average") -> NDArray:
+        """The same for many models, one per row of w and gamma: (B, n)."""
+        backend, xp = self.backend, self.backend.xp
+        found = np.empty((len(w), self.n_samples))
+        at_once = max(1, backend.free_bytes() // (8 * self.n_samples * self.n_genes))
+        for begin in range(0, len(w), at_once):
+            part = slice(begin, begin + at_once)
+            values = self.ranks(backend.array(gamma[part]), ties)
+            weights = backend.array(w[part], xp.float32)
+            found[part] = backend.host(backend.dot(values, weights))
+        return found
 
     def _values(self, a: Any, base: Any, sign: float, tie: float, out: Any) -> Any:
         xp = self.backend.xp
@@ -147,8 +157,7 @@ def order_on_device(backend: Backend, X: Any) -> DeviceOrders:
     rows = max(1, _BLOCK_BYTES // (8 * d))
     for begin in range(0, n, rows):
         block = X[begin : begin + rows]
-        block = block.toarray() if hasattr(block, "toarray") else block
-        parts.append(sort_keys(xp, _keys(xp, backend.array(block)), index))
+        parts.append(sort_keys(xp, _keys(xp, backend.dense(block)), index))
     joined = (
         parts[0] if len(parts) == 1 else [xp.concatenate(one) for one in zip(*parts, strict=True)]
     )

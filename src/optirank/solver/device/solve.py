@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 SIDES = ("rising", "falling")
 _SCREEN = (20, 5e-3)  # rounds at most, and the relative decrease that ends them, then compare
 _RELAX = (20, 2e-3)  # the same, before the push
+_FOLLOW = (6, 2e-3)  # the same, from the relaxed solution of a neighbour in a grid
 _FAR = 0.02  # a start this much above the other after screening is left
 _CLOSE = 0.02  # the same after relaxing
 _CLOSE_IN_GRIDS = 0.005
@@ -123,10 +124,13 @@ def _learn_sets(
     orders: DeviceOrders, settings: Sequence[Setting], options: Options
 ) -> list[DeviceSolution]:
     backend, n_owners = orders.backend, len(settings)
+    cheap = orders.n_samples * orders.n_genes**2 <= _CHEAP
+    alone = options.thorough or cheap or not options.integral
+    leader = np.arange(n_owners) if alone else leaders(settings)
     starts = [
         (k, side)
-        for k, one in enumerate(settings)
-        for side in (SIDES if one.side == "best" else (one.side,))
+        for k in np.unique(leader)
+        for side in (SIDES if settings[k].side == "best" else (settings[k].side,))
     ]
     batch = _batch(orders, [settings[k] for k, _ in starts], options)
     owner = backend.array(np.array([k for k, _ in starts]))
@@ -137,27 +141,52 @@ def _learn_sets(
         kept = _near_best(batch, states, owner, n_owners, 0.0)
         return _packed(batch.take(kept), states.take(kept), owner[kept], converged[kept])
 
-    cheap = orders.n_samples * orders.n_genes**2 <= _CHEAP
     close = _CLOSE if options.thorough else _CLOSE_IN_GRIDS
     for (rounds, stop), margin in ((_SCREEN, _FAR), (_RELAX, close)):
         states, _ = relax(batch.with_ridge(_RELAXED_RIDGE), states, rounds, stop)
         kept = _near_best(batch, states, owner, n_owners, np.inf if cheap else margin)
         batch, states, owner = batch.take(kept), states.take(kept), owner[kept]
+    if len(np.unique(leader)) < n_owners:
+        places = backend.host(owner)
+        pairs = [(k, p) for k, one in enumerate(leader) for p in np.flatnonzero(places == one)]
+        batch = _batch(orders, [settings[k] for k, _ in pairs], options)
+        owner = backend.array(np.array([k for k, _ in pairs]))
+        states = states.take(backend.array(np.array([p for _, p in pairs])))
+        states = replace(states, objective=backend.xp.full(len(pairs), np.inf))
+        states, _ = relax(batch.with_ridge(_RELAXED_RIDGE), states, *_FOLLOW)
+        kept = _near_best(batch, states, owner, n_owners, close)
+        batch, states, owner = batch.take(kept), states.take(kept), owner[kept]
     on_the_way = batch.with_ridge(_RELAXED_RIDGE)
     step = _PUSH_STEP * options.path_step
     states = push_to_sets(batch, on_the_way, states, step, _PUSH_ROUNDS)
     if options.polish:
-        states = exchange_batches(batch, states, 6)
+        states, size = exchange_batches(batch, states, 6)
         if cheap:
             states = exchange_pairs(batch, states, _MODELS, 60, _TRIALS)
     kept = _near_best(batch, states, owner, n_owners, 0.0)
     batch, states, owner = batch.take(kept), states.take(kept), owner[kept]
     if options.polish and options.thorough and not cheap:
-        states = exchange_batches(batch, states, 6)
+        states, _ = exchange_batches(batch, states, 6, size[kept])
         large = orders.n_samples * orders.n_genes > _LARGE
         n_candidates, n_trials = (10, 4) if large else (30, _TRIALS)
         states = exchange_pairs(batch, states, _MODELS, n_candidates, n_trials)
     return _finished(batch, states, owner, options)
+
+
+def leaders(settings: Sequence[Setting]) -> NDArray:
+    """The setting from whose relaxed solution each setting of a grid starts, by position.
+
+    Settings that differ in l2 alone start from the middle one of them, which starts on its own.
+    """
+    groups: dict[tuple, list[int]] = {}
+    for k, one in enumerate(settings):
+        key = (one.y.tobytes(), one.v.tobytes(), one.n_reference, one.l1, one.side)
+        groups.setdefault(key, []).append(k)
+    found = np.arange(len(settings))
+    for group in groups.values():
+        by_ridge = sorted(group, key=lambda k: settings[k].l2)
+        found[group] = by_ridge[len(group) // 2]
+    return found
 
 
 def _batch(orders: DeviceOrders, settings: Sequence[Setting], options: Options) -> Batch:

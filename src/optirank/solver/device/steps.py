@@ -6,15 +6,22 @@ with each matrix per step, whatever the problems do. Problems that converged sta
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from optirank.solver.device.batch import Batch, CentredBatch
 from optirank.solver.device.fused import formulas
 from optirank.solver.device.kernels import best_intercept, project_rows
+from optirank.solver.device.moves import (
+    FORBIDDEN,
+    CappedSimplexStep,
+    ElasticNetStep,
+    Path,
+    Proximal,
+    judge,
+    slopes_ahead,
+)
 
-_FORBIDDEN = -1e30
 _CHECK_EVERY = 10  # steps between two looks at how many have converged: a look waits for the device
 
 
@@ -28,32 +35,20 @@ def loss_of(xp: Any, z: Any, b: Any, y: Any, v: Any) -> Any:
     return formulas(xp).loss(z, b[:, None], y, v).sum(axis=1)
 
 
-Proximal = Callable[[Any, Any, Any], Any]  # point, gradient, L to the new point
+def elastic_net(batch: Batch) -> ElasticNetStep:
+    """The step of w under the penalties of each problem."""
+    return ElasticNetStep(batch.l1, batch.l2)
 
 
-def elastic_net(batch: Batch) -> Proximal:
-    """The step of w under ``l1 |w|_1 + l2 |w|^2``."""
-    l1, l2, formula = batch.l1[:, None], batch.l2[:, None], formulas(batch.xp).elastic_net
-
-    def step(x: Any, gradient: Any, L: Any) -> Any:
-        return formula(x, gradient, L[:, None], l1, l2)
-
-    return step
-
-
-def capped_simplex(batch: Batch) -> Proximal:
-    """The step of gamma within {0 <= gamma <= 1, sum gamma = s}, on the genes allowed."""
-
-    def step(x: Any, gradient: Any, L: Any) -> Any:
-        return project(batch, x - gradient / L[:, None])
-
-    return step
+def capped_simplex(batch: Batch, linear: Any = None) -> CappedSimplexStep:
+    """The step of gamma among the sets of each problem; ``linear`` is added to the gradient."""
+    return CappedSimplexStep(batch.s, batch.allowed, linear)
 
 
 def project(batch: Batch, x: Any) -> Any:
     """The feasible point nearest to each row."""
     if batch.allowed is not None:
-        x = batch.xp.where(batch.allowed[None, :], x, _FORBIDDEN)
+        x = batch.xp.where(batch.allowed[None, :], x, FORBIDDEN)
     return project_rows(batch.xp, x, batch.s)
 
 
@@ -78,43 +73,21 @@ def accelerated_steps(
     L: Any,
     n_steps: int,
     *,
-    linear: Any = None,
     tol: Any = None,
 ) -> BlockResult:
     """Take ``n_steps`` steps on each problem; one whose residual is below its ``tol`` stops."""
-    xp, y, v = batch.xp, batch.y, batch.v
-    formula = formulas(xp)
+    xp, y, v, values = batch.xp, batch.y, batch.v, matrix.values
     z = matrix.dot(x)
-    b = best_intercept(xp, z, y, v, b)
-    ahead, b_ahead, z_ahead = x, b, z
-    t = xp.ones_like(b)
-    residual = xp.full_like(b, xp.inf)
-    done = xp.zeros(len(b), bool)
-    taken = xp.zeros(len(b), xp.int64)
-    tols = xp.full_like(b, -1.0) if tol is None else tol
+    path = Path.start(xp, x, z, best_intercept(xp, z, y, v, b), L, tol)
     for step in range(n_steps):
-        slopes, curvatures = formula.logistic(z_ahead, b_ahead[:, None], y, v)
-        gradient = matrix.transpose_dot(slopes)
-        if linear is not None:
-            gradient = gradient + linear
-        L_b = xp.maximum(curvatures.sum(axis=1), 1e-3)
-        new = proximal(ahead, gradient, L)
-        b_new = b_ahead - slopes.sum(axis=1) / L_b
-        z_new = matrix.dot(new)
-        rise = formula.rise(z_new, b_new[:, None], z_ahead, b_ahead[:, None], curvatures, v)
-        squared, turn, size = formula.changes(new, ahead, x)
-        accepted, momentum, residual, L, t, b_ahead, b, done = formula.judge(
-            rise.sum(axis=1), squared.sum(axis=1), turn.sum(axis=1), size.max(axis=1),
-            L, L_b, b_new, b_ahead, b, t, residual, done, tols,
-        )  # fmt: skip
-        column, row = accepted[:, None], momentum[:, None]
-        ahead, x = formula.advance(column, row, new, x, ahead)
-        z_ahead, z = formula.advance(column, row, z_new, z, z_ahead)
-        taken += accepted
+        slopes = slopes_ahead(xp, path, y, v)
+        product = matrix.backend.transpose_dot(slopes.single, values)
+        move = proximal(xp, path, product, matrix.mean, slopes)
+        judge(xp, path, move, matrix.backend.dot(values, move.single), slopes, v)
         ends = tol is not None and step % _CHECK_EVERY == _CHECK_EVERY - 1
-        if ends and bool(done.all()):
+        if ends and bool(path.done.all()):
             break
-    return BlockResult(x, b, z, L, residual, taken)
+    return BlockResult(path.x, path.b, path.z, path.L, path.residual, path.taken)
 
 
 def curvature_scale(batch: Batch, matrix: CentredBatch) -> Any:

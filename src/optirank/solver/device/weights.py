@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from optirank.solver.device.batch import Batch, CentredBatch, States, exact_ranks_of, ranks_of
-from optirank.solver.device.newton import newton_steps
+from optirank.solver.device.newton import newton_on_support, newton_steps
 from optirank.solver.device.steps import (
     accelerated_steps,
     best_intercept,
@@ -33,10 +33,10 @@ def start_length(batch: Batch, matrix: CentredBatch, L: Any) -> Any:
     return xp.where(unknown, curvature_scale(batch, matrix), L)
 
 
-def steps_on_w(batch: Batch, states: States, n_steps: int, out: Any = None) -> States:
+def steps_on_w(batch: Batch, states: States, n_steps: int) -> States:
     """Steps on (w, b) alone at the states' reference weights."""
     xp = batch.xp
-    matrix = ranks_of(batch, states.gamma, out)
+    matrix = ranks_of(batch, states.gamma)
     L = start_length(batch, matrix, states.L_w)
     done = accelerated_steps(batch, matrix, states.w, states.b, elastic_net(batch), L, n_steps)
     return with_weights(xp, batch, states, done)
@@ -81,7 +81,7 @@ def fit_weights(batch: Batch, states: States, *, tol: float, max_iter: int) -> t
             break
         open_, part, some = _unfinished(batch, matrix, converged)
         here = states.take(open_)
-        w, b, objective, decrease = newton_steps(part, some, here.w, here.b, 5, max_iter=40)
+        w, b, objective, decrease = newton_on_support(part, some, here.w, here.b, 5, max_iter=40)
         stalled = decrease <= 1e-9 * objective
         before = w != 0
         done = accelerated_steps(
