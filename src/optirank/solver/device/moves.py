@@ -157,8 +157,8 @@ def judge(xp: Any, path: Path, move: Move, product: Any, slopes: Slopes, v: Any)
     arguments = (
         xp.ascontiguousarray(product), move.facts, slopes.total, slopes.L_b, slopes.curvatures,
         xp.ascontiguousarray(v), move.to, path.tol, xp.float64(_RELAX), xp.float64(_GROW),
-        xp.int32(n), xp.int32(d), xp.int32(size), path.x, path.ahead, path.z, path.z_ahead, path.b, path.b_ahead, path.t,
-        path.L, path.residual, path.done, path.taken,
+        xp.int32(n), xp.int32(d), xp.int32(size), path.x, path.ahead, path.z, path.z_ahead, path.b,
+        path.b_ahead, path.t, path.L, path.residual, path.done, path.taken,
     )  # fmt: skip
     _kernel("judge_step")((size,), (_threads(max(n, d)),), arguments)
 
