@@ -1,6 +1,6 @@
 """Fits on a GPU beside the same fits on the CPU, in one run: time, objectives, predictions.
 
-``PYTHONPATH=src python benchmarks/bench_gpu.py anchors grid unit binary joint atlas`` runs the
+``PYTHONPATH=src python benchmarks/bench_gpu.py anchors grid paper binary joint atlas`` runs the
 parts named, all by default, on a machine with an NVIDIA GPU and CuPy; ``--gpu-only`` leaves out
 the CPU, which takes minutes. Everything is run once before it is timed, so that compilation is not
 counted; the transfer of the data to the GPU is. Anchor problems are read from OPTIRANK_ANCHORS
@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from study_paper_cost import PAPER
 from timing import columns, heading, line
 
 from optirank import OptirankClassifier, OptirankClassifierCV
@@ -105,18 +106,30 @@ def grid() -> None:
     line("accuracy on the other 125 samples, CPU", f"{cpu.score(X_test, y_test):.3f}")
 
 
-def unit() -> None:
-    """One split of one binary problem: the unit of `optirank benchmark`."""
-    heading("250 settings on one training part of 300 samples x 1000 genes")
-    columns()
-    data = np.load(ANCHORS / "nb_n1000_d1000.npz")
-    X, y = data["X"][:600], data["y"][:600]
-    split = [(np.arange(300), np.arange(300, 600))]
+def unit_seconds(n: int) -> float:
+    """Time of one split of one binary problem: the unit of `optirank benchmark`."""
+    X, y = counts(2 * n, 1000, 2)
+    split = [(np.arange(n), np.arange(n, 2 * n))]
     model = OptirankClassifierCV(
         REFERENCE_SIZES, PENALTIES, PENALTIES, cv=split, refit="folds", device="cuda"
     )
-    taken, _ = seconds(lambda: model.fit(X, y))
-    line("GPU", f"{taken:.2f} s")
+    return seconds(lambda: model.fit(X, y))[0]
+
+
+def paper() -> None:
+    """optirank's part of the paper's evaluation, from units of a few sizes."""
+    heading("250 settings on one training part of n samples x 1000 genes")
+    columns()
+    sizes = (300, 1200, 3600)
+    taken = [unit_seconds(n) for n in sizes]
+    for n, one in zip(sizes, taken, strict=True):
+        line(f"{n} samples", f"{one:.2f} s")
+    total = sum(
+        problems * splits * scenarios * np.interp(n, sizes, taken)
+        for problems, splits, n, scenarios in PAPER.values()
+    )
+    what = "all units of the paper, one after the other"
+    line(what, f"{total / 60:.0f} min", "< 30 min", total < 1800)
 
 
 def one_fit(n: int, n_classes: int, limit: float, shared: bool, on_cpu: bool) -> None:
@@ -145,7 +158,7 @@ def one_fit(n: int, n_classes: int, limit: float, shared: bool, on_cpu: bool) ->
 PARTS: dict[str, Callable[[], None]] = {
     "anchors": anchors,
     "grid": grid,
-    "unit": unit,
+    "paper": paper,
     "binary": lambda: one_fit(80_000, 2, 1.0, shared=False, on_cpu=True),
     "joint": lambda: one_fit(80_000, 20, 4.0, shared=True, on_cpu=True),
     "atlas": lambda: one_fit(400_000, 20, 20.0, shared=True, on_cpu=False),

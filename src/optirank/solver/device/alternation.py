@@ -35,30 +35,33 @@ def tilted_starts(batch: Batch, rising: Any) -> States:
     zeros = xp.zeros(size)
     return States(
         xp.zeros((size, d)), zeros, gamma, xp.full(size, xp.inf), zeros, zeros,
-        xp.zeros(size, xp.int64),
+        xp.zeros(size, xp.int64), xp.zeros_like(batch.v),
     )  # fmt: skip
 
 
 def one_round(batch: Batch, states: States, push: Any = None, *, first: bool = False) -> States:
     """A few steps on (w, b), then on (gamma, b) with the tangent of the push penalty.
 
-    In a ``first`` round the step sizes may not be known yet; to look whether they are waits for the
-    device.
+    The scores ``R(gamma) w = V(w) gamma`` are those of both blocks, so that each starts from what
+    the other left. In a ``first`` round the step sizes may not be known yet; to look whether they
+    are waits for the device.
     """
     xp = batch.xp
     matrix = ranks_of(batch, states.gamma)
     L = start_length(batch, matrix, states.L_w) if first else states.L_w
-    on_w = accelerated_steps(batch, matrix, states.w, states.b, elastic_net(batch), L, INNER_STEPS)
+    on_w = accelerated_steps(
+        batch, matrix, states.w, states.b, elastic_net(batch), L, INNER_STEPS, z=states.z
+    )
     matrix = coranks_of(batch, on_w.x)
     L = start_length(batch, matrix, states.L_gamma) if first else states.L_gamma
     linear = None if push is None else push[:, None] * (1.0 - 2.0 * states.gamma)
     on_gamma = accelerated_steps(
-        batch, matrix, states.gamma, on_w.b, capped_simplex(batch, linear), L, INNER_STEPS
+        batch, matrix, states.gamma, on_w.b, capped_simplex(batch, linear), L, INNER_STEPS, z=on_w.z
     )
     b = best_intercept(xp, on_gamma.z, batch.y, batch.v, on_w.b, 5)
     objective = loss_of(xp, on_gamma.z, b, batch.y, batch.v) + batch.penalty(on_w.x)
     n_iter = states.n_iter + on_w.n_steps + on_gamma.n_steps
-    return States(on_w.x, b, on_gamma.x, objective, on_w.L, on_gamma.L, n_iter)
+    return States(on_w.x, b, on_gamma.x, objective, on_w.L, on_gamma.L, n_iter, on_gamma.z)
 
 
 def relax(batch: Batch, states: States, n_rounds: int, tol: float) -> tuple[States, Any]:

@@ -69,6 +69,7 @@ class States:
     L_w: Any  # (B,) 0 where no step was taken yet
     L_gamma: Any  # (B,)
     n_iter: Any  # (B,)
+    z: Any  # (B, n) centred scores; zeros at w = 0
 
     def __len__(self) -> int:
         return len(self.b)

@@ -159,15 +159,15 @@ def _learn_sets(
     on_the_way = batch.with_ridge(_RELAXED_RIDGE)
     step = _PUSH_STEP * options.path_step
     states = push_to_sets(batch, on_the_way, states, step, _PUSH_ROUNDS)
+    large = orders.n_samples * orders.n_genes > _LARGE
     if options.polish:
-        states, size = exchange_batches(batch, states, 6)
+        states, size = exchange_batches(batch, states, 3 if large else 6)
         if cheap:
             states = exchange_pairs(batch, states, _MODELS, 60, _TRIALS)
     kept = _near_best(batch, states, owner, n_owners, 0.0)
     batch, states, owner = batch.take(kept), states.take(kept), owner[kept]
     if options.polish and options.thorough and not cheap:
         states, _ = exchange_batches(batch, states, 6, size[kept])
-        large = orders.n_samples * orders.n_genes > _LARGE
         n_candidates, n_trials = (10, 4) if large else (30, _TRIALS)
         states = exchange_pairs(batch, states, _MODELS, n_candidates, n_trials)
     return _finished(batch, states, owner, options)

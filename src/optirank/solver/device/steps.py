@@ -74,10 +74,14 @@ def accelerated_steps(
     n_steps: int,
     *,
     tol: Any = None,
+    z: Any = None,
 ) -> BlockResult:
-    """Take ``n_steps`` steps on each problem; one whose residual is below its ``tol`` stops."""
+    """Take ``n_steps`` steps on each problem; one whose residual is below its ``tol`` stops.
+
+    ``z`` are the centred scores M x, where they are known.
+    """
     xp, y, v, values = batch.xp, batch.y, batch.v, matrix.values
-    z = matrix.dot(x)
+    z = matrix.dot(x) if z is None else z.copy()
     path = Path.start(xp, x, z, best_intercept(xp, z, y, v, b), L, tol)
     for step in range(n_steps):
         slopes = slopes_ahead(xp, path, y, v)

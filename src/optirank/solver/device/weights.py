@@ -47,7 +47,7 @@ def with_weights(xp: Any, batch: Batch, states: States, done: Any) -> States:
     b = best_intercept(xp, done.z, batch.y, batch.v, done.b)
     objective = loss_of(xp, done.z, b, batch.y, batch.v) + batch.penalty(done.x)
     n_iter = states.n_iter + done.n_steps
-    return replace(states, w=done.x, b=b, objective=objective, L_w=done.L, n_iter=n_iter)
+    return replace(states, w=done.x, b=b, objective=objective, L_w=done.L, n_iter=n_iter, z=done.z)
 
 
 def fit_weights(batch: Batch, states: States, *, tol: float, max_iter: int) -> tuple[States, Any]:
