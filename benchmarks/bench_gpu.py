@@ -24,6 +24,10 @@ from timing import columns, heading, line
 
 from optirank import OptirankClassifier, OptirankClassifierCV
 from optirank.solver.device.backend import backend_of
+from optirank.solver.device.problems import orders_for
+from optirank.tuning.families import OptirankFamily
+from optirank.tuning.family import Samples
+from optirank.tuning.search import Unit, search
 
 ANCHORS = Path(
     os.environ.get("OPTIRANK_ANCHORS", Path(__file__).resolve().parents[2] / "shared" / "anchors")
@@ -107,13 +111,16 @@ def grid() -> None:
 
 
 def unit_seconds(n: int) -> float:
-    """Time of one split of one binary problem: the unit of `optirank benchmark`."""
+    """Time of a unit of `optirank benchmark`, with as many samples to score as to train on."""
     X, y = counts(2 * n, 1000, 2)
-    split = [(np.arange(n), np.arange(n, 2 * n))]
-    model = OptirankClassifierCV(
-        REFERENCE_SIZES, PENALTIES, PENALTIES, cv=split, refit="folds", device="cuda"
-    )
-    return seconds(lambda: model.fit(X, y))[0]
+    family = OptirankFamily(PENALTIES, PENALTIES, n_references=REFERENCE_SIZES)
+
+    def fit() -> object:
+        train, test = (Samples(orders=orders_for(part, "cuda")) for part in (X[:n], X[n:]))
+        unit = Unit(train=train, codes=y[:n], n_classes=2, views={"test": test})
+        return search(family, [unit])
+
+    return seconds(fit)[0]
 
 
 def paper() -> None:

@@ -166,6 +166,22 @@ def test_products_of_many_problems(backend, monkeypatch, large, n_matrices):
         np.testing.assert_allclose(backend.host(found), expected, atol=1e-12)
 
 
+@pytest.mark.parametrize("n", [1, 33, 700])
+@pytest.mark.parametrize("d", [1, 6, 128, 500])
+def test_products_in_single_precision(backend, n, d):
+    rng = np.random.default_rng(n + d)
+    M, x, a = (rng.normal(size=s).astype("f4") for s in ((5, n, d), (5, d), (5, n)))
+    there = backend.array(M)
+    np.testing.assert_allclose(
+        backend.host(backend.dot(there, backend.array(x))),
+        np.einsum("bnd,bd->bn", M.astype(float), x), atol=1e-4,
+    )  # fmt: skip
+    np.testing.assert_allclose(
+        backend.host(backend.transpose_dot(backend.array(a), there)),
+        np.einsum("bnd,bn->bd", M.astype(float), a), atol=1e-4,
+    )  # fmt: skip
+
+
 def test_an_order_that_memory_cannot_hold_is_refused_before_sorting(monkeypatch):
     monkeypatch.setattr(Backend, "free_bytes", lambda self: 1000)
     X = sparse.random_array((60, 50), density=0.1, format="csr", random_state=0)
