@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank.solver.device.products import MOST, batched_dot, batched_transpose_dot
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -71,8 +69,6 @@ class Backend:
             return x @ matrix[0].T
         if len(matrix) == 1 or matrix[0].size >= _LARGE:
             return self.xp.stack([one @ row for one, row in zip(matrix, x, strict=True)])
-        if self._has_kernel(matrix, x):
-            return batched_dot(self.xp, matrix, x)
         return self.xp.matmul(matrix, x[:, :, None])[:, :, 0]
 
     def transpose_dot(self, a: Any, matrix: Any) -> Any:
@@ -81,13 +77,7 @@ class Backend:
             return a @ matrix[0]
         if len(matrix) == 1 or matrix[0].size >= _LARGE:
             return self.xp.stack([row @ one for one, row in zip(matrix, a, strict=True)])
-        if self._has_kernel(matrix, a):
-            return batched_transpose_dot(self.xp, a, matrix)
         return self.xp.matmul(a[:, None, :], matrix)[:, 0, :]
-
-    def _has_kernel(self, matrix: Any, vectors: Any) -> bool:
-        single = matrix.dtype == vectors.dtype == np.float32
-        return self.on_gpu and single and len(matrix) <= MOST and matrix.flags.c_contiguous
 
     def rows_dot(self, matrix: Any, rows: Any) -> Any:
         """``M x`` for m rows x of each problem: (B, n, d) and (B, m, d) give (B, m, n)."""
