@@ -33,6 +33,7 @@ import threading
 import time
 import traceback
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import scipy.sparse as sp
@@ -75,6 +76,8 @@ def run(make_tool) -> None:
     - ``fit(train, seed)``: train on a `Part`;
     - ``n_genes()``: the number of genes that the trained model needs;
     - ``predict(part)``: a list of labels, None where the tool gives none;
+    - ``warm_up``, where it has it and it is true: an example is fitted and predicted before times
+      are measured, because the first calls import modules and compile code;
     - ``prepare(part)``, where it has one: what ``fit`` and ``predict`` are given instead of the
       part, such as a file that is written. Its time is not counted.
     """
@@ -99,6 +102,9 @@ def run(make_tool) -> None:
 def _run_splits(make_tool, job: dict, folder: Path, stage: _Stage) -> dict:
     stage.enter("install")
     tool = make_tool(job)
+    if getattr(tool, "warm_up", False):
+        stage.enter("fit")
+        _warm_up(tool)
     stage.enter("start")
     prepare = getattr(tool, "prepare", lambda part: part)
     result: dict = {"version": tool.version, "start_bytes": None}
@@ -125,6 +131,26 @@ def _run_splits(make_tool, job: dict, folder: Path, stage: _Stage) -> dict:
         result["predictions"].append(labels)
     result["peak_bytes"] = peak_bytes()
     return result
+
+
+def _warm_up(tool) -> None:
+    """Fit and predict 60 samples of three classes that are easy to tell apart."""
+    random = np.random.default_rng(0)
+    X = random.poisson(2.0, size=(60, 200)).astype(float)
+    for k in range(3):
+        X[k::3, 40 * k : 40 * (k + 1)] += random.poisson(6.0, size=(20, 40))
+    part = SimpleNamespace(
+        X=sp.csr_matrix(X),
+        log=sp.csr_matrix(np.log1p(X)),
+        kind="counts",
+        labels=np.array(["a", "b", "c"] * 20),
+        genes=[f"gene{k}" for k in range(200)],
+    )
+    try:
+        tool.fit(part, 0)
+        tool.predict(part)
+    except Exception:
+        traceback.print_exc()  # what fails on the data as well is reported there
 
 
 def _tested(split: dict) -> dict[str, str]:

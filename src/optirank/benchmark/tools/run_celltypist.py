@@ -17,6 +17,8 @@ from scales import log1p_scaled
 class CellTypist:
     """The tool, as `harness.run` needs it."""
 
+    warm_up = True
+
     def __init__(self, job: dict) -> None:
         # The package makes this folder, for models to download, when it is imported.
         os.environ["CELLTYPIST_FOLDER"] = os.path.join(sys.argv[1], "celltypist")

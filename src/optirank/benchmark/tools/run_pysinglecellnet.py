@@ -23,6 +23,8 @@ RANDOM_CLASS = "rand"  # of shuffled profiles
 class PySingleCellNet:
     """The tool, as `harness.run` needs it."""
 
+    warm_up = True
+
     def __init__(self, job: dict) -> None:
         import pySingleCellNet
 

@@ -18,6 +18,8 @@ from scales import log1p_scaled
 class SingleR:
     """The tool, as `harness.run` needs it."""
 
+    warm_up = True
+
     def __init__(self, job: dict) -> None:
         import singler
 
