@@ -223,7 +223,7 @@ def everywhere(stage: tuple[str, str] | None) -> dict:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"plain": PAIRS, "tools": ("optirank",)}, "1 tool was trained"),
+        ({"plain": PAIRS, "tools": ("optirank",)}, "optirank is trained on all"),
         ({"plain": PAIRS[:1], "tools": FEW}, "over 1 task:"),
         ({"plain": PAIRS[:1], "tools": ("CellTypist",), "splits": 1}, "CellTypist has a mean"),
         ({"plain": PAIRS, "tools": FEW, "gaps": everywhere(NOT_THERE)}, "no scores: every tool"),
@@ -302,9 +302,16 @@ def test_sentences_say_what_the_numbers_say(tmp_path):
         storage.save(WholeUnit(task, "", "rank-lr"), record(task, "rank-lr", [0.7, 0.8]))
     results = collect(storage)
     text = " ".join(whole_words.summarise_whole(analyse_whole(results.whole, results.tasks)))
-    assert "3 tools were trained on all classes of a task at once, on 3 tasks." in text
+    assert "Each of 3 tools is trained on all classes of a task at once, on 3 tasks." in text
     assert "optirank (1.00, 95.0 %)" in text
     assert "CellTypist (1 task)" in text
+
+
+def test_sentences_count_the_tasks_of_an_unfinished_run(tmp_path):
+    gaps = {(task, tool): None for task in PAIRS[1:] for tool in FEW}
+    found = analysed(tmp_path, PAIRS, [], FEW, gaps=gaps)
+    assert "on 3 tasks; 1 of them has scores." in whole_words.summarise_whole(found)[0]
+    assert set(cells(tables_of(found)["whole_scores"], "optirank").values()) > {"not run"}
 
 
 def test_quartiles_of_the_scatter(tmp_path):

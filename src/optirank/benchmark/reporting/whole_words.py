@@ -12,10 +12,13 @@ from optirank.benchmark.reporting.words import count, listed
 def summarise_whole(found: WholeAnalysis) -> list[str]:
     """Return a short account of the results on whole tasks."""
     tools, tasks = found.tools(), len({task for task, _ in found.places()})
-    verb = "was" if len(tools) == 1 else "were"
+    known = found.summary["task"].nunique()
+    who = tools[0] if len(tools) == 1 else f"Each of {len(tools)} tools"
+    some = (
+        f"; {known} of them {'has' if known == 1 else 'have'} scores" if 0 < known < tasks else ""
+    )
     sentences = [
-        f"{count(len(tools), 'tool')} {verb} trained on all classes of a task at once, on "
-        f"{count(tasks, 'task')}."
+        f"{who} is trained on all classes of a task at once, on {count(tasks, 'task')}{some}."
     ]
     if found.summary.empty:
         return [*sentences, "There are no scores: every tool has a gap on every task."]
