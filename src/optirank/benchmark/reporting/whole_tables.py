@@ -54,9 +54,9 @@ def overall(found: WholeAnalysis) -> Table:
         "two means over the same tasks. Rank: mean rank over these tasks (1 is best, ties share "
         "their mean). Same data: balanced accuracy on held-out samples of the training data set, "
         "where a task has them. Unassigned: share of samples without a label; they count as wrong. "
-        "Genes, training and prediction: median over tasks, in CPU seconds with one thread, "
-        "prediction per 1000 samples. Memory: the largest peak of the tool's process, with its "
-        "libraries and the data."
+        "Genes, training and prediction: median over tasks; times are CPU seconds of one thread, "
+        "prediction per 1000 samples (on small test sets mostly the fixed cost of a call). Memory: "
+        "the largest peak of the tool's process, with its libraries and the data."
     )
     if frame["gaps"].any():
         caption += " Gaps: number of tasks without a score of the tool."
