@@ -124,6 +124,19 @@ def test_a_reference_set_means_nothing(pair, option):
         train(pair[0], "cell_type", **{option: ["CD3*"]}, **OPTIONS)
 
 
+def test_anndata_is_trained_on_and_annotated(pair):
+    import anndata
+    import pandas as pd
+
+    reference, query = (
+        anndata.AnnData(one.X, obs=one.obs.copy(), var=pd.DataFrame(index=one.gene_names))
+        for one in pair
+    )
+    model = optirank.tl.train(reference, "cell_type", method="k-tsp", budget=60)
+    optirank.tl.annotate(query, model)
+    assert set(query.obs["optirank"]) <= set(reference.obs["cell_type"])
+
+
 def test_a_cluster_is_refused(pair):
     with pytest.raises(DataError, match="in this process alone"):
         train(pair[0], "cell_type", client=object(), **OPTIONS)
