@@ -61,3 +61,18 @@ def test_predict_gives_the_labels_of_the_model(files, tmp_path):
     X = pd.DataFrame(profiles.X.toarray(), columns=profiles.gene_names)
     written = pd.read_csv(tmp_path / "labels.csv")
     assert (written["label"] == model.predict(X)).mean() > 0.95  # the last bits decide some ties
+
+
+def test_a_heat_map_shows_where_the_pairs_hold(files):
+    import optirank.pl
+    from optirank.datasets import read_expression
+
+    path, query, model = files
+    data = read_expression(query)
+    adata = as_anndata(data)
+    ax = optirank.pl.panel(path, adata, n_genes=2)
+    shown = [label.get_text() for label in ax.get_yticklabels()]
+    first, second = model.feature_names_in_[model.pairs_[0]]
+    assert any(text.startswith(f"{first} > {second} ") for text in shown)
+    values = ax.images[0].get_array() if ax.images else ax.collections[0].get_array()
+    assert set(values.ravel().tolist()) <= {0.0, 0.5, 1.0}

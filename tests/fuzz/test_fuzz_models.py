@@ -12,11 +12,13 @@ from fuzzing import ROUNDS, fuzz
 from mutations import mutated, with_other_value
 
 from example_model import trained_example
-from optirank.model import ModelFileError, load, save
+from optirank import TopScoringPairsClassifier
+from optirank.model import ModelFileError, load, remember_training, save
 from optirank.model.archive import write_arrays, write_zip
 
 pytestmark = pytest.mark.slow
 COUNT = 100_000
+OF_PAIRS = 10_000
 
 
 def unpacked(content: bytes) -> tuple[dict, dict[str, bytes]]:
@@ -27,10 +29,21 @@ def unpacked(content: bytes) -> tuple[dict, dict[str, bytes]]:
         return document, {name: archive.read(name) for name in archive.namelist()}
 
 
-def test_damaged_model_files_are_read_or_refused(tmp_path):
+def weights():
+    return trained_example()[0]
+
+
+def pairs():
+    _, query = trained_example()
+    y = query.labels("cell_type").to_numpy()
+    model = TopScoringPairsClassifier(3, choose_k="variance").fit(query.X, y)
+    return remember_training(model, query.X, y, genes=query.gene_names)
+
+
+@pytest.mark.parametrize(("make", "count"), [(weights, COUNT), (pairs, OF_PAIRS)])
+def test_damaged_model_files_are_read_or_refused(tmp_path, make, count):
     path = tmp_path / "model.optirank"
-    model, _ = trained_example()
-    save(model, path)
+    save(make(), path)
     good = path.read_bytes()
     document, members = unpacked(good)
     text = json.dumps(document).encode()
@@ -66,7 +79,7 @@ def test_damaged_model_files_are_read_or_refused(tmp_path):
         return "refused"
 
     for round_ in range(ROUNDS):
-        outcome = fuzz(case, COUNT, seed=round_, seconds=2.0, memory=200.0, batch=200)
+        outcome = fuzz(case, count, seed=round_, seconds=2.0, memory=200.0, batch=200)
         assert not outcome.bad, outcome
-        assert outcome.results["refused"] > COUNT // 4
-        assert sum(outcome.results.values()) == COUNT
+        assert outcome.results["refused"] > count // 4
+        assert sum(outcome.results.values()) == count

@@ -51,7 +51,8 @@ def panel(
     A relative rank is the share of the class's reference genes that the gene is above. The names
     of genes that count for their class are followed by +, of those that count against it by −.
     Where all classes share one reference set, each gene is drawn once, with the class that it
-    counts for most.
+    counts for most. Of a vote of pairs (k-TSP), the best pairs are drawn: 1 where the first gene
+    is above the second, 0 where it is below.
 
     Parameters
     ----------
@@ -274,6 +275,7 @@ def _heaviest(
 
     With ``shared`` a gene is only of the class that it counts for most.
     """
+    from optirank.ranks.definition import check_ties
     from optirank.ranks.relative import weighted_ranks
 
     parts = bound.parts
@@ -292,8 +294,12 @@ def _heaviest(
         for j in np.argsort(-signed, kind="stable"):
             row, gene = rows[lead[j]], genes[[j]]
             found = weighted_ranks(X, bound.rows.gamma[row], ties=parts.ties, genes=gene)
+            name = present[gene[0]]
+            if parts.votes:  # a share: 1 above the other gene of the pair, 0 below
+                found = found + check_ties(parts.ties)[1]
+                name = f"{name} > {present[bound.rows.gamma[row].argmax()]}"
             ranks.append(found[:, 0])
-            names.append(f"{present[gene[0]]} {'+' if signed[j] > 0 else '−'}")
+            names.append(f"{name} {'+' if signed[j] > 0 else '−'}")
             problems.append(str(label))
     return np.array(ranks), names, problems
 
