@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 import time
@@ -12,6 +13,7 @@ import pytest
 import fake_peers
 from benchmark_cases import write_sets
 from fake_peers import make_peer
+from optirank.benchmark import tools
 from optirank.benchmark.classifiers import CLASSIFIERS
 from optirank.benchmark.real import RealTasks
 from optirank.benchmark.running.peers import PACKAGES, peer_environment, peer_python, why_no_peer
@@ -36,6 +38,16 @@ def test_every_peer_of_the_registry_has_a_package_and_a_script():
     peers = {one.peer: one for one in CLASSIFIERS.values() if one.peer}
     assert set(peers) == set(PACKAGES)
     assert {one.script for one in peers.values()} == {f"run_{name}.py" for name in PACKAGES}
+
+
+@pytest.mark.parametrize("name", ["harness", "scales", *(f"run_{peer}" for peer in PACKAGES)])
+def test_a_script_of_a_peer_needs_neither_optirank_nor_a_new_python(name):
+    code = Path(tools.__file__).with_name(f"{name}.py").read_text()
+    tree = ast.parse(code, feature_version=(3, 9))
+    nodes = [*ast.walk(tree)]
+    modules = {one.name for node in nodes if isinstance(node, ast.Import) for one in node.names}
+    modules |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+    assert not [one for one in modules if one.split(".")[0] == "optirank"]
 
 
 def test_a_peer_is_run_by_the_python_that_is_named_and_its_version_is_recorded(design, tmp_path):
