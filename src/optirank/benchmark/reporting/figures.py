@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_WIDEST = 15.0  # inches of panels side by side
+
 
 def draw_all(found: Analysis) -> dict[str, Figure]:
     """Draw every figure that the results have something for."""
@@ -216,15 +218,23 @@ def draw_times(found: Analysis) -> Figure:
 
 
 def draw_wins(found: Analysis) -> Figure:
-    """Draw in how many tasks the row is ahead of the column, one panel per scenario."""
+    """Draw in how many tasks the row is ahead of the column, one panel per scenario.
+
+    Panels of many classifiers stand one below the other, or a page would show them too small.
+    """
     scenarios = [name for name in found.scenarios() if name in set(found.over_tasks["scenario"])]
     sizes = {
         name: found.over_tasks.loc[found.over_tasks["scenario"] == name, "row"].nunique()
         for name in scenarios
     }
     widths = [0.55 * sizes[name] + 1.1 for name in scenarios]
-    figure = new_figure(max(4.8, sum(widths) + 0.6), 0.45 * max(sizes.values()) + 2.2)
-    panels = figure.subplots(1, len(scenarios), squeeze=False, width_ratios=widths)[0]
+    heights = [0.45 * sizes[name] + 1.2 for name in scenarios]
+    if sum(widths) > _WIDEST:
+        figure = new_figure(max(widths) + 0.6, sum(heights) + 1.0)
+        panels = figure.subplots(len(scenarios), 1, squeeze=False, height_ratios=heights)[:, 0]
+    else:
+        figure = new_figure(max(4.8, sum(widths) + 0.6), max(heights) + 1.0)
+        panels = figure.subplots(1, len(scenarios), squeeze=False, width_ratios=widths)[0]
     for ax, scenario in zip(panels, scenarios, strict=True):
         image = _wins_panel(ax, found.over_tasks[found.over_tasks["scenario"] == scenario])
         ax.set_title(SCENARIO_TITLES[scenario])
