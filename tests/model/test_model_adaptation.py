@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
@@ -123,6 +123,7 @@ def test_densities_are_equal_where_they_are_said_to_be():
     assert log_density(-4.0, 0.5) == pytest.approx(log_density(5.0, 2.5), abs=0.2)
 
 
+@example(seed=234931652, n_classes=2)  # momentum pushes into a corner near the solution
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6))
 def test_shares_are_the_nearest_mixture_of_the_profiles(seed, n_classes):
     rng = np.random.default_rng(seed)

@@ -159,11 +159,12 @@ def profile_shares(mean_ranks: ArrayLike, profiles: ArrayLike) -> NDArray:
     for _ in range(2000):
         new = _on_simplex(ahead - step * (gram @ ahead - product))
         faster = (1.0 + np.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
-        ahead = new + (momentum - 1.0) / faster * (new - p)
-        done = np.abs(new - p).max() < 1e-10
-        p, momentum = new, faster
-        if done:
-            break
+        still = np.abs(new - p).max() < 1e-10
+        if still and momentum == 1.0:
+            return new
+        # A corner may be where the momentum pushes: only a step without it shows the end
+        ahead = new if still else new + (momentum - 1.0) / faster * (new - p)
+        p, momentum = new, 1.0 if still else faster
     return p
 
 
