@@ -129,9 +129,15 @@ def test_a_peer_that_is_not_installed_is_a_gap_that_says_how_to_get_it(design, t
     python = make_peer(tmp_path, "singler", "")
     record = run(design, python, "pySingleCellNet")
     assert record["stage"] == "install"
-    assert "pySingleCellNet is not installed for" in record["failed"]
-    assert "pip install 'optirank[peers]'" in record["failed"]
-    assert "--peer pysinglecellnet=PYTHON" in record["failed"]
+    assert f"pySingleCellNet is not installed for {python}" in record["failed"]
+    assert f"{python} -m pip install pySingleCellNet" in record["failed"]
+
+
+def test_a_peer_that_this_python_lacks_is_a_gap_that_names_the_extra(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "executable", str(make_peer(tmp_path, "singler", "")))
+    reason = why_no_peer("pysinglecellnet", sys.executable)
+    assert "pySingleCellNet is not installed: pip install 'optirank[peers]'" in reason
+    assert "--peer pysinglecellnet=PYTHON" in reason
 
 
 @pytest.mark.parametrize(

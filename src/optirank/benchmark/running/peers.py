@@ -80,8 +80,7 @@ def why_no_peer(peer: str, python: str) -> str | None:
     lacking = [name for name in needed if name not in found]
     if not lacking:
         return None
-    where = "is not installed" if python == sys.executable else f"is not installed for {python}"
-    return (
-        f"{lacking[-1]} {where}: pip install 'optirank[peers]', or name a Python that has it "
-        f"({option})"
-    )
+    if python == sys.executable:
+        remedy = f"pip install 'optirank[peers]', or name a Python that has it ({option})"
+        return f"{lacking[-1]} is not installed: {remedy}"
+    return f"{lacking[-1]} is not installed for {python}: {python} -m pip install {package}"
