@@ -1,6 +1,6 @@
 """What a careful person tries first on ranks: scikit-learn's linear classifiers, and centroids.
 
-Ranks are average ranks within a sample, divided by the number of genes.
+Ranks are average ranks within a sample, divided by the number of genes and centred at 0.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ class _OnRanks(ClassifierMixin, BaseEstimator):
         return self._labels(self._ranks(X))
 
     def _ranks(self, X: NDArray | sp.csr_matrix) -> NDArray:
-        return sample_ranks(X) / np.float32(X.shape[1])
+        # Centred ranks give the same logistic regression, and linear solvers need up to 50 times
+        # less time.
+        d = X.shape[1]
+        return (sample_ranks(X) - np.float32((d - 1) / 2)) / np.float32(d)
 
     def _learn(self, ranks: NDArray, y: NDArray) -> None:
         self.model_ = self._make().fit(ranks, y)
@@ -153,7 +156,10 @@ class SpearmanCentroid(_OnRanks):
         return self.classes_[self._correlations(ranks).argmax(axis=1)]
 
     def _correlations(self, ranks: NDArray) -> NDArray:
-        return _standardised(ranks) @ _standardised(sample_ranks(self.centroids_)).T
+        centroids = _standardised(sample_ranks(self.centroids_))
+        step = max(1, _BLOCK_VALUES // ranks.shape[1])
+        blocks = [ranks[start : start + step] for start in range(0, len(ranks), step)]
+        return np.concatenate([_standardised(block) @ centroids.T for block in blocks])
 
 
 def sample_ranks(X: NDArray | sp.csr_matrix) -> NDArray:
