@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from optirank.benchmark.choice import check_peers, choose
 from optirank.benchmark.classifiers import (
     CLASSIFIERS,
     PENALTIES,
     REFERENCE_SIZES,
-    check_peers,
-    choose,
     get,
 )
 from optirank.ranks.orders import order_samples

@@ -272,7 +272,7 @@ CLASSIFIERS: dict[str, Classifier] = {
             experiments=(WHOLE,),
             script="run_celltypist.py",
             peer="celltypist",
-            cost=(10.0, 0.01),
+            cost=(1.0, 0.02),
             colour="#DDCC77",
             marker="8",
             missing_genes="only how many it uses",
@@ -284,7 +284,7 @@ CLASSIFIERS: dict[str, Classifier] = {
             experiments=(WHOLE,),
             script="run_singler.py",
             peer="singler",
-            cost=(1.0, 0.001),
+            cost=(0.1, 0.002),
             colour="#44AA99",
             marker="P",
         ),
@@ -294,76 +294,13 @@ CLASSIFIERS: dict[str, Classifier] = {
             experiments=(WHOLE,),
             script="run_pysinglecellnet.py",
             peer="pysinglecellnet",
-            cost=(10.0, 0.01),
+            cost=(2.0, 0.005),
             colour="#AA4499",
             marker="X",
         ),
     )
 }
 """All of them, in the order of the paper's tables. An ``lr`` sees log1p(CPM) as it is."""
-
-
-PAPER_CLASSIFIERS = ("ANrank-lr", "SCN", "lr", "optirank", "rank-lr", "rf")
-GROUPS = ("paper", "field", "peers")
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """The classifiers of a run: those of the binary problems, and the tools of whole tasks."""
-
-    binary: list[str] = field(default_factory=list)
-    whole: list[str] = field(default_factory=list)
-
-
-def choose(names: Sequence[str], problems: str) -> Chosen:
-    """The classifiers of a run by names and groups, each where it can take part.
-
-    ``problems`` is "binary", "whole" or "both". The groups are "paper" (the six of the paper, the
-    default for binary problems), "field" (all that take part in whole tasks, the default there) and
-    "peers" (tools of others).
-    """
-    groups = {
-        "paper": list(PAPER_CLASSIFIERS),
-        "field": names_for(WHOLE),
-        "peers": [name for name, one in CLASSIFIERS.items() if one.peer],
-    }
-    can = {REAL: names_for(REAL), WHOLE: names_for(WHOLE)}
-    asked = {"binary": [REAL], "whole": [WHOLE], "both": [REAL, WHOLE]}[problems]
-    known = [name for name in ordered(CLASSIFIERS) if any(name in can[one] for one in asked)]
-    wanted: list[str] = []
-    for name in names:
-        if name in groups:
-            found = [one for one in groups[name] if one in known]
-            if not found:
-                raise ValueError(f"--problems {problems} has no classifier of the group {name!r}")
-            wanted += found
-        elif name in known:
-            wanted.append(name)
-        else:
-            raise ValueError(
-                f"classifier {name!r} is not known for --problems {problems}: use one of "
-                f"{', '.join(known)}, or a group ({', '.join(GROUPS)})"
-            )
-    default = {REAL: groups["paper"], WHOLE: groups["field"]}
-    of = {one: [name for name in ordered(wanted or default[one]) if name in can[one]]
-          for one in asked}  # fmt: skip
-    return Chosen(of.get(REAL, []), of.get(WHOLE, []))
-
-
-def check_peers(given: Sequence[str]) -> dict[str, str]:
-    """The interpreters of peers from ``NAME=PYTHON``, by the peers' names."""
-    known = [one.peer for one in CLASSIFIERS.values() if one.peer]
-    found = {}
-    for text in given:
-        name, sign, python = text.partition("=")
-        if not sign or not python.strip():
-            raise ValueError(
-                f"--peer {text!r}: write NAME=PYTHON, as in celltypist=/env/bin/python"
-            )
-        if name.strip().lower() not in known:
-            raise ValueError(f"--peer {text!r}: {name!r} is no peer: use one of {', '.join(known)}")
-        found[name.strip().lower()] = python.strip()
-    return found
 
 
 def get(name: str, among: Sequence[str] | None = None) -> Classifier:

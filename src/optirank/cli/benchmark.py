@@ -161,7 +161,7 @@ def run(
       optirank benchmark run --out results --problems whole --peer celltypist=/env/bin/python
     """
     with tidy():
-        from optirank.benchmark.classifiers import check_peers, choose
+        from optirank.benchmark.choice import check_peers, choose
         from optirank.benchmark.profiles import PAPER, QUICK
         from optirank.benchmark.real import RealTasks
         from optirank.benchmark.running.plan import plan_real

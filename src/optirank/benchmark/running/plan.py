@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from optirank.benchmark.classifiers import Chosen, get
+from optirank.benchmark.choice import Chosen
+from optirank.benchmark.classifiers import get
 from optirank.benchmark.designs import selected_genes
 from optirank.benchmark.running.storage import Storage, Unit, WholeUnit
 
@@ -108,7 +109,8 @@ def whole_units_of(design: Design, tools: list[str], profile: Profile) -> list[W
     n_splits = min(profile.whole_splits, len(design.splits))
 
     def weight(name: str) -> float:
-        fixed, slope = get(name).cost
-        return _START + n_splits * (fixed + slope * n_train)
+        one = get(name)
+        fixed, slope = one.cost  # of its whole grid
+        return _START + n_splits * (fixed + slope * n_train) / one.n_settings
 
     return [WholeUnit(design.task.name, design.scenario, name, weight(name)) for name in tools]
