@@ -109,6 +109,16 @@ def test_sources_are_left_out(pair):
     assert found.by_fold["left_out"].tolist() == ["x", "y", "z"]
 
 
+def test_a_class_that_a_fold_lacks_has_no_probability_there(pair):
+    labels = pair[0].labels("cell_type").to_numpy()
+    rare = labels[0]
+    source = np.where((labels == rare) | (np.arange(len(labels)) % 2 == 0), "one", "two")
+    data = replace(pair[0], obs=pair[0].obs.assign(source=source))
+    found = train(data, "cell_type", batch="source", calibrate=False, **OPTIONS).held_out
+    assert np.isneginf(found[f"score_{rare}"]).any()
+    assert found["confidence"].between(0, 1).all()
+
+
 def test_a_short_time_gives_fewer_folds(pair, monkeypatch):
     from optirank.workflow import voting
 

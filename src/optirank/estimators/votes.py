@@ -38,7 +38,9 @@ def tie_break(k: int | NDArray) -> float | NDArray:
 def vote_shares(scores: NDArray, k: int) -> NDArray:
     """Probabilities from mean votes of at most k pairs, one column per class.
 
-    The shares of votes ``(1 + score) / 2``, divided by their sum for more than two classes.
+    The shares of votes ``(1 + score) / 2``, divided by their sum for more than two classes. A class
+    of score minus infinity, which the training samples of a fold lacked, has probability 0.
     """
     shares = 1.0 + by_class(scores) / (1.0 + 2.0 * tie_break(k))  # above 0, in the scores' order
+    shares = np.maximum(shares, 0.0)
     return shares / shares.sum(axis=1, keepdims=True)
