@@ -108,6 +108,14 @@ def test_the_common_block_is_the_largest_one(scores, seed):
     assert len(block) ** 2 * max(block.shape[1] - 1, 0) == best
 
 
+def test_many_classifiers_with_gaps_of_their_own_are_ranked_at_once():
+    scores = frame(np.random.default_rng(0).random((15, 15)))
+    scores = scores.mask(np.eye(15, dtype=bool))  # 2^15 sets of common tasks
+    block = rankings.common_block(scores)
+    assert block.shape == (9, 6)  # k columns leave 15 - k rows, and 9^2 x (6 - 1) is the most
+    assert list(block.index) == [f"t{k}" for k in range(9)]  # of equal blocks, the first rows
+
+
 @given(st.lists(st.floats(1, 9), min_size=1, max_size=9), st.floats(0.1, 4))
 def test_groups_are_the_largest_sets_within_the_critical_difference(values, critical):
     means = pd.Series(np.sort(values), [f"c{k}" for k in range(len(values))])

@@ -70,27 +70,26 @@ def common_block(scores: pd.DataFrame) -> pd.DataFrame:
 
     Of all such blocks, it is the one with the largest rows^2 x (columns - 1). Rows count more than
     columns, because a row that is left out is lost for all columns: a column that lacks a few rows
-    is left out; a row is left out if several columns lack it, as in an unfinished run.
+    is left out; a row is left out if several columns lack it, as in an unfinished run. Of equal
+    blocks, the one with the first rows is taken.
     """
-    known = scores.notna()
-    patterns = {frozenset(known.index[known[name]]) for name in known}
-    rows = set(patterns)
-    while True:  # all intersections of the columns' rows
-        more = {one & other for one in rows for other in patterns} - rows
-        if not more:
-            break
-        rows |= more
+    known = scores.notna().to_numpy()
+    # The rows of a column as the bits of a number, the first row highest: there can be as many
+    # sets of rows as there are sets of columns.
+    bits = [1 << k for k in reversed(range(len(known)))]
+    columns = [sum(bit for bit, there in zip(bits, one, strict=True) if there) for one in known.T]
+    rows: set[int] = set()
+    for pattern in set(columns):  # all intersections of the columns' rows
+        rows |= {pattern} | {one & pattern for one in rows}
 
-    def block(tasks: frozenset) -> tuple[list, list]:
-        inside = [task for task in scores.index if task in tasks]
-        return inside, [name for name in scores if known.loc[inside, name].all()]
+    def size(block: int) -> tuple[int, int, int, int]:
+        n = block.bit_count()
+        k = sum(one & block == block for one in columns)
+        return n**2 * (k - 1), n, k, block
 
-    def size(found: tuple[list, list]) -> tuple[int, int, int]:
-        inside, names = found
-        return len(inside) ** 2 * (len(names) - 1), len(inside), len(names)
-
-    best = max((block(tasks) for tasks in rows if tasks), key=size, default=([], []))
-    return scores.loc[best[0], best[1]]
+    best = max((block for block in rows if block), key=size, default=0)
+    inside = [bool(best & bit) for bit in bits]
+    return scores.loc[inside, [bool(best) and one & best == best for one in columns]]
 
 
 def ranks(scores: pd.DataFrame) -> pd.DataFrame:
