@@ -13,6 +13,7 @@ import fake_peers
 from benchmark_cases import write_sets
 from optirank.cli.app import app
 from optirank.cli.errors import BAD_INPUT
+from whole_cases import fake_tool
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the made-up Pythons are shell scripts")
 
@@ -22,9 +23,14 @@ def sets(tmp_path_factory) -> Path:
     return write_sets(tmp_path_factory.mktemp("sets"))
 
 
+@pytest.fixture(autouse=True)
+def good(tmp_path, monkeypatch) -> None:
+    fake_tool(tmp_path, monkeypatch, "good")
+
+
 def benchmark(sets: Path, out: Path, *more: object):
     chosen = ("--data", sets, "--task-file", sets / "tasks.toml", "--out", out, "--jobs", 1)
-    tools = ("--problems", "whole", "--tasks", "triple", "--classifiers", "centroid,peers")
+    tools = ("--problems", "whole", "--tasks", "triple", "--classifiers", "good,peers")
     command = ("benchmark", "run", "--quick", *chosen, *tools, *more)
     return CliRunner().invoke(app, [*map(str, command)])
 
@@ -48,7 +54,7 @@ def test_missing_and_crashing_peers_are_named_gaps_and_the_run_is_intact(sets, t
     designs = {design for design, _ in found}
     assert designs == {"triple.single", "triple.multi"}
     for design in designs:
-        assert "failed" not in found[design, "centroid"]
+        assert "failed" not in found[design, "good"]
         assert found[design, "SingleR"]["stage"] == "fit"
         assert "does not exist" in found[design, "CellTypist"]["failed"]
         assert "pip install pySingleCellNet" in found[design, "pySingleCellNet"]["failed"]

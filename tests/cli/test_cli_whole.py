@@ -100,6 +100,8 @@ def test_both_kinds_of_problems_share_a_folder(sets, tmp_path, register):
         (("--problems", "whole", "--classifiers", "ANrank-lr"), "'ANrank-lr' is not known for"),
         (("--classifiers", "CellTypist"), "'CellTypist' is not known for --problems binary"),
         (("--problems", "whole", "--peer", "x=python"), "'x' is no peer"),
+        (("--peer", "singler=python"), "--peer is for tools on whole tasks: add --problems whole"),
+        (("--time-limit", "2s"), "--time-limit is for tools on whole tasks"),
         (("--problems", "whole", "--time-limit", "soon"), "--time-limit soon: give a time such as"),
     ],
 )

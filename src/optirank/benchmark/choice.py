@@ -66,5 +66,7 @@ def check_peers(given: Sequence[str]) -> dict[str, str]:
             )
         if name.strip().lower() not in known:
             raise ValueError(f"--peer {text!r}: {name!r} is no peer: use one of {', '.join(known)}")
+        if name.strip().lower() in found:
+            raise ValueError(f"--peer {text!r}: {name!r} has two Pythons: give one of them")
         found[name.strip().lower()] = python.strip()
     return found

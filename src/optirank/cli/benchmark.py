@@ -179,6 +179,12 @@ def run(
                 f"--problems {problems} measures tools in processes of this machine, on the CPU: "
                 "leave out --dask and --device, or use --problems binary"
             )
+        if problems == Problems.binary and (peer or time_limit is not None):
+            option = "--peer" if peer else "--time-limit"
+            raise ValueError(
+                f"{option} is for tools on whole tasks: add --problems whole (or both), or leave "
+                "it out"
+            )
         chosen = choose(listed(classifiers), problems.value)
         pythons = check_peers(peer or ())
         check_device(device.value)
