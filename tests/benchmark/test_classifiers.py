@@ -133,8 +133,16 @@ def test_interpreters_of_peers_are_named_by_lower_case_names():
     assert check_peers(["CellTypist=/env/bin/python"]) == {"celltypist": "/env/bin/python"}
     with pytest.raises(ValueError, match="write NAME=PYTHON"):
         check_peers(["celltypist"])
+    with pytest.raises(ValueError, match="'Singler' has two Pythons: give one of them"):
+        check_peers(["singler=python3.11", "Singler=python3.12"])
     with pytest.raises(ValueError, match="'scanvi' is no peer: use one of celltypist"):
         check_peers(["scanvi=python"])
+
+
+def test_no_two_look_alike():
+    for values in ([one.colour for one in CLASSIFIERS.values()],
+                   [one.marker for one in CLASSIFIERS.values()]):  # fmt: skip
+        assert len(set(values)) == len(values)
 
 
 def test_on_whole_tasks_a_single_value_of_the_grid_is_set_and_others_are_defaults():

@@ -37,6 +37,8 @@ class Classifier:
     experiments : where it can take part: "real" (binary problems of real tasks), "synthetic" (the
         synthetic experiment), "whole" (all classes of a real task at once).
     script : what runs it on whole tasks, in `optirank.benchmark.tools`.
+    package : the package that the estimator is of, whose version is stored with results on whole
+        tasks.
     peer : for a tool of others: its name in ``--peer NAME=PYTHON``.
     cost : (a, b): the CPU seconds of a unit are about a + b n for n training samples; used only
         to estimate the time left.
@@ -58,6 +60,7 @@ class Classifier:
     grid: dict[str, tuple] = field(default_factory=dict)
     experiments: tuple[str, ...] = (REAL, SYNTHETIC, WHOLE)
     script: str = "run_estimator.py"
+    package: str = "optirank"
     peer: str | None = None
     cost: tuple[float, float] = (1.0, 0.001)
     colour: str = "#777777"
@@ -88,7 +91,8 @@ class Classifier:
         if not isinstance(where, str):
             where = f"{where.__module__}:{where.__qualname__}"
         params = {name: values[0] for name, values in self.grid.items() if len(values) == 1}
-        return {"estimator": where, "params": params, "sees": self.sees, "genes": self.genes}
+        same = {"sees": self.sees, "genes": self.genes, "package": self.package}
+        return {"estimator": where, "params": params, **same}
 
     @property
     def n_settings(self) -> int:
@@ -181,6 +185,7 @@ CLASSIFIERS: dict[str, Classifier] = {
             name="rf",
             words="a random forest on the expression values",
             estimator="sklearn.ensemble:RandomForestClassifier",
+            package="scikit-learn",
             grid={"n_estimators": (300,), "class_weight": ("balanced",)},
             experiments=(REAL, WHOLE),
             cost=(0.6, 0.001),
@@ -227,6 +232,7 @@ CLASSIFIERS: dict[str, Classifier] = {
             name="lr-log",
             words="scikit-learn's logistic regression (balanced) on log values",
             estimator="sklearn.linear_model:LogisticRegression",
+            package="scikit-learn",
             grid={"class_weight": ("balanced",), "max_iter": (1000,)},
             experiments=(REAL, WHOLE),
             cost=(0.3, 0.002),
@@ -239,6 +245,7 @@ CLASSIFIERS: dict[str, Classifier] = {
             words="scikit-learn's logistic regression (balanced) on ranks divided by the number of "
             "genes",
             estimator="optirank.benchmark.baselines:RankedLogisticRegression",
+            package="scikit-learn",
             experiments=(REAL, WHOLE),
             cost=(0.3, 0.002),
             colour="#332288",
@@ -250,6 +257,7 @@ CLASSIFIERS: dict[str, Classifier] = {
             words="scikit-learn's linear support vector machine (balanced) on ranks divided by the "
             "number of genes",
             estimator="optirank.benchmark.baselines:RankedLinearSVC",
+            package="scikit-learn",
             experiments=(REAL, WHOLE),
             cost=(0.3, 0.002),
             colour="#6699CC",
@@ -296,7 +304,7 @@ CLASSIFIERS: dict[str, Classifier] = {
             peer="pysinglecellnet",
             cost=(2.0, 0.005),
             colour="#AA4499",
-            marker="X",
+            marker="h",
         ),
     )
 }

@@ -93,6 +93,12 @@ def test_what_the_first_calls_of_a_peer_cost_is_not_counted(design, tmp_path):
     assert max(record["fit_seconds"]) < 0.4
 
 
+def test_an_example_that_a_peer_cannot_fit_does_no_harm(design, tmp_path):
+    code = fake_peers.GOOD.replace("print(", "assert len(ref_features) != 200\n        print(")
+    record = run(design, make_peer(tmp_path, "singler", code))
+    assert record["n_genes"] == [3, 3]
+
+
 def test_a_peer_that_hangs_is_ended_with_all_that_it_started(design, tmp_path):
     python = make_peer(tmp_path, "singler", fake_peers.HANGS)
     record = run(design, python, seconds=4.0)

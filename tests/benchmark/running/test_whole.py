@@ -7,6 +7,7 @@ import os
 
 import numpy as np
 import pytest
+import sklearn
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
@@ -74,6 +75,13 @@ def test_an_estimator_of_the_registry_scores_as_it_does_here(sets):
     assert record["n_features"] == len(design.genes)
     assert record["n_test"] == {"pair": len(design.tests["pair"].labels)}
     assert record["unassigned"] == {"pair": [0.0, 0.0]}
+
+
+def test_the_version_is_that_of_the_package_that_fits(sets):
+    (design,) = designs(sets, "pair")
+    record = whole(design, get("svm-ranks"), n_splits=1)
+    assert record["version"] == f"scikit-learn {sklearn.__version__}"  # on our ranks
+    assert get("centroid").options()["package"] == "optirank"
 
 
 def test_two_sources_train_together_and_every_test_set_is_scored(sets, tmp_path, monkeypatch):

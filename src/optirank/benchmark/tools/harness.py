@@ -76,8 +76,8 @@ def run(make_tool) -> None:
     - ``fit(train, seed)``: train on a `Part`;
     - ``n_genes()``: the number of genes that the trained model needs;
     - ``predict(part)``: a list of labels, None where the tool gives none;
-    - ``warm_up``, where it has it and it is true: an example is fitted and predicted before times
-      are measured, because the first calls import modules and compile code;
+    - ``warm_up()``, where it has one: called before times are measured, because the first calls
+      import modules and compile code; `fit_example` does for most tools;
     - ``prepare(part)``, where it has one: what ``fit`` and ``predict`` are given instead of the
       part, such as a file that is written. Its time is not counted.
     """
@@ -102,9 +102,12 @@ def run(make_tool) -> None:
 def _run_splits(make_tool, job: dict, folder: Path, stage: _Stage) -> dict:
     stage.enter("install")
     tool = make_tool(job)
-    if getattr(tool, "warm_up", False):
+    if hasattr(tool, "warm_up"):
         stage.enter("fit")
-        _warm_up(tool)
+        try:
+            tool.warm_up()
+        except Exception:
+            traceback.print_exc()  # what fails on the data as well is reported there
     stage.enter("start")
     prepare = getattr(tool, "prepare", lambda part: part)
     result: dict = {"version": tool.version, "start_bytes": None}
@@ -133,7 +136,7 @@ def _run_splits(make_tool, job: dict, folder: Path, stage: _Stage) -> dict:
     return result
 
 
-def _warm_up(tool) -> None:
+def fit_example(tool) -> None:
     """Fit and predict 60 samples of three classes that are easy to tell apart."""
     random = np.random.default_rng(0)
     X = random.poisson(2.0, size=(60, 200)).astype(float)
@@ -146,11 +149,8 @@ def _warm_up(tool) -> None:
         labels=np.array(["a", "b", "c"] * 20),
         genes=[f"gene{k}" for k in range(200)],
     )
-    try:
-        tool.fit(part, 0)
-        tool.predict(part)
-    except Exception:
-        traceback.print_exc()  # what fails on the data as well is reported there
+    tool.fit(part, 0)
+    tool.predict(part)
 
 
 def _tested(split: dict) -> dict[str, str]:

@@ -16,12 +16,10 @@ class EstimatorTool:
         self.options = job["options"]
         module, _, name = self.options["estimator"].partition(":")
         self.make = getattr(import_module(module), name)
-        package = {"sklearn": "scikit-learn"}.get(module.split(".")[0])
-        self.version = f"optirank {self.options['optirank']}"
-        if package is not None:
-            self.version = f"{package} {metadata.version(package)}"
-        if module.split(".")[0] == "optirank":
-            self._load_compiled_code()
+        package = self.options["package"]
+        # optirank need not be installed to be run
+        version = self.options["optirank"] if package == "optirank" else metadata.version(package)
+        self.version = f"{package} {version}"
 
     def fit(self, train: Part, seed: int) -> None:
         """Fit to the values that the estimator is to see."""
@@ -41,13 +39,13 @@ class EstimatorTool:
         """The labels."""
         return self.model.predict(self._values(part)).tolist()
 
-    def _load_compiled_code(self) -> None:
-        """Fit a small example: compiled code is loaded by the first fit, and is no part of it."""
+    def warm_up(self) -> None:
+        """Fit small examples: compiled code is loaded by the first fit, and is no part of it."""
         random = np.random.default_rng(0)
         X = random.poisson(1.0, size=(60, 40)).astype(np.float32)
         model = self.make(**self.options["params"])
-        if "n_trees" in model.get_params():
-            model.set_params(n_trees=2)
+        few = {name: 2 for name in ("n_trees", "n_estimators") if name in model.get_params()}
+        model.set_params(**few)
         for share in (1.0, 0.05):  # dense and sparse
             part = sp.csr_matrix(X * (random.random(X.shape) < share))
             model.fit(part, np.arange(60) % 3).predict(part)

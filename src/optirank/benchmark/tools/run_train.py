@@ -32,6 +32,9 @@ class TrainCommand:
     def __init__(self, job: dict) -> None:
         self.version = f"optirank {job['options']['optirank']}"
         self.model = Path("model.optirank")
+
+    def warm_up(self) -> None:
+        """Both commands on a small example."""
         random = np.random.default_rng(0)
         X = sp.csr_matrix(random.poisson(2.0, size=(40, 30)).astype(np.float32))
         labels = np.repeat(["a", "b"], 20)
