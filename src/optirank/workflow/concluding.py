@@ -64,7 +64,7 @@ def conclude(
         plan=plan,
         label=prepared.label,
         batch=prepared.batch,
-        source=Path(prepared.source).name,  # where a file lay is nobody's business
+        source=Path(prepared.source).name,  # not the folder, which is private
         held_out=held_out,
         elsewhere=elsewhere_table(elsewhere, model),
         per_class=class_table(prepared.y, held_out, model.classes_),

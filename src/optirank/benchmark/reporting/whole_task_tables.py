@@ -37,7 +37,7 @@ _STAGES = {
     "memory": "out of memory",
     NOT_RUN: NOT_RUN,
 }
-_LONGEST = 160  # signs of a reason below a table; the table of gaps has all of it
+_LONGEST = 160  # characters of a reason below a table; the table of gaps has all of it
 
 
 @dataclass(frozen=True)

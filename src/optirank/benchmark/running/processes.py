@@ -42,7 +42,7 @@ def worker_processes(jobs: int) -> Iterator[Executor]:
         yield executor
     except BrokenProcessPool as error:
         raise RuntimeError(
-            "a worker process was ended from outside, perhaps for want of memory; finished units "
+            "a worker process was ended from outside, perhaps for lack of memory; finished units "
             "are kept: run the same again, with fewer jobs"
         ) from error
     finally:
@@ -63,7 +63,7 @@ def submit(executor: Executor, function: Callable, *args) -> Future:
 
 
 def _start_worker(lifeline) -> None:
-    """One thread of linear algebra a worker, and an end to it when the parent has ended."""
+    """One thread of linear algebra per worker, which ends when the parent has ended."""
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(1)

@@ -77,7 +77,7 @@ def run(make_tool) -> None:
     - ``n_genes()``: the number of genes that the trained model needs;
     - ``predict(part)``: a list of labels, None where the tool gives none;
     - ``warm_up()``, where it has one: called before times are measured, because the first calls
-      import modules and compile code; `fit_example` does for most tools;
+      import modules and compile code; `fit_example` suits most tools. It may fail;
     - ``prepare(part)``, where it has one: what ``fit`` and ``predict`` are given instead of the
       part, such as a file that is written. Its time is not counted.
     """
