@@ -78,8 +78,9 @@ def test_a_tool_that_hangs_is_a_gap_after_the_time_limit(sets, tmp_path, registe
     out, chosen = tmp_path / "out", ("--classifiers", "hangs", "--tasks", "pair", "--jobs", 1)
     done = benchmark(sets, out, "--problems", "whole", *chosen, "--time-limit", "2s")
     assert done.exit_code == 0, done.output
-    expected = {"failed": "not finished after 2 s, during fit", "stage": "time"}
-    assert expected.items() <= records(out)["hangs"].items()
+    found = records(out)["hangs"]
+    assert found["stage"] == "time"
+    assert found["failed"].startswith("not finished after 2 s, during ")  # a slow start, or fit
 
 
 def test_both_kinds_of_problems_share_a_folder(sets, tmp_path, register):

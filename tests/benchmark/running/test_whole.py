@@ -168,8 +168,10 @@ def test_a_gap_is_no_result_and_records_are_found_by_tool(tmp_path):
         assert storage.has(done)
         assert not storage.has(lost)
         assert set(storage.whole("t.multi")) == {"optirank train", "SCN"}
-        (storage.folder / "units" / lost.path).write_text("{")
-        assert set(storage.whole("t.multi")) == {"optirank train"}
+        for damaged in (b"{", b"[]", b"{}", b"3", b"\xff"):
+            (storage.folder / "units" / lost.path).write_bytes(damaged)
+            assert set(storage.whole("t.multi")) == {"optirank train"}
+        assert storage.load(lost) is None
         assert storage.whole("other") == {}
 
 

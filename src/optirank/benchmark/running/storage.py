@@ -146,9 +146,10 @@ class Storage:
     def load(self, unit: Unit | WholeUnit) -> dict | None:
         """The stored result of a unit, or None where there is none that can be read."""
         try:
-            return json.loads((self.folder / "units" / unit.path).read_text(encoding="utf-8"))
-        except (FileNotFoundError, json.JSONDecodeError):
+            found = json.loads((self.folder / "units" / unit.path).read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):  # of bytes that are no text, too
             return None
+        return found if isinstance(found, dict) else None
 
     def has(self, unit: Unit | WholeUnit) -> bool:
         """Whether the result of a unit is there and can be read; a gap is no result."""
@@ -161,9 +162,9 @@ class Storage:
         for path in sorted((self.folder / "units" / design).glob(f"{_WHOLE}*.json")):
             try:
                 record = json.loads(path.read_text(encoding="utf-8"))
-            except json.JSONDecodeError:
+                found[record["tool"]] = record
+            except (ValueError, TypeError, KeyError):
                 continue  # damaged: it will be run again
-            found[record["tool"]] = record
         return found
 
     def save(self, unit: Unit | WholeUnit, result: dict) -> None:
