@@ -81,6 +81,7 @@ def test_the_csv_of_fits_has_a_row_for_every_fit(finished):
     assert selected["test_balanced_accuracy"].between(0, 1).all()
 
 
+@pytest.mark.slow  # the benchmark's tests run the same engine
 def test_a_rerun_computes_nothing_again_and_more_repeats_only_add(finished):
     folder, _ = finished
     before = unit_times(folder)
@@ -128,6 +129,7 @@ def test_the_page_opens_without_complaint_and_shows_its_images(finished, tmp_pat
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+@pytest.mark.slow  # the benchmark's tests run the same engine
 def test_ctrl_c_keeps_finished_units_and_leaves_no_process(tmp_path):
     folder = tmp_path / "out"
     arguments = ("simulate", *SMALL, "--jobs", "2", "--out", str(folder))
