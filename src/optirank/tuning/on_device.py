@@ -77,17 +77,20 @@ def _run_batch(
     for task, own in zip(tasks, keys, strict=True):
         rows = units[task.unit].train.orders.rows
         fitted.append({key: _fit(family, next(found), rows, each) for key in own})
-    for begin, end in _runs_of_units(tasks):
+    of_unit: dict[int, list[int]] = {}
+    for k, task in enumerate(tasks):
+        of_unit.setdefault(task.unit, []).append(k)
+    for number, places in of_unit.items():
         clock = time.perf_counter()
-        unit, some = units[tasks[begin].unit], fitted[begin:end]
-        scored = _scores_of_views(family, unit, [one for fits in some for one in fits.values()])
-        seconds = (time.perf_counter() - clock) / len(some)
-        scores = iter(scored)
-        for task, fits in zip(tasks[begin:end], some, strict=True):
+        fits = [one for k in places for one in fitted[k].values()]
+        scores = iter(_scores_of_views(family, units[number], fits))
+        seconds = (time.perf_counter() - clock) / len(places)
+        for k in places:
+            problem = tasks[k].problems[0]
             yield TaskResult(
-                task=task,
-                models={task.problems[0]: {key: one.model for key, one in fits.items()}},
-                scores={task.problems[0]: {key: next(scores) for key in fits}},
+                task=tasks[k],
+                models={problem: {key: one.model for key, one in fitted[k].items()}},
+                scores={problem: {key: next(scores) for key in fitted[k]}},
                 score_seconds=seconds,
             )
 
@@ -105,15 +108,6 @@ def _fit(family: Family, found: DeviceSolution, rows: NDArray, seconds: float) -
     model = Model.of(found.solution, seconds)
     model = replace(model, w=model.w / spread, b=model.b / spread)
     return Fit(model, found.scores / spread)
-
-
-def _runs_of_units(tasks: Sequence[Task]) -> Iterator[tuple[int, int]]:
-    """Begin and end of tasks in a row that belong to the same unit."""
-    begin = 0
-    for k in range(1, len(tasks) + 1):
-        if k == len(tasks) or tasks[k].unit != tasks[begin].unit:
-            yield begin, k
-            begin = k
 
 
 def _scores_of_views(family: Family, unit: Unit, fits: Sequence[Fit]) -> list[dict[str, NDArray]]:

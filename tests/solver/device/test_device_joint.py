@@ -4,25 +4,12 @@ import numpy as np
 import pytest
 
 from optirank.ranks.orders import order_samples
-from optirank.solver.device.backend import DeviceError, backend_of
 from optirank.solver.device.joint import DeviceJointMatrices, DeviceSoftmaxLoss
 from optirank.solver.device.orders import order_on_device
 from optirank.solver.joint import solve_joint
 from optirank.solver.joint_matrices import JointMatrices
 from optirank.solver.joint_problem import JointProblem, joint_weights
 from optirank.solver.softmax import SoftmaxLoss
-
-BACKENDS = ["numpy", pytest.param("cuda", marks=pytest.mark.gpu)]
-
-
-@pytest.fixture(params=BACKENDS)
-def backend(request):
-    if request.param == "cuda":
-        try:
-            return backend_of("cuda")
-        except DeviceError as error:
-            pytest.skip(str(error))
-    return backend_of("numpy")
 
 
 def problem(orders, codes, **changes):

@@ -13,18 +13,6 @@ from optirank.solver.device.backend import DeviceError, backend_of, check_device
 from optirank.solver.device.kernels import best_intercept, project_rows
 from optirank.solver.device.orders import from_groups, order_on_device
 
-BACKENDS = ["numpy", pytest.param("cuda", marks=pytest.mark.gpu)]
-
-
-@pytest.fixture(params=BACKENDS)
-def backend(request):
-    if request.param == "cuda":
-        try:
-            return backend_of("cuda")
-        except DeviceError as error:
-            pytest.skip(str(error))
-    return backend_of("numpy")
-
 
 def samples(kind: str, n: int, d: int, seed: int = 0):
     rng = np.random.default_rng(seed)

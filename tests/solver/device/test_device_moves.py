@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from optirank.solver.capped_simplex import project_capped_simplex
-from optirank.solver.device.backend import DeviceError, backend_of
 from optirank.solver.device.kernels import ConjugateGradients, weigh_scores
 from optirank.solver.device.moves import (
     CappedSimplexStep,
@@ -15,16 +14,6 @@ from optirank.solver.device.moves import (
     slopes_ahead,
 )
 from optirank.solver.proximal import prox_elastic_net
-
-
-@pytest.fixture(params=["numpy", pytest.param("cuda", marks=pytest.mark.gpu)])
-def backend(request):
-    if request.param == "cuda":
-        try:
-            return backend_of("cuda")
-        except DeviceError as error:
-            pytest.skip(str(error))
-    return backend_of("numpy")
 
 
 class Steps:

@@ -14,18 +14,6 @@ from optirank.solver.device.solve import Options, Setting, solve_batch
 from optirank.solver.fixed import solve_at
 from optirank.solver.problem import Problem, sample_weights
 
-BACKENDS = ["numpy", pytest.param("cuda", marks=pytest.mark.gpu)]
-
-
-@pytest.fixture(params=BACKENDS)
-def backend(request):
-    if request.param == "cuda":
-        try:
-            return backend_of("cuda")
-        except DeviceError as error:
-            pytest.skip(str(error))
-    return backend_of("numpy")
-
 
 def problem_data(n=90, d=20, seed=0, counts=False):
     rng = np.random.default_rng(seed)

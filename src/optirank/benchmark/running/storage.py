@@ -25,21 +25,25 @@ _WHOLE = "whole-"  # the files of whole units begin so
 
 
 @dataclass(frozen=True)
-class Unit:
-    """A classifier's whole grid on one split of one binary problem of a task."""
-
+class _OfDesign:
     task: str
     scenario: str
-    split: int
-    number: int  # of the binary problem
-    positive: str
-    classifier: str
-    weight: float = 1.0  # rough share of the work, for the time left
 
     @property
     def design(self) -> str:
         """Name of the design it belongs to."""
         return design_key(self.task, self.scenario)
+
+
+@dataclass(frozen=True)
+class Unit(_OfDesign):
+    """A classifier's whole grid on one split of one binary problem of a task."""
+
+    split: int
+    number: int  # of the binary problem
+    positive: str
+    classifier: str
+    weight: float = 1.0  # rough share of the work, for the time left
 
     @property
     def path(self) -> str:
@@ -50,18 +54,11 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class WholeUnit:
+class WholeUnit(_OfDesign):
     """A tool on all classes of a task at once, over the splits of a design."""
 
-    task: str
-    scenario: str
     classifier: str
     weight: float = 1.0  # rough share of the work, for the time left
-
-    @property
-    def design(self) -> str:
-        """Name of the design it belongs to."""
-        return design_key(self.task, self.scenario)
 
     @property
     def path(self) -> str:

@@ -196,24 +196,6 @@ __global__ void best_intercepts(const double* z, const double* y, const double* 
     if (t == 0) b[blockIdx.x] = here;
 }
 
-// Sum over the threads of a block; all of them get it.
-__device__ double block_sum(double value)
-{
-    __shared__ double parts[33];
-    const int t = threadIdx.x, lane = t & 31, warp = t >> 5;
-    for (int o = 16; o; o >>= 1) value += __shfl_xor_sync(0xffffffffu, value, o);
-    __syncthreads();
-    if (lane == 0) parts[warp] = value;
-    __syncthreads();
-    if (t == 0) {
-        double sum = 0;
-        for (int k = 0; k < (blockDim.x >> 5); ++k) sum += parts[k];
-        parts[32] = sum;
-    }
-    __syncthreads();
-    return parts[32];
-}
-
 // t = c (u - sum c u / sum c), one block per right-hand side, m of them per problem.
 __global__ void weigh_scores(const float* u, const float* c, const int n, const int m, float* out)
 {

@@ -16,18 +16,20 @@ _SHARED = 224 * 1024  # bytes of shared memory that a block may ask for, at most
 
 
 @cache
-def _module(index: str, key: str) -> Any:
+def cuda_module(name: str, index: str = "uint16", key: str = "uint32") -> Any:
+    """A compiled source of this folder, its INDEX and KEY being these types."""
     import cupy  # loaded only where a GPU is used
 
     names = {"uint16": "unsigned short", "uint32": "unsigned int", "uint64": "unsigned long long"}
-    text = resources.files("optirank.solver.device").joinpath("kernels.cu").read_text()
+    folder = resources.files("optirank.solver.device")
+    text = "".join(folder.joinpath(one).read_text() for one in ("blocks.cu", name))
     source = text.replace("INDEX", names[index]).replace("KEY", names[key])
     return cupy.RawModule(code=source, options=("--std=c++14",))
 
 
 @cache
 def _kernel(name: str, index: str, key: str, shared: int) -> Any:
-    kernel = _module(index, key).get_function(name)
+    kernel = cuda_module("kernels.cu", index, key).get_function(name)
     if shared > 48 * 1024:
         kernel.max_dynamic_shared_size_bytes = shared
     return kernel

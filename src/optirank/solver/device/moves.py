@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any, Protocol
 
 from optirank.solver.device.fused import formulas
-from optirank.solver.device.kernels import project_rows
+from optirank.solver.device.kernels import cuda_module, project_rows
 
 _GROW = 1.6  # a step refused: shorten it by this
 _RELAX = 0.93  # a step taken: try a longer one next
@@ -216,13 +215,5 @@ def _threads(n: int) -> int:
 
 
 @cache
-def _module() -> Any:
-    import cupy  # loaded only where a GPU is used
-
-    text = resources.files("optirank.solver.device").joinpath("steps.cu").read_text()
-    return cupy.RawModule(code=text, options=("--std=c++14",))
-
-
-@cache
 def _kernel(name: str) -> Any:
-    return _module().get_function(name)
+    return cuda_module("steps.cu").get_function(name)

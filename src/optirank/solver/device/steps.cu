@@ -2,40 +2,6 @@
 // accelerated proximal step, one block per problem.
 extern "C" {
 
-__device__ double block_sum(double value)
-{
-    __shared__ double parts[33];
-    const int t = threadIdx.x, lane = t & 31, warp = t >> 5;
-    for (int o = 16; o; o >>= 1) value += __shfl_xor_sync(0xffffffffu, value, o);
-    __syncthreads();
-    if (lane == 0) parts[warp] = value;
-    __syncthreads();
-    if (t == 0) {
-        double sum = 0;
-        for (int k = 0; k < (blockDim.x >> 5); ++k) sum += parts[k];
-        parts[32] = sum;
-    }
-    __syncthreads();
-    return parts[32];
-}
-
-__device__ double block_max(double value)
-{
-    __shared__ double parts[33];
-    const int t = threadIdx.x, lane = t & 31, warp = t >> 5;
-    for (int o = 16; o; o >>= 1) value = fmax(value, __shfl_xor_sync(0xffffffffu, value, o));
-    __syncthreads();
-    if (lane == 0) parts[warp] = value;
-    __syncthreads();
-    if (t == 0) {
-        double most = parts[0];
-        for (int k = 1; k < (blockDim.x >> 5); ++k) most = fmax(most, parts[k]);
-        parts[32] = most;
-    }
-    __syncthreads();
-    return parts[32];
-}
-
 // Slopes and curvatures of v logloss(y, z + b), the sum of the slopes, and the bound L_b.
 __global__ void slopes_of_scores(const double* z, const double* b, const double* y, const double* v,
                                  const int n, float* slopes, double* curvatures, double* total,
