@@ -103,7 +103,9 @@ def test_a_fitted_model_comes_back(cls, tmp_path):
 
 def test_a_search_comes_back_with_its_results(tmp_path):
     data = make_unstable_ranks(90, 16, 8, random_state=0)
-    y = np.array(["low", "mid", "top"])[np.digitize(data.X[:, 0], np.quantile(data.X[:, 0], [0.3, 0.7]))]
+    y = np.array(["low", "mid", "top"])[
+        np.digitize(data.X[:, 0], np.quantile(data.X[:, 0], [0.3, 0.7]))
+    ]
     model = OptirankClassifierCV((2, 0.5), (0,), (1e-2, 1e-1), cv=2).fit(data.X, y)
     found = save_and_load(model, tmp_path)
     assert_same_model(found.best_estimator_, model.best_estimator_)

@@ -75,10 +75,9 @@ def test_scores_are_what_the_definition_says(compiled, model, seed, layout, dens
 @pytest.mark.parametrize("density", [0.0, 0.3, 1.0])
 def test_compiled_ranks_are_those_of_numpy_and_scipy(n_genes, density):
     X = make_samples(0, 20, n_genes, density) + np.round(make_samples(1, 20, n_genes, density), 1)
-    expected = (rankdata(X, axis=1) - 0.5) / n_genes
     for data in (X, X.astype(np.float32), X.astype(np.int64), sparse.csr_array(X)):
         dense = data.toarray() if sparse.issparse(data) else data
-        expected = (rankdata(dense, axis=1) - 0.5) / n_genes
+        expected = (rankdata(dense, axis=1) - 1) / n_genes
         for compiled in (False, True):
             found = panel_ranks(data, compiled=compiled)
             np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-15)

@@ -87,7 +87,7 @@ def scores_of_rows(
 
 @jit
 def ranks_among_themselves(X, ranks):
-    """Scaled ranks of each sample's k values among themselves, ``(average rank - 1/2) / k``.
+    """Scaled ranks of each sample's k values among themselves, ``(average rank - 1) / k``.
 
     ``X`` and ``ranks`` are (n x k). A sample's zeros are one value. The others are compared with
     each other where they are few, which the processor does eight at a time, and sorted otherwise.
@@ -106,7 +106,7 @@ def ranks_among_themselves(X, ranks):
                 if X[i, j] < 0:
                     negative += 1
         zeros = k - m
-        ranks[i, :] = (negative + 0.5 * zeros) / k
+        ranks[i, :] = (negative + 0.5 * (zeros - 1)) / k
         here = values[:m]
         if m <= 256:  # about where comparing all pairs costs as much as sorting
             for p in range(m):
@@ -118,7 +118,7 @@ def ranks_among_themselves(X, ranks):
                     equal += here[q] == value
                 if value > 0:
                     below += zeros
-                ranks[i, genes[p]] = (below + 0.5 * equal) / k
+                ranks[i, genes[p]] = (below + 0.5 * (equal - 1)) / k
         else:
             order = np.argsort(here)
             first = 0
@@ -129,5 +129,5 @@ def ranks_among_themselves(X, ranks):
                     last += 1
                 below = first + zeros if value > 0 else first
                 for p in range(first, last):
-                    ranks[i, genes[order[p]]] = (below + 0.5 * (last - first)) / k
+                    ranks[i, genes[order[p]]] = (below + 0.5 * (last - first - 1)) / k
                 first = last

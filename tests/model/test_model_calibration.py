@@ -1,0 +1,157 @@
+"""Calibrated probabilities, and other shares of the classes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from model_cases import make_model, make_panel, make_samples
+
+from optirank.model import Calibration, Predictor, fit_calibration, subset
+from optirank.model.calibration import class_shares, with_shares
+from optirank.ranks.scoring import best_class, by_class
+
+
+def of_classes(n: int = 900, seed: int = 0, shares=(1, 1, 1)):
+    """Scores of three classes that are too sure of themselves, the classes in given shares."""
+    rng = np.random.default_rng(seed)
+    codes = rng.choice(3, size=n, p=np.array(shares) / sum(shares))
+    truth = rng.normal(size=(n, 3)) + 2.0 * np.eye(3)[codes]
+    return 2.5 * truth - 1.0, np.array(["a", "b", "c"])[codes]
+
+
+scores_of_samples = st.integers(2, 5).flatmap(
+    lambda k: arrays(
+        float, st.tuples(st.integers(1, 6), st.just(k)), elements=st.floats(-50, 50, width=32)
+    )
+)
+
+
+@given(scores_of_samples, st.floats(1e-3, 10), st.floats(-30, 30), st.booleans())
+def test_a_calibration_never_changes_the_order_of_the_classes(scores, slope, offset, two):
+    scores = scores[:, 0] if two else scores
+    found = Calibration(slope, offset, 10).probabilities(scores)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    label = best_class(scores)
+    np.testing.assert_allclose(found[np.arange(len(found)), label], found.max(axis=1), rtol=1e-12)
+    order = by_class(scores).argsort(axis=1, kind="stable")
+    assert (np.diff(np.take_along_axis(found, order, axis=1)) >= -1e-15).all()
+
+
+def test_scores_that_are_too_sure_are_put_right():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 4000)
+    log_odds = 2 * rng.normal(2 * y - 1, 1.0)  # of two normal classes two apart
+    found = fit_calibration(3 * log_odds, y, [0, 1]).probabilities(3 * log_odds)
+    assert np.abs(found[:, 1] - 1 / (1 + np.exp(-log_odds))).mean() < 0.02
+
+
+@pytest.mark.parametrize("shares", [(1, 1, 1), (20, 4, 1)])
+def test_probabilities_are_those_of_equally_frequent_classes(shares):
+    calibration = fit_calibration(*of_classes(6000, 0, shares), ["a", "b", "c"])
+    scores, y = of_classes(6000, 1)
+    found = calibration.probabilities(scores)
+    confidence, right = found.max(axis=1), np.array(["a", "b", "c"])[found.argmax(axis=1)] == y
+    assert abs(confidence.mean() - right.mean()) < 0.02
+    for low in (0.4, 0.6, 0.8):
+        there = (confidence >= low) & (confidence < low + 0.2)
+        assert abs(confidence[there].mean() - right[there].mean()) < 0.06
+
+
+def test_the_fit_minimises_the_balanced_log_loss():
+    scores, y = of_classes(300, 2, (8, 2, 1))
+    classes = np.array(["a", "b", "c"])
+    fitted = fit_calibration(scores, y, classes)
+    codes = np.searchsorted(classes, y)
+    size = np.bincount(codes)[codes]
+    wrong = 1 / (size + 2)
+    target = np.where(np.eye(3)[codes] > 0, 1 - wrong[:, None], wrong[:, None] / 2)
+
+    def loss(slope, offset):
+        p = Calibration(slope, offset, 0).probabilities(scores)
+        return -((target * np.log(p)).sum(axis=1) / size).sum() / 3
+
+    least = loss(fitted.slope, fitted.offset)
+    for slope in fitted.slope * np.array([0.5, 0.9, 0.99, 1.01, 1.1, 2]):
+        assert loss(slope, fitted.offset) >= least - 1e-9
+    for offset in fitted.offset + np.array([-1, -0.1, -0.01, 0.01, 0.1, 1]):
+        assert loss(fitted.slope, offset) >= least - 1e-9
+
+
+def test_separable_scores_and_lacking_classes_stay_finite():
+    calibration = fit_calibration([-3, -2, 2, 3.0], [0, 0, 1, 1], [0, 1])
+    assert np.isfinite([calibration.slope, calibration.offset]).all()
+    assert calibration.probabilities(np.array([3.0]))[0, 1] < 1
+    scores, y = of_classes(300)
+    found = fit_calibration(scores[y != "b"], y[y != "b"], ["a", "b", "c"])
+    assert found.n_samples == (y != "b").sum()
+
+
+@pytest.mark.parametrize(
+    ("scores", "y", "classes", "message"),
+    [
+        ([1.0, 2], [0, 0], [0, 1], "all 2 held-out samples are of class 0"),
+        (np.zeros((0, 3)), [], [0, 1, 2], "no sample was held out"),
+        ([1.0, 2], [0, 7], [0, 1], "is of class 7, which the model lacks"),
+        ([1.0, 2], [0, 1], [0, 1, 2], r"scores of shape \(2,\) for 2 labels"),
+    ],
+)
+def test_what_cannot_be_calibrated_is_refused(scores, y, classes, message):
+    with pytest.raises(ValueError, match=message):
+        fit_calibration(scores, y, classes)
+
+
+@pytest.mark.parametrize("make", [make_model, make_panel])
+def test_a_prior_reweighs_probabilities_and_moves_labels(make):
+    model = make(n_classes=2)
+    model.training_summary_ = {"class_counts": {"type 0": 12, "type 1": 148}}
+    X = make_samples(0, 200, model.n_features_in_)
+    balanced = Predictor(model, prior="balanced").predict(X)
+    predictor = Predictor(model, prior="training")
+    found = predictor.predict(X)
+    assert any("assume these shares" in one and "type 0 7.5%" in one for one in predictor.notes())
+    odds = balanced.probabilities * [12 / 160, 148 / 160]
+    np.testing.assert_allclose(found.probabilities, odds / odds.sum(axis=1, keepdims=True))
+    np.testing.assert_array_equal(found.labels, model.classes_[odds.argmax(axis=1)])
+    assert (found.labels == "type 1").sum() > (balanced.labels == "type 1").sum()
+    given_shares = Predictor(model, prior={"type 0": 12, "type 1": 148}).predict(X)
+    np.testing.assert_allclose(given_shares.probabilities, found.probabilities)
+    equal = Predictor(model, prior={"type 0": 0.5, "type 1": 0.5}).predict(X)
+    np.testing.assert_allclose(equal.probabilities, balanced.probabilities, rtol=1e-12)
+
+
+def test_a_class_of_share_zero_is_never_predicted():
+    predictor = Predictor(make_panel(), prior={"type 0": 0, "type 1": 3, "type 2": 1})
+    found = predictor.predict(make_samples(0, 40, 30))
+    assert not found.probabilities[:, 0].any()
+    assert set(found.labels) <= {"type 1", "type 2"}
+    found = with_shares(np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]]), np.array([0.0, 0.25, 0.75]))
+    np.testing.assert_allclose(found, [[0, 0.25, 0.75], [0, 1, 0]])
+
+
+def test_shares_are_found_for_subsets_and_for_labels_that_are_numbers():
+    model = make_model(n_classes=4)
+    model.training_summary_ = {"class_counts": dict.fromkeys(model.classes_.tolist(), 5)}
+    shares = class_shares(subset(model, ["type 0", "type 1", "type 3"]), "training")
+    assert shares == pytest.approx({"type 0": 1 / 3, "type 1": 1 / 3, "type 3": 1 / 3})
+    model = make_model(n_classes=3, labels="int")
+    assert class_shares(model, {"-1": 1, "2": 2, "5": 1}) == {-1: 0.25, 2: 0.5, 5: 0.25}
+
+
+@pytest.mark.parametrize(
+    ("prior", "message"),
+    [
+        ("even", "prior='even' is not known"),
+        ("training", "does not store how many samples"),
+        ({"type 0": 1}, "no share for 2 of the 3 classes, such as 'type 1'"),
+        ({"type 0": 1, "type 1": 1, "type 2": 1, "x": 1}, "share for 'x', which is not a class"),
+        ({"type 0": 1, "type 1": 1, "type 2": -1}, "share of 'type 2' is -1"),
+        ({"type 0": 1, "type 1": 1, "type 2": "many"}, "share of 'type 2' is 'many'"),
+        ({"type 0": 0, "type 1": 0, "type 2": 0}, "all 0"),
+    ],
+)
+def test_a_prior_that_is_none_is_refused(prior, message):
+    with pytest.raises(ValueError, match=message):
+        Predictor(make_panel(), prior=prior)
