@@ -108,6 +108,7 @@ def test_a_prior_reweighs_probabilities_and_moves_labels(make):
     model = make(n_classes=2)
     model.training_summary_ = {"class_counts": {"type 0": 12, "type 1": 148}}
     X = make_samples(0, 200, model.n_features_in_)
+    model.intercept_ = model.intercept_ - np.median(Predictor(model).scores(X))
     balanced = Predictor(model, prior="balanced").predict(X)
     predictor = Predictor(model, prior="training")
     found = predictor.predict(X)
