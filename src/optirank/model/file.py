@@ -11,7 +11,6 @@ from __future__ import annotations
 import inspect
 import io
 import os
-from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -35,8 +34,6 @@ SCHEMA = 3
 _FORMAT = "optirank-model"
 _MESSAGE = 400  # characters of what is wrong with a file: it may be anything
 _MAX_ENTRIES = 1 << 24  # weights over all rows and genes: 128 MiB
-_MAX_NAMELESS = 1 << 20  # genes that are only counted; names take room in the file themselves
-_MAX_SIZES = 64  # nested panels: 28 sizes go from 10 to a million genes
 
 Document = dict[str, Any]
 
@@ -94,28 +91,18 @@ def load(path: str | os.PathLike[str]) -> Any:
     ModelFileError
         A ValueError that names the file and what is wrong with it.
     """
-    return _opened(path, _read)
-
-
-def read_versions(path: str | os.PathLike[str]) -> tuple[str, int]:
-    """The version of optirank that wrote a model file, and that of its schema."""
-    document = _opened(path, lambda file: _document(Archive(file)))
-    return str(document.get("optirank")), document["schema"]
+    with open(path, "rb") as file:
+        try:
+            return _read(file)
+        except Exception as error:  # whatever a damaged file leads to
+            what = printable(str(error) or type(error).__name__, _MESSAGE)
+            where = os.fspath(path)
+            raise ModelFileError(f"cannot open the model file {where}: {what}") from error
 
 
 def as_model(model: Any) -> Any:
     """The model itself, or the one in a file."""
     return load(model) if isinstance(model, str | os.PathLike) else model
-
-
-def _opened(path: str | os.PathLike[str], read: Callable[[IO[bytes]], Any]) -> Any:
-    with open(path, "rb") as file:
-        try:
-            return read(file)
-        except Exception as error:  # whatever a damaged file leads to
-            what = printable(str(error) or type(error).__name__, _MESSAGE)
-            where = os.fspath(path)
-            raise ModelFileError(f"cannot open the model file {where}: {what}") from error
 
 
 def _read(file: IO[bytes]) -> Any:
@@ -187,10 +174,6 @@ def _rebuild_common(cls: type, document: Document) -> Any:
     model.classes_, model.n_features_in_ = classes, n_features
     if document.get("genes") is not None:
         model.feature_names_in_ = _rebuild_names(document["genes"], n_features)
-    elif n_features > _MAX_NAMELESS:
-        raise ModelFileError(
-            f"{n_features} genes without names, more than the {_MAX_NAMELESS} allowed"
-        )
     for key, kind in _EXTRAS.items():
         if document.get(key) is not None:
             found = decode(document[key])
@@ -263,8 +246,10 @@ def _rebuild_panel(cls: type, document: Document, archive: Archive) -> Any:
     d, n_classes = model.n_features_in_, len(model.classes_)
     rows = 1 if n_classes == 2 else n_classes
     sizes, own = _member(document, "sizes", list), _member(document, "n_panel", int)
-    if len(sizes) > _MAX_SIZES or not all(type(one) is int and 1 <= one <= d for one in sizes):
+    if not all(type(one) is int and 1 <= one <= d for one in sizes):
         raise ModelFileError("the sizes of the panels are not numbers of genes")
+    if rows * sum(sizes) > _MAX_ENTRIES:
+        raise ModelFileError(f"panels of {sum(sizes)} genes together are more than a model has")
     if len(set(sizes)) < len(sizes) or own != max(sizes, default=0):
         raise ModelFileError("the model's own panel is not the largest of its panels")
     model.path_ = {
