@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from optirank.estimators._pairs import dense_columns, pair_counts
+from optirank.estimators.pairs import dense_columns, pair_counts
 from optirank.preprocessing.singlecellnet import SingleCellNetGenes, top_each_way
 
 
@@ -207,17 +207,8 @@ class SingleCellNetClassifier(ClassifierMixin, BaseEstimator):
 def top_pairs(values: np.ndarray, positive: np.ndarray, n_top: int) -> np.ndarray:
     """The ordered pairs (a, b) whose feature ``x_a > x_b`` correlates most with the label.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n, g)
-    positive : boolean ndarray of shape (n,)
-    n_top : int
-
-    Returns
-    -------
-    ndarray of shape (at most n_top, 2)
-        Columns (a, b), the highest signed correlation first, ties in the order of (a, b). A pair
-        whose feature is constant is never taken.
+    At most ``n_top`` rows, the highest signed correlation first, ties in the order of (a, b). A
+    pair whose feature is constant is never taken.
     """
     correlation = pair_correlations(values, positive)
     n_varying = np.count_nonzero(correlation > -np.inf)
