@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
 
-from optirank.ranks.scoring import best_class, by_class
+from optirank.ranks.scoring import best_class
 from optirank.tuning.scoring import balanced_accuracy
 
 if TYPE_CHECKING:
@@ -18,6 +21,31 @@ if TYPE_CHECKING:
 
 _DIGITS = 12  # to which scores are equal
 _BLOCK_VALUES = 1 << 22  # ranks of dense samples that are made at once
+
+
+class PairClassifier(ClassifierMixin, BaseEstimator):
+    """What the classifiers on the order of pairs of genes share: checks and tags."""
+
+    def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray]:
+        """X, and the codes of the labels among ``classes_``."""
+        X, y = validate_data(self, X, y, accept_sparse="csr")
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y has one class only ({self.classes_.tolist()[0]!r}): a classifier needs samples "
+                "of at least 2 classes"
+            )
+        if X.shape[1] < 2:
+            raise ValueError("X has 1 feature(s), and a pair needs 2: give at least 2 genes")
+        return X, codes
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        # Only the order of genes within a sample is seen; see RankLinearClassifier.
+        tags.classifier_tags.poor_score = True
+        return tags
 
 
 class Pairs(NamedTuple):
@@ -43,30 +71,16 @@ class RankMoments(NamedTuple):
 
 
 def rank_moments(orders: SampleOrders, codes: NDArray, n_codes: int) -> RankMoments:
-    """Moments of the ranks among all genes, divided by their number, of the samples of each code.
-
-    Sparse samples stay sparse: their zeros share one rank.
-    """
+    """Moments of the ranks among all genes, divided by their number, by the samples' codes."""
     d = orders.n_genes
     sums, squares = np.zeros((2, n_codes, d))
     step = max(1, _BLOCK_VALUES // d)
     for start in range(0, orders.n_samples, step):
         block = slice(start, min(start + step, orders.n_samples))
-        ranks = orders.take(block).ranks(np.ones(d), dtype=np.float64)
+        ranks = orders.take(block).ranks(np.ones(d), dtype=np.float64).toarray() / d
         member = np.equal.outer(np.arange(n_codes), codes[block]).astype(float)
-        if hasattr(ranks, "values"):
-            values = ranks.values / d
-            sums += member @ values
-            squares += member @ values**2
-            continue
-        zeros, excess = ranks.constants / d, ranks.excess / d
-        each = np.repeat(zeros, np.diff(ranks.indptr))
-        for total, base, data in (
-            (sums, zeros, excess),
-            (squares, zeros**2, excess * (2.0 * each + excess)),
-        ):
-            entries = sparse.csr_array((data, ranks.genes, ranks.indptr), shape=ranks.shape)
-            total += member @ entries + (member @ base)[:, None]
+        sums += member @ ranks
+        squares += member @ ranks**2
     return RankMoments(np.bincount(codes, minlength=n_codes), sums, squares)
 
 
@@ -166,21 +180,6 @@ def disjoint_pairs(difference: NDArray, shift: NDArray, genes: NDArray, k_max: i
     return Pairs(genes[pairs], np.where(found >= 0, 1.0, -1.0), np.abs(found))
 
 
-def votes_in(orders: SampleOrders, pairs: Pairs, ties: str) -> NDArray:
-    """Votes of the pairs in ordered samples, samples x pairs."""
-    values = orders.groups_of(pairs.genes.ravel()).reshape(orders.n_samples, -1, 2)
-    return pair_votes(values[..., 0], values[..., 1], pairs.signs, ties)
-
-
-def mean_votes(votes: NDArray, scores: NDArray, sizes: NDArray) -> NDArray:
-    """Votes over their number, of the first k pairs for each k of ``sizes``: samples x sizes.
-
-    A small part of the votes weighted by the scores decides between equal votes.
-    """
-    plain, weighted = (np.cumsum(one, axis=1)[:, sizes - 1] for one in (votes, votes * scores))
-    return (plain + tie_break(sizes) * weighted) / sizes
-
-
 def k_by_validation(search: PairSearch, folds: list[tuple[NDArray, NDArray]], ties: str) -> int:
     """The odd number of pairs, the same for all classes, of best balanced accuracy held out.
 
@@ -193,10 +192,14 @@ def k_by_validation(search: PairSearch, folds: list[tuple[NDArray, NDArray]], ti
         decisions = np.full((len(test), len(search.positives), len(sizes)), -np.inf)
         for column, pairs in enumerate(search.find(train)):
             if pairs is not None:
-                there = pairs.first(search.k_max)  # fewer than asked for: all vote
-                votes = votes_in(held_out, there, ties)
-                each = np.minimum(sizes, len(there.genes))
-                decisions[:, column] = mean_votes(votes, there.scores, each)
+                there = pairs.first(search.k_max)
+                values = held_out.groups_of(there.genes.ravel()).reshape(len(test), -1, 2)
+                votes = pair_votes(values[..., 0], values[..., 1], there.signs, ties)
+                each = np.minimum(sizes, len(there.genes))  # fewer than asked for: all vote
+                plain, weighted = (
+                    np.cumsum(one, axis=1)[:, each - 1] for one in (votes, votes * there.scores)
+                )
+                decisions[:, column] = (plain + tie_break(each) * weighted) / each
         truth = search.codes[test]
         for j in range(len(sizes)):
             scores = decisions[:, 0, j] if search.n_classes == 2 else decisions[:, :, j]
@@ -222,17 +225,6 @@ def tie_break(k: int | NDArray) -> float | NDArray:
     return 1.0 / (4.0 * k**2)
 
 
-def vote_shares(scores: NDArray, k: int) -> NDArray:
-    """Probabilities from mean votes of at most k pairs, one column per class.
-
-    The shares of votes ``(1 + score) / 2``, divided by their sum for more than two classes. A class
-    of score minus infinity, which the training samples of a fold lacked, has probability 0.
-    """
-    shares = 1.0 + by_class(scores) / (1.0 + 2.0 * tie_break(k))  # above 0, in the scores' order
-    shares = np.maximum(shares, 0.0)
-    return shares / shares.sum(axis=1, keepdims=True)
-
-
 def count_pairs(groups: NDArray, codes: NDArray, n_codes: int) -> NDArray:
     """Number of samples with ``x_a > x_b``, for all (a, b), by the samples' codes.
 
@@ -245,16 +237,6 @@ def count_pairs(groups: NDArray, codes: NDArray, n_codes: int) -> NDArray:
     for code in range(n_codes):
         count_above(np.ascontiguousarray(groups[codes == code]), counts[code])
     return counts
-
-
-def pair_counts(values: NDArray, positive: NDArray) -> NDArray:
-    """Number of samples with ``x_a > x_b``, for all (a, b): of the positives and of the rest.
-
-    ``values`` has shape (n, g), the result (2, g, g).
-    """
-    from optirank.ranks.orders import order_samples
-
-    return count_pairs(order_samples(values).groups, (~positive).astype(int), 2)
 
 
 def dense_columns(X, genes: NDArray) -> NDArray:

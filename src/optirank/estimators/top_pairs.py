@@ -6,29 +6,27 @@ from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from optirank.estimators.pairs import (
+    PairClassifier,
     Pairs,
     PairSearch,
     dense_columns,
     k_by_validation,
     pair_votes,
     tie_break,
-    vote_shares,
 )
-from optirank.ranks.scoring import best_class
+from optirank.ranks.scoring import best_class, by_class
 from optirank.tuning.folds import make_folds
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-    from sklearn.utils import Tags
 
 
-class TopScoringPairsClassifier(ClassifierMixin, BaseEstimator):
+class TopScoringPairsClassifier(PairClassifier):
     """k top scoring pairs (k-TSP): each of k pairs of genes votes, the majority decides.
 
     The score of a pair (a, b) of genes is ``|P(x_a > x_b | class) - P(x_a > x_b | rest)|``,
@@ -136,16 +134,7 @@ class TopScoringPairsClassifier(ClassifierMixin, BaseEstimator):
         """
         from optirank.ranks.orders import order_samples
 
-        X, y = validate_data(self, X, y, accept_sparse="csr")
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has one class only ({self.classes_.tolist()[0]!r}): a classifier needs samples "
-                "of at least 2 classes"
-            )
-        if X.shape[1] < 2:
-            raise ValueError("X has 1 feature(s), and a pair needs 2: give at least 2 genes")
+        X, codes = self._checked(X, y)
         search = PairSearch(
             orders=order_samples(X),
             codes=codes,
@@ -182,7 +171,9 @@ class TopScoringPairsClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: ArrayLike) -> NDArray:
         """Shares of votes, ties half; with more than two classes each row is divided by its sum."""
-        return vote_shares(self.decision_function(X), int(self.k_.max()))
+        scores = by_class(self.decision_function(X))
+        shares = 1.0 + scores / (1.0 + 2.0 * tie_break(self.k_.max()))  # above 0
+        return shares / shares.sum(axis=1, keepdims=True)
 
     def predict(self, X: ArrayLike) -> NDArray:
         """The class that most pairs vote for."""
@@ -197,10 +188,3 @@ class TopScoringPairsClassifier(ClassifierMixin, BaseEstimator):
             if np.count_nonzero(np.bincount(search.codes) > 1) > 1:  # else no fold can be trained
                 k = k_by_validation(search, make_folds(search.codes, self.cv, None), self.ties)
         return [pairs.first(k) for pairs in found]
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        # Only the order of genes within a sample is seen; see RankLinearClassifier.
-        tags.classifier_tags.poor_score = True
-        return tags

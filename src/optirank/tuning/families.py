@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -113,7 +113,7 @@ class Family(ABC):
     names: ClassVar[tuple[str, ...]] = ("l1", "l2")
     needs_values: ClassVar[bool] = False
     needs_ranks: ClassVar[bool] = True
-    on_device: ClassVar[bool] = False  # whether it can be fitted on a GPU, see reference_size
+    on_device: ClassVar[bool] = False  # on a GPU; the head is the size of the set, or empty: all
 
     def settings(self) -> list[Values]:
         """The settings to try: the whole grid."""
@@ -140,21 +140,10 @@ class Family(ABC):
     def fit_chain(self, samples: Samples, y: NDArray, v: NDArray, chain: Chain) -> dict[Key, Model]:
         """Fit the settings of a chain; ``y`` is 1 for the positive class, ``v`` are weights."""
 
-    def reference_size(self, chain: Chain, n_genes: int) -> int:
-        """The size of the reference set of a chain, for fits on a GPU."""
-        raise ValueError(f"{self.name} cannot be fitted on a GPU: use device='cpu' for it")
-
     def scores(self, samples: Samples, model: Model) -> NDArray:
         """Decision scores of a model."""
         s = model.gamma.sum()
         return samples.orders.scores(model.w, model.gamma, self.ties) / s + model.b
-
-    def scores_of_many(self, samples: Samples, models: Sequence[Model]) -> list[NDArray]:
-        """The same of several models at once, for samples on a device."""
-        w, gamma = (np.array([getattr(one, name) for one in models]) for name in ("w", "gamma"))
-        scores = samples.orders.scores_of_many(w, gamma, self.ties)
-        b = np.array([model.b for model in models])
-        return list(scores / gamma.sum(axis=1)[:, None] + b[:, None])
 
     def _head(self, params: dict, n_genes: int) -> tuple:
         """Head of the chain in which the model of a setting is fitted."""
@@ -188,8 +177,8 @@ class Family(ABC):
 
     def _fit_at(self, problem: Problem, gamma: NDArray, chain: Chain) -> dict[Key, Model]:
         """All penalties of a chain at fixed reference weights."""
-        from optirank.solver.fixed import solve_at
         from optirank.solver.grid import solve_grid_at
+        from optirank.solver.solve import solve_at
 
         return self._fit(
             problem,
@@ -223,10 +212,6 @@ class OptirankFamily(Family):
             lambda problem: solve_alternating(problem, **self._accuracy),
         )
 
-    def reference_size(self, chain: Chain, n_genes: int) -> int:
-        """See :class:`Family`."""
-        return chain.head[0]
-
     def _head(self, params: dict, n_genes: int) -> tuple:
         """One chain per size of the reference set."""
         return (resolve_n_candidates(params["n_reference"], n_genes, self.candidates),)
@@ -243,10 +228,6 @@ class RankFamily(Family):
         """See :class:`Family`."""
         d = samples.n_genes
         return self._fit_at(self._problem(samples, y, v, d), np.ones(d), chain)
-
-    def reference_size(self, chain: Chain, n_genes: int) -> int:
-        """See :class:`Family`."""
-        return n_genes
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,12 @@ from joblib import Parallel, delayed
 from joblib.parallel import SequentialBackend, get_active_backend
 
 from optirank._util.threads import one_blas_thread
-from optirank.tuning.families import Model, Samples
+from optirank.tuning.families import Model
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.tuning.families import Chain, Family, Key
+    from optirank.tuning.families import Chain, Family, Key, Samples
 
 HELD_OUT = "held out"
 
@@ -79,14 +79,13 @@ class Fit:
 class UnitResult:
     """Scores, genes and times of all settings of a family; a setting is named by its position.
 
-    ``known`` says which classes the training part had. A problem whose class it lacked has no
-    models, scores minus infinity and needs no genes.
+    A problem whose class the training part lacked has no models, scores minus infinity and needs no
+    genes.
     """
 
     family: Family
     n_genes: int
     n_problems: int
-    known: NDArray
     n_scored: dict[str, int]  # samples of each view
     score_seconds: float = 0.0
     _fits: dict[int, dict[Key, Fit]] = field(default_factory=dict)  # by problem
@@ -170,7 +169,6 @@ def search(
             family=family,
             n_genes=unit.train.n_genes,
             n_problems=len(unit.positives),
-            known=np.isin(np.arange(unit.n_classes), unit.codes),
             n_scored={name: view.n_samples for name, view in unit.views.items()},
         )
         for unit in units
@@ -253,11 +251,13 @@ def _fit_on_device(tasks: Sequence[Task]) -> list[dict[Key, Model]]:
 
     start = time.perf_counter()
     family = tasks[0].family
+    if not family.on_device:
+        raise ValueError(f"{family.name} cannot be fitted on a GPU: use device='cpu' for it")
     candidates = getattr(family, "candidates", None)
     problems = []
     for task in tasks:
         train = task.unit.train
-        size = family.reference_size(task.chain, train.n_genes)
+        (size,) = task.chain.head or (train.n_genes,)
         same = (train.orders, *task.unit.problem(task.problem), size)
         pairs = task.chain.penalties
         problems += [Problem(*same, l1, l2, family.ties, candidates) for l1, l2 in pairs]
@@ -277,12 +277,14 @@ def _fit_on_device(tasks: Sequence[Task]) -> list[dict[Key, Model]]:
 
 def _scores_on_device(task: Task, models: Sequence[Model]) -> list[dict[str, NDArray]]:
     """Scores of each model by view of the task's unit; views of one order are scored at once."""
+    w, gamma, b = (np.array([getattr(one, name) for one in models]) for name in ("w", "gamma", "b"))
     found: list[dict[str, NDArray]] = [{} for _ in models]
-    of_all: dict[int, Sequence[NDArray]] = {}
+    of_all: dict[int, NDArray] = {}
     for name, view in task.unit.views.items():
         whole = view.orders.whole
         if id(whole) not in of_all:
-            of_all[id(whole)] = task.family.scores_of_many(Samples(orders=whole), models)
+            scores = whole.scores_of_many(w, gamma, task.family.ties)
+            of_all[id(whole)] = scores / gamma.sum(axis=1)[:, None] + b[:, None]
         for own, values in zip(found, of_all[id(whole)], strict=True):
             own[name] = values[view.orders.rows]
     return found
