@@ -297,10 +297,9 @@ class _Sorted:
     @classmethod
     def with_copies(cls, V: NDArray, n_threads: int) -> _Sorted:
         """Sort dense samples and their copies on simulated platforms."""
-        from optirank.tuning.shifts import PlatformShift, simulate_platforms
+        from optirank.tuning.platforms import simulate_platforms
 
-        shifts = [PlatformShift(factors=_STRENGTH)] * _N_COPIES
-        copies = [one.astype(np.float32) for one in simulate_platforms(V, shifts, 0)]
+        copies = simulate_platforms(V.astype(np.float32, copy=False), _N_COPIES, _STRENGTH, 0)
         groups = np.empty(((1 + len(copies)) * len(V), V.shape[1]), _number_type(V.shape[1]))
         for k, values in enumerate([V, *copies]):
             sort_groups(values, groups[k * len(V) : (k + 1) * len(V)], n_threads)

@@ -1,15 +1,16 @@
-"""Which pairs of genes vote for a class: scores of pairs, disjoint pairs, and how many."""
+"""Pairs of genes whose order tells classes apart: which pairs, how many, and how they vote."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
 
-from optirank.estimators._pairs import count_pairs
-from optirank.estimators.votes import pair_votes, tie_break
 from optirank.ranks.scoring import best_class
 from optirank.tuning.scoring import balanced_accuracy
 
@@ -18,8 +19,33 @@ if TYPE_CHECKING:
 
     from optirank.ranks.orders import SampleOrders
 
-DIGITS = 12  # to which scores are equal
+_DIGITS = 12  # to which scores are equal
 _BLOCK_VALUES = 1 << 22  # ranks of dense samples that are made at once
+
+
+class PairClassifier(ClassifierMixin, BaseEstimator):
+    """What the classifiers on the order of pairs of genes share: checks and tags."""
+
+    def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray]:
+        """X, and the codes of the labels among ``classes_``."""
+        X, y = validate_data(self, X, y, accept_sparse="csr")
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y has one class only ({self.classes_.tolist()[0]!r}): a classifier needs samples "
+                "of at least 2 classes"
+            )
+        if X.shape[1] < 2:
+            raise ValueError("X has 1 feature(s), and a pair needs 2: give at least 2 genes")
+        return X, codes
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        # Only the order of genes within a sample is seen; see RankLinearClassifier.
+        tags.classifier_tags.poor_score = True
+        return tags
 
 
 class Pairs(NamedTuple):
@@ -45,30 +71,16 @@ class RankMoments(NamedTuple):
 
 
 def rank_moments(orders: SampleOrders, codes: NDArray, n_codes: int) -> RankMoments:
-    """Moments of the ranks among all genes, divided by their number, of the samples of each code.
-
-    Sparse samples stay sparse: their zeros share one rank.
-    """
+    """Moments of the ranks among all genes, divided by their number, by the samples' codes."""
     d = orders.n_genes
     sums, squares = np.zeros((2, n_codes, d))
     step = max(1, _BLOCK_VALUES // d)
     for start in range(0, orders.n_samples, step):
         block = slice(start, min(start + step, orders.n_samples))
-        ranks = orders.take(block).ranks(np.ones(d), dtype=np.float64)
+        ranks = orders.take(block).ranks(np.ones(d), dtype=np.float64).toarray() / d
         member = np.equal.outer(np.arange(n_codes), codes[block]).astype(float)
-        if hasattr(ranks, "values"):
-            values = ranks.values / d
-            sums += member @ values
-            squares += member @ values**2
-            continue
-        zeros, excess = ranks.constants / d, ranks.excess / d
-        each = np.repeat(zeros, np.diff(ranks.indptr))
-        for total, base, data in (
-            (sums, zeros, excess),
-            (squares, zeros**2, excess * (2.0 * each + excess)),
-        ):
-            entries = sparse.csr_array((data, ranks.genes, ranks.indptr), shape=ranks.shape)
-            total += member @ entries + (member @ base)[:, None]
+        sums += member @ ranks
+        squares += member @ ranks**2
     return RankMoments(np.bincount(codes, minlength=n_codes), sums, squares)
 
 
@@ -104,7 +116,7 @@ class PairSearch:
             if not moments.sizes[positive]:
                 found.append(None)
                 continue
-            rest = self.rest_weights(moments.sizes, positive)
+            rest = self._rest_weights(moments.sizes, positive)
             shift, difference = rank_shift(moments, positive, rest)
             genes, above = every, counts
             if filtered:
@@ -114,7 +126,7 @@ class PairSearch:
             found.append(disjoint_pairs(scores, shift[genes], genes, self.k_max))
         return found
 
-    def rest_weights(self, sizes: NDArray, positive: int) -> NDArray:
+    def _rest_weights(self, sizes: NDArray, positive: int) -> NDArray:
         """What each class counts for in the rest: numbers of sum 1, 0 for the class itself."""
         weights = (sizes > 0).astype(float) if self.balanced else sizes.astype(float)
         weights[positive] = 0.0
@@ -138,7 +150,7 @@ def rank_shift(moments: RankMoments, positive: int, rest: NDArray) -> tuple[NDAr
     outside = rest @ squares - center**2
     n_rest = moments.sizes.sum() - moments.sizes[positive]
     spread = np.sqrt(np.maximum(inside / sizes[positive] + outside / n_rest, 0.0))
-    size = np.where(shift.round(DIGITS) != 0, np.inf, 0.0)
+    size = np.where(shift.round(_DIGITS) != 0, np.inf, 0.0)
     return shift, np.divide(np.abs(shift), spread, out=size, where=spread > 1e-9)
 
 
@@ -150,7 +162,7 @@ def disjoint_pairs(difference: NDArray, shift: NDArray, genes: NDArray, k_max: i
     ``|shift_a - shift_b|`` is the better one. ``genes`` are the positions of the genes. There is
     at least one pair, even if none has a score above 0.
     """
-    score = np.abs(difference).round(DIGITS)
+    score = np.abs(difference).round(_DIGITS)
     np.fill_diagonal(score, -1.0)
     chosen: list[tuple[int, int]] = []
     while len(chosen) < k_max:
@@ -158,46 +170,14 @@ def disjoint_pairs(difference: NDArray, shift: NDArray, genes: NDArray, k_max: i
         if best < 0 or (best == 0 and chosen):
             break
         first, second = np.divmod(np.flatnonzero(score == best), len(score))
-        which = np.abs(shift[first] - shift[second]).round(DIGITS).argmax()
+        which = np.abs(shift[first] - shift[second]).round(_DIGITS).argmax()
         pair = [first[which], second[which]]
         chosen.append((pair[0], pair[1]))
         score[pair] = -1.0
         score[:, pair] = -1.0
     pairs = np.array(chosen)
-    found = difference[pairs[:, 0], pairs[:, 1]].round(DIGITS)
+    found = difference[pairs[:, 0], pairs[:, 1]].round(_DIGITS)
     return Pairs(genes[pairs], np.where(found >= 0, 1.0, -1.0), np.abs(found))
-
-
-def votes_in(orders: SampleOrders, pairs: Pairs, ties: str) -> NDArray:
-    """Votes of the pairs in ordered samples, samples x pairs."""
-    values = orders.groups_of(pairs.genes.ravel()).reshape(orders.n_samples, -1, 2)
-    return pair_votes(values[..., 0], values[..., 1], pairs.signs, ties)
-
-
-def mean_votes(votes: NDArray, scores: NDArray, sizes: NDArray) -> NDArray:
-    """Votes over their number, of the first k pairs for each k of ``sizes``: samples x sizes.
-
-    A small part of the votes weighted by the scores decides between equal votes.
-    """
-    plain, weighted = (np.cumsum(one, axis=1)[:, sizes - 1] for one in (votes, votes * scores))
-    return (plain + tie_break(sizes) * weighted) / sizes
-
-
-def k_by_variance(votes: NDArray, codes: NDArray, positive: int, rest: NDArray) -> int:
-    """The odd number k of pairs of the largest ``(m_1 - m_0) / sqrt(v_1 + v_0)``.
-
-    ``m`` and ``v`` are mean and variance of the sum of the first k votes, in the class and in the
-    rest, where each class has its weight in ``rest``. The smallest k of equal ones is taken.
-    """
-    sizes = np.arange(1, votes.shape[1] + 1, 2)
-    sums = votes.cumsum(axis=1)[:, sizes - 1]
-    weights = rest[codes] / np.maximum(np.bincount(codes, minlength=len(rest)), 1)[codes]
-    one, others = sums[codes == positive], weights @ sums
-    variance = one.var(axis=0) + np.maximum(weights @ sums**2 - others**2, 0.0)
-    gap = one.mean(axis=0) - others
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(variance > 1e-12, gap / np.sqrt(variance), np.where(gap > 0, np.inf, 0.0))
-    return int(sizes[ratio.round(DIGITS).argmax()])
 
 
 def k_by_validation(search: PairSearch, folds: list[tuple[NDArray, NDArray]], ties: str) -> int:
@@ -212,12 +192,54 @@ def k_by_validation(search: PairSearch, folds: list[tuple[NDArray, NDArray]], ti
         decisions = np.full((len(test), len(search.positives), len(sizes)), -np.inf)
         for column, pairs in enumerate(search.find(train)):
             if pairs is not None:
-                there = pairs.first(search.k_max)  # fewer than asked for: all vote
-                votes = votes_in(held_out, there, ties)
-                each = np.minimum(sizes, len(there.genes))
-                decisions[:, column] = mean_votes(votes, there.scores, each)
+                there = pairs.first(search.k_max)
+                values = held_out.groups_of(there.genes.ravel()).reshape(len(test), -1, 2)
+                votes = pair_votes(values[..., 0], values[..., 1], there.signs, ties)
+                each = np.minimum(sizes, len(there.genes))  # fewer than asked for: all vote
+                plain, weighted = (
+                    np.cumsum(one, axis=1)[:, each - 1] for one in (votes, votes * there.scores)
+                )
+                decisions[:, column] = (plain + tie_break(each) * weighted) / each
         truth = search.codes[test]
         for j in range(len(sizes)):
             scores = decisions[:, 0, j] if search.n_classes == 2 else decisions[:, :, j]
             row[j] = balanced_accuracy(truth, best_class(scores))
-    return int(sizes[accuracies.mean(axis=0).round(DIGITS).argmax()])
+    return int(sizes[accuracies.mean(axis=0).round(_DIGITS).argmax()])
+
+
+def pair_votes(first: NDArray, second: NDArray, signs: NDArray, ties: str) -> NDArray:
+    """Votes of pairs (a, b) by the values of both genes, samples x pairs.
+
+    1 for the class, -1 for the rest: the sign where ``x_a > x_b``, else its opposite. With
+    ``ties="average"`` a pair of equal values has the vote 0.
+    """
+    votes = np.where(first > second, signs, -signs)
+    return np.where(first == second, 0.0, votes) if ties == "average" else votes
+
+
+def tie_break(k: int | NDArray) -> float | NDArray:
+    """The part of the votes weighted by scores that decides between equal votes.
+
+    Mean votes of at most k pairs that differ do so by ``1 / k^2`` or more.
+    """
+    return 1.0 / (4.0 * k**2)
+
+
+def count_pairs(groups: NDArray, codes: NDArray, n_codes: int) -> NDArray:
+    """Number of samples with ``x_a > x_b``, for all (a, b), by the samples' codes.
+
+    ``groups`` (n, g) are unsigned integers in the order of the values of each sample, as
+    ``SampleOrders.groups_of`` gives them. The result has shape (n_codes, g, g).
+    """
+    from optirank._compiled.pair_loops import count_above
+
+    counts = np.zeros((n_codes, groups.shape[1], groups.shape[1]), np.int32)
+    for code in range(n_codes):
+        count_above(np.ascontiguousarray(groups[codes == code]), counts[code])
+    return counts
+
+
+def dense_columns(X, genes: NDArray) -> NDArray:
+    """Some columns as a dense array."""
+    chosen = X[:, genes]
+    return chosen.toarray() if sparse.issparse(chosen) else np.asarray(chosen)
