@@ -18,7 +18,7 @@ from optirank.solver.alternating import SIDES, solve_alternating
 from optirank.solver.alternation import Alternation
 from optirank.solver.bpcd import solve_bpcd
 from optirank.solver.capped_simplex import project_capped_simplex
-from optirank.solver.fixed import solve_at
+from optirank.solver.convex import solve_at
 from optirank.solver.problem import Problem, sample_weights
 from optirank.solver.proximal import prox_elastic_net
 from optirank.solver.solve import solve

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from optirank.ranks.orders import order_samples
-from optirank.solver.fixed import solve_at
+from optirank.solver.convex import solve_at
 from optirank.solver.grid import solve_grid
 from optirank.solver.problem import Problem, sample_weights
 from optirank.solver.solve import ALGORITHMS, solve

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from optirank.ranks.definition import TIES, ranks_by_definition
 from optirank.ranks.orders import order_samples
 from optirank.solver.convex import fit_weights
-from optirank.solver.fixed import solution_at, solve_at
+from optirank.solver.convex import solution_at, solve_at
 from optirank.solver.losses import LogisticLoss
 from optirank.solver.matrices import ProblemMatrices
 from optirank.solver.problem import Problem, sample_weights

@@ -13,7 +13,7 @@ from optirank.ranks.definition import TIES
 from optirank.ranks.orders import order_samples
 from optirank.solver.alternation import Alternation, State
 from optirank.solver.exchange import exchange_batches, exchange_pairs
-from optirank.solver.fixed import solve_at
+from optirank.solver.convex import solve_at
 from optirank.solver.problem import Problem, sample_weights
 
 PAIRS = {"n_models": 8, "n_candidates": 60, "n_failures": 25}

@@ -126,7 +126,7 @@ def solve_at_reference(
     estimator: RankLinearClassifier, problem: Problem, gamma: NDArray, callback
 ) -> list[Solution]:
     """Fit the weights to convergence at a given reference set."""
-    from optirank.solver.fixed import solve_at
+    from optirank.solver.convex import solve_at
 
     solution = solve_at(problem, gamma, tol=estimator.tol, max_iter=int(estimator.max_iter))
     if callback is not None:

@@ -208,7 +208,7 @@ class Family(ABC):
 
     def _fit_at(self, problem: Problem, gamma: NDArray, chain: Chain) -> dict[Key, Model]:
         """All penalties of a chain at fixed reference weights."""
-        from optirank.solver.fixed import solve_at
+        from optirank.solver.convex import solve_at
         from optirank.solver.grid import solve_grid_at
 
         options = {"tol": self.tol, "max_iter": self.max_iter}

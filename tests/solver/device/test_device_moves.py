@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from optirank.solver.capped_simplex import project_capped_simplex
+from optirank.solver.feasible import project_capped_simplex
 from optirank.solver.device.kernels import ConjugateGradients, weigh_scores
 from optirank.solver.device.moves import (
     CappedSimplexStep,
