@@ -14,6 +14,7 @@ import numpy as np
 from optirank.solver.constants import (
     CHEAP,
     CLOSE,
+    CLOSE_SETS,
     FAR,
     FEW,
     INNER_STEPS,
@@ -96,7 +97,7 @@ def solve_alternating(
             states[name] = run.exchange(states[name], n_models=8 if cheap else 0)
     # (w, b) of the sets are not converged yet: those that are close are compared at the end
     ends = []
-    for state in near_best(states, CLOSE).values():
+    for state in near_best(states, CLOSE_SETS).values():
         polished = run.exchange(state) if polish and not cheap else state
         ends.append(run.finish(polished, tol, max_iter, refit))
     return run.end(min(ends, key=lambda solution: solution.objective))

@@ -39,7 +39,8 @@ RELAXED_RIDGE = 1e-5  # least l2 until gamma is a set: below, steps are too slow
 
 # From the relaxed solution to a set
 FAR = 0.02  # a start this much above the other after screening never ended lower when measured
-CLOSE = 0.005  # starts that differ by less after relaxing, or as sets, may still change places
+CLOSE = 0.005  # starts that differ by less after relaxing are both taken to a set
+CLOSE_SETS = 1e-3  # sets that differ by less may change places when (w, b) converge: finish both
 PUSH_STEP = 1e-4  # times path_step, of the loss at w = 0: what a round's push adds to the objective
 PUSH_ROUNDS = 60  # at most: what is fractional then is rounded
 INTEGRAL = 1e-3  # push penalty below which gamma is as good as a set
