@@ -43,7 +43,6 @@ _STRENGTH = 2.0  # of their gene factors, in spreads of the genes' log values
 _TOL_ELIMINATION = 1e-3  # of the gradient: tighter fits keep the same genes
 _TOL_LAST = 1e-5  # the weights then have four digits
 _BLOCK_ENTRIES = 1 << 24  # of a matrix in memory that are looked at together: 128 MiB
-_SORTED_ROWS = 64  # samples sorted together: their keys stay in a core's cache
 
 
 @dataclass(frozen=True)
@@ -299,10 +298,8 @@ class _Sorted:
         """Sort dense samples and their copies on simulated platforms."""
         from optirank.tuning.platforms import simulate_platforms
 
-        copies = simulate_platforms(V.astype(np.float32, copy=False), _N_COPIES, _STRENGTH, 0)
-        groups = np.empty(((1 + len(copies)) * len(V), V.shape[1]), _number_type(V.shape[1]))
-        for k, values in enumerate([V, *copies]):
-            sort_groups(values, groups[k * len(V) : (k + 1) * len(V)], n_threads)
+        copies = simulate_platforms(V, _N_COPIES, _STRENGTH, 0)
+        groups = np.concatenate([sort_groups(values, n_threads) for values in [V, *copies]])
         return cls(groups, len(V), n_threads)
 
     def ranks(self, rows: NDArray, columns: NDArray) -> NDArray:
@@ -399,12 +396,7 @@ def _last_fits(
 ) -> dict[int, Panel]:
     """Weights of every panel on all samples."""
     widest = nested[max(nested)]
-    groups = np.empty((len(codes), len(widest)), _number_type(len(widest)))
-    start = 0
-    for block in blocks:
-        stop = start + block.shape[0]
-        sort_groups(_dense(block), groups[start:stop], n_threads)
-        start = stop
+    groups = np.concatenate([sort_groups(_dense(block), n_threads) for block in blocks])
     weights = balanced_weights(codes, sample_weight)
     path = {}
     for size, genes in sorted(nested.items()):
@@ -417,21 +409,11 @@ def _last_fits(
     return path
 
 
-def sort_groups(values: NDArray, out: NDArray, n_threads: int = 1) -> None:
+def sort_groups(values: NDArray, n_threads: int = 1) -> NDArray:
     """Number the distinct values of every sample, in rising order."""
-    from optirank.ranks.sorting import number_values, sortable
+    from optirank.ranks.orders import order_samples
 
-    values = np.ascontiguousarray(sortable(values))
-    n, d = values.shape
-
-    def sort(rows: slice) -> None:
-        here = values[rows]
-        pointers = np.arange(len(here) + 1, dtype=np.int64) * d
-        groups = np.empty(here.size, out.dtype)
-        number_values(here.ravel(), pointers, groups, np.empty(len(here), np.int64))
-        out[rows] = groups.reshape(here.shape)
-
-    _in_threads(sort, n, _SORTED_ROWS, n_threads)
+    return order_samples(values, n_threads).groups
 
 
 def among(groups: NDArray, rows: NDArray, columns: NDArray, n_threads: int = 1) -> NDArray:

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-
-from optirank.ranks.orders import order_samples
-from optirank.solver.device.joint import DeviceJointMatrices, DeviceSoftmaxLoss
-from optirank.solver.device.orders import order_on_device
 from optirank.solver.joint import solve_joint
 from optirank.solver.joint_matrices import JointMatrices
 from optirank.solver.joint_problem import JointProblem, joint_weights
 from optirank.solver.softmax import SoftmaxLoss
+
+from optirank.ranks.orders import order_samples
+from optirank.solver.device.joint import DeviceJointMatrices, DeviceSoftmaxLoss
+from optirank.solver.device.orders import order_on_device
 
 
 def problem(orders, codes, **changes):

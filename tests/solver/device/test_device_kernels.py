@@ -8,10 +8,10 @@ from scipy import sparse
 
 from optirank.ranks.definition import comparison_matrix
 from optirank.ranks.orders import order_samples
-from optirank.solver.capped_simplex import project_capped_simplex
 from optirank.solver.device.backend import DeviceError, backend_of, check_device
 from optirank.solver.device.kernels import best_intercept, project_rows
 from optirank.solver.device.orders import from_groups, order_on_device
+from optirank.solver.feasible import project_capped_simplex
 
 
 def samples(kind: str, n: int, d: int, seed: int = 0):

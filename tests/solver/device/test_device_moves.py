@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from optirank.solver.proximal import prox_elastic_net
 
-from optirank.solver.capped_simplex import project_capped_simplex
 from optirank.solver.device.kernels import ConjugateGradients, weigh_scores
 from optirank.solver.device.moves import (
     CappedSimplexStep,
@@ -13,7 +13,7 @@ from optirank.solver.device.moves import (
     judge,
     slopes_ahead,
 )
-from optirank.solver.proximal import prox_elastic_net
+from optirank.solver.feasible import project_capped_simplex
 
 
 class Steps:

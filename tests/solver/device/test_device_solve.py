@@ -8,10 +8,10 @@ from scipy import sparse
 
 from optirank.ranks.orders import order_samples
 from optirank.solver.alternating import solve_alternating
+from optirank.solver.convex import solve_at
 from optirank.solver.device.backend import Backend, DeviceError, backend_of
 from optirank.solver.device.orders import order_on_device
 from optirank.solver.device.solve import Options, Setting, solve_batch
-from optirank.solver.fixed import solve_at
 from optirank.solver.problem import Problem, sample_weights
 
 

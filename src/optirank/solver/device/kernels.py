@@ -111,7 +111,7 @@ def _sort_plain(xp, keys, perm, start, end) -> tuple[Any, Any, Any]:
 def project_rows(xp: Any, x: Any, s: Any) -> Any:
     """The nearest point of ``{0 <= u <= 1, sum u = s}`` to each row of x, with its own s."""
     if xp.__name__ == "numpy":
-        from optirank.solver.capped_simplex import project_capped_simplex
+        from optirank.solver.feasible import project_capped_simplex
 
         return xp.stack([project_capped_simplex(row, size) for row, size in zip(x, s, strict=True)])
     x = xp.ascontiguousarray(x, dtype=xp.float64)
