@@ -235,13 +235,14 @@ class RankLinearClassifier(LinearClassifier):
                 for k in positives
             ]
             if hasattr(orders, "whole"):
-                from optirank.solver.device.problems import solve_problems  # a GPU is asked for
+                from optirank.solver.device.problems import solve_together  # a GPU is asked for
 
                 ready = [
-                    solve.prepared(problem, classes[k])
+                    solve.prepared(problem, classes[k])[0]
                     for k, problem in zip(positives, problems, strict=True)
                 ]
-                found = solve_problems(ready, solve.options())
+                side_by_side = solve_together(*zip(*ready, strict=True), solve.options())
+                found = [[one.solution] for one in side_by_side]
             else:
                 found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
                     delayed(solve)(problem, classes[k], self._progress(classes[k]))

@@ -17,7 +17,7 @@ from optirank.estimators._options import (
     check_whole_panel,
 )
 from optirank.ranks.definition import TIES
-from optirank.solver.device.backend import WHOLE_PANEL_ON_CPU, check_device
+from optirank.solver.device.backend import check_device
 from optirank.solver.sizes import resolve_n_candidates
 
 if TYPE_CHECKING:
@@ -366,7 +366,7 @@ class _Solver:
     def options(self) -> Options:
         """See :class:`BinarySolver`."""
         if self.model.whole_panel:
-            raise ValueError(WHOLE_PANEL_ON_CPU)
+            raise ValueError("whole_panel=True is fitted on the CPU alone: use device='cpu'")
         from optirank.solver.device.solve import Options
 
         return Options(ties=self.model.ties, candidates=self.candidates, **self._given())

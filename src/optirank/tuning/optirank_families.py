@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.solver.device.backend import WHOLE_PANEL_ON_CPU
 from optirank.solver.sizes import resolve_n_candidates
 from optirank.tuning.family import Chain, Family, Key, Model, Samples, Values, models_of_chain
 
@@ -65,7 +64,7 @@ class OptirankFamily(Family):
     def start_of(self, chain: Chain, n_genes: int) -> tuple[int, str]:
         """See :class:`Family`."""
         if self.whole_panel:
-            raise ValueError(WHOLE_PANEL_ON_CPU)
+            raise ValueError("whole_panel=True is fitted on the CPU alone: use device='cpu'")
         size, side = chain.head
         return size, side or "best"
 

@@ -1,4 +1,4 @@
-"""Many binary problems on one order of samples, and points on their way, as arrays on a device.
+"""Many binary problems on one order of samples, points on their way, and their matrices.
 
 A problem of the batch is a row: labels, sample weights, size of the reference set, penalties. The
 samples that a fold holds out have weight zero, so all folds of a search share one order, and the
@@ -43,10 +43,8 @@ class Batch:
 
     def take(self, items: Any) -> Batch:
         """Some of the problems."""
-        return replace(
-            self, y=self.y[items], v=self.v[items], s=self.s[items], l1=self.l1[items],
-            l2=self.l2[items],
-        )  # fmt: skip
+        names = ("y", "v", "s", "l1", "l2")
+        return replace(self, **{name: getattr(self, name)[items] for name in names})
 
     def with_ridge(self, least: float) -> Batch:
         """The same problems with l2 of at least ``least``."""

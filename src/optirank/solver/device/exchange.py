@@ -10,27 +10,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from optirank.solver.device import constants as c
 from optirank.solver.device.batch import Batch, CentredBatch, States, coranks_of, ranks_of
-from optirank.solver.device.newton import newton_steps, solve_hessian
 from optirank.solver.device.steps import accelerated_steps, best_intercept, elastic_net, logistic
-from optirank.solver.device.weights import steps_on_w, with_weights
-
-SMALLEST_GAIN = 1e-6  # of the objective
-_BATCH_STEPS = 18
-_JUDGE_STEPS = 14
-_NEWTON_SIZE = 300  # genes up to which, with l1 = 0, an exchange is judged by Newton steps
-_NEAR_ACTIVE = 0.8  # of l1: genes that may get a weight after an exchange
-_FAR = 1e300
-_TOGETHER = (2, 3, 4, 6, 8, 12, 16)  # pairs without a common gene that are tried at once
+from optirank.solver.device.weights import newton_steps, solve_hessian, steps_on_w, with_weights
 
 
 def gradient_gamma(batch: Batch, states: States) -> tuple[Any, CentredBatch, Any, Any]:
     """Gradient of the loss in gamma, the co-ranks it came from, slopes and curvatures."""
-    xp = batch.xp
     matrix = coranks_of(batch, states.w)
     z = matrix.dot(states.gamma)
-    b = best_intercept(xp, z, batch.y, batch.v, states.b)
-    slopes, curvatures = logistic(xp, z, b, batch.y, batch.v)
+    slopes, curvatures = logistic(batch, z, best_intercept(batch, z, states.b))
     return matrix.transpose_dot(slopes), matrix, slopes, curvatures
 
 
@@ -39,8 +29,8 @@ def sorted_candidates(batch: Batch, gamma: Any, gradient: Any) -> tuple[Any, Any
     xp = batch.xp
     inside = gamma > 0.5
     outside = ~inside if batch.allowed is None else ~inside & batch.allowed[None, :]
-    out_first = xp.argsort(xp.where(inside, -gradient, _FAR), axis=1)
-    in_first = xp.argsort(xp.where(outside, gradient, _FAR), axis=1)
+    out_first = xp.argsort(xp.where(inside, -gradient, xp.inf), axis=1)
+    in_first = xp.argsort(xp.where(outside, gradient, xp.inf), axis=1)
     return out_first, in_first, inside.sum(axis=1), outside.sum(axis=1)
 
 
@@ -76,9 +66,9 @@ def exchange_batches(
             gradient[rows, comes] < gradient[rows, goes]
         )
         gamma = _exchanged(xp, here.gamma, goes, comes, chosen)
-        new = steps_on_w(part, replace(here, gamma=gamma), _BATCH_STEPS)
+        new = steps_on_w(part, replace(here, gamma=gamma), c.BATCH_STEPS)
         tried = chosen.any(axis=1)
-        improved = tried & (new.objective < here.objective * (1.0 - SMALLEST_GAIN))
+        improved = tried & (new.objective < here.objective * (1.0 - c.SMALLEST_GAIN))
         states = states.put(active, here.better(xp, new, improved))
         size[active] = xp.where(improved, size[active], xp.where(tried, size[active] // 2, 0))
         active = active[size[active] > 0]
@@ -114,7 +104,7 @@ def _one_model(
 ) -> tuple[States, Any]:
     """Judge the exchanges that one model proposes; the states, and which of them improved."""
     xp = batch.xp
-    states = steps_on_w(batch, states, _BATCH_STEPS)
+    states = steps_on_w(batch, states, c.BATCH_STEPS)
     gradient, coranks, slopes, curvatures = gradient_gamma(batch, states)
     out_first, in_first, n_in, n_out = sorted_candidates(batch, states.gamma, gradient)
     m_in, m_out = (min(n_candidates, int(count.min())) for count in (n_in, n_out))
@@ -126,8 +116,7 @@ def _one_model(
     del coranks
     ranks = ranks_of(batch, states.gamma)
     weights_gradient = ranks.transpose_dot(slopes)
-    near = xp.abs(weights_gradient) > _NEAR_ACTIVE * batch.l1[:, None]
-    support = xp.where((batch.l1 > 0)[:, None], states.w != 0, near | True)
+    support = xp.where((batch.l1 > 0)[:, None], states.w != 0, True)
     turn = _turns(batch, slopes, chosen)
     root = xp.sqrt(curvatures)
     total = xp.maximum(curvatures.sum(axis=1), 1e-30)
@@ -135,7 +124,7 @@ def _one_model(
     v_scaled = ((v_chosen - mean) * root[:, :, None]).astype(xp.float32)
     change = ranks.rows_transpose_dot((v_scaled * root[:, :, None]).transpose(0, 2, 1))
     q = turn + change.transpose(0, 2, 1)
-    responses = solve_hessian(batch, ranks, curvatures, support, q, tol=1e-3, max_iter=40)
+    responses = solve_hessian(batch, ranks, curvatures, support, q)
     l1, l2 = batch.l1[:, None], batch.l2[:, None]
     rest = weights_gradient + 2.0 * l2 * states.w + l1 * xp.sign(states.w)
     rest = xp.where(support, rest, 0.0)
@@ -183,15 +172,15 @@ def _judge(
     """Try the best pairs one by one and the best disjoint ones together; keep what is best."""
     xp = batch.xp
     size, m_in, m_out = gains.shape
-    apart = disjoint_pairs(batch, gains, _TOGETHER[-1])
+    apart = disjoint_pairs(batch, gains, c.TOGETHER[-1])
     singles = xp.argsort(gains.reshape(size, -1), axis=1)[:, :n_trials]
     goes = xp.concatenate([apart[0], singles // m_out], axis=1)
     comes = xp.concatenate([apart[1], singles % m_out], axis=1)
     n_apart = apart[0].shape[1]
-    plans = [(0, k) for k in _TOGETHER if k <= n_apart]
+    plans = [(0, k) for k in c.TOGETHER if k <= n_apart]
     plans += [(n_apart + k, n_apart + k + 1) for k in range(singles.shape[1])]
     value = xp.take_along_axis(gains.reshape(size, -1), goes * m_out + comes, axis=1)
-    worth = value < 0.003 * states.objective[:, None]
+    worth = value < c.HOPE * states.objective[:, None]
     rows = xp.arange(size)
     best, improved = states, xp.zeros(size, bool)
     at_once = max(
@@ -221,7 +210,7 @@ def _judge(
         winner = objective.argmin(axis=0)
         won = judged.take(winner * size + rows)
         better = won.objective < xp.minimum(
-            best.objective, states.objective * (1.0 - SMALLEST_GAIN)
+            best.objective, states.objective * (1.0 - c.SMALLEST_GAIN)
         )
         best, improved = best.better(xp, won, better), improved | better
     return best, improved
@@ -229,15 +218,14 @@ def _judge(
 
 def _judged(batch: Batch, states: States) -> States:
     """Steps on (w, b) that tell what an exchange is worth."""
-    xp = batch.xp
     matrix = ranks_of(batch, states.gamma)
-    if batch.orders.n_genes <= _NEWTON_SIZE and not bool((batch.l1 > 0).any()):
-        w, b, objective, _ = newton_steps(batch, matrix, states.w, states.b, 4)
+    if batch.orders.n_genes <= c.EXACT_SIZE and not bool((batch.l1 > 0).any()):
+        w, b, objective, _ = newton_steps(batch, matrix, states.w, states.b, c.TRIAL_NEWTON_STEPS)
         return replace(states, w=w, b=b, objective=objective)
     done = accelerated_steps(
-        batch, matrix, states.w, states.b, elastic_net(batch), states.L_w, _JUDGE_STEPS
+        batch, matrix, states.w, states.b, elastic_net(batch), states.L_w, c.TRIAL_STEPS
     )
-    return with_weights(xp, batch, states, done)
+    return with_weights(batch, states, done)
 
 
 def disjoint_pairs(batch: Batch, gains: Any, n_pairs: int) -> tuple[Any, Any]:
