@@ -25,6 +25,7 @@ class Batch:
     s: Any  # (B,) sizes of the reference sets
     l1: Any  # (B,)
     l2: Any  # (B,)
+    owner: Any  # (B,) position of the problem that a start belongs to
     same_set: bool = False  # whether all have the same reference weights: one matrix serves all
     allowed: Any = None  # (d,) mask of the genes that may be in a reference set; None: all
 
@@ -43,7 +44,7 @@ class Batch:
 
     def take(self, items: Any) -> Batch:
         """Some of the problems."""
-        names = ("y", "v", "s", "l1", "l2")
+        names = ("y", "v", "s", "l1", "l2", "owner")
         return replace(self, **{name: getattr(self, name)[items] for name in names})
 
     def with_ridge(self, least: float) -> Batch:
@@ -68,6 +69,7 @@ class States:
     L_gamma: Any  # (B,)
     n_iter: Any  # (B,)
     z: Any  # (B, n) centred scores; zeros at w = 0
+    swap: Any  # (B,) genes that an exchange swaps next; -1: not begun, 0: ended
 
     def __len__(self) -> int:
         return len(self.b)

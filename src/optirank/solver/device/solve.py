@@ -107,66 +107,67 @@ def _fit_full_ranks(
     orders: DeviceOrders, settings: Sequence[Setting], options: Options
 ) -> list[DeviceSolution]:
     """All genes are in the reference set: nothing to choose."""
-    batch = replace(_batch(orders, settings, options), same_set=True)
-    xp = batch.xp
-    states = tilted_starts(batch, xp.ones(len(batch), bool))
-    states = replace(states, gamma=xp.ones_like(states.gamma))  # a projection is near it only
-    return _finished(batch, states, xp.arange(len(batch)), replace(options, refit=True))
+    places = [(k, "rising") for k in range(len(settings))]
+    batch = replace(_batch(orders, settings, places, options), same_set=True)
+    states = tilted_starts(batch, batch.xp.ones(len(batch), bool))
+    states = replace(states, gamma=batch.xp.ones_like(states.gamma))  # a projection is near it only
+    return _finished(batch, states, replace(options, refit=True))
 
 
 def _learn_sets(
     orders: DeviceOrders, settings: Sequence[Setting], options: Options
 ) -> list[DeviceSolution]:
-    backend, n_owners = orders.backend, len(settings)
-    cheap = orders.n_samples * orders.n_genes**2 <= c.CHEAP
+    n, d = orders.n_samples, orders.n_genes
+    cheap, large = n * d**2 <= c.CHEAP, n * d > c.LARGE
     alone = options.thorough or cheap or not options.integral
-    leader = np.arange(n_owners) if alone else leaders(settings)
+    leader = np.arange(len(settings)) if alone else _leaders(settings)
     starts = [
         (k, side)
         for k in np.unique(leader)
         for side in (SIDES if settings[k].side == "best" else (settings[k].side,))
     ]
-    batch = _batch(orders, [settings[k] for k, _ in starts], options)
-    owner = backend.array(np.array([k for k, _ in starts]))
-    rising = backend.array(np.array([side == "rising" for _, side in starts]))
+    batch = _batch(orders, settings, starts, options)
+    rising = orders.backend.array(np.array([side == "rising" for _, side in starts]))
     states = tilted_starts(batch, rising)
     if not options.integral:
         states, converged = relax(batch, states, max(1, options.max_iter // 6), options.tol)
-        kept = _near_best(batch, states, owner, n_owners, 0.0)
-        return _packed(batch.take(kept), states.take(kept), owner[kept], converged[kept])
+        kept = _near_best(batch, states, 0.0)
+        return _packed(batch.take(kept), states.take(kept), converged[kept])
 
     close = c.CLOSE if options.thorough else c.CLOSE_IN_GRIDS
-    for (rounds, stop), margin in ((c.SCREEN, c.FAR), (c.RELAXED, close)):
-        states, _ = relax(batch.with_ridge(c.RELAXED_RIDGE), states, rounds, stop)
-        kept = _near_best(batch, states, owner, n_owners, np.inf if cheap else margin)
-        batch, states, owner = batch.take(kept), states.take(kept), owner[kept]
-    if len(np.unique(leader)) < n_owners:
-        places = backend.host(owner)
+    stages = [(c.SCREEN, c.FAR), (c.RELAXED, close)]
+    for stage, margin in stages:
+        batch, states = _relaxed(batch, states, stage, np.inf if cheap else margin)
+    if len(np.unique(leader)) < len(settings):
+        places = orders.backend.host(batch.owner)
         pairs = [(k, p) for k, one in enumerate(leader) for p in np.flatnonzero(places == one)]
-        batch = _batch(orders, [settings[k] for k, _ in pairs], options)
-        owner = backend.array(np.array([k for k, _ in pairs]))
-        states = states.take(backend.array(np.array([p for _, p in pairs])))
-        states = replace(states, objective=backend.xp.full(len(pairs), np.inf))
-        states, _ = relax(batch.with_ridge(c.RELAXED_RIDGE), states, *c.FOLLOW)
-        kept = _near_best(batch, states, owner, n_owners, close)
-        batch, states, owner = batch.take(kept), states.take(kept), owner[kept]
-    on_the_way = batch.with_ridge(c.RELAXED_RIDGE)
-    states = push_to_sets(batch, on_the_way, states, c.PUSH_STEP * options.path_step)
-    large = orders.n_samples * orders.n_genes > c.LARGE
+        batch = _batch(orders, settings, pairs, options)
+        states = states.take(orders.backend.array(np.array([p for _, p in pairs])))
+        states = replace(states, objective=batch.xp.full(len(pairs), np.inf))
+        batch, states = _relaxed(batch, states, c.FOLLOW, close)
+    states = push_to_sets(batch, states, c.PUSH_STEP * options.path_step)
     if options.polish:
-        states, size = exchange_batches(batch, states, 3 if large else 6)
+        states = exchange_batches(batch, states, 3 if large else 6)
         if cheap:
-            states = exchange_pairs(batch, states, c.MODELS, 60, 24)
-    kept = _near_best(batch, states, owner, n_owners, 0.0)
-    batch, states, owner = batch.take(kept), states.take(kept), owner[kept]
+            states = exchange_pairs(batch, states, 60, 24)
+    kept = _near_best(batch, states, 0.0)
+    batch, states = batch.take(kept), states.take(kept)
     if options.polish and options.thorough and not cheap:
-        states, _ = exchange_batches(batch, states, 6, size[kept])
-        n_candidates, n_trials = (10, 4) if large else (30, 24)
-        states = exchange_pairs(batch, states, c.MODELS, n_candidates, n_trials)
-    return _finished(batch, states, owner, options)
+        states = exchange_batches(batch, states, 6)
+        states = exchange_pairs(batch, states, *((10, 4) if large else (30, 24)))
+    return _finished(batch, states, options)
 
 
-def leaders(settings: Sequence[Setting]) -> NDArray:
+def _relaxed(
+    batch: Batch, states: States, stage: tuple[int, float], margin: float
+) -> tuple[Batch, States]:
+    """A stage of rounds on the relaxed problems; the starts that are then near the best."""
+    states, _ = relax(batch.with_ridge(c.RELAXED_RIDGE), states, *stage)
+    kept = _near_best(batch, states, margin)
+    return batch.take(kept), states.take(kept)
+
+
+def _leaders(settings: Sequence[Setting]) -> NDArray:
     """The setting from whose relaxed solution each setting of a grid starts, by position.
 
     Settings that differ in l2 alone start from the middle one of them, which starts on its own.
@@ -182,56 +183,57 @@ def leaders(settings: Sequence[Setting]) -> NDArray:
     return found
 
 
-def _batch(orders: DeviceOrders, settings: Sequence[Setting], options: Options) -> Batch:
+def _batch(
+    orders: DeviceOrders,
+    settings: Sequence[Setting],
+    starts: Sequence[tuple[int, object]],
+    options: Options,
+) -> Batch:
+    """The problems of some starts, each told by its setting's position and something else."""
     array = orders.backend.array
-    l1 = np.array([one.l1 for one in settings], dtype=float)
-    l2 = np.array([one.l2 for one in settings], dtype=float)
-    allowed = options.candidates
-    return Batch(
-        orders,
-        options.ties,
-        y=array(np.array([one.y for one in settings], dtype=float)),
-        v=array(np.array([one.v for one in settings], dtype=float)),
-        s=array(np.array([one.n_reference for one in settings], dtype=float)),
-        l1=array(l1),
-        l2=array(np.where((l1 == 0) & (l2 == 0), RIDGE_FLOOR, l2)),
-        allowed=None if allowed is None else array(np.asarray(allowed, dtype=bool)),
+    owner = np.array([k for k, _ in starts])
+    y, v, s, l1, l2 = (
+        array(np.array([getattr(settings[k], name) for k in owner], dtype=float))
+        for name in ("y", "v", "n_reference", "l1", "l2")
     )
+    l2 = orders.backend.xp.where((l1 == 0) & (l2 == 0), RIDGE_FLOOR, l2)
+    allowed = None if options.candidates is None else array(np.asarray(options.candidates, bool))
+    return Batch(orders, options.ties, y, v, s, l1, l2, array(owner), allowed=allowed)
 
 
-def _near_best(batch: Batch, states: States, owner: Any, n_owners: int, margin: float) -> Any:
+def _near_best(batch: Batch, states: States, margin: float) -> Any:
     """Positions of the starts within a margin of their problem's best; of equal ones the first."""
-    host = batch.backend.host
-    objective, places = host(states.objective), host(owner)
-    best = np.full(n_owners, np.inf)
-    np.minimum.at(best, places, objective)
-    kept = np.flatnonzero(objective <= best[places] * (1.0 + margin))
+    objective, owner = map(batch.backend.host, (states.objective, batch.owner))
+    best = np.full(owner.max() + 1, np.inf)
+    np.minimum.at(best, owner, objective)
+    kept = np.flatnonzero(objective <= best[owner] * (1.0 + margin))
     if margin == 0.0:
-        kept = kept[np.unique(places[kept], return_index=True)[1]]
+        kept = kept[np.unique(owner[kept], return_index=True)[1]]
     return batch.backend.array(kept)
 
 
-def _finished(batch: Batch, states: States, owner: Any, options: Options) -> list[DeviceSolution]:
+def _finished(batch: Batch, states: States, options: Options) -> list[DeviceSolution]:
     """(w, b) to convergence at the final sets."""
     converged = batch.xp.ones(len(batch), bool)
     if options.refit:
         states, converged = fit_weights(batch, states, tol=options.tol, max_iter=options.max_iter)
-    return _packed(batch, states, owner, converged)
+    return _packed(batch, states, converged)
 
 
-def _packed(batch: Batch, states: States, owner: Any, converged: Any) -> list[DeviceSolution]:
+def _packed(batch: Batch, states: States, converged: Any) -> list[DeviceSolution]:
     """Solutions on the host, in the order of their problems, with intercepts of plain ranks."""
-    xp, backend = batch.xp, batch.backend
+    backend = batch.backend
     z = backend.dot(exact_ranks_of(batch, states.gamma).values, states.w)
-    b = best_intercept(batch, z, xp.zeros(len(batch)), 30)
+    b = best_intercept(batch, z, batch.xp.zeros(len(batch)), 30)
     objective = loss_of(batch, z, b) + batch.penalty(states.w)
     columns = (states.w, b, states.gamma, objective, states.n_iter, converged, z)
     rows = list(zip(*map(backend.host, columns), strict=True))
     packed = []
-    for place in np.argsort(backend.host(owner), kind="stable"):
+    for place in np.argsort(backend.host(batch.owner), kind="stable"):
         w, b_one, gamma, value, n_iter, done, scores = rows[place]
-        solution = Solution(w, float(b_one), gamma, float(value), int(n_iter), bool(done))
-        packed.append(DeviceSolution(solution, scores + b_one))
+        path = [{"stage": "end", "objective": float(value)}]
+        found = Solution(w, float(b_one), gamma, float(value), int(n_iter), bool(done), path)
+        packed.append(DeviceSolution(found, scores + b_one))
     return packed
 
 
@@ -252,7 +254,7 @@ def tilted_starts(batch: Batch, rising: Any) -> States:
     zeros = xp.zeros(size)
     return States(
         xp.zeros((size, d)), zeros, gamma, xp.full(size, xp.inf), zeros, zeros,
-        xp.zeros(size, xp.int64), xp.zeros_like(batch.v),
+        xp.zeros(size, xp.int64), xp.zeros_like(batch.v), xp.full(size, -1),
     )  # fmt: skip
 
 
@@ -265,26 +267,21 @@ def one_round(batch: Batch, states: States, push: Any = None, *, first: bool = F
     """
     matrix = ranks_of(batch, states.gamma)
     L = start_length(batch, matrix, states.L_w) if first else states.L_w
+    steps = c.INNER_STEPS
     on_w = accelerated_steps(
-        batch, matrix, states.w, states.b, elastic_net(batch), L, c.INNER_STEPS, z=states.z
+        batch, matrix, states.w, states.b, elastic_net(batch), L, steps, z=states.z
     )
     matrix = coranks_of(batch, on_w.x)
     L = start_length(batch, matrix, states.L_gamma) if first else states.L_gamma
     linear = None if push is None else push[:, None] * (1.0 - 2.0 * states.gamma)
-    on_gamma = accelerated_steps(
-        batch,
-        matrix,
-        states.gamma,
-        on_w.b,
-        capped_simplex(batch, linear),
-        L,
-        c.INNER_STEPS,
-        z=on_w.z,
-    )
+    in_set = capped_simplex(batch, linear)
+    on_gamma = accelerated_steps(batch, matrix, states.gamma, on_w.b, in_set, L, steps, z=on_w.z)
     b = best_intercept(batch, on_gamma.z, on_w.b, 5)
     objective = loss_of(batch, on_gamma.z, b) + batch.penalty(on_w.x)
     n_iter = states.n_iter + on_w.taken + on_gamma.taken
-    return States(on_w.x, b, on_gamma.x, objective, on_w.L, on_gamma.L, n_iter, on_gamma.z)
+    return States(
+        on_w.x, b, on_gamma.x, objective, on_w.L, on_gamma.L, n_iter, on_gamma.z, states.swap
+    )  # fmt: skip
 
 
 def relax(batch: Batch, states: States, n_rounds: int, tol: float) -> tuple[States, Any]:
@@ -309,11 +306,11 @@ def relax(batch: Batch, states: States, n_rounds: int, tol: float) -> tuple[Stat
     return states, converged
 
 
-def push_to_sets(batch: Batch, on_the_way: Batch, states: States, step: float) -> States:
+def push_to_sets(batch: Batch, states: States, step: float) -> States:
     """Raise the push penalty a little each round until gamma is a set; round what is left."""
     xp = batch.xp
     rise = step * loss_of(batch, xp.zeros_like(batch.v), xp.zeros(len(batch)))
-    lambda_p = xp.zeros(len(batch))
+    on_the_way, lambda_p = batch.with_ridge(c.RELAXED_RIDGE), xp.zeros(len(batch))
     active = xp.arange(len(batch))
     for _ in range(c.PUSH_ROUNDS):
         rho = (states.gamma * (1.0 - states.gamma)).sum(axis=1)
