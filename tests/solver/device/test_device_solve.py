@@ -190,10 +190,10 @@ def test_products_of_many_problems(backend, monkeypatch, large, n_matrices):
     here = {
         "bnd,bd->bn": backend.dot(backend.array(M), backend.array(x)),
         "bnd,bn->bd": backend.transpose_dot(backend.array(a), backend.array(M)),
-        "bnd,bmd->bmn": backend.rows_dot(backend.array(M), backend.array(many)),
-        "bnd,bmn->bmd": backend.rows_transpose_dot(backend.array(M), backend.array(back)),
-        "bnd,bkd->bkn": backend.rows_dot(backend.array(M), backend.array(single)),
-        "bnd,bkn->bkd": backend.rows_transpose_dot(backend.array(M), backend.array(alone)),
+        "bnd,bmd->bmn": backend.dot(backend.array(M), backend.array(many)),
+        "bnd,bmn->bmd": backend.transpose_dot(backend.array(back), backend.array(M)),
+        "bnd,bkd->bkn": backend.dot(backend.array(M), backend.array(single)),
+        "bnd,bkn->bkd": backend.transpose_dot(backend.array(alone), backend.array(M)),
     }
     others = (x, a, many, back, single, alone)
     for (formula, found), other in zip(here.items(), others, strict=True):

@@ -90,10 +90,14 @@ class Backend:
             )
 
     def dot(self, matrix: Any, x: Any) -> Any:
-        """``M x`` for each problem: (B, n, d) and (B, d) give (B, n).
+        """``M x`` for each problem: (B, n, d) and (B, d) give (B, n); (B, m, d) give (B, m, n).
 
         Here and below, one matrix (1, n, d) may serve all problems: one product for all of them.
         """
+        if x.ndim == 3 and x.shape[1] > 1:
+            return self.xp.matmul(x, matrix.transpose(0, 2, 1))
+        if x.ndim == 3:
+            return self.dot(matrix, x[:, 0])[:, None]
         if len(matrix) == 1 < len(x):
             return x @ matrix[0].T
         if len(matrix) == 1 or matrix[0].size >= FILLS_DEVICE:
@@ -101,24 +105,16 @@ class Backend:
         return self.xp.matmul(matrix, x[:, :, None])[:, :, 0]
 
     def transpose_dot(self, a: Any, matrix: Any) -> Any:
-        """``M^T a`` for each problem: (B, n) and (B, n, d) give (B, d)."""
+        """``M^T a`` for each problem: (B, n) gives (B, d); (B, m, n) give (B, m, d)."""
+        if a.ndim == 3 and a.shape[1] > 1:
+            return self.xp.matmul(a, matrix)
+        if a.ndim == 3:
+            return self.transpose_dot(a[:, 0], matrix)[:, None]
         if len(matrix) == 1 < len(a):
             return a @ matrix[0]
         if len(matrix) == 1 or matrix[0].size >= FILLS_DEVICE:
             return self.xp.stack([row @ one for one, row in zip(matrix, a, strict=True)])
         return self.xp.matmul(a[:, None, :], matrix)[:, 0, :]
-
-    def rows_dot(self, matrix: Any, rows: Any) -> Any:
-        """``M x`` for m rows x of each problem: (B, n, d) and (B, m, d) give (B, m, n)."""
-        if rows.shape[1] == 1:
-            return self.dot(matrix, rows[:, 0])[:, None]
-        return self.xp.matmul(rows, matrix.transpose(0, 2, 1))
-
-    def rows_transpose_dot(self, matrix: Any, rows: Any) -> Any:
-        """``M^T a`` for m rows a of each problem: (B, n, d) and (B, m, n) give (B, m, d)."""
-        if rows.shape[1] == 1:
-            return self.transpose_dot(rows[:, 0], matrix)[:, None]
-        return self.xp.matmul(rows, matrix)
 
 
 @cache
@@ -167,18 +163,13 @@ def backend_of(device: str) -> Backend:
             "pip install 'optirank[gpu]', or use device='cpu'"
         ) from error
     try:
-        count = cupy.cuda.runtime.getDeviceCount()
+        cupy.cuda.runtime.getDeviceCount()  # an error where there is none
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise DeviceError(
-            f"device='cuda': no CUDA GPU can be used ({reason}): check the driver with "
-            "nvidia-smi, or use device='cpu'"
+            f"device='cuda': no CUDA GPU can be used ({reason}): check with nvidia-smi that there "
+            "is one and its driver works, or use device='cpu'"
         ) from error
-    if count == 0:
-        raise DeviceError(
-            "device='cuda': there is no CUDA GPU on this machine: use device='cpu', or a machine "
-            "with an NVIDIA GPU"
-        )
     return Backend(cupy)
 
 

@@ -102,7 +102,7 @@ def _one_model(
     total = xp.maximum(curvatures.sum(axis=1), 1e-30)
     mean = xp.matmul(curvatures[:, None, :], v_chosen) / total[:, None, None]
     v_scaled = ((v_chosen - mean) * root).astype(xp.float32)
-    change = ranks.rows_transpose_dot((v_scaled * root).transpose(0, 2, 1))
+    change = ranks.transpose_dot((v_scaled * root).transpose(0, 2, 1))
     q = _turns(batch, slopes, chosen) + change.transpose(0, 2, 1)
     responses = solve_hessian(batch, ranks, curvatures, support, q)
     rest = ranks.transpose_dot(slopes) + 2.0 * batch.l2[:, None] * states.w

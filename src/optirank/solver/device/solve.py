@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank.solver.device import constants as c
-from optirank.solver.device.batch import Batch, States, coranks_of, exact_ranks_of, ranks_of
+from optirank.solver.device.batch import Batch, States, coranks_of, ranks_of
 from optirank.solver.device.exchange import exchange_batches, exchange_pairs
 from optirank.solver.device.steps import (
     accelerated_steps,
@@ -223,7 +223,7 @@ def _finished(batch: Batch, states: States, options: Options) -> list[DeviceSolu
 def _packed(batch: Batch, states: States, converged: Any) -> list[DeviceSolution]:
     """Solutions on the host, in the order of their problems, with intercepts of plain ranks."""
     backend = batch.backend
-    z = backend.dot(exact_ranks_of(batch, states.gamma).values, states.w)
+    z = backend.dot(ranks_of(batch, states.gamma, exact=True).values, states.w)
     b = best_intercept(batch, z, batch.xp.zeros(len(batch)), 30)
     objective = loss_of(batch, z, b) + batch.penalty(states.w)
     columns = (states.w, b, states.gamma, objective, states.n_iter, converged, z)

@@ -11,7 +11,7 @@ with a block of threads per problem, since launches are what takes the time of s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -91,52 +91,15 @@ def capped_simplex(batch: Batch, linear: Any = None) -> Proximal:
 
 
 @dataclass
-class Path:
-    """Where the steps of a block are, one row per problem; the kernels change these arrays."""
+class BlockResult:
+    """Where the steps of a block ended, one row per problem."""
 
     x: Any  # (B, d)
     z: Any  # (B, n): centred M x
     b: Any  # (B,)
     L: Any  # (B,): to start the next steps of this block from
-    tol: Any  # (B,): a problem whose residual is below it is done
-    residual: Any = field(init=False)  # (B,): largest entry of the last proximal gradient
-    done: Any = field(init=False)  # (B,)
-    taken: Any = field(init=False)  # (B,): steps that were accepted
-
-    def follow(
-        self, batch: Batch, matrix: CentredBatch, proximal: Proximal, n_steps: int, check: bool
-    ) -> None:
-        """Take the steps; with ``check``, until all problems are done."""
-        xp, backend, values = batch.xp, batch.backend, matrix.values
-        (size, n), d = self.z.shape, self.x.shape[1]
-        n_, d_, size_ = map(xp.int32, (n, d, size))
-        self.residual, self.done = xp.full(size, xp.inf), xp.zeros(size, bool)
-        self.taken = xp.zeros(size, xp.int64)
-        # With momentum: the point ahead, where slopes are taken
-        ahead, z_ahead, b_ahead, t = self.x.copy(), self.z.copy(), self.b.copy(), xp.ones(size)
-        slopes, curvatures = xp.empty((size, n), xp.float32), xp.empty((size, n))
-        total, L_b = xp.empty(size), xp.empty(size)  # sum of the slopes, curvature in b
-        to, single = xp.empty((size, d)), xp.empty((size, d), xp.float32)
-        facts = xp.empty((4, size))  # squared change, product with momentum, largest, mean . to
-        y, v = xp.ascontiguousarray(batch.y), xp.ascontiguousarray(batch.v)
-        for step in range(n_steps):
-            arguments = (z_ahead, b_ahead, y, v, n_, slopes, curvatures, total, L_b)
-            backend.launch("slopes_of_scores", (size,), threads_for(n), arguments)
-            product = xp.ascontiguousarray(backend.transpose_dot(slopes, values))
-            arguments = (
-                product, matrix.mean, total, ahead, self.x, self.L, *proximal.own, d_, size_, to,
-                single, facts,
-            )  # fmt: skip
-            backend.launch(proximal.kernel, (size,), threads_for(d), arguments)
-            product = xp.ascontiguousarray(backend.dot(values, single))
-            arguments = (
-                product, facts, total, L_b, curvatures, v, to, self.tol, xp.float64(c.RELAX),
-                xp.float64(c.GROW), n_, d_, size_, self.x, ahead, self.z, z_ahead, self.b, b_ahead,
-                t, self.L, self.residual, self.done, self.taken,
-            )  # fmt: skip
-            backend.launch("judge_step", (size,), threads_for(max(n, d)), arguments)
-            if check and step % c.CHECK_EVERY == c.CHECK_EVERY - 1 and bool(self.done.all()):
-                break
+    residual: Any  # (B,): largest entry of the last proximal gradient
+    taken: Any  # (B,): steps that were accepted
 
 
 def accelerated_steps(
@@ -150,18 +113,44 @@ def accelerated_steps(
     *,
     tol: Any = None,
     z: Any = None,
-) -> Path:
+) -> BlockResult:
     """Take ``n_steps`` steps on each problem; one whose residual is below its ``tol`` stops.
 
     ``z`` are the centred scores M x, where they are known.
     """
-    xp = batch.xp
+    xp, backend, values = batch.xp, batch.backend, matrix.values
     z = matrix.dot(x) if z is None else z.copy()
-    never = xp.full(len(batch), -1.0)
     b = best_intercept(batch, z, b)
-    path = Path(x.copy(), z, b, L.astype(xp.float64), never if tol is None else tol)
-    path.follow(batch, matrix, proximal, n_steps, check=tol is not None)
-    return path
+    x, L = x.copy(), L.astype(xp.float64)
+    (size, n), d = z.shape, x.shape[1]
+    n_, d_, size_ = map(xp.int32, (n, d, size))
+    limit = xp.full(size, -1.0) if tol is None else tol
+    residual, done = xp.full(size, xp.inf), xp.zeros(size, bool)
+    taken = xp.zeros(size, xp.int64)
+    ahead, z_ahead, b_ahead, t = x.copy(), z.copy(), b.copy(), xp.ones(size)  # with momentum
+    slopes, curvatures = xp.empty((size, n), xp.float32), xp.empty((size, n))
+    total, L_b = xp.empty(size), xp.empty(size)  # sum of the slopes, curvature in b
+    to, single = xp.empty((size, d)), xp.empty((size, d), xp.float32)
+    facts = xp.empty((4, size))  # squared change, product with momentum, largest, mean . to
+    y, v = xp.ascontiguousarray(batch.y), xp.ascontiguousarray(batch.v)
+    for step in range(n_steps):
+        arguments = (z_ahead, b_ahead, y, v, n_, slopes, curvatures, total, L_b)
+        backend.launch("slopes_of_scores", (size,), threads_for(n), arguments)
+        product = xp.ascontiguousarray(backend.transpose_dot(slopes, values))
+        point = (product, matrix.mean, total, ahead, x, L)
+        arguments = (*point, *proximal.own, d_, size_, to, single, facts)
+        backend.launch(proximal.kernel, (size,), threads_for(d), arguments)
+        product = xp.ascontiguousarray(backend.dot(values, single))
+        arguments = (
+            product, facts, total, L_b, curvatures, v, to, limit, xp.float64(c.RELAX),
+            xp.float64(c.GROW), n_, d_, size_, x, ahead, z, z_ahead, b, b_ahead, t, L, residual,
+            done, taken,
+        )  # fmt: skip
+        backend.launch("judge_step", (size,), threads_for(max(n, d)), arguments)
+        look = tol is not None and step % c.CHECK_EVERY == c.CHECK_EVERY - 1
+        if look and bool(done.all()):
+            break
+    return BlockResult(x, z, b, L, residual, taken)
 
 
 def start_length(batch: Batch, matrix: CentredBatch, L: Any) -> Any:

@@ -11,9 +11,9 @@ from typing import Any
 
 from optirank.solver.device import constants as c
 from optirank.solver.device.backend import threads_for
-from optirank.solver.device.batch import Batch, CentredBatch, States, exact_ranks_of, ranks_of
+from optirank.solver.device.batch import Batch, CentredBatch, States, ranks_of
 from optirank.solver.device.steps import (
-    Path,
+    BlockResult,
     accelerated_steps,
     best_intercept,
     elastic_net,
@@ -31,7 +31,7 @@ def steps_on_w(batch: Batch, states: States, n_steps: int) -> States:
     return with_weights(batch, states, done)
 
 
-def with_weights(batch: Batch, states: States, done: Path) -> States:
+def with_weights(batch: Batch, states: States, done: BlockResult) -> States:
     """The states after steps on (w, b), with best intercepts and objectives."""
     b = best_intercept(batch, done.z, done.b)
     objective = loss_of(batch, done.z, b) + batch.penalty(done.x)
@@ -76,7 +76,7 @@ def fit_weights(batch: Batch, states: States, *, tol: float, max_iter: int) -> t
     few = xp.flatnonzero(_n_weights(batch, states.w) <= c.EXACT_SIZE)
     if len(few):
         part, here = batch.take(few), states.take(few)
-        exact = exact_ranks_of(part, here.gamma)
+        exact = ranks_of(part, here.gamma, exact=True)
         w, b, objective, _ = newton_on_support(part, exact, here.w, here.b, 20, tol=1e-15)
         states = states.put(few, replace(here, w=w, b=b, objective=objective))
         del exact
@@ -96,7 +96,7 @@ def _gradient_at_zero(batch: Batch, matrix: CentredBatch) -> Any:
 def _residual(batch: Batch, states: States) -> Any:
     """Largest entry of the proximal gradient in w, in float64."""
     xp, w = batch.xp, states.w
-    matrix = exact_ranks_of(batch, states.gamma)
+    matrix = ranks_of(batch, states.gamma, exact=True)
     z = matrix.dot(w)
     slopes, _ = logistic(batch, z, best_intercept(batch, z, states.b, 30))
     L, l1, l2 = (one[:, None] for one in (states.L_w, batch.l1, batch.l2))
@@ -129,7 +129,7 @@ def newton_on_support(
         if on_columns:
             n_columns = max(1, int(sizes[mask].max()))
             columns = xp.argsort(own == 0, axis=1)[:, :n_columns]
-            here = matrix.few_columns_of(some, columns, part.v)
+            here = matrix.take(some, part.v, columns)
             taken = xp.take_along_axis(own, columns, axis=1)
             found, *rest = newton_steps(part, here, taken, b[some], n_steps, tol=tol)
             own = xp.zeros_like(own)
@@ -222,10 +222,10 @@ def _conjugate_gradients(
     rz, limit = (r * p).sum(axis=2), c.CG_TOL**2 * xp.maximum((r * r).sum(axis=2), 1e-300)
     active = xp.ones((size, m), bool)
     for step in range(c.CG_STEPS):
-        u = xp.ascontiguousarray(backend.rows_dot(values, single))
+        u = xp.ascontiguousarray(backend.dot(values, single))
         arguments = (u, weights, n_, m_, weighted)
         backend.launch("weigh_scores", (size * m,), threads_for(n), arguments)
-        product = xp.ascontiguousarray(backend.rows_transpose_dot(values, weighted))
+        product = xp.ascontiguousarray(backend.transpose_dot(weighted, values))
         arguments = (
             product, diagonal, support, ridge, limit, d_, m_, x, r, p, single, rz, active,
         )  # fmt: skip
