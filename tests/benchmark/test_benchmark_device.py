@@ -4,16 +4,14 @@ import numpy as np
 import pytest
 
 from optirank.benchmark.running.work import fit_grid
-from optirank.solver.device import backend, problems
 
 
-def test_a_unit_on_a_device_scores_as_on_the_cpu(monkeypatch):
+@pytest.mark.usefixtures("numpy_as_device")
+def test_a_unit_on_a_device_scores_as_on_the_cpu():
     from optirank.benchmark.classifiers import get
     from optirank.benchmark.designs import make_problem
     from optirank.benchmark.synthetic import GRIDS, Point, Settings, SyntheticTasks
 
-    twin = backend.backend_of("numpy")
-    monkeypatch.setattr(problems, "backend_of", lambda device: twin)
     settings = Settings(
         repeats=1, sweeps=(), grid=GRIDS["paper"], base=Point(20, 12, 150, 0.2, 0.05), seed=0
     )
