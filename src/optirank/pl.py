@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from optirank.workflow.performance import Performance
+else:  # typing.get_type_hints works without importing them
+    Axes = Performance = Any
 
 __all__ = [
     "confusion",

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
+else:  # typing.get_type_hints works without importing them
+    Axes = NDArray = Any
 
 # Okabe and Ito's colours, safe for the colour-blind.
 BLUE, ORANGE, GREY, DARK = "#0072B2", "#D55E00", "#999999", "#333333"

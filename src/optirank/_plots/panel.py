@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from anndata import AnnData
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
+else:  # typing.get_type_hints works without importing them
+    AnnData = Axes = NDArray = Any
 
 _ROW = 0.19  # inches of a gene
 _NAME = 20  # characters of a class's name on one line
@@ -71,7 +73,7 @@ def panel(
     from optirank.datasets.anndata_objects import profiles_of
     from optirank.datasets.profiles import gather
     from optirank.model.file import as_model
-    from optirank.model.predict import Predictor
+    from optirank.model.predictor import Predictor
 
     model, profiles = as_model(model), profiles_of(adata, layer, gene_column)
     predictor = Predictor(model, profiles.gene_names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from optirank._plots.common import BLUE, GREY, ORANGE, axes_for, finish
 
@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from optirank.estimators.optirank_cv import OptirankClassifierCV
+else:  # typing.get_type_hints works without importing them
+    Axes = OptirankClassifierCV = Any
 
 _WIDE = 20  # numbers of genes that differ by more than this factor are on a logarithmic axis
 

@@ -1,12 +1,44 @@
-"""Options that several commands share."""
+"""Options that several commands share, and help with options in groups."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from inspect import cleandoc
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
+
+READING = "Options for reading"
+OUTPUT = "Options for output"
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose help has options under headings, and examples as they are typed."""
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write the help: text is wrapped, indented lines are left as they are."""
+        for paragraph in cleandoc(self.help or "").split("\n\n"):
+            formatter.write_paragraph()
+            if paragraph.startswith(" "):
+                formatter.write("".join(f"  {line}\n" for line in paragraph.splitlines()))
+            else:
+                with formatter.indentation():
+                    formatter.write_text(" ".join(paragraph.split()))
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, then options by the heading they were given."""
+        groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            if (record := parameter.get_help_record(ctx)) is not None:
+                is_argument = parameter.param_type_name == "argument"
+                heading = getattr(parameter, "rich_help_panel", None) or "Options"
+                groups.setdefault("Arguments" if is_argument else heading, []).append(record)
+        for heading, records in groups.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
 
 
 class GenesIn(StrEnum):
@@ -16,69 +48,6 @@ class GenesIn(StrEnum):
     columns = "columns"
 
 
-class MatchCase(StrEnum):
-    """What to do if most genes match only in another case."""
-
-    check = "check"
-    ignore = "ignore"
-
-
-class FileFormat(StrEnum):
-    """Format of a file whose name does not show it."""
-
-    h5ad = "h5ad"
-    zarr = "zarr"
-    tenx_h5 = "10x_h5"
-    tenx_mtx = "10x_mtx"
-    table = "table"
-
-
-FileArgument = Annotated[
-    Path,
-    typer.Argument(help=".h5ad, .zarr, 10x (.h5 or folder), .csv or .tsv.", show_default=False),
-]
-ModelArgument = Annotated[Path, typer.Argument(help="A model file.", show_default=False)]
-LayerOption = Annotated[
-    str | None, typer.Option(help="Layer of an AnnData file to use instead of X.")
-]
-GeneColumnOption = Annotated[
-    str | None, typer.Option(help="Column with the gene names, instead of the index.")
-]
-GenesInOption = Annotated[
-    GenesIn | None, typer.Option(help="For tables: whether genes are rows or columns.")
-]
-AnnotationsOption = Annotated[
-    str | None, typer.Option(help="Columns of a table that are not genes, comma-separated.")
-]
-SamplesOption = Annotated[
-    Path | None, typer.Option(help="Table with columns for the samples: labels, clusters, sources.")
-]
-FormatOption = Annotated[
-    FileFormat | None,
-    typer.Option("--format", help="Format of the file, if its name does not show it."),
-]
-MaxMissingOption = Annotated[
-    float,
-    typer.Option(min=0.0, max=1.0, help="Share of a class's genes or weights that may be missing."),
-]
-DropClassesOption = Annotated[
-    bool,
-    typer.Option("--drop-classes", help="Leave out classes that lack more than --max-missing."),
-]
-MatchCaseOption = Annotated[
-    MatchCase,
-    typer.Option(help="Refuse (check) or accept (ignore) genes that match only in another case."),
-]
-HomologsOption = Annotated[
-    Path | None,
-    typer.Option(help="Table for another species: its genes, and the genes of the model."),
-]
-DataOption = Annotated[
-    Path | None,
-    typer.Option("--data", help="Folder of .h5ad files; default: OPTIRANK_DATA, else the cache."),
-]
-
-
 class Device(StrEnum):
     """Device to fit on."""
 
@@ -86,13 +55,122 @@ class Device(StrEnum):
     cuda = "cuda"
 
 
+FileArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE", help=".h5ad, .zarr, 10x (.h5 or folder), .csv or .tsv.", show_default=False
+    ),
+]
+ModelArgument = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)
+]
+ModelOption = Annotated[
+    Path,
+    typer.Option("--model", "-m", metavar="MODEL", help="A model file.", show_default=False),
+]
+LayerOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Layer of an AnnData file instead of X.", rich_help_panel=READING
+    ),
+]
+GeneColumnOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN", help="Gene names, instead of the index.", rich_help_panel=READING
+    ),
+]
+GenesInOption = Annotated[
+    GenesIn | None,
+    typer.Option(
+        metavar="rows|columns", help="For tables: where the genes are.", rich_help_panel=READING
+    ),
+]
+AnnotationsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMNS",
+        help="Columns of a table that are not genes, comma-separated.",
+        rich_help_panel=READING,
+    ),
+]
+SamplesOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Table with columns for the samples: labels, clusters, sources.",
+        rich_help_panel=READING,
+    ),
+]
+HomologsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|case",
+        help="Genes of another species: a table of two columns; case: names that differ only in "
+        "case are the same gene.",
+        rich_help_panel=READING,
+    ),
+]
+TargetErrorOption = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0,
+        max=1.0,
+        metavar="SHARE",
+        help="Withhold labels so that at most this share of those given is wrong, judged by "
+        "held-out samples; default: as the model was trained; 1 withholds none.",
+    ),
+]
+AdaptOption = Annotated[
+    bool,
+    typer.Option(
+        "--adapt",
+        help="Shift the classes to their shares in the query; a label then depends on the other "
+        "samples.",
+    ),
+]
+ReportOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PAGE.html", help="Write a report, one HTML page.", rich_help_panel=OUTPUT
+    ),
+]
+ForceOption = Annotated[
+    bool,
+    typer.Option(
+        "--force", "-f", help="Replace existing outputs (never inputs).", rich_help_panel=OUTPUT
+    ),
+]
+DataOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        metavar="FOLDER",
+        help="Folder of .h5ad files; default: OPTIRANK_DATA, else the cache.",
+    ),
+]
 DeviceOption = Annotated[
     Device, typer.Option(help="Device to fit on: CPU, or NVIDIA GPU ([gpu] extra).")
 ]
-ForceOption = Annotated[
-    bool, typer.Option("--force", "-f", help="Replace existing outputs (never inputs).")
-]
 ProcessesOption = Annotated[
     int | None,
-    typer.Option("--jobs", "-j", min=1, help="Processes; default: all processors."),
+    typer.Option("--jobs", "-j", min=1, metavar="N", help="Processes; default: all processors."),
 ]
+
+
+def reading_options(
+    layer: str | None = None,
+    gene_column: str | None = None,
+    genes_in: GenesIn | None = None,
+    annotations: str | None = None,
+    samples: Path | None = None,
+) -> dict[str, Any]:
+    """The options above as `optirank.datasets.open_expression` takes them."""
+    names = [name.strip() for name in (annotations or "").split(",") if name.strip()]
+    return {
+        "layer": layer,
+        "gene_column": gene_column,
+        "genes_in": genes_in.value if genes_in else None,
+        "annotations": names,
+        "samples": samples,
+    }

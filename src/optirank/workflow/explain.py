@@ -12,10 +12,10 @@ import numpy as np
 from optirank._util.names import some
 from optirank.datasets.errors import DataError
 from optirank.datasets.reading import open_expression
-from optirank.model.explanation import explain
+from optirank.model.explanation import explain, export_table, panel_table
 from optirank.model.file import as_model
 from optirank.model.linear import carried, linear_model, linear_parts
-from optirank.model.predict import Predictor
+from optirank.model.predictor import Predictor
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -165,6 +165,21 @@ def size_table(model: Any) -> pd.DataFrame:
         for n in sizes
     ]
     return pd.DataFrame(rows)
+
+
+def smaller_model(model: Any, n_genes: int) -> Any:
+    """The model of a smaller panel that is in a panel model, with its held-out accuracy."""
+    fitted = linear_model(model)
+    if not hasattr(fitted, "smaller"):
+        raise ValueError(
+            f"a {type(fitted).__name__} has no smaller panels in it: train with --method panel"
+        )
+    return fitted.smaller(n_genes)
+
+
+def exported(model: Any) -> pd.DataFrame:
+    """The genes with all that labels need in another program; else the table of the panel."""
+    return export_table(model) if linear_parts(model).is_panel else panel_table(model)
 
 
 def _classes(classes: Any, summary: dict[str, Any]) -> list[dict[str, object]]:

@@ -13,14 +13,13 @@ import numpy as np
 
 from optirank._util.files import replacing
 from optirank.datasets.errors import DataError, need
-from optirank.model.predict import withheld_word
+from optirank.model.predictor import mixed_word, withheld_word
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
 MIN_SHARE = 0.5  # a cluster is named after the majority of its samples
-HETEROGENEOUS = "heterogeneous"
 FORMATS = (".csv", ".parquet", ".h5ad")
 _DIGITS = 4  # of confidences and probabilities in a CSV: more is noise
 _NO_CLASS = frozenset(
@@ -160,7 +159,7 @@ def as_category(values: ArrayLike, words: NDArray) -> pd.Categorical:
     """Labels as scanpy likes them: the categories that occur, in the model's order."""
     import pandas as pd
 
-    used, known = set(values), dict.fromkeys([*words, HETEROGENEOUS])
+    used, known = set(values), dict.fromkeys([*words, mixed_word(words)])
     return pd.Categorical(values, categories=[word for word in known if word in used])
 
 
@@ -169,7 +168,7 @@ def majority(clusters: pd.Series, codes: NDArray, confidence: NDArray, words: ND
 
     Samples whose label is withheld have no vote; of labels with as many votes the one with the
     larger sum of confidences wins. A cluster of which the winner has less than half of all samples
-    is called "heterogeneous" (with a number behind it where a class is called so).
+    is called "heterogeneous" (or "mixed" where a class is called so).
     """
     import pandas as pd
 
@@ -184,9 +183,7 @@ def majority(clusters: pd.Series, codes: NDArray, confidence: NDArray, words: ND
     winner = (votes + sums / (len(codes) + 1)).argmax(axis=1)
     sizes = np.bincount(cluster, minlength=len(names))
     wins = np.bincount(cluster[codes[known] == winner[cluster]], minlength=len(names))
-    mixed = HETEROGENEOUS
-    while mixed in words:
-        mixed += " cluster"
+    mixed = mixed_word(words)
     label = np.where(wins / np.maximum(sizes, 1) < MIN_SHARE, mixed, words[winner])
     table = pd.DataFrame(
         {"cluster": names, "n_samples": sizes, "label": label, "share": wins / sizes}

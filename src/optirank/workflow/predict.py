@@ -22,12 +22,11 @@ from optirank._util.names import some
 from optirank.datasets.data import text_column
 from optirank.datasets.errors import DataError
 from optirank.datasets.reading import guess_format, open_expression
-from optirank.model.adaptation import match_prevalences
 from optirank.model.file import as_model
-from optirank.model.linear import carried, panel_ranks
+from optirank.model.linear import carried
 from optirank.model.missing import MAX_MISSING, MissingGenesError
-from optirank.model.predict import Predictor, withheld_word
-from optirank.model.query import ValueSummary, adaptation_note
+from optirank.model.predictor import Predictor, withheld_word
+from optirank.model.query import ValueSummary
 from optirank.ranks.scoring import best_class
 from optirank.workflow.homologs import Homologs, check_species, model_names
 from optirank.workflow.labels import Labelled, check_format, majority, write_labels
@@ -139,6 +138,11 @@ def label_profiles(
     if options.clusters is not None:
         groups = text_column(profiles.obs, options.clusters, profiles.source)
     many = n >= _MANY and importlib.util.find_spec("numba") is not None
+    if options.unknown_rate is not None and carried(model, "novelty_") is None:
+        raise ValueError(
+            f"unknown rate {options.unknown_rate:g}: the model has no out-of-distribution score: "
+            "train it with optirank train, or give a threshold instead"
+        )
     genes, notes = model_names(profiles.gene_names, model, options.homologs)
     with _transposed_told(profiles, genes_in):
         predictor = Predictor(
@@ -147,17 +151,15 @@ def label_profiles(
             max_missing=options.max_missing,
             drop_classes=options.drop_classes,
             other_names=getattr(profiles, "other_gene_names", None),
+            adapt=options.adapt,
             compiled=many or None,
         )
     check_species(predictor.bound.match, options.homologs)
-    limit, reason = withholding(predictor.model, options)
-    novelty = _novelty(predictor.model, options.unknown_rate)
-    scores, values, empty, likeness = _scores(profiles, predictor, novelty, progress)
-    trained = (carried(predictor.model, "training_summary_") or {}).get("values")
-    notes += predictor.notes() + values.notes(trained)
+    limit, reason = _withholding(predictor, options)
+    scores, values, empty, likeness = _scores(profiles, predictor, options, progress)
     every = 1 if options.adapt else -(-n // _ADVISED)
-    adaptation = match_prevalences(scores[::every])
-    notes += filter(None, [adaptation_note(adaptation, options.adapt)])
+    adaptation = predictor.adaptation(scores[::every])
+    notes += predictor.notes() + predictor.query_notes(values, adaptation)
     found = predictor.from_scores(adaptation.apply(scores) if options.adapt else scores)
     if carried(predictor.model, "calibration_") is None:
         notes.append("the model is not calibrated: a confidence is not the share of correct labels")
@@ -168,8 +170,9 @@ def label_profiles(
         below = confidence < limit
         codes[below] = len(classes)
         notes.append(f"{below.sum()} of {n} labels ({below.mean():.1%}) are withheld: {reason}")
-    if novelty is not None:
-        unknown = novelty.unknown(likeness, best_class(scores), options.unknown_rate)
+    if options.unknown_rate is not None:
+        labels = best_class(scores)
+        unknown = predictor.novelty.unknown(likeness, labels, options.unknown_rate)
         codes[unknown] = len(classes)
         notes.append(
             f"{unknown.sum()} of {n} samples ({unknown.mean():.1%}) look like no class, and their "
@@ -203,49 +206,33 @@ def label_profiles(
     )
 
 
-def withholding(model: Any, options: PredictOptions) -> tuple[float | None, str]:
+def _withholding(predictor: Predictor, options: PredictOptions) -> tuple[float | None, str]:
     """The confidence below which labels are withheld, None where none are, and why it is that.
 
     A model that was trained with a target error withholds by it unless another one is asked for.
     """
     if options.threshold is not None:
         return options.threshold, f"asked for a confidence of at least {options.threshold:g}"
-    control, target = carried(model, "error_control_"), options.target_error
-    if target == 1 or (target is None and getattr(control, "target_error", None) is None):
+    if options.target_error == 1:
         return None, ""
-    if control is None:
-        raise ValueError(
-            f"target error {target:g}: the model does not know how its held-out samples did, so no "
-            "threshold can be derived from an error: give a threshold instead"
-        )
-    found = control.at(target)
-    return found.threshold, found.reason
-
-
-def _novelty(model: Any, rate: float | None) -> Any:
-    """The out-of-distribution score of a model, where it is asked for."""
-    if rate is None:
-        return None
-    novelty = carried(model, "novelty_")
-    if novelty is None:
-        raise ValueError(
-            f"unknown rate {rate:g}: the model does not know what held-out samples look like: "
-            "train it with optirank train, or give a threshold instead"
-        )
-    return novelty
+    found = predictor.withholding(options.target_error)
+    return (None, "") if found is None else (found.threshold, found.reason)
 
 
 def _scores(
-    profiles: Profiles, predictor: Predictor, novelty: Any, progress: Progress | None
+    profiles: Profiles,
+    predictor: Predictor,
+    options: PredictOptions,
+    progress: Progress | None,
 ) -> tuple[NDArray, ValueSummary, NDArray, NDArray]:
     """Scores of all samples, a summary of the values, samples without any, likeness.
 
-    Likeness (how much a sample looks like its class) is measured where ``novelty`` is given.
+    Likeness (how much a sample looks like its class) is measured where it is asked for.
     """
     n, done, parts = profiles.n_samples, 0, []
     values, empty = ValueSummary(), np.zeros(n, dtype=bool)
-    likeness = np.zeros(0 if novelty is None else n)
-    narrow, present = predictor.narrowed(), predictor.bound.match.present
+    likeness = np.zeros(0 if options.unknown_rate is None else n)
+    narrow = predictor.narrowed()
     size = max(1, min(_BLOCK, _VALUES // max(1, len(profiles.gene_names))))
     for block in profiles.blocks(predictor.columns, size):
         X, rows = block.X, slice(done, done + block.n_samples)
@@ -256,8 +243,8 @@ def _scores(
             raise DataError(f"{place}: {error}") from None
         values.add(X)
         empty[rows] = np.diff(X.indptr) == 0 if hasattr(X, "indptr") else ~X.any(axis=1)
-        if novelty is not None:
-            likeness[rows] = novelty.score(panel_ranks(X), best_class(parts[-1]), present)
+        if options.unknown_rate is not None:
+            likeness[rows] = narrow.likeness(X, best_class(parts[-1]))
         done = rows.stop
         if progress is not None:
             progress(done, n)
