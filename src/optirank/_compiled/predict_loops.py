@@ -83,3 +83,51 @@ def scores_of_rows(
             for q in range(first, last):
                 for e in range(g_indptr[order[q]], g_indptr[order[q] + 1]):
                     below[g_sets[e]] += (1.0 - tie) * g_values[e]
+
+
+@jit
+def ranks_among_themselves(X, ranks):
+    """Scaled ranks of each sample's k values among themselves, ``(average rank - 1/2) / k``.
+
+    ``X`` and ``ranks`` are (n x k). A sample's zeros are one value. The others are compared with
+    each other where they are few, which the processor does eight at a time, and sorted otherwise.
+    """
+    n, k = X.shape
+    values = np.empty(k, X.dtype)
+    genes = np.empty(k, np.int64)
+    for i in range(n):
+        m = 0
+        negative = 0
+        for j in range(k):
+            if X[i, j] != 0:
+                values[m] = X[i, j]
+                genes[m] = j
+                m += 1
+                if X[i, j] < 0:
+                    negative += 1
+        zeros = k - m
+        ranks[i, :] = (negative + 0.5 * zeros) / k
+        here = values[:m]
+        if m <= 256:  # about where comparing all pairs costs as much as sorting
+            for p in range(m):
+                value = here[p]
+                below = 0
+                equal = 0
+                for q in range(m):
+                    below += here[q] < value
+                    equal += here[q] == value
+                if value > 0:
+                    below += zeros
+                ranks[i, genes[p]] = (below + 0.5 * equal) / k
+        else:
+            order = np.argsort(here)
+            first = 0
+            while first < m:
+                last = first
+                value = here[order[first]]
+                while last < m and here[order[last]] == value:
+                    last += 1
+                below = first + zeros if value > 0 else first
+                for p in range(first, last):
+                    ranks[i, genes[order[p]]] = (below + 0.5 * (last - first)) / k
+                first = last

@@ -9,35 +9,40 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.names import some
-from optirank.estimators.panel import carried, plain_probabilities
-from optirank.model.missing import MAX_MISSING, bind
-from optirank.model.prior import Prior, class_shares, with_shares
-from optirank.model.query import QueryMeter
-from optirank.model.subsets import without_lacking
+from optirank.model.adaptation import Adaptation, match_prevalences
+from optirank.model.calibration import Prior, class_shares, with_shares
+from optirank.model.linear import carried, panel_ranks
+from optirank.model.missing import MAX_MISSING, bind, without_lacking
+from optirank.model.query import adaptation_note
 from optirank.ranks.scoring import best_class, by_class, worth_compiling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     import pandas as pd
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
-    from optirank.model.experience import Experience
+    from optirank.model.error_control import ErrorControl, Withholding
     from optirank.model.missing import ClassLoss
+    from optirank.model.novelty import Novelty
+    from optirank.model.query import ValueSummary
 
-UNASSIGNED = "unassigned"
-_OTHERWISE = "withheld"
+
+def free_word(classes: Iterable, *words: str) -> str:
+    """The first of some words that no class is called; the last one is numbered where all are."""
+    taken = {str(label) for label in classes}
+    more = (f"{words[-1]} {k}" for k in count(2))
+    return next(word for word in chain(words, more) if word not in taken)
 
 
 def withheld_word(classes: Iterable) -> str:
-    """The word for a label that is withheld: "unassigned", or another where a class is called so.
+    """The word for a label that is withheld, "unassigned" where no class is called so."""
+    return free_word(classes, "unassigned", "withheld")
 
-    A class may be called "unassigned" in the training data; then the word is "withheld", and
-    "withheld 2", "withheld 3" and so on where there is a class of that name too.
-    """
-    taken = {str(label) for label in classes}
-    more = (f"{_OTHERWISE} {k}" for k in count(2))
-    return next(word for word in chain((UNASSIGNED, _OTHERWISE), more) if word not in taken)
+
+def mixed_word(classes: Iterable) -> str:
+    """The word for a cluster of mixed labels, "heterogeneous" where no class is called so."""
+    return free_word(classes, "heterogeneous", "mixed")
 
 
 @dataclass(frozen=True)
@@ -59,11 +64,10 @@ class Prediction:
         """The probability of each sample's label."""
         return self.probabilities[np.arange(len(self.chosen)), self.chosen]
 
-    def labels_above(self, threshold: float, otherwise: Any = None) -> NDArray:
-        """Labels where the confidence reaches a threshold, elsewhere the word for withheld ones."""
+    def labels_above(self, threshold: float) -> NDArray:
+        """Labels where the confidence reaches a threshold, else the word for withheld ones."""
         labels = self.labels.astype(object)
-        otherwise = withheld_word(self.classes) if otherwise is None else otherwise
-        labels[self.confidence < threshold] = otherwise
+        labels[self.confidence < threshold] = withheld_word(self.classes)
         return labels
 
     def table(self, index: Iterable | None = None, threshold: float | None = None) -> pd.DataFrame:
@@ -84,7 +88,7 @@ class Predictor:
     ----------
     model : a fitted linear classifier on ranks, or a search whose best one is.
     genes : the names of the data's columns; None when they are those of the training data.
-    max_missing : the share of a class's genes that may be missing, see
+    max_missing : the share of a class's genes, and of its weights, that may be missing, see
         ``optirank.model.missing`` for what stands in for them.
     drop_classes : whether to leave out the classes that lack more, instead of refusing; ``notes``
         then says which. Samples of these classes get the label of another.
@@ -94,21 +98,20 @@ class Predictor:
         probabilities and no label.
     prior : the shares of the classes that probabilities suppose: ``"balanced"``, the default, with
         labels by the highest score; ``"training"``; or a mapping from every class to its share.
-        With the latter two the label is the most probable class, see ``optirank.model.prior``.
-    adapt : whether to shift the scores to where the query's samples lie, see
-        ``optirank.model.adaptation``. What is given to ``predict`` is then the whole query, and
-        labels depend on the other samples in it.
+        With the latter two the label is the most probable class.
+    adapt : whether ``predict`` shifts the scores to where the query's samples lie, see
+        ``optirank.model.adaptation``. What it is given is then the whole query, and labels depend
+        on the other samples in it. Block by block, use ``adaptation`` and ``from_scores``.
     compiled : whether to use compiled loops; None uses them once there is enough to predict to be
         worth loading numba, and NumPy before. Both give the same up to the last few bits.
 
     Attributes
     ----------
-    classes : the labels.
     model : the model that predicts, without classes that were left out.
     left_out : what the classes lack that were left out.
-    columns : the columns of the data that are looked at.
-    bound : the model over these columns, with ``bound.match`` (how each gene was found) and
+    bound : the model over the data's columns, with ``bound.match`` (how each gene was found) and
         ``bound.losses`` (what each class lacks).
+    novelty : the model's out-of-distribution score, None where it has none.
     """
 
     def __init__(
@@ -127,6 +130,7 @@ class Predictor:
         shares = class_shares(model, prior)
         genes = None if genes is None else list(genes)
         self.left_out: tuple[ClassLoss, ...] = ()
+        self._control: ErrorControl | None = carried(model, "error_control_")
         if drop_classes:
             model, self.left_out = without_lacking(model, genes, max_missing)
         self.model = model
@@ -134,12 +138,7 @@ class Predictor:
         self.bound = bind(model, genes, max_missing, other_names)
         self.compiled = compiled
         self.adapt = adapt
-        self.experience: Experience | None = carried(model, "experience_")
-        if adapt and self.experience is None:
-            raise ValueError(
-                "the model does not know the scores of held-out samples, so it cannot adapt to a "
-                "query: train it with this version of optirank, or predict without adapting"
-            )
+        self.novelty: Novelty | None = carried(model, "novelty_")
         self._seen = 0
         self._calibration = carried(model, "calibration_") if calibrated else None
         self._shares = None
@@ -170,10 +169,18 @@ class Predictor:
             notes.insert(
                 0,
                 f"{what} LEFT OUT, more than {self.max_missing:.0%} of their genes or weights are "
-                "missing: "
-                f"{some(self.left_out)}; their samples get the label of another class",
+                f"missing: {some(self.left_out)}; their samples get the label of another class",
             )
         return notes
+
+    def query_notes(
+        self, values: ValueSummary | None = None, adaptation: Adaptation | None = None
+    ) -> list[str]:
+        """How a query differs from the training data, by its values and by its scores."""
+        trained = (carried(self.model, "training_summary_") or {}).get("values")
+        notes = values.notes(trained) if values is not None else []
+        told = adaptation_note(adaptation, self.adapt) if adaptation is not None else None
+        return notes if told is None else [*notes, told]
 
     def narrowed(self) -> Predictor:
         """The same for data of which only ``columns`` were read, in that order."""
@@ -185,44 +192,24 @@ class Predictor:
 
     def scores(self, X: Any) -> NDArray:
         """Scores of the samples (rows) of X, as the model's ``decision_function`` has them."""
-        X = _matrix(X)
-        if X.ndim != 2 or X.shape[1] != self.bound.n_columns:
-            raise ValueError(
-                f"X has shape {X.shape}, but {self.bound.n_columns} columns were announced"
-            )
-        self._seen += X.shape[0]  # blocks of one file count together
-        parts, compiled = self.bound.parts, self.compiled
-        if compiled is None:
-            compiled = worth_compiling(self._seen, parts.n_rows)
-        problems = parts.average(self.bound.rows.scores(X, self.columns, compiled))
-        return problems[:, 0] if parts.n_problems == 1 else problems
+        X, compiled = self._prepared(X)
+        parts = self.bound.parts
+        found = parts.average(self.bound.rows.scores(X, self.columns, compiled))
+        return found[:, 0] if parts.n_scores == 1 else found
 
-    def meter(self, n_samples: int) -> QueryMeter | None:
-        """What measures a query of so many samples; None for a model that knows nothing of it.
-
-        It is given blocks of the columns ``columns`` alone, and their scores.
-        """
-        if self.experience is None:
-            return None
-        return QueryMeter(self.bound, self.experience, n_samples)
+    def adaptation(self, scores: NDArray) -> Adaptation:
+        """How far the scores of a whole query are shifted."""
+        return match_prevalences(scores)
 
     def predict(self, X: Any) -> Prediction:
         """Labels, confidences and probabilities of the samples (rows) of X."""
         scores = self.scores(X)
-        if self.adapt:
-            X = _matrix(X)
-            meter = self.meter(X.shape[0])
-            meter.add(X[:, self.columns], scores)
-            scores = meter.report().adaptation.apply(scores)
-        return self.from_scores(scores)
+        return self.from_scores(self.adaptation(scores).apply(scores) if self.adapt else scores)
 
     def from_scores(self, scores: NDArray) -> Prediction:
         """Labels, confidences and probabilities of samples whose scores are known."""
-        calibration = self._calibration
-        if calibration is None:
-            found = plain_probabilities(self.model, scores)
-        else:
-            found = calibration.probabilities(scores)
+        link = self.bound.parts if self._calibration is None else self._calibration
+        found = link.probabilities(scores)
         chosen = best_class(scores)
         if self._shares is not None:
             found = with_shares(found, self._shares)
@@ -230,23 +217,51 @@ class Predictor:
             chosen = np.where(best, by_class(scores), -np.inf).argmax(axis=1)
         return Prediction(self.classes, scores, found, chosen)
 
+    def likeness(self, X: Any, chosen: NDArray) -> NDArray:
+        """How much samples look like the class they are given, see ``optirank.model.novelty``."""
+        if self.novelty is None:
+            raise ValueError(
+                "the model has no out-of-distribution score, so unknown samples cannot be told: "
+                "train it with held-out samples, or give a threshold instead"
+            )
+        X, compiled = self._prepared(X)
+        here = self.bound.parts.positions[self.bound.match.present]
+        _, known, read = np.intersect1d(self.novelty.genes, here, return_indices=True)
+        ranks = panel_ranks(X, self.columns[read], compiled)
+        return self.novelty.score(ranks, chosen, known)
 
-def predict_samples(
-    model: Any, X: Any, genes: ArrayLike | None = None, *, max_missing: float = MAX_MISSING
-) -> Prediction:
-    """Labels, confidences and probabilities of the samples of X.
+    def withholding(self, target_error: float | None = None) -> Withholding | None:
+        """The threshold of confidence for a target error, by default that of the training.
 
-    A data frame's columns are found by name, whatever their order, as are those named by ``genes``;
-    otherwise X must have the columns of the training data.
-    """
-    if genes is None and hasattr(X, "columns"):
-        genes = X.columns
-    return Predictor(model, genes, max_missing=max_missing).predict(X)
+        None where none is asked for, here or in training.
+        """
+        control = self._control
+        if target_error is None and (control is None or control.target_error is None):
+            return None
+        why = None
+        if control is None:
+            why = "the model stores no errors of held-out samples"
+        elif self._shares is not None:
+            why = "errors of held-out samples are known for balanced classes alone"
+        elif self.left_out:
+            why = "the model without some of its classes was never judged"
+        if why is not None:
+            target = control.target_error if target_error is None else target_error
+            raise ValueError(f"target error {target:g}: {why}; give a threshold instead")
+        return control.at(target_error)
 
-
-def _matrix(X: Any) -> Any:
-    """X as an array of numbers or a CSR or CSC matrix."""
-    if hasattr(X, "tocsr"):
-        return X if X.format in ("csr", "csc") else X.tocsr()
-    X = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
-    return X if X.dtype.kind in "biuf" else X.astype(np.float64)
+    def _prepared(self, X: Any) -> tuple[Any, bool]:
+        """X as an array of numbers or a CSR or CSC matrix, and whether to use compiled loops."""
+        if hasattr(X, "tocsr"):
+            X = X if X.format in ("csr", "csc") else X.tocsr()
+        else:
+            X = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+            X = X if X.dtype.kind in "biuf" else X.astype(np.float64)
+        if X.ndim != 2 or X.shape[1] != self.bound.n_columns:
+            raise ValueError(
+                f"X has shape {X.shape}, but {self.bound.n_columns} columns were announced"
+            )
+        self._seen += X.shape[0]  # blocks of one file count together
+        if self.compiled is not None:
+            return X, self.compiled
+        return X, worth_compiling(self._seen, len(self.bound.parts.coef))
