@@ -70,7 +70,7 @@ def panel(
     -------
     matplotlib Axes
     """
-    from optirank.datasets.anndata_objects import profiles_of
+    from optirank.datasets.anndata_files import profiles_of
     from optirank.datasets.profiles import gather
     from optirank.model.file import as_model
     from optirank.model.predictor import Predictor

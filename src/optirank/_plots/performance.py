@@ -75,8 +75,8 @@ def draw_reliability(ax: Axes, table: pd.DataFrame) -> None:
     for mine, fill, name in ((~few, BLUE, "labels given"), (few, "white", f"fewer than {_FEW}")):
         part = table[mine]
         if len(part):
-            below = (part["accuracy"] - part["low"]).clip(lower=0)
-            above = (part["high"] - part["accuracy"]).clip(lower=0)
+            below = (part["accuracy"] - part["low"]).clip(lower=0).to_numpy()
+            above = (part["high"] - part["accuracy"]).clip(lower=0).to_numpy()
             look = {"color": BLUE, "marker": "o", "markersize": 5, "capsize": 2.5, "elinewidth": 1}
             look |= {"markerfacecolor": fill, "linestyle": "-" if fill == BLUE else "none"}
             errors = [below, above]
@@ -97,7 +97,9 @@ def draw_curves(ax: Axes, curves: Mapping[str, Any], kind: str = "roc") -> None:
 
     Of more classes than there are colours, those of the smallest area are named and coloured.
     """
-    area = {name: one.auc if kind == "roc" else one.average_precision for name, one in curves.items()}
+    area = {
+        name: one.auc if kind == "roc" else one.average_precision for name, one in curves.items()
+    }
     named = sorted(area, key=lambda name: (area[name], name))[: len(COLOURS)]
     if len(curves) == 2:  # one curve says it all
         named = named[-1:] if area[named[0]] == area[named[1]] else named
@@ -127,6 +129,7 @@ def _curve(ax: Axes, curve: Any, kind: str, **look: Any) -> None:
 
 def draw_sizes(ax: Axes, curve: pd.DataFrame) -> None:
     """Held-out accuracy against the number of genes, with standard errors, and the one chosen."""
+    curve = curve.dropna(subset=["balanced_accuracy"]).sort_values("n_genes")
     accuracy, error = 100 * curve["balanced_accuracy"], 100 * curve["standard_error"]
     known = error.notna().any()
     ax.errorbar(

@@ -19,7 +19,7 @@ from optirank.cli import (
     train,
 )
 from optirank.cli.errors import show_tracebacks
-from optirank.cli.options import GroupedCommand
+from optirank.cli.options import GroupedCommand, PlainGroup
 from optirank.cli.streams import be_quiet, outlive_readers
 
 _HELP = """Label expression profiles by the ranks of a small panel of genes.
@@ -30,30 +30,24 @@ read or written; 130 interrupted.
 From labelled profiles to labels for new ones, with a generated pair:
 
   optirank datasets example pair
-
   optirank train pair/reference.h5ad --label cell_type --for pair/query.h5ad -o model.optirank
-
   optirank predict pair/query.h5ad --model model.optirank -o labels.csv
-
   optirank evaluate pair/query.h5ad --model model.optirank --label cell_type
-
-  optirank panel model.optirank      list the genes to measure
-
-  optirank inspect model.optirank    describe the model
+  optirank panel model.optirank        # the genes to measure
+  optirank inspect model.optirank      # what the model is
 
 More:
 
-  optirank demo                      a demonstration in a minute
-
-  optirank simulate --repeats 4      the paper's synthetic experiment
-
-  optirank benchmark --help          the evaluation on real data
-
-  optirank train --help              the options of a command
+  optirank demo                        # a demonstration in a minute
+  optirank simulate --repeats 4        # the paper's synthetic experiment
+  optirank benchmark --help            # the evaluation on real data
+  optirank train --help                # the options of a command
 """
 
 app = typer.Typer(
+    cls=PlainGroup,
     help=_HELP,
+    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -82,9 +76,7 @@ def options(
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error.")
-    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print errors and warnings only.")
     ] = False,

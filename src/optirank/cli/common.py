@@ -23,7 +23,21 @@ if TYPE_CHECKING:
     from optirank.workflow.performance import Performance
 
 _TEXT = frozenset(
-    "class cluster data gene label role rule shift task tool what speaks name".split()
+    [
+        "class",
+        "cluster",
+        "data",
+        "gene",
+        "label",
+        "role",
+        "rule",
+        "shift",
+        "task",
+        "tool",
+        "what",
+        "speaks",
+        "name",
+    ]
 )  # columns that are not numbers
 
 
@@ -81,13 +95,13 @@ def show_performance(performance: Performance, title: str) -> None:
     """Print how each class does, with 95 % intervals."""
     columns = {"sensitivity": "sensitivity", "specificity": "specificity", "ppv": "PPV"}
     columns["npv"] = "NPV"
-    table = new_table(f"{title} (95 % intervals)", "class", "samples", *columns.values())
+    table = new_table(f"{title}, % (95 % intervals)", "class", "samples", *columns.values())
     for name, row in performance.per_class.iterrows():
         cells = []
         for measure in columns:
             ends = [100 * row[f"{measure}{end}"] for end in ("", "_low", "_high")]
             known = ends[0] == ends[0]
-            cells.append(f"{ends[0]:.1f} ({ends[1]:.0f}-{ends[2]:.0f}) %" if known else "-")
+            cells.append(f"{ends[0]:.1f} ({ends[1]:.0f}-{ends[2]:.0f})" if known else "-")
         add_row(table, name, f"{row['n']:.0f}", *cells)
     show(table)
 

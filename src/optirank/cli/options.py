@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 READING = "Options for reading"
 OUTPUT = "Options for output"
 
 
-class GroupedCommand(TyperCommand):
-    """A command whose help has options under headings, and examples as they are typed."""
+class _PlainHelp:
+    """Help whose examples can be pasted."""
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write the help: text is wrapped, indented lines are left as they are."""
@@ -27,18 +27,33 @@ class GroupedCommand(TyperCommand):
                 with formatter.indentation():
                     formatter.write_text(" ".join(paragraph.split()))
 
+
+class GroupedCommand(_PlainHelp, TyperCommand):
+    """A command whose help has options under headings."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The arguments by their names."""
+        arguments = [one for one in self.get_params(ctx) if one.param_type_name == "argument"]
+        return ["[OPTIONS]", *(str(one.metavar or one.human_readable_name) for one in arguments)]
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, then options by the heading they were given."""
         groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
             if (record := parameter.get_help_record(ctx)) is not None:
-                is_argument = parameter.param_type_name == "argument"
                 heading = getattr(parameter, "rich_help_panel", None) or "Options"
-                groups.setdefault("Arguments" if is_argument else heading, []).append(record)
+                if parameter.param_type_name == "argument":
+                    heading = "Arguments"
+                    record = (str(parameter.metavar or parameter.human_readable_name), record[1])
+                groups.setdefault(heading, []).append(record)
         for heading, records in groups.items():
             if records:
                 with formatter.section(heading):
                     formatter.write_dl(records)
+
+
+class PlainGroup(_PlainHelp, TyperGroup):
+    """A group of commands."""
 
 
 class GenesIn(StrEnum):

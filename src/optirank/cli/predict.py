@@ -138,9 +138,7 @@ def predict(
                 remedies_for_missing_genes(context, fitted, query),
                 progress_bar("predicting", lines=True) as bar,
             ):
-                done = predict_file(
-                    query, fitted, target, options, progress=bar.update, **reading
-                )
+                done = predict_file(query, fitted, target, options, progress=bar.update, **reading)
             show_labels(done)
             sure = f"mean confidence {done.confidence.mean():.3f}"
             echo(f"{out}: {len(done.codes)} samples, {sure}, {done.withheld.sum()} labels withheld")

@@ -59,9 +59,7 @@ def train(
     ],
     label: Annotated[
         str,
-        typer.Option(
-            "--label", "-l", metavar="COLUMN", help="Class labels.", show_default=False
-        ),
+        typer.Option("--label", "-l", metavar="COLUMN", help="Class labels.", show_default=False),
     ],
     out: Annotated[
         Path,
@@ -241,7 +239,7 @@ def train(
 def show_sizes(curve: pd.DataFrame) -> None:
     """Print the accuracy of each size of the panel."""
     table = new_table("Panels on held-out samples", "genes", "balanced accuracy", "")
-    for row in curve.itertuples():
+    for row in curve.sort_values("n_genes").itertuples():
         known = row.standard_error == row.standard_error
         error = f" ± {100 * row.standard_error:.1f}" if known else ""
         measured = row.balanced_accuracy == row.balanced_accuracy

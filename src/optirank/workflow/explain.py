@@ -20,6 +20,8 @@ from optirank.model.predictor import Predictor
 if TYPE_CHECKING:
     import pandas as pd
 
+_OF_ONE_SIZE = ("balanced_accuracy", "standard_error", "recall", "precision", "n_held_out")
+
 
 @dataclass(frozen=True)
 class ModelCard:
@@ -158,7 +160,7 @@ def size_table(model: Any) -> pd.DataFrame:
     rows = [
         {
             "n_genes": n,
-            "balanced_accuracy": curve.get(n, {}).get("balanced_accuracy", nan),
+            "balanced_accuracy": curve.get(n, {}).get("accuracy", nan),
             "standard_error": curve.get(n, {}).get("standard_error", nan),
             "chosen": n == own,
         }
@@ -174,7 +176,17 @@ def smaller_model(model: Any, n_genes: int) -> Any:
         raise ValueError(
             f"a {type(fitted).__name__} has no smaller panels in it: train with --method panel"
         )
-    return fitted.smaller(n_genes)
+    small = fitted.smaller(n_genes)
+    summary = dict(carried(small, "training_summary_") or carried(model, "training_summary_") or {})
+    row = size_table(model).set_index("n_genes").loc[n_genes]
+    for key in _OF_ONE_SIZE:
+        summary.pop(key, None)
+    summary |= {"n_panel": n_genes, "taken_from": f"a panel of {len(linear_parts(model).genes)}"}
+    if row["balanced_accuracy"] == row["balanced_accuracy"]:
+        summary["balanced_accuracy"] = float(row["balanced_accuracy"])
+        summary["standard_error"] = float(row["standard_error"])
+    small.training_summary_ = summary
+    return small
 
 
 def exported(model: Any) -> pd.DataFrame:

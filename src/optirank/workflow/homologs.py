@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from optirank._util.names import some
-from optirank.datasets.anndata_files import readable
-from optirank.datasets.errors import DataError
-from optirank.datasets.tables import separator
-from optirank.datasets.text_files import open_text
+from optirank.datasets.errors import DataError, readable
+from optirank.datasets.tables import open_text, separator
 from optirank.model.genes import GeneMatch, check_case
 from optirank.model.linear import linear_parts
 

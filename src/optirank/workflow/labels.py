@@ -23,8 +23,24 @@ MIN_SHARE = 0.5  # a cluster is named after the majority of its samples
 FORMATS = (".csv", ".parquet", ".h5ad")
 _DIGITS = 4  # of confidences and probabilities in a CSV: more is noise
 _NO_CLASS = frozenset(
-    "unknown unassigned undefined undetermined unlabelled unlabeled unclassified na n/a nan none "
-    "null other missing ? -".split()
+    [
+        "unknown",
+        "unassigned",
+        "undefined",
+        "undetermined",
+        "unlabelled",
+        "unlabeled",
+        "unclassified",
+        "na",
+        "n/a",
+        "nan",
+        "none",
+        "null",
+        "other",
+        "missing",
+        "?",
+        "-",
+    ]
 )  # words that mark samples without a label
 
 
@@ -240,7 +256,9 @@ def _write_csv(labelled: Labelled, path: Path) -> None:
         grouped = labelled.clusters
         ends = (
             f",{_quoted(name)},{_quoted(label)},{'' if share != share else format(share, '.4f')}"
-            for name, label, share in zip(grouped.names, grouped.labels, grouped.shares, strict=True)
+            for name, label, share in zip(
+                grouped.names, grouped.labels, grouped.shares, strict=True
+            )
         )
     names = map(_quoted, map(str, labelled.names))
     texts = (row.decode("ascii")[:-1] for row in rows.tolist())

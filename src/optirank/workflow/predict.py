@@ -169,7 +169,10 @@ def label_profiles(
     if limit is not None:
         below = confidence < limit
         codes[below] = len(classes)
-        notes.append(f"{below.sum()} of {n} labels ({below.mean():.1%}) are withheld: {reason}")
+        if below.any():
+            notes.append(f"{below.sum()} of {n} labels ({below.mean():.1%}) are withheld: {reason}")
+        else:
+            notes.append(f"no label is withheld: {reason}")
     if options.unknown_rate is not None:
         labels = best_class(scores)
         unknown = predictor.novelty.unknown(likeness, labels, options.unknown_rate)

@@ -133,7 +133,8 @@ def _of_training(result: TrainingResult) -> dict[str, Any]:
         "samples were put aside while the model that labelled them was trained"
     )
     about += f", together with all others of their {result.batch}." if result.batch else "."
-    curve = result.curve.to_dict("records") if len(result.curve) > 1 else []
+    curve = result.curve.sort_values("n_genes").to_dict("records")
+    curve = curve if len(curve) > 1 else []
     images = {}
     view = _genes(model)
     if curve:
