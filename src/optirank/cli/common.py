@@ -1,4 +1,4 @@
-"""What the commands share: tables on the terminal, checks of outputs, remedies that can be typed."""
+"""What the commands share: tables, checks of outputs, and remedies that can be typed."""
 
 from __future__ import annotations
 

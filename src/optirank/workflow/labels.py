@@ -1,4 +1,4 @@
-"""Labels of samples: what is odd about those given, majority labels of clusters, files of labels."""
+"""Labels of samples: odd ones among those given, majority labels of clusters, files of them."""
 
 from __future__ import annotations
 
