@@ -22,23 +22,10 @@ if TYPE_CHECKING:
 
     from optirank.workflow.performance import Performance
 
-_TEXT = frozenset(
-    [
-        "class",
-        "cluster",
-        "data",
-        "gene",
-        "label",
-        "role",
-        "rule",
-        "shift",
-        "task",
-        "tool",
-        "what",
-        "speaks",
-        "name",
-    ]
-)  # columns that are not numbers
+_TEXT = (  # columns that are not numbers
+    *("class", "cluster", "data", "gene", "label", "name", "role", "rule", "shift", "speaks"),
+    *("task", "tool", "what"),
+)
 
 
 @contextmanager

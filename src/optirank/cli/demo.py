@@ -5,23 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from optirank.cli.common import show_performance, tidy, workers
-from optirank.cli.options import OUTPUT, ProcessesOption
+from optirank.cli.options import OUTPUT, ProcessesOption, option
 from optirank.cli.streams import echo
 
 
 def demo(
     out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FOLDER",
-            help="Folder of the results; a rerun resumes there.",
-            rich_help_panel=OUTPUT,
-        ),
+        Path, option("FOLDER", "Results; a rerun resumes there.", OUTPUT, "--out", "-o")
     ] = Path("optirank-demo"),
     jobs: ProcessesOption = None,
 ) -> None:

@@ -29,6 +29,7 @@ from optirank.cli.options import (
     ReportOption,
     SamplesOption,
     TargetErrorOption,
+    option,
     reading_options,
 )
 from optirank.cli.predict import show_notes
@@ -39,16 +40,14 @@ def evaluate(
     context: typer.Context,
     query: FileArgument,
     model: ModelOption,
-    label: Annotated[
-        str,
-        typer.Option("--label", "-l", metavar="COLUMN", help="True classes.", show_default=False),
-    ],
+    label: Annotated[str, option("COLUMN", "True classes.", None, "--label", "-l")],
     prevalence: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="CLASS=SHARE",
-            help="Share of a class where the model will be used, for PPV and NPV; may be repeated; "
-            "default: as in the query.",
+        option(
+            "CLASS=SHARE",
+            "Share of a class where the model will be used, for PPV and NPV; default: as in the "
+            "query. Repeatable.",
+            None,
         ),
     ] = None,
     adapt: AdaptOption = False,

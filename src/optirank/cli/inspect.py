@@ -13,6 +13,7 @@ from optirank.cli.options import (
     GenesInOption,
     LayerOption,
     ModelArgument,
+    option,
     reading_options,
 )
 from optirank.cli.streams import echo
@@ -26,16 +27,13 @@ _SHOWN = 15  # genes of an explanation
 def inspect(
     model: ModelArgument,
     file: Annotated[
-        Path | None,
-        typer.Argument(metavar="FILE", help="Samples, for --explain.", show_default=False),
+        Path | None, typer.Argument(metavar="[FILE]", help="Samples, for --explain.")
     ] = None,
     explain: Annotated[
-        str | None,
-        typer.Option(metavar="SAMPLE", help="Show why this sample of FILE gets its label."),
+        str | None, option("SAMPLE", "Show why this sample of FILE gets its label.", None)
     ] = None,
     label: Annotated[
-        str | None,
-        typer.Option("--class", metavar="CLASS", help="Class to explain; default: the label."),
+        str | None, option("CLASS", "Class to explain; default: the label.", None, "--class")
     ] = None,
     layer: LayerOption = None,
     gene_column: GeneColumnOption = None,

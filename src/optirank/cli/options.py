@@ -70,106 +70,83 @@ class Device(StrEnum):
     cuda = "cuda"
 
 
-FileArgument = Annotated[
-    Path,
+def option(metavar: str | None, help: str, panel: str | None, *names: str, **settings: Any) -> Any:
+    """An option under a heading of the help; ``names`` where they are not the parameter's."""
+    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel, **settings)
+
+
+_FORMATS = ".h5ad, .zarr, 10x (.h5 or folder), .csv or .tsv"
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help=f"{_FORMATS}.")]
+FilesArgument = Annotated[
+    list[Path],
     typer.Argument(
-        metavar="FILE", help=".h5ad, .zarr, 10x (.h5 or folder), .csv or .tsv.", show_default=False
+        metavar="FILE...", help=f"{_FORMATS}; several are used together, each held out in turn."
     ),
 ]
-ModelArgument = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A model file.", show_default=False)
-]
-ModelOption = Annotated[
-    Path,
-    typer.Option("--model", "-m", metavar="MODEL", help="A model file.", show_default=False),
-]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")]
+ModelOption = Annotated[Path, option("MODEL", "A model file.", None, "--model", "-m")]
+LabelOption = Annotated[str, option("COLUMN", "Class labels.", None, "--label", "-l")]
 LayerOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="Layer of an AnnData file instead of X.", rich_help_panel=READING
-    ),
+    str | None, option("NAME", "Layer of an AnnData file instead of X.", READING)
 ]
 GeneColumnOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN", help="Gene names, instead of the index.", rich_help_panel=READING
-    ),
+    str | None, option("COLUMN", "Gene names, instead of the index.", READING)
 ]
 GenesInOption = Annotated[
-    GenesIn | None,
-    typer.Option(
-        metavar="rows|columns", help="For tables: where the genes are.", rich_help_panel=READING
-    ),
+    GenesIn | None, option("rows|columns", "For tables: where the genes are.", READING)
 ]
 AnnotationsOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="COLUMNS",
-        help="Columns of a table that are not genes, comma-separated.",
-        rich_help_panel=READING,
-    ),
+    option("COLUMNS", "Columns of a table that are not genes, comma-separated.", READING),
 ]
 SamplesOption = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Table with columns for the samples: labels, clusters, sources.",
-        rich_help_panel=READING,
-    ),
+    option("FILE", "Table with columns for the samples: labels, clusters, sources.", READING),
 ]
 HomologsOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="FILE|case",
-        help="Genes of another species: a table of two columns; case: names that differ only in "
-        "case are the same gene.",
-        rich_help_panel=READING,
+    option(
+        "FILE|case",
+        "Genes of another species: a table of two columns; case: names that differ only in case "
+        "are the same gene.",
+        READING,
     ),
 ]
 TargetErrorOption = Annotated[
     float | None,
-    typer.Option(
+    option(
+        "SHARE",
+        "Withhold labels so that at most this share of those given is wrong, judged by held-out "
+        "samples; default: as the model was trained; 1 withholds none.",
+        None,
         min=0.0,
         max=1.0,
-        metavar="SHARE",
-        help="Withhold labels so that at most this share of those given is wrong, judged by "
-        "held-out samples; default: as the model was trained; 1 withholds none.",
     ),
 ]
 AdaptOption = Annotated[
     bool,
-    typer.Option(
+    option(
+        None,
+        "Shift the classes to their shares in the query; labels then depend on the other samples.",
+        None,
         "--adapt",
-        help="Shift the classes to their shares in the query; a label then depends on the other "
-        "samples.",
     ),
 ]
-ReportOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="PAGE.html", help="Write a report, one HTML page.", rich_help_panel=OUTPUT
-    ),
-]
+ReportOption = Annotated[Path | None, option("PAGE.html", "Write a report, one page.", OUTPUT)]
 ForceOption = Annotated[
-    bool,
-    typer.Option(
-        "--force", "-f", help="Replace existing outputs (never inputs).", rich_help_panel=OUTPUT
-    ),
+    bool, option(None, "Replace existing outputs (never inputs).", OUTPUT, "--force", "-f")
 ]
 DataOption = Annotated[
     Path | None,
-    typer.Option(
-        "--data",
-        metavar="FOLDER",
-        help="Folder of .h5ad files; default: OPTIRANK_DATA, else the cache.",
+    option(
+        "FOLDER", "Folder of .h5ad files; default: OPTIRANK_DATA, else the cache.", None, "--data"
     ),
 ]
 DeviceOption = Annotated[
-    Device, typer.Option(help="Device to fit on: CPU, or NVIDIA GPU ([gpu] extra).")
+    Device, option("cpu|cuda", "Device to fit on: CPU, or NVIDIA GPU ([gpu] extra).", None)
 ]
 ProcessesOption = Annotated[
-    int | None,
-    typer.Option("--jobs", "-j", min=1, metavar="N", help="Processes; default: all processors."),
+    int | None, option("N", "Processes; default: all processors.", None, "--jobs", "-j", min=1)
 ]
 
 

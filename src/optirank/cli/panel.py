@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from optirank.cli.common import add_row, check_outputs, new_table, show, tidy
-from optirank.cli.options import OUTPUT, ForceOption, ModelArgument
+from optirank.cli.options import OUTPUT, ForceOption, ModelArgument, option
 from optirank.cli.streams import echo, file_or_stdout
 
 if TYPE_CHECKING:
@@ -19,27 +17,19 @@ _SHOWN = 15  # genes on the terminal
 
 def panel(
     model: ModelArgument,
-    genes: Annotated[
-        int | None,
-        typer.Option(min=2, metavar="N", help="Take the panel of this many genes."),
-    ] = None,
+    genes: Annotated[int | None, option("N", "Take the panel of N genes.", None, min=2)] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "FILE",
+            "Write a model (.optirank), or the genes with their weights (.csv; - for stdout).",
+            OUTPUT,
             "--out",
             "-o",
-            metavar="FILE",
-            help="Write a model (.optirank), or the genes with their weights (.csv; - for stdout).",
-            rich_help_panel=OUTPUT,
         ),
     ] = None,
     figure: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Draw the weights of each class (.png, .svg or .pdf).",
-            rich_help_panel=OUTPUT,
-        ),
+        Path | None, option("FILE", "Draw the weights (.png, .svg or .pdf).", OUTPUT)
     ] = None,
     force: ForceOption = False,
 ) -> None:

@@ -29,6 +29,7 @@ from optirank.cli.options import (
     ModelOption,
     SamplesOption,
     TargetErrorOption,
+    option,
     reading_options,
 )
 from optirank.cli.streams import echo, file_or_stdout
@@ -45,55 +46,40 @@ def predict(
     model: ModelOption,
     out: Annotated[
         Path,
-        typer.Option(
+        option(
+            "FILE",
+            "Labels: .csv (- for stdout), .parquet, or .h5ad (the query with labels).",
+            OUTPUT,
             "--out",
             "-o",
-            metavar="FILE",
-            help="Labels: .csv (- for stdout), .parquet, or .h5ad (the query with labels).",
-            rich_help_panel=OUTPUT,
         ),
     ] = Path("labels.csv"),
     clusters: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="Clusters: each also gets the majority label of its samples."
-        ),
+        str | None, option("COLUMN", "Clusters: each also gets its majority label.", None)
     ] = None,
     adapt: AdaptOption = False,
     target_error: TargetErrorOption = None,
     threshold: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0, max=1.0, metavar="SHARE", help="Withhold labels of a lower confidence."
-        ),
+        float | None, option("SHARE", "Withhold labels of a lower confidence.", None, min=0, max=1)
     ] = None,
     unknown_rate: Annotated[
         float | None,
-        typer.Option(
-            min=0.0,
-            max=1.0,
-            metavar="SHARE",
-            help="Withhold labels of samples that look like no class; the share of held-out "
-            "samples that may lose their label, such as 0.01.",
+        option(
+            "SHARE",
+            "Withhold labels of samples that look like no class; the share of held-out samples "
+            "that may lose their label, such as 0.01.",
+            None,
+            min=0,
+            max=1,
         ),
     ] = None,
     max_missing: Annotated[
         float,
-        typer.Option(
-            min=0.0,
-            max=1.0,
-            metavar="SHARE",
-            help="Share of a class's genes or weights that may be missing.",
-            rich_help_panel=_MISSING,
-        ),
+        option("SHARE", "Share of a class's genes that may be missing.", _MISSING, min=0, max=1),
     ] = 0.5,
     drop_classes: Annotated[
         bool,
-        typer.Option(
-            "--drop-classes",
-            help="Leave out classes that lack more than --max-missing.",
-            rich_help_panel=_MISSING,
-        ),
+        option(None, "Leave out classes that lack more than that.", _MISSING, "--drop-classes"),
     ] = False,
     force: ForceOption = False,
     layer: LayerOption = None,

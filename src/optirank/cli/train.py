@@ -22,12 +22,16 @@ from optirank.cli.common import (
 from optirank.cli.options import (
     OUTPUT,
     AnnotationsOption,
+    FilesArgument,
     ForceOption,
     GeneColumnOption,
     GenesInOption,
+    LabelOption,
     LayerOption,
+    ProcessesOption,
     ReportOption,
     SamplesOption,
+    option,
     reading_options,
 )
 from optirank.cli.streams import echo, file_or_stdout
@@ -48,105 +52,50 @@ class Method(StrEnum):
 
 def train(
     context: typer.Context,
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE...",
-            help=".h5ad, .zarr, 10x (.h5 or folder), .csv or .tsv; several are used together, and "
-            "each is held out in turn.",
-            show_default=False,
-        ),
-    ],
-    label: Annotated[
-        str,
-        typer.Option("--label", "-l", metavar="COLUMN", help="Class labels.", show_default=False),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="MODEL",
-            help="The model file; - for standard output.",
-            show_default=False,
-            rich_help_panel=OUTPUT,
-        ),
-    ],
+    files: FilesArgument,
+    label: LabelOption,
+    out: Annotated[Path, option("MODEL", "The model file; - for stdout.", OUTPUT, "--out", "-o")],
     batch: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Source (data set, donor); each is held out in turn."),
+        str | None, option("COLUMN", "Source (data set, donor); each is held out in turn.", None)
     ] = None,
     method: Annotated[
         Method,
-        typer.Option(
-            metavar="panel|optirank|rank-lr",
-            help="Classifier: one panel for all classes, the paper's, or all genes.",
-        ),
+        option("panel|optirank|rank-lr", "One panel, the paper's classifier, or all genes.", None),
     ] = Method.panel,
     target_error: Annotated[
         float | None,
-        typer.Option(
+        option(
+            "SHARE",
+            "Let the model withhold labels so that at most this share of those given is wrong, "
+            "judged by held-out samples.",
+            None,
             min=0.0,
             max=1.0,
-            metavar="SHARE",
-            help="Let the model withhold labels so that at most this share of those given is "
-            "wrong, judged by held-out samples.",
         ),
     ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", min=1, metavar="N", help="Threads; default: all processors."),
-    ] = None,
+    jobs: ProcessesOption = None,
     genes: Annotated[
         int | None,
-        typer.Option(
-            min=2,
-            metavar="N",
-            help="Genes in the panel; default: the fewest, of at least 100, that are as accurate.",
-            rich_help_panel=_GENES,
-        ),
+        option("N", "Genes in the panel; default: by held-out accuracy.", _GENES, min=2),
     ] = None,
     gene_list: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Use only these genes, one per line.", rich_help_panel=_GENES
-        ),
+        Path | None, option("FILE", "Use only these genes, one per line.", _GENES)
     ] = None,
     query: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--for",
-            metavar="QUERY",
-            help="A file to be labelled later: use only genes it has; may be repeated.",
-            rich_help_panel=_GENES,
-        ),
+        option("QUERY", "To be labelled later: use only its genes. Repeatable.", _GENES, "--for"),
     ] = None,
     include: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="GENES",
-            help="Genes that must be in the panel: names, patterns or a file.",
-            rich_help_panel=_GENES,
-        ),
+        option("GENES", "Genes that must be in the panel: names, patterns or a file.", _GENES),
     ] = None,
     exclude: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="GENES",
-            help="Genes that may not be in it: names, patterns such as 'MT-*', or a file.",
-            rich_help_panel=_GENES,
-        ),
+        option("GENES", "Genes that may not be: names, patterns such as 'MT-*', a file.", _GENES),
     ] = None,
     report: ReportOption = None,
-    name: Annotated[
-        str, typer.Option(metavar="TEXT", help="Name of the model.", rich_help_panel=OUTPUT)
-    ] = "",
-    describe: Annotated[
-        str,
-        typer.Option(
-            metavar="TEXT", help="Its intended use, kept in the model.", rich_help_panel=OUTPUT
-        ),
-    ] = "",
+    name: Annotated[str, option("TEXT", "Name of the model.", OUTPUT)] = "",
+    describe: Annotated[str, option("TEXT", "Its intended use, kept in the model.", OUTPUT)] = "",
     force: ForceOption = False,
     layer: LayerOption = None,
     gene_column: GeneColumnOption = None,

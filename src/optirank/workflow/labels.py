@@ -22,26 +22,10 @@ if TYPE_CHECKING:
 MIN_SHARE = 0.5  # a cluster is named after the majority of its samples
 FORMATS = (".csv", ".parquet", ".h5ad")
 _DIGITS = 4  # of confidences and probabilities in a CSV: more is noise
-_NO_CLASS = frozenset(
-    [
-        "unknown",
-        "unassigned",
-        "undefined",
-        "undetermined",
-        "unlabelled",
-        "unlabeled",
-        "unclassified",
-        "na",
-        "n/a",
-        "nan",
-        "none",
-        "null",
-        "other",
-        "missing",
-        "?",
-        "-",
-    ]
-)  # words that mark samples without a label
+_NO_CLASS = (  # words that mark samples without a label
+    *("unknown", "unassigned", "undefined", "undetermined", "unlabelled", "unlabeled"),
+    *("unclassified", "na", "n/a", "nan", "none", "null", "other", "missing", "?", "-"),
+)
 
 
 def label_notes(labels: Iterable[object]) -> list[str]:
