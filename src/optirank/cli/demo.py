@@ -41,5 +41,4 @@ def demo(
         settings = Settings(repeats=repeats, sweeps=(), seed=seed)
         written = run_experiment(settings, out, jobs)
         if written.page:
-            typer.echo(f"Figure: {out / 'figures' / 'picture.png'}")
-            typer.echo(f"Report: {written.page.resolve()}")
+            typer.echo(f"Figure: {out / 'figures' / 'means-1.png'}")

@@ -4,66 +4,49 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optirank import __version__
 from optirank._util.files import write_text
-from optirank.benchmark.designs import design_key
+from optirank.benchmark.designs import ALL, design_key
 
 if TYPE_CHECKING:
-    from optirank.benchmark.designs import Design
-    from optirank.benchmark.profiles import Profile
+    from optirank.benchmark.designs import Design, Profile
 
-_FORMAT = 2
+_FORMAT = 3
 _LOCK = ".lock"
-_WHOLE = "whole-"  # the files of whole units begin so
+_UNFINISHED = re.compile(r"\..+\.json\.[0-9a-f]{8}\.tmp")  # files that a killed run was writing
 
 
 @dataclass(frozen=True)
-class _OfDesign:
+class Unit:
+    """A classifier's whole grid on one problem of one split of a task."""
+
     task: str
     scenario: str
+    split: int
+    problem: str  # the positive class, or all classes
+    classifier: str
+    weight: float = 1.0  # rough share of the work, for the time left
 
     @property
     def design(self) -> str:
         """Name of the design it belongs to."""
         return design_key(self.task, self.scenario)
 
-
-@dataclass(frozen=True)
-class Unit(_OfDesign):
-    """A classifier's whole grid on one split of one binary problem of a task."""
-
-    split: int
-    number: int  # of the binary problem
-    positive: str
-    classifier: str
-    weight: float = 1.0  # rough share of the work, for the time left
-
     @property
     def path(self) -> str:
         """Its file, below the folder of units."""
-        readable = re.sub(r"\W+", "_", self.positive)
-        name = f"{self.split:02d}-{self.number:02d}_{readable}-{self.classifier}.json"
-        return f"{self.design}/{name}"
-
-
-@dataclass(frozen=True)
-class WholeUnit(_OfDesign):
-    """A tool on all classes of a task at once, over the splits of a design."""
-
-    classifier: str
-    weight: float = 1.0  # rough share of the work, for the time left
-
-    @property
-    def path(self) -> str:
-        """Its file, below the folder of units."""
-        return f"{self.design}/{_WHOLE}{self.classifier}.json"
+        readable = re.sub(r"[^\w+-]", "_", self.problem)
+        number = zlib.crc32(self.problem.encode())  # names that read alike must not share a file
+        problem = "all" if self.problem == ALL else f"{readable}_{number:08x}"
+        return f"{self.design}/{self.split:02d}-{problem}-{self.classifier}.json"
 
 
 class Storage:
@@ -82,8 +65,8 @@ class Storage:
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"{self.folder} is a file: choose a folder for the results")
         if not (self.folder / "run.json").is_file():
-            known = (_LOCK, self._temporary.name)
-            if others := sorted({path.name for path in self.folder.glob("*")}.difference(known)):
+            others = sorted(path.name for path in self.folder.glob("*") if path.name != _LOCK)
+            if others := [name for name in others if not _UNFINISHED.fullmatch(name)]:
                 raise ValueError(
                     f"{self.folder} is not a folder of results, but has other files "
                     f"({others[0]!r}): choose a new or an empty folder"
@@ -105,9 +88,11 @@ class Storage:
         self.folder.mkdir(parents=True, exist_ok=True)
         with _lock(self.folder / _LOCK):
             self.check(profile, seed)
+            for path in [*self.folder.glob(".*.tmp"), *self.folder.glob("*/**/.*.tmp")]:
+                if _UNFINISHED.fullmatch(path.name):  # of a run that was killed
+                    path.unlink(missing_ok=True)
             if not (self.folder / "run.json").is_file():
                 self._write("run.json", self._run_record(profile, seed), indent=1)
-            self._temporary.unlink(missing_ok=True)  # of a run that was killed
             yield self
 
     def record(self) -> dict:
@@ -130,7 +115,7 @@ class Storage:
             )
 
     def add_design(self, key: str, record: dict) -> None:
-        """Note what a design is (see `Design.describe`)."""
+        """Store what a design is (see `Design.describe`)."""
         path = self.folder / "designs" / f"{key}.json"
         added = _read(path)["added"] if path.is_file() else datetime.now(UTC).isoformat()
         self._write(f"designs/{key}.json", {**record, "added": added}, indent=1)
@@ -140,36 +125,23 @@ class Storage:
         found = {path.stem: _read(path) for path in (self.folder / "designs").glob("*.json")}
         return dict(sorted(found.items(), key=lambda item: (item[1]["added"], item[0])))
 
-    def load(self, unit: Unit | WholeUnit) -> dict | None:
-        """The stored result of a unit, or None where there is none that can be read."""
-        try:
-            found = json.loads((self.folder / "units" / unit.path).read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):  # of bytes that are no text, too
-            return None
-        return found if isinstance(found, dict) else None
-
-    def has(self, unit: Unit | WholeUnit) -> bool:
+    def has(self, unit: Unit) -> bool:
         """Whether the result of a unit is there and can be read; a gap is no result."""
-        found = self.load(unit)
+        found = _read_unit(self.folder / "units" / unit.path)
         return found is not None and "failed" not in found
 
-    def whole(self, design: str) -> dict[str, dict]:
-        """The records of whole units of a design, by tool; gaps have ``failed`` and ``stage``."""
-        found = {}
-        for path in sorted((self.folder / "units" / design).glob(f"{_WHOLE}*.json")):
-            try:
-                record = json.loads(path.read_text(encoding="utf-8"))
-                found[record["tool"]] = record
-            except (ValueError, TypeError, KeyError):
-                continue  # damaged: it will be run again
-        return found
+    def units(self, design: str) -> list[dict]:
+        """The results of a design; gaps have ``failed``. Damaged files are left out."""
+        paths = sorted((self.folder / "units" / design).glob("*.json"))
+        return [found for path in paths if (found := _read_unit(path)) is not None]
 
-    def save(self, unit: Unit | WholeUnit, result: dict) -> None:
+    def save(self, unit: Unit, result: dict) -> None:
         """Store the result of a unit in one step."""
-        self._write(f"units/{unit.path}", result)
+        same = {key: value for key, value in asdict(unit).items() if key != "weight"}
+        self._write(f"units/{unit.path}", {**same, **result})
 
     def log(self, start: str, facts: dict) -> None:
-        """Note a run of the command, told by when it started; later facts replace earlier ones."""
+        """Store facts about a run of the command; later facts of the same start replace earlier."""
         lines = {line["start"]: line for line in self.log_lines()}
         lines[start] = {"start": start, **facts}
         self._write("log.json", [*lines.values()], indent=1)
@@ -179,15 +151,10 @@ class Storage:
         path = self.folder / "log.json"
         return _read(path) if path.is_file() else []
 
-    @property
-    def _temporary(self) -> Path:
-        """The one name under which files are written: a killed run leaves no other."""
-        return self.folder / ".unfinished.tmp"
-
     def _write(self, name: str, content: object, indent: int | None = None) -> None:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, json.dumps(content, indent=indent), temporary=self._temporary)
+        write_text(path, json.dumps(content, indent=indent))
 
     def _run_record(self, profile: Profile, seed: int) -> dict:
         same = {"format": _FORMAT, "experiment": self.experiment, "version": __version__}
@@ -217,3 +184,11 @@ def _read(path: Path) -> dict | list:
         return json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise ValueError(f"{path} cannot be read ({error}): choose another folder") from error
+
+
+def _read_unit(path: Path) -> dict | None:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):  # of bytes that are no text, too
+        return None
+    return found if isinstance(found, dict) and "classifier" in found else None

@@ -1,10 +1,9 @@
-"""The work of one unit: a classifier's whole grid on one split of one binary problem."""
+"""The work of one unit: a classifier's whole grid on one problem of one split."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,16 +13,18 @@ from sklearn.model_selection import ParameterGrid
 from optirank._util.threads import one_blas_thread
 from optirank.benchmark.classifiers import COUNTS, MEASURED, Classifier, get
 from optirank.benchmark.designs import Problem, make_problem
+from optirank.benchmark.peers import run_peer
 from optirank.ranks.fitting import order_for_fitting
 from optirank.tuning.family import Samples
 from optirank.tuning.scoring import balanced_accuracy
 from optirank.tuning.search import Unit, search
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
-    from optirank.benchmark.designs import Design
-    from optirank.benchmark.profiles import Profile
+    from optirank.benchmark.designs import Design, Profile
     from optirank.benchmark.sets import Set
     from optirank.benchmark.splits import Split
     from optirank.tuning.family import Family
@@ -33,60 +34,63 @@ _CLASSES = np.array([False, True])
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted:
-    """One setting of a classifier, fitted."""
+    """One setting of a classifier, fitted; or a tool of others."""
 
     setting: dict[str, object]
-    scores: list[NDArray]  # of each part; positive ones mean the positive class
+    labels: list[NDArray]  # given to the samples of each part
     n_genes: int
-    reference: NDArray | None  # mask of the reference set, where the model has one
     seconds: float
-    converged: bool
+    predict_seconds: float = np.nan
+    converged: bool = True
+    reference: NDArray | None = None  # mask of the reference set, where the model has one
 
 
 def run_unit(
     design: Design,
     split: Split,
-    positive: str,
     name: str,
+    classifier: str,
     profile: Profile,
     *,
     device: str = "cpu",
+    peers: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
     """Fit the whole grid; return scores, numbers of genes and times, one value per setting.
 
-    Validation scores are the mean over the data sets, on the samples as measured and on simulated
-    platforms (one score per platform, for other rules of choosing a setting); test scores are one
-    per test set. Where the true reference set is known, the cosine similarity to it is stored too.
-    The unit's seconds are CPU time on the CPU, and wall time where a GPU is used.
+    ``name`` is the positive class, or all classes. Validation scores are the mean over the data
+    sets; test scores are by task. Where the true reference set is known, the cosine similarity to
+    it is stored too. Seconds are CPU time, and wall time where a GPU is used.
     """
-    classifier = get(name)
-    grid = profile.grid(classifier)
+    one = get(classifier)
     clock = time.thread_time if device == "cpu" else time.perf_counter
     start = clock()
-    tuned = prod(map(len, grid.values())) > 1 and not split.final
-    platforms = profile.platforms if tuned else ()
-    problem = make_problem(design, split, positive, profile.n_top, platforms)
-    validation, tests = problem.validation, list(problem.tests.values())
-    shifted = [part for sets in problem.platforms for part in sets]
-    parts = [*validation, *tests, *shifted]
-    with one_blas_thread():
-        fits = fit_grid(classifier, problem, grid, parts, cold=split.final, device=device)
-    scores = np.array([_balanced_accuracies(parts, fit.scores) for fit in fits])
-    inside, outside, elsewhere = np.split(
-        scores, [len(validation), len(validation) + len(tests)], axis=1
-    )
+    problem = make_problem(design, split, name, profile)
+    grid = one.grid_of(profile, whole=problem.whole)
+    parts = [*problem.validation, *problem.tests.values()]
+    if one.peer is not None:
+        found = run_peer(one, problem, parts, design.classes, profile.peer_seconds, peers or {})
+        if "failed" in found:
+            return found
+        fits, version = [Fitted(**found["fitted"])], found["version"]
+    else:
+        with one_blas_thread():
+            fits = fit_grid(one, problem, grid, parts, cold=split.final, device=device)
+        version = None
+    scores = np.array([_scores(parts, fit.labels, whole=problem.whole) for fit in fits])
+    n = len(problem.validation)
     result = {
         "settings": [fit.setting for fit in fits],
-        "validation": _means(inside),
-        "platforms": [_means(one) for one in np.split(elsewhere, max(1, len(platforms)), axis=1)],
-        "test": outside.tolist(),
+        "validation": [_mean(row[:n]) for row in scores],
+        "test": {task: scores[:, n + k].tolist() for k, task in enumerate(problem.tests)},
+        "unlabelled": [_unlabelled(fit.labels[n:]) for fit in fits],
         "n_genes": [fit.n_genes for fit in fits],
         "fit_seconds": [round(fit.seconds, 6) for fit in fits],
-        "converged": [fit.converged for fit in fits],
-        "n_features": len(problem.selected),
+        "predict_seconds": [round(fit.predict_seconds, 6) for fit in fits],
+        "converged": [bool(fit.converged) for fit in fits],
+        "n_features": len(problem.train.genes),
         "n_train": len(problem.train.labels),
-        "n_validation": sum(len(part.labels) for part in validation),
-        "n_test": {key: len(part.labels) for key, part in problem.tests.items()},
+        "n_test": {task: len(part.labels) for task, part in problem.tests.items()},
+        "version": version,
     }
     if problem.truth is not None:
         result["cosine"] = [_cosine(fit.reference, problem.truth) for fit in fits]
@@ -102,12 +106,12 @@ def fit_grid(
     cold: bool = False,
     device: str = "cpu",
 ) -> list[Fitted]:
-    """Fit every setting to the training samples and score the samples of each part.
+    """Fit every setting to the training samples and label the samples of each part.
 
     ``cold`` fits each setting on its own, as the estimator does, instead of in chains. Classifiers
     that cannot be fitted on a GPU are fitted on the CPU, whatever the ``device``.
     """
-    if classifier.family is None:
+    if classifier.family is None or problem.whole:
         return _fit_estimators(classifier, problem, grid, parts)
     return _fit_family(classifier, problem, grid, parts, cold=cold, device=device)
 
@@ -121,7 +125,7 @@ def _fit_family(
     cold: bool,
     device: str,
 ) -> list[Fitted]:
-    """A classifier whose grid is fitted in chains."""
+    """A classifier whose grid is fitted in chains, for one class against the rest."""
     options: dict[str, object] = {"warm_start": not cold}
     if classifier.needs == "auxiliary" and problem.auxiliary is not None:
         auxiliary = problem.auxiliary
@@ -147,7 +151,7 @@ def _fit_family(
         fits.append(
             Fitted(
                 setting={name: setting.params[name] for name in grid},
-                scores=[found.decision(k, view)[:, 0] for view in unit.views],
+                labels=[found.decision(k, view)[:, 0] > 0 for view in unit.views],
                 n_genes=int(found.genes(k).sum()),
                 reference=None if gamma is None else gamma > 0,
                 seconds=found.fit_seconds(k),
@@ -168,7 +172,7 @@ def _samples(part: Set, family: Family, dataset: NDArray | None = None) -> Sampl
 def _samples_on_device(parts: list[Set], device: str) -> list[Samples]:
     """The training part in an order of its own on a device, all others in a second one.
 
-    Fits then carry the training samples alone.
+    Fits then hold the training samples alone.
     """
     from optirank.solver.device.problems import orders_for  # a GPU is asked for
 
@@ -187,7 +191,7 @@ def _samples_on_device(parts: list[Set], device: str) -> list[Samples]:
 def _fit_estimators(
     classifier: Classifier, problem: Problem, grid: dict[str, tuple], parts: list[Set]
 ) -> list[Fitted]:
-    """A classifier that scikit-learn's rules fit, one setting at a time."""
+    """A classifier with scikit-learn's interface, one setting at a time."""
     raw = classifier.sees == MEASURED or (classifier.sees == COUNTS and problem.train.counts)
 
     def view(part: Set) -> NDArray | sp.csr_matrix:
@@ -198,35 +202,41 @@ def _fit_estimators(
     for setting in ParameterGrid(grid):
         model = classifier.make(**setting)
         if "random_state" in model.get_params():
-            model.set_params(random_state=problem.seed % 2**31)
+            model.set_params(random_state=problem.seed)
         start = time.thread_time()
         model.fit(X, problem.train.labels)
-        seconds = time.thread_time() - start
+        fitted = time.thread_time()
         found.append(
             Fitted(
                 setting=setting,
-                scores=[np.where(model.predict(view(part)), 1.0, -1.0) for part in parts],
+                labels=[model.predict(view(part)) for part in parts],
                 n_genes=classifier.n_genes(model),
-                reference=None,
-                seconds=seconds,
-                converged=True,
+                seconds=fitted - start,
+                predict_seconds=time.thread_time() - fitted,
             )
         )
     return found
 
 
-def _balanced_accuracies(parts: list[Set], scores: list[NDArray]) -> list[float]:
-    """NaN where a part lacks one of the two classes."""
+def _scores(parts: list[Set], labels: list[NDArray], *, whole: bool) -> list[float]:
+    """Balanced accuracies; NaN where one of the two classes of a binary problem is lacking."""
+    classes = None if whole else _CLASSES
     return [
-        balanced_accuracy(part.labels, one > 0, _CLASSES)
-        for part, one in zip(parts, scores, strict=True)
+        balanced_accuracy(part.labels, given, classes)
+        for part, given in zip(parts, labels, strict=True)
     ]
 
 
-def _means(scores: NDArray) -> list[float]:
-    """Means of the rows, without what is missing; NaN where all is."""
-    known = [row[np.isfinite(row)] for row in scores]
-    return [float(row.mean()) if len(row) else np.nan for row in known]
+def _mean(scores: NDArray) -> float:
+    """Mean without what is missing; NaN where all is."""
+    known = scores[np.isfinite(scores)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _unlabelled(labels: list[NDArray]) -> float:
+    """The share of test samples to which a tool gave no label."""
+    given = [label for one in labels for label in one]
+    return sum(label is None for label in given) / max(1, len(given))
 
 
 def _cosine(reference: NDArray | None, truth: NDArray) -> float | None:
