@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -284,7 +285,7 @@ def choose(names: Sequence[str], problems: str) -> dict[str, list[str]]:
     can = {one: names_for(one) for one in asked}
     for name in names:
         if not any(name in known for known in can.values()):
-            known = ", ".join(ordered(sum(can.values(), [])))
+            known = ", ".join(ordered({*chain(*can.values())}))
             raise ValueError(
                 f"classifier {name!r} is not known for --problems {problems}: use one of {known}"
             )

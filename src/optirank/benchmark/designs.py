@@ -30,7 +30,9 @@ class Profile:
     """How thoroughly an experiment is run. What ``grids`` does not name stays as it is."""
 
     name: str
-    n_top: int | None = 500  # genes at each end of the correlation, for binary problems: the paper's
+    n_top: int | None = (
+        500  # genes at each end of the correlation, for binary problems: the paper's
+    )
     n_genes: int = 3000  # of best t statistic, for whole tasks
     n_splits: int | None = None  # of binary problems; None: all
     n_whole: int = 5  # splits of whole tasks, at most

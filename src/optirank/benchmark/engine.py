@@ -151,7 +151,7 @@ def run(
             "device": work.device,
             "wall_seconds": round(time.perf_counter() - began, 1),
             "missing": plan.missing,
-            "problems": plan.problems | failed,
+            "problems": plan.problems,
             "python": platform.python_version(),
             "platform": f"{platform.system()} {platform.machine()}",
         }

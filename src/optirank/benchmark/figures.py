@@ -19,8 +19,7 @@ _WIDTH = 8.0  # inches: the width of the page's text
 def _look(name: str) -> dict[str, str]:
     """Colour and marker of a classifier; grey for one that the registry does not have."""
     one = CLASSIFIERS.get(name)
-    found = {"color": one.colour, "marker": one.marker} if one else {"color": "#777", "marker": "h"}
-    return found
+    return {"color": one.colour, "marker": one.marker} if one else {"color": "#777", "marker": "h"}
 
 
 def _new(height: float, columns: int = 1, **options) -> tuple[Figure, Axes]:

@@ -146,13 +146,13 @@ def standings_text(group: Group) -> pd.DataFrame:
             "mean": found["mean"].map(percent),
             "95 % interval": [interval(*pair) for pair in zip(found["low"], found["high"],
                                                               strict=True)],
-            "median": found["median"].map(percent),
-            "worst": found["worst"].map(percent),
             "won": found["won"].map(_count),
             "tied": found["tied"].map(_count),
             "lost": found["lost"].map(_count),
-            "rank": found["rank"].map(lambda one: f"{one:.1f}" if np.isfinite(one) else _DASH),
             "genes": found["classifier"].map(genes).map("{:.0f}".format),
+            "median": found["median"].map(percent),
+            "worst": found["worst"].map(percent),
+            "rank": found["rank"].map(lambda one: f"{one:.1f}" if np.isfinite(one) else _DASH),
             "tasks": found["tasks"].astype(str),
         }
     )  # fmt: skip
@@ -222,9 +222,7 @@ def sweep_table(scores: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _page(
-    results: Results, groups: list[Group], settings: Settings | None, folder: Path
-) -> str:
+def _page(results: Results, groups: list[Group], settings: Settings | None, folder: Path) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -326,7 +324,7 @@ def _figure(folder: Path, name: str, figure, caption: str) -> dict[str, str]:
     for kind in ("png", "svg"):
         with replacing(folder / "figures" / f"{name}.{kind}") as temporary:
             metadata = {"Date": None} if kind == "svg" else None
-            figure.savefig(temporary, format=kind, dpi=160, metadata=metadata)
+            figure.savefig(temporary, format=kind, dpi=160, metadata=metadata, transparent=kind == "svg")
     content = base64.b64encode((folder / "figures" / f"{name}.svg").read_bytes()).decode("ascii")
     return {"source": f"data:image/svg+xml;base64,{content}", "caption": caption}
 
@@ -340,7 +338,10 @@ def _published(group: Group) -> pd.DataFrame:
     rows = {"here": own, **PUBLISHED}
     names = [*means.index, "cosine"]
     return pd.DataFrame(
-        [{"accuracy (%)": key, **{n: row.get(n, _DASH) for n in names}} for key, row in rows.items()]
+        [
+            {"accuracy (%)": key, **{n: row.get(n, _DASH) for n in names}}
+            for key, row in rows.items()
+        ]
     )
 
 

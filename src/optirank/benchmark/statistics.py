@@ -68,7 +68,19 @@ def standings(table: pd.DataFrame, tissues: pd.Series) -> pd.DataFrame:
                 **(counts.loc[name] if name in counts.index else {}),
             }
         )
-    columns = "classifier tasks mean low high median worst rank won tied lost".split()
+    columns = [
+        "classifier",
+        "tasks",
+        "mean",
+        "low",
+        "high",
+        "median",
+        "worst",
+        "rank",
+        "won",
+        "tied",
+        "lost",
+    ]
     frame = pd.DataFrame(rows, columns=columns)
     complete = frame["tasks"] == frame["tasks"].max()
     order = frame.assign(complete=complete).sort_values(["complete", "mean"], ascending=False)
@@ -141,7 +153,7 @@ def paired_tests(scores: pd.DataFrame) -> pd.DataFrame:
                     "sign": int(np.sign(mean)) if p_value < LEVEL else 0,
                 }
             )
-    columns = "group task row column pairs mean_difference p_value sign".split()
+    columns = ["group", "task", "row", "column", "pairs", "mean_difference", "p_value", "sign"]
     return pd.DataFrame(records, columns=columns)
 
 

@@ -196,9 +196,7 @@ def run(
         storage = Storage(out)
         storage.check(profile, seed)
         with _status("reading data") as tell:
-            plan = plan_real(
-                source, wanted, chosen, profile, storage, named=bool(tasks), tell=tell
-            )
+            plan = plan_real(source, wanted, chosen, profile, storage, named=bool(tasks), tell=tell)
         plan.problems |= unusable if not tasks else {}
         _announce(plan, storage)
         with storage.open(profile, seed):
