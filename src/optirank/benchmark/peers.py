@@ -51,7 +51,9 @@ def check_peers(given: Sequence[str]) -> dict[str, str]:
             )
         if name.lower() not in known:
             raise ValueError(f"--peer {text!r}: {name!r} is no peer: use one of {', '.join(known)}")
-        found[name.lower()] = python
+        python = os.path.expanduser(python)
+        # Links stay: the Python of a virtual environment is one.
+        found[name.lower()] = os.path.abspath(python) if os.path.dirname(python) else python
     return found
 
 
@@ -68,8 +70,7 @@ def run_peer(
     Returns ``version`` and ``fitted`` (what `Fitted` needs), or ``failed`` with the reason: a child
     that crashes, hangs or is killed is no error here.
     """
-    python = os.path.expanduser(pythons.get(peer.peer, sys.executable))
-    python = os.path.abspath(python) if os.path.dirname(python) else python  # links stay
+    python = pythons.get(peer.peer, sys.executable)
     if reason := why_no_peer(peer.peer, python):
         return _gap(reason)
     script = Path(tools.__file__).with_name(f"run_{peer.peer}.py")

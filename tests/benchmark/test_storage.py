@@ -7,12 +7,11 @@ import os
 
 import pytest
 
-from optirank.benchmark.profiles import PAPER, QUICK
-from optirank.benchmark.running import storage as storage_module
-from optirank.benchmark.running.storage import Storage, Unit
-from optirank.benchmark.synthetic import EXTENDED_GRID, PAPER_GRID
+from optirank.benchmark import storage as storage_module
+from optirank.benchmark.designs import ALL, PAPER, QUICK
+from optirank.benchmark.storage import Storage, Unit
 
-UNIT = Unit("t", "", 0, 0, "b", "lr")
+UNIT = Unit("t", "", 0, "b", "lr")
 
 
 @pytest.fixture
@@ -22,36 +21,36 @@ def storage(tmp_path):
     return storage
 
 
-def test_what_is_saved_is_loaded_again(storage):
-    storage.save(UNIT, {"settings": [{"l2": 1e-6}], "cosine": [None]})
-    assert Storage(storage.folder).load(UNIT) == {"settings": [{"l2": 1e-6}], "cosine": [None]}
-    assert storage.load(Unit("t", "", 1, 0, "b", "lr")) is None
+def test_what_is_saved_is_found_again_and_names_its_unit(storage):
+    storage.save(UNIT, {"settings": [{"l2": 1e-6}]})
+    (found,) = Storage(storage.folder).units("t")
+    assert found["settings"] == [{"l2": 1e-6}]
+    assert (found["problem"], found["classifier"]) == ("b", "lr")
+    assert storage.has(UNIT)
+    assert not storage.has(Unit("t", "", 1, "b", "lr"))
 
 
-def test_a_damaged_unit_counts_as_missing(storage):
+def test_names_that_read_alike_have_files_of_their_own():
+    problems = ["b cell", "b_cell", "b/cell", "é", ALL, "all"]
+    assert len({Unit("t", "", 0, problem, "lr").path for problem in problems}) == len(problems)
+
+
+def test_a_damaged_unit_or_a_gap_is_run_again(storage):
+    storage.save(UNIT, {"failed": "out of luck"})
+    assert not storage.has(UNIT)
     storage.save(UNIT, {})
     (storage.folder / "units" / UNIT.path).write_text('{"settings": [')
     assert not storage.has(UNIT)
+    assert storage.units("t") == []
 
 
-def test_a_folder_of_other_settings_is_refused(storage):
-    with pytest.raises(ValueError, match="other settings"):
-        Storage(storage.folder).check(QUICK, 0)
-    with pytest.raises(ValueError, match="seed was 0"):
-        Storage(storage.folder).check(PAPER, 1)
+def test_a_folder_of_other_settings_is_refused(storage, monkeypatch):
+    for profile, seed, word in ((QUICK, 0, "other settings"), (PAPER, 1, "seed was 0")):
+        with pytest.raises(ValueError, match=word):
+            Storage(storage.folder).check(profile, seed)
     with pytest.raises(ValueError, match="experiment was 'real', now it is 'synthetic'"):
         Storage(storage.folder, "synthetic").check(PAPER, 0)
     Storage(storage.folder).check(PAPER, 0)
-
-
-def test_the_grids_of_the_synthetic_experiment_do_not_mix(tmp_path):
-    with Storage(tmp_path, "synthetic").open(EXTENDED_GRID, 0) as storage:
-        pass
-    with pytest.raises(ValueError, match="profile was 'extended'"):
-        storage.check(PAPER_GRID, 0)
-
-
-def test_results_of_another_version_are_refused(storage, monkeypatch):
     monkeypatch.setattr(storage_module, "__version__", "99.0")
     with pytest.raises(ValueError, match=r"version was .*, now it is '99\.0'"):
         storage.check(PAPER, 0)
@@ -72,8 +71,6 @@ def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path, name):
     path.parent.mkdir(exist_ok=True)
     path.write_text("mine")
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(ValueError, match="is not a folder of results"):
-        Storage(tmp_path).check(PAPER, 0)
     with (
         pytest.raises(ValueError, match="is not a folder of results"),
         Storage(tmp_path).open(PAPER, 0),
@@ -81,11 +78,6 @@ def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path, name):
         pass
     assert sorted(tmp_path.rglob("*")) == before
     assert path.read_text() == "mine"
-
-
-def test_an_empty_folder_is_taken(tmp_path):
-    with Storage(tmp_path).open(PAPER, 0) as storage:
-        assert storage.record()["experiment"] == "real"
 
 
 def test_files_of_others_in_a_folder_of_results_stay(storage):
@@ -97,27 +89,33 @@ def test_files_of_others_in_a_folder_of_results_stay(storage):
         assert all(path.read_text() == "mine" for path in mine)
 
 
-def test_what_a_killed_run_left_behind_is_removed(storage, monkeypatch):
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process to kill")
+def test_what_a_killed_run_left_behind_is_removed(storage):
     storage.save(UNIT, {"old": 1})
     before = sorted(storage.folder.rglob("*"))
-
-    def killed(*paths):
-        os._exit(9)  # as kill -9 does: nothing tidies up
-
     child = os.fork()
     if child == 0:
-        os.replace = killed
+        os.replace = lambda *paths: os._exit(9)  # as kill -9 does: nothing tidies up
         storage.save(UNIT, {"new": 1})
     os.waitpid(child, 0)
     assert len(list(storage.folder.rglob("*.tmp"))) == 1
-    assert storage.load(UNIT) == {"old": 1}
+    assert storage.units("t")[0]["old"] == 1
     with storage.open(PAPER, 0):
         assert sorted(storage.folder.rglob("*")) == before
 
 
+def test_two_processes_that_write_the_same_file_do_not_share_a_temporary_name(storage, monkeypatch):
+    """A report and a running benchmark write at the same time."""
+    seen = []
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", lambda a, b: (seen.append(str(a)), replace(a, b)))
+    for _ in range(2):
+        storage.log("now", {"units": 1})
+    assert len(set(seen)) == 2
+
+
 def test_a_run_is_logged_once_with_its_latest_facts(storage):
-    storage.log("now", {"units": 1})
-    storage.log("now", {"units": 2})
-    storage.log("later", {"units": 0})
+    for start, units in (("now", 1), ("now", 2), ("later", 0)):
+        storage.log(start, {"units": units})
     lines = json.loads((storage.folder / "log.json").read_text())
     assert lines == [{"start": "now", "units": 2}, {"start": "later", "units": 0}]
