@@ -117,7 +117,7 @@ def test_every_classifier_gives_one_value_per_setting(sets, name):
 def test_every_classifier_tells_all_classes_apart(sets, name):
     (design,) = designs(sets, "found")
     result = run_unit(design, design.splits[0], ALL, name, SMALL)
-    assert result["test"]["found"][0] > 0.9
+    assert result["test"]["found"][0] > 0.85
     assert result["n_features"] == 40
     assert 0 < result["n_genes"][0] <= 40
     assert result["unlabelled"] == [0.0]
