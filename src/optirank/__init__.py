@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 _HOMES = {
+    "PanelClassifier": "optirank.estimators.panel_classifier",
     "ReferenceRankTransformer": "optirank.ranks.transformer",
     "OptirankClassifier": "optirank.estimators.optirank",
     "OptirankClassifierCV": "optirank.estimators.optirank_cv",
@@ -28,6 +29,7 @@ __all__ = [
     "AnovaRankLogisticRegression",
     "OptirankClassifier",
     "OptirankClassifierCV",
+    "PanelClassifier",
     "RankLogisticRegression",
     "ReferenceRankTransformer",
     "SingleCellNetClassifier",
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from optirank.estimators.anova_rank import AnovaRankLogisticRegression
     from optirank.estimators.optirank import OptirankClassifier
     from optirank.estimators.optirank_cv import OptirankClassifierCV
+    from optirank.estimators.panel_classifier import PanelClassifier
     from optirank.estimators.rank_logistic import RankLogisticRegression
     from optirank.estimators.singlecellnet import SingleCellNetClassifier
     from optirank.estimators.top_pairs import TopScoringPairsClassifier

@@ -9,12 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from optirank.preprocessing._statistics import canonical
-
-_MIN_FRACTION = 0.05  # a gene that more samples express passes
-_MIN_MEAN = 2.0  # else its mean, where it is expressed, must be above
-_MIN_SAMPLES = 3  # that express it
-_FLAT = 1e-12  # of the sum of squares: a variance below is a rounding error
+_FLAT = 1e-9  # of the sum of squares: a variance below is a rounding error
 
 
 @dataclass
@@ -28,40 +23,45 @@ class ClassSums:
 
     n_genes: int
     n_classes: int
-    n_parts: int
+    n_parts: int = 1
     sizes: NDArray = field(init=False)  # (parts, classes)
-    sums: NDArray = field(init=False)  # (parts, classes, d), of the values less an offset
-    squares: NDArray = field(init=False)  # (parts, d), of the same
-    n_expressing: NDArray = field(init=False)  # (parts, d): samples with a value above 0
-    expressed: NDArray = field(init=False)  # (parts, d): sums of the values above 0
-    has_negative: bool = field(default=False, init=False)
-    _offset: NDArray | None = field(default=None, init=False)
+    sums: NDArray = field(init=False)  # (parts, classes, d)
+    squares: NDArray = field(init=False)  # (parts, d)
 
     def __post_init__(self) -> None:
-        parts, classes, d = self.n_parts, self.n_classes, self.n_genes
-        self.sizes = np.zeros((parts, classes))
-        self.sums = np.zeros((parts, classes, d))
-        self.squares, self.expressed = np.zeros((parts, d)), np.zeros((parts, d))
-        self.n_expressing = np.zeros((parts, d), np.int64)
+        shape = self.n_parts, self.n_classes, self.n_genes
+        self.sizes, self.sums = np.zeros(shape[:2]), np.zeros(shape)
+        self.squares = np.zeros((self.n_parts, self.n_genes))
 
-    def add(self, X: Any, codes: NDArray, parts: NDArray) -> None:
-        """Add samples with the positions of their classes and parts."""
+    def add(self, X: Any, codes: NDArray, parts: NDArray | None = None) -> None:
+        """Add samples (log values) with the numbers of their classes and parts."""
+        parts = np.zeros(len(codes), np.intp) if parts is None else parts
         cells = parts * self.n_classes + codes
-        n_cells = self.n_parts * self.n_classes
-        self.sizes += np.bincount(cells, minlength=n_cells).reshape(self.sizes.shape)
-        if sp.issparse(X):
-            self._add_sparse(canonical(X), cells, parts)
-        else:
-            self._add_dense(np.asarray(X, dtype=np.float64), cells, parts)
+        self.sizes += np.bincount(cells, minlength=self.sizes.size).reshape(self.sizes.shape)
+        if not sp.issparse(X):
+            X = np.asarray(X, dtype=np.float64)
+            for cell in np.unique(cells):
+                part, code = divmod(int(cell), self.n_classes)
+                here = X[cells == cell]
+                self.sums[part, code] += here.sum(axis=0)
+                self.squares[part] += np.einsum("ij,ij->j", here, here)
+            return
+        X = X.tocsr()
+        entries, values = np.diff(X.indptr), X.data.astype(np.float64)
+        where = np.repeat(cells * np.int64(self.n_genes), entries) + X.indices
+        self.sums += np.bincount(where, values, self.sums.size).reshape(self.sums.shape)
+        where = np.repeat(parts * np.int64(self.n_genes), entries) + X.indices
+        self.squares += np.bincount(where, values * values, self.squares.size).reshape(
+            self.squares.shape
+        )
 
     def correlations(self, parts: NDArray | None = None) -> NDArray:
-        """Correlations with the label of each class; NaN for genes that vary or show too little.
+        """Correlations with the label of each class; 0 for genes that do not vary.
 
         With class sizes ``n_k`` and sums ``S_k`` of a gene, n and S over all classes and Q the sum
         of squares, the correlation with the label of class k is
         ``(S_k - n_k S / n) / sqrt(n_k (n - n_k) / n (Q - S^2 / n))``. Two classes make one row,
-        that of the second. Classes without samples in these parts have none. A gene passes if more
-        than 5 % of the samples express it, or three do with a mean above 2.
+        that of the second. Classes without samples in these parts have none.
         """
         which = np.arange(self.n_parts) if parts is None else parts
         sizes, sums = self.sizes[which].sum(axis=0), self.sums[which].sum(axis=0)
@@ -70,44 +70,22 @@ class ClassSums:
         n, total = sizes.sum(), sums.sum(axis=0)
         squares = self.squares[which].sum(axis=0)
         spread = squares - total**2 / n
+        varies = spread > _FLAT * squares
+        scale = np.sqrt(np.outer(sizes * (n - sizes) / n, np.where(varies, spread, 1.0)))
         with np.errstate(divide="ignore", invalid="ignore"):
-            scale = np.sqrt(np.outer(sizes * (n - sizes) / n, spread))
-            found = (sums - np.outer(sizes, total / n)) / scale
-        level = squares if self._offset is None else squares + n * self._offset**2
-        found[:, ~(spread > _FLAT * level) | ~self._passes(which, n)] = np.nan
+            found = np.where(varies, (sums - np.outer(sizes, total / n)) / scale, 0.0)
         return found[1:] if len(there) == 2 else found
 
-    def _passes(self, which: NDArray, n: float) -> NDArray:
-        if self.has_negative:  # logarithms or ratios: all genes are measured
-            return np.ones(self.n_genes, dtype=bool)
-        count = self.n_expressing[which].sum(axis=0)
-        mean = self.expressed[which].sum(axis=0) / np.maximum(count, 1)
-        return (count > _MIN_FRACTION * n) | ((count >= _MIN_SAMPLES) & (mean > _MIN_MEAN))
+    def best_genes(self, n: int, parts: NDArray | None = None) -> NDArray:
+        """Positions, in order, of the n genes that correlate most with any class.
 
-    def _add_sparse(self, X: sp.spmatrix, cells: NDArray, parts: NDArray) -> None:
-        d, entries = self.n_genes, np.diff(X.indptr)
-        values = X.data.astype(np.float64)
-        where = np.repeat(cells * np.int64(d), entries) + X.indices
-        self.sums += np.bincount(where, values, self.sums.size).reshape(self.sums.shape)
-        where = np.repeat(parts * np.int64(d), entries) + X.indices
-        size, shape = self.squares.size, self.squares.shape
-        self.squares += np.bincount(where, values * values, size).reshape(shape)
-        if values.size and values.min() <= 0:
-            values, where = values[values > 0], where[values > 0]
-        self.expressed += np.bincount(where, values, size).reshape(shape)
-        self.n_expressing += np.bincount(where, minlength=size).reshape(shape)
-
-    def _add_dense(self, X: NDArray, cells: NDArray, parts: NDArray) -> None:
-        self.has_negative |= bool((X < 0).any())
-        positive = np.maximum(X, 0)
-        if self._offset is None:  # keeps the digits of genes with large means
-            self._offset = X.mean(axis=0)
-        X = X - self._offset
-        for cell in np.unique(cells):
-            part, code = divmod(int(cell), self.n_classes)
-            self.sums[part, code] += X[cells == cell].sum(axis=0)
-        for part in np.unique(parts):
-            here = parts == part
-            self.squares[part] += np.einsum("ij,ij->j", X[here], X[here])
-            self.expressed[part] += positive[here].sum(axis=0)
-            self.n_expressing[part] += np.count_nonzero(positive[here], axis=0)
+        Every class ranks the genes by the size of its correlation, and a gene counts by its best
+        place over the classes, so that each class has its share. Genes that do not vary are out.
+        """
+        size = np.abs(self.correlations(parts))
+        order = np.argsort(-size, axis=1, kind="stable")
+        place = np.empty_like(order)
+        np.put_along_axis(place, order, np.arange(size.shape[1])[None, :], axis=1)
+        best = np.where(size.max(axis=0) > 0, place.min(axis=0), size.shape[1])
+        chosen = np.argsort(best, kind="stable")[:n]
+        return np.sort(chosen[best[chosen] < size.shape[1]])

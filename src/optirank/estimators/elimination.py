@@ -1,0 +1,455 @@
+"""Finding a panel by elimination: nested sets of genes, each ranked among themselves.
+
+1. The 2000 genes that correlate most with a class are the candidates.
+2. Softmax regression on the ranks of these genes among themselves; the half of largest weight
+   (largest over the classes) stays; the genes that stay are ranked again among themselves; and so
+   on, down to 10 genes. These fits see the samples and four copies of them on simulated platforms.
+3. The weights of each set are fitted on the samples alone, with a stronger penalty.
+
+Everything that is read of the data goes through a *source* (`MatrixSource`, or a file's in
+``optirank.workflow``), so the steps are the same for a matrix in memory and for a file of a million
+cells: one pass for the candidates, one for at most 250 samples per class, on which genes are
+eliminated and held-out accuracy is measured, and one for the weights on all samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from optirank.preprocessing.class_sums import ClassSums
+from optirank.preprocessing.scales import log_values, value_scale
+from optirank.solver.ridge import BLOCK_ROWS, balanced_weights, fit_ridge
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optirank.solver.ridge import RidgeFit
+
+SIZES = (10, 20, 30, 50, 70, 100, 200, 300, 500, 1000)  # of the nested panels
+AUTO_FROM = 100  # genes: enough for 2 to 14 classes of real sets, and robust to missing genes
+N_CANDIDATES = 2000  # 1000 to 3000 made no difference over real pairs
+PER_CLASS = 250  # samples for the elimination: more change the panel little, and cost time
+_L2_ELIMINATION = 0.03  # against the mean loss; 0.01 to 0.1 choose equally good genes
+_L2_LAST = 0.1  # a platform adds an error to every gene that more samples do not average away
+_N_COPIES = 4  # simulated platforms beside the samples themselves
+_STRENGTH = 2.0  # of their gene factors, in spreads of the genes' log values
+_TOL_ELIMINATION = 1e-3  # of the gradient: tighter fits keep the same genes
+_TOL_LAST = 1e-5  # the weights then have four digits
+_SORTED_ROWS = 64  # samples sorted together: their keys stay in a core's cache
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A panel of k genes with its weights.
+
+    Attributes
+    ----------
+    genes : (k,) positions among all genes, rising
+    coef : (rows, k) weights on scaled ranks; one row for two classes, else one per class
+    intercept : (rows,)
+    mean_ranks : (k,) mean scaled rank of each gene in training, classes counted equally
+    """
+
+    genes: NDArray
+    coef: NDArray
+    intercept: NDArray
+    mean_ranks: NDArray
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Scores of samples by panels that were found without them.
+
+    Attributes
+    ----------
+    rows : positions of the held-out samples, rising
+    codes : their classes, as numbers
+    fold : the fold of each
+    scores : size -> (n, rows of the model); -inf for a class that the fold's training part lacks
+    """
+
+    rows: NDArray
+    codes: NDArray
+    fold: NDArray
+    scores: dict[int, NDArray]
+
+    def accuracies(self, size: int) -> NDArray:
+        """Balanced accuracy in each fold, over the classes that its training part has."""
+        label = best_codes(self.scores[size])
+        right = label == self.codes
+        known = self.known(size)
+        found = []
+        for fold in np.unique(self.fold):
+            here = (self.fold == fold) & known
+            shares = [right[here & (self.codes == k)].mean() for k in np.unique(self.codes[here])]
+            found.append(np.mean(shares) if shares else np.nan)
+        return np.array(found)
+
+    def known(self, size: int) -> NDArray:
+        """Which samples are of a class that their fold could learn."""
+        scores = self.scores[size]
+        if scores.shape[1] == 1:
+            return np.isfinite(scores[:, 0])
+        return np.isfinite(scores[np.arange(len(scores)), self.codes])
+
+    def curve(self) -> list[tuple[int, float, float]]:
+        """Size, mean accuracy over the folds and its standard error, from the smallest size."""
+        rows = []
+        for size in sorted(self.scores):
+            found = self.accuracies(size)
+            found = found[np.isfinite(found)]
+            error = found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else 0.0
+            rows.append((size, float(found.mean()), float(error)))
+        return rows
+
+
+class Source(Protocol):
+    """Samples by genes, read in blocks."""
+
+    shape: tuple[int, int]
+    scale: str
+
+    def blocks(self, rows: NDArray | None = None, columns: NDArray | None = None) -> Iterator[Any]:
+        """Blocks of some samples (all) with some genes (all), arrays or CSR, in order."""
+
+
+class MatrixSource:
+    """A matrix in memory: array, or CSR or CSC."""
+
+    def __init__(self, X: Any, block_entries: int = 1 << 24) -> None:
+        self._X, self.shape, self.scale = X, X.shape, value_scale(X)
+        self._step = max(1, block_entries // max(1, X.shape[1]))
+
+    def blocks(self, rows: NDArray | None = None, columns: NDArray | None = None) -> Iterator[Any]:
+        """See `Source`."""
+        X = self._X if columns is None else self._X[:, columns]
+        if sparse.issparse(X):
+            X = X.tocsr()
+        n = X.shape[0] if rows is None else len(rows)
+        for start in range(0, n, self._step):
+            part = slice(start, min(n, start + self._step))
+            yield X[part] if rows is None else X[rows[part]]
+
+
+def search_panels(
+    source: Source,
+    codes: NDArray,
+    n_classes: int,
+    *,
+    sample_weight: NDArray | None = None,
+    n_genes: int | str = "auto",
+    include: NDArray | None = None,
+    fold_of: NDArray | None = None,
+    n_threads: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[dict[int, Panel], HeldOut | None]:
+    """The nested panels of at most the size asked for, with their weights; held-out scores.
+
+    Parameters
+    ----------
+    source : the samples.
+    codes : the class of each, from 0 to ``n_classes - 1``.
+    sample_weight : a weight per sample, ones by default.
+    n_genes : the largest panel, or "auto": chosen by held-out accuracy (`choose_size`).
+    include : positions of genes that every panel has.
+    fold_of : the fold that holds each sample out, -1 for none; None holds none out.
+    n_threads : threads; they change the time alone.
+    progress : is told how many of the steps are done.
+    """
+    include = np.zeros(0, np.intp) if include is None else np.asarray(include)
+    parts = np.zeros(len(codes), np.intp) if fold_of is None else fold_of + 1
+    folds = np.zeros(0, np.intp) if fold_of is None else np.unique(fold_of[fold_of >= 0])
+    steps = _Steps(progress, len(folds) + 3)
+    sums = ClassSums(source.shape[1], n_classes, int(parts.max()) + 1)
+    start = 0
+    for block in source.blocks():
+        here = slice(start, start + block.shape[0])
+        sums.add(log_values(block, source.scale), codes[here], parts[here])
+        start = here.stop
+    n_candidates = N_CANDIDATES if n_genes == "auto" else max(N_CANDIDATES, n_genes)
+    candidates = sums.best_genes(n_candidates)
+    if not len(candidates):
+        raise ValueError(
+            f"none of the {source.shape[1]} genes differs between the samples: a panel needs genes "
+            "that vary"
+        )
+    every = np.arange(sums.n_parts)
+    of_fold = [sums.best_genes(n_candidates, every[every != fold + 1]) for fold in folds]
+    read = np.unique(np.concatenate([candidates, include, *of_fold])).astype(np.intp)
+    rows = some_rows(codes)
+    steps.done()
+
+    V = np.concatenate([_dense(block).astype(np.float32) for block in source.blocks(rows, read)])
+    samples = _Sorted.with_copies(V, source.scale, n_threads)
+    weights = balanced_weights(codes[rows], None if sample_weight is None else sample_weight[rows])
+    labels = _Labels(codes[rows], n_classes, weights)
+    always = np.searchsorted(read, include)
+    usable = np.union1d(candidates, include)
+    sizes = path_sizes(n_genes, len(usable), len(include))
+    held_out = None
+    if len(folds):
+        scores, fold = {}, fold_of[rows]
+        for k, chosen in zip(folds, of_fold, strict=True):
+            columns = np.searchsorted(read, np.union1d(chosen, include))
+            train, test = fold != k, fold == k
+            found = _held_out_fold(samples, labels, train, test, columns, sizes, always)
+            for size, values in found.items():
+                scores.setdefault(size, np.full((len(rows), values.shape[1]), np.nan))
+                scores[size][test] = values
+            steps.done()
+        out = fold >= 0
+        scores = {size: values[out] for size, values in scores.items()}
+        held_out = HeldOut(rows[out], codes[rows][out], fold[out], scores)
+        if n_genes == "auto":
+            sizes = [size for size in sizes if size <= choose_size(held_out)]
+    columns = np.searchsorted(read, usable)
+    nested = samples.eliminate(np.arange(len(rows)), labels, columns, sizes, always)
+    nested = {size: read[found] for size, found in nested.items() if size <= sizes[-1]}
+    steps.done()
+    path = _last_fits(source, codes, n_classes, sample_weight, nested, n_threads)
+    steps.done()
+    return path, held_out
+
+
+def path_sizes(n_genes: int | str, n_usable: int, n_include: int = 0) -> list[int]:
+    """The sizes of the nested panels, rising; the last is the one asked for, or the largest."""
+    most = min(n_usable, SIZES[-1]) if n_genes == "auto" else min(int(n_genes), n_usable)
+    least = max(2, n_include)
+    return [size for size in SIZES if least <= size < most] + [most]
+
+
+def choose_size(held_out: HeldOut) -> int:
+    """The smallest size, of at least 100, within one standard error of the best."""
+    curve = [row for row in held_out.curve() if row[0] >= AUTO_FROM] or held_out.curve()[-1:]
+    _, best, error = max(curve, key=lambda row: (row[1], -row[0]))
+    return min(size for size, accuracy, _ in curve if accuracy >= best - error)
+
+
+def some_rows(codes: NDArray, most: int = PER_CLASS) -> NDArray:
+    """Rising positions of at most so many samples per class, drawn the same way every time."""
+    rng = np.random.default_rng(0)
+    chosen = [rng.permutation(np.flatnonzero(codes == k))[:most] for k in np.unique(codes)]
+    return np.sort(np.concatenate(chosen))
+
+
+def best_codes(scores: NDArray) -> NDArray:
+    """The class of the highest score; of one column, the second class above 0."""
+    if scores.shape[1] == 1:
+        return (scores[:, 0] > 0).astype(np.intp)
+    return scores.argmax(axis=1)
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """Classes and weights of the samples that are sorted."""
+
+    codes: NDArray
+    n_classes: int
+    weights: NDArray
+
+    def of(self, rows: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        """The classes present, numbered among themselves; which they are; weights with sum 1."""
+        present, codes = np.unique(self.codes[rows], return_inverse=True)
+        weights = self.weights[rows]
+        totals = np.bincount(codes, weights)
+        return present, codes, weights / (len(present) * totals[codes])
+
+
+@dataclass(frozen=True)
+class _Sorted:
+    """Samples, and copies of them below, as the numbers of their distinct values."""
+
+    groups: NDArray  # ((1 + copies) n, genes)
+    n: int
+    n_threads: int
+
+    @classmethod
+    def with_copies(cls, V: NDArray, scale: str, n_threads: int) -> _Sorted:
+        """Sort dense samples and their copies on simulated platforms."""
+        from optirank.tuning.shifts import PlatformShift, simulate_platforms
+
+        shifts = [PlatformShift(factors=_STRENGTH)] * _N_COPIES
+        copies = [one.astype(np.float32) for one in simulate_platforms(V, shifts, 0)]
+        groups = np.empty(((1 + len(copies)) * len(V), V.shape[1]), _number_type(V.shape[1]))
+        for k, values in enumerate([V, *copies]):
+            sort_groups(values, groups[k * len(V) : (k + 1) * len(V)], n_threads)
+        return cls(groups, len(V), n_threads)
+
+    def ranks(self, rows: NDArray, columns: NDArray) -> NDArray:
+        """Twice the ranks of some genes among themselves."""
+        return among(self.groups, rows, columns, self.n_threads)
+
+    def fit(self, rows: NDArray, labels: _Labels, columns: NDArray) -> RidgeFit:
+        """The last weights on some samples, without copies."""
+        present, codes, weights = labels.of(rows)
+        return fit_ridge(
+            self.ranks(rows, columns),
+            codes,
+            len(present),
+            weights,
+            l2=_L2_LAST,
+            tol=_TOL_LAST,
+            n_threads=self.n_threads,
+        )
+
+    def eliminate(
+        self, rows: NDArray, labels: _Labels, columns: NDArray, sizes: list[int], always: NDArray
+    ) -> dict[int, NDArray]:
+        """The genes (of ``columns``) that are left at each size."""
+        n_layers = len(self.groups) // self.n
+        layers = np.concatenate([rows + k * self.n for k in range(n_layers)])
+        present, codes, weights = labels.of(rows)
+        codes, weights = np.tile(codes, n_layers), np.tile(weights, n_layers) / n_layers
+        left, fitted, found = columns, None, {}
+        for size in sorted(sizes, reverse=True):
+            while len(left) > size:
+                fitted = fit_ridge(
+                    self.ranks(layers, left),
+                    codes,
+                    len(present),
+                    weights,
+                    l2=_L2_ELIMINATION,
+                    tol=_TOL_ELIMINATION,
+                    start=fitted,
+                    n_threads=self.n_threads,
+                )
+                weight = np.abs(fitted.coef).max(axis=0)
+                weight[np.isin(left, always)] = np.inf
+                kept = np.argsort(-weight, kind="stable")[: max(size, len(left) // 2)]
+                kept.sort()
+                left, fitted = left[kept], _only(fitted, kept)
+            found[size] = left
+        return found
+
+
+def _only(fitted: RidgeFit, kept: NDArray) -> RidgeFit:
+    return replace(fitted, coef=fitted.coef[:, kept], mean_ranks=fitted.mean_ranks[kept])
+
+
+def _held_out_fold(
+    samples: _Sorted,
+    labels: _Labels,
+    train: NDArray,
+    test: NDArray,
+    columns: NDArray,
+    sizes: list[int],
+    always: NDArray,
+) -> dict[int, NDArray]:
+    """Everything again on the training part of a fold, and the scores of its held-out samples."""
+    train, test = np.flatnonzero(train), np.flatnonzero(test)
+    width = 1 if labels.n_classes == 2 else labels.n_classes
+    present = np.unique(labels.codes[train])
+    sizes = [size for size in sizes if size < len(columns)] or [min(sizes[0], len(columns))]
+    found = {}
+    if len(present) < 2:
+        return {size: np.full((len(test), width), np.nan) for size in sizes}
+    nested = samples.eliminate(train, labels, columns, sizes, always)
+    for size, genes in nested.items():
+        fitted = samples.fit(train, labels, genes)
+        ranks = samples.ranks(test, genes) / (2.0 * len(genes))
+        z = ranks @ fitted.coef.T + fitted.intercept
+        scores = np.full((len(test), width), -np.inf)
+        if width == 1:
+            scores = z
+        elif len(present) == 2:
+            scores[:, present] = np.column_stack([-z[:, 0] / 2, z[:, 0] / 2])
+        else:
+            scores[:, present] = z
+        found[size] = scores
+    return found
+
+
+def _last_fits(
+    source: Source,
+    codes: NDArray,
+    n_classes: int,
+    sample_weight: NDArray | None,
+    nested: dict[int, NDArray],
+    n_threads: int,
+) -> dict[int, Panel]:
+    """Weights of every panel on all samples."""
+    widest = nested[max(nested)]
+    groups = np.empty((len(codes), len(widest)), _number_type(len(widest)))
+    start = 0
+    for block in source.blocks(None, widest):
+        stop = start + block.shape[0]
+        sort_groups(_dense(block), groups[start:stop], n_threads)
+        start = stop
+    weights = balanced_weights(codes, sample_weight)
+    path = {}
+    for size, genes in sorted(nested.items()):
+        columns = np.searchsorted(widest, genes)
+        doubled = among(groups, np.arange(len(codes)), columns, n_threads)
+        fitted = fit_ridge(
+            doubled, codes, n_classes, weights, l2=_L2_LAST, tol=_TOL_LAST, n_threads=n_threads
+        )
+        path[size] = Panel(genes, fitted.coef, fitted.intercept, fitted.mean_ranks)
+    return path
+
+
+def sort_groups(values: NDArray, out: NDArray, n_threads: int = 1) -> None:
+    """Number the distinct values of every sample, in rising order."""
+    from optirank.ranks.sorting import number_values, sortable
+
+    values = np.ascontiguousarray(sortable(values))
+    n, d = values.shape
+
+    def sort(rows: slice) -> None:
+        here = values[rows]
+        pointers = np.arange(len(here) + 1, dtype=np.int64) * d
+        groups = np.empty(here.size, out.dtype)
+        number_values(here.ravel(), pointers, groups, np.empty(len(here), np.int64))
+        out[rows] = groups.reshape(here.shape)
+
+    _in_threads(sort, n, _SORTED_ROWS, n_threads)
+
+
+def among(groups: NDArray, rows: NDArray, columns: NDArray, n_threads: int = 1) -> NDArray:
+    """Twice the ranks of some genes among themselves, for some samples."""
+    from optirank._compiled.panel_loops import doubled_ranks
+
+    columns = np.asarray(columns, dtype=np.int64)
+    out = np.empty((len(rows), len(columns)), _number_type(2 * len(columns)))
+
+    def rank(part: slice) -> None:
+        doubled_ranks(groups, rows[part], columns, out[part])
+
+    _in_threads(rank, len(rows), BLOCK_ROWS, n_threads)
+    return out
+
+
+def _in_threads(work: Callable[[slice], None], n: int, step: int, n_threads: int) -> None:
+    parts = [slice(at, min(n, at + step)) for at in range(0, n, step)]
+    if n_threads < 2 or len(parts) < 2:
+        for part in parts:
+            work(part)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(work, parts))
+
+
+def _number_type(most: int) -> np.dtype:
+    return np.dtype(np.uint16 if most <= np.iinfo(np.uint16).max else np.uint32)
+
+
+def _dense(block: Any) -> NDArray:
+    return block.toarray() if sparse.issparse(block) else np.asarray(block)
+
+
+class _Steps:
+    """Counts the steps that are done."""
+
+    def __init__(self, progress: Callable[[int, int], None] | None, total: int) -> None:
+        self._progress, self._total, self._done = progress, total, 0
+
+    def done(self) -> None:
+        """One more."""
+        self._done += 1
+        if self._progress is not None:
+            self._progress(self._done, self._total)

@@ -1,0 +1,305 @@
+"""`PanelClassifier`: a small panel of genes, ranked among themselves, for all classes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from optirank._util.names import some
+from optirank._util.workers import worker_count
+from optirank.estimators.elimination import MatrixSource, Panel, best_codes, search_panels
+from optirank.ranks.scoring import score_rows
+from optirank.tuning.folds import make_folds
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from optirank.estimators.elimination import Source
+
+N_FOLDS = 5  # in which "auto" measures held-out accuracy, as is usual
+_OF_TRAINING = ("calibration_", "error_control_", "novelty_", "training_summary_")
+
+
+class PanelClassifier(ClassifierMixin, BaseEstimator):
+    """Softmax regression on the ranks of a panel of genes among themselves.
+
+    One set S of k genes is the reference set and the support of the weights at once, for all
+    classes: ``z = W r + b``, where r are the ranks of the genes of S among themselves, from 0 to 1.
+    S is found by elimination: rank the genes that are left among themselves, fit, keep the half of
+    largest weight, again. There is nothing to tune, and the same data give the same model.
+
+    Parameters
+    ----------
+    n_genes : int or "auto", default="auto"
+        Genes of the panel. "auto" is the smallest size on the path, of at least 100, whose
+        held-out balanced accuracy, in five folds, is within one standard error of the best.
+    include : sequence of int, of bool or of str, optional
+        Genes that must be in the panel: positions, a mask, or names where X has names.
+    n_jobs : int, optional
+        Threads; -1 for all processors. They change the time, not the model.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    panel_ : array of shape (k,)
+        Positions of the panel's genes, rising.
+    genes_ : boolean array of shape (n_features_in_,)
+        The panel as a mask.
+    coef_ : array of shape (1 or n_classes, n_features_in_)
+        Weights on the ranks, zero outside the panel; one row for two classes.
+    intercept_ : array of shape (1 or n_classes,)
+    mean_ranks_ : array of shape (k,)
+        Mean rank of each gene of the panel in training, classes counted equally.
+    path_ : dict of int to Panel
+        The nested panels up to this one by size (10, 20, 30, 50, 70, 100, 200, 300, 500, 1000),
+        each with its own weights.
+    held_out_ : HeldOut
+        Scores of held-out samples by panels of each size, where these were measured ("auto").
+
+    Examples
+    --------
+    >>> from optirank import PanelClassifier
+    >>> from optirank.datasets import make_unstable_ranks
+    >>> data = make_unstable_ranks(n_samples=300, random_state=0)
+    >>> model = PanelClassifier(n_genes=20).fit(data.X, data.y)
+    >>> int(model.genes_.sum()), sorted(model.path_)
+    (20, [10, 20])
+    """
+
+    def __init__(
+        self,
+        n_genes: int | str = "auto",
+        *,
+        include: ArrayLike | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_genes = n_genes
+        self.include = include
+        self.n_jobs = n_jobs
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Find the panel and its weights.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_genes)
+            Expression on any scale: counts, linear values or logarithms.
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,) or a number, optional
+        """
+        X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"))
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"y has one class only ({classes.tolist()[0]!r}): a classifier needs samples of "
+                "at least 2 classes"
+            )
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+            kept = weight > 0
+            if not kept.all():  # a sample of weight 0 is one that is not there
+                X, y, weight = X[kept], y[kept], weight[kept]
+                classes, codes = np.unique(y, return_inverse=True)
+                if len(classes) < 2:
+                    raise ValueError("sample_weight leaves one class only with a weight above 0")
+        self._check_n_genes(X.shape[1])
+        fold_of = None
+        if self.n_genes == "auto":
+            fold_of = fold_numbers(codes, make_folds(codes, N_FOLDS, None))
+        return self._fit_source(MatrixSource(X), classes, codes, fold_of, weight)
+
+    def _fit_source(
+        self,
+        source: Source,
+        classes: NDArray,
+        codes: NDArray,
+        fold_of: NDArray | None = None,
+        sample_weight: NDArray | None = None,
+        progress: Any = None,
+    ) -> Self:
+        """Fit on samples that are read in blocks; see `search_panels`."""
+        include = self._include_positions(source.shape[1])
+        path, held_out = search_panels(
+            source,
+            codes,
+            len(classes),
+            sample_weight=sample_weight,
+            n_genes=self.n_genes,
+            include=include,
+            fold_of=fold_of,
+            n_threads=worker_count(self.n_jobs),
+            progress=progress,
+        )
+        for name in _OF_TRAINING:
+            vars(self).pop(name, None)
+        self.n_features_in_ = source.shape[1]
+        self.classes_ = classes
+        self.path_ = path
+        if held_out is not None:
+            self.held_out_ = held_out
+        else:
+            vars(self).pop("held_out_", None)
+        return self._take(path[max(path)])
+
+    def _take(self, panel: Panel) -> Self:
+        """Make this panel the model's."""
+        self.panel_, self.mean_ranks_ = panel.genes, panel.mean_ranks
+        self.genes_ = np.zeros(self.n_features_in_, dtype=bool)
+        self.genes_[panel.genes] = True
+        self.coef_ = np.zeros((len(panel.coef), self.n_features_in_))
+        self.coef_[:, panel.genes] = panel.coef
+        self.intercept_ = panel.intercept
+        return self
+
+    def smaller(self, n_genes: int) -> PanelClassifier:
+        """The model of a smaller panel of the path, without training."""
+        check_is_fitted(self)
+        if n_genes not in self.path_:
+            raise ValueError(
+                f"there is no panel of {n_genes} genes on the path: there are panels of "
+                f"{some(sorted(self.path_), 20)} genes"
+            )
+        model = copy.copy(self)
+        model.n_genes = n_genes
+        model.path_ = {size: panel for size, panel in self.path_.items() if size <= n_genes}
+        for name in _OF_TRAINING:
+            vars(model).pop(name, None)
+        return model._take(self.path_[n_genes])
+
+    def subset(self, classes: Iterable) -> PanelClassifier:
+        """A model of some of the classes, at least two, with the same panel."""
+        check_is_fitted(self)
+        wanted = list(classes)
+        unknown = [label for label in wanted if label not in self.classes_]
+        if unknown:
+            raise ValueError(
+                f"the model has no class {unknown[0]!r}: its classes are {some(self.classes_, 20)}"
+            )
+        kept = np.flatnonzero(np.isin(self.classes_, wanted))
+        if len(kept) < 2:
+            raise ValueError(f"{len(kept)} class is left: a model needs at least 2")
+        model = copy.copy(self)
+        model.classes_ = self.classes_[kept]
+        if len(self.classes_) > 2:
+            model.path_ = {size: _of_classes(one, kept) for size, one in self.path_.items()}
+        for name in (*_OF_TRAINING, "held_out_"):
+            vars(model).pop(name, None)
+        return model._take(model.path_[max(model.path_)])
+
+    def decision_function(self, X: ArrayLike) -> NDArray:
+        """Scores: one per sample for two classes, one per sample and class for more.
+
+        Only the genes of the panel are looked at.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
+        coef = self.coef_[:, self.panel_]
+        rows = score_rows(coef, np.ones_like(coef), self.intercept_, "average")
+        scores = rows.scores(X, self.panel_)
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict_proba(self, X: ArrayLike) -> NDArray:
+        """Probabilities that suppose equally frequent classes.
+
+        The softmax of the scores, or those of ``calibration_`` where the model has one.
+        """
+        scores = self.decision_function(X)
+        if hasattr(self, "calibration_"):
+            return self.calibration_.probabilities(scores)
+        return softmax(scores)
+
+    def predict_log_proba(self, X: ArrayLike) -> NDArray:
+        """Logarithms of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """The class of the highest score."""
+        scores = self.decision_function(X)
+        return self.classes_[best_codes(scores.reshape(len(scores), -1))]
+
+    def _check_n_genes(self, n_features: int) -> None:
+        n = self.n_genes
+        if n_features < 2:
+            raise ValueError(
+                f"X has {n_features} feature(s): ranks among themselves need at least 2 genes"
+            )
+        if n == "auto":
+            return
+        if isinstance(n, bool) or not isinstance(n, int | np.integer):
+            raise ValueError(f"n_genes={n!r}: use 'auto' or a number of genes")
+        if n < 2:
+            raise ValueError(f"n_genes={n}: ranks among themselves need at least 2 genes")
+        if n > n_features:
+            raise ValueError(
+                f"n_genes={n} is more than the {n_features} genes there are: use at most "
+                f"{n_features}, or 'auto'"
+            )
+
+    def _include_positions(self, n_features: int) -> NDArray | None:
+        """Positions of the genes that must be in the panel."""
+        if self.include is None or not len(self.include):
+            return None
+        wanted = np.asarray(self.include)
+        if wanted.dtype == bool and wanted.shape == (n_features,):
+            found = np.flatnonzero(wanted)
+        elif wanted.dtype.kind in "iu":
+            if wanted.min() < 0 or wanted.max() >= n_features:
+                raise ValueError(f"include has positions outside of 0 to {n_features - 1}")
+            found = np.unique(wanted)
+        else:
+            names = {str(name): k for k, name in enumerate(getattr(self, "feature_names_in_", ()))}
+            lacking = [str(name) for name in wanted if str(name) not in names]
+            if lacking:
+                raise ValueError(
+                    f"include names genes that X does not have: {some(lacking)}; names are those "
+                    "of a data frame's columns"
+                )
+            found = np.unique([names[str(name)] for name in wanted])
+        if self.n_genes != "auto" and len(found) > self.n_genes:
+            raise ValueError(
+                f"include has {len(found)} genes, more than n_genes={self.n_genes}: ask for at "
+                f"least {len(found)}"
+            )
+        return found
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        # Ranks within a sample see the order of its features alone: two-dimensional blobs, on
+        # which scikit-learn's checks ask for a high score, differ by position and not by order.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+def softmax(scores: NDArray) -> NDArray:
+    """Probabilities (n, classes) of scores, (n,) for two classes and (n, classes) for more."""
+    z = np.column_stack([-scores / 2, scores / 2]) if scores.ndim == 1 else scores
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def fold_numbers(codes: NDArray, folds: list[tuple[NDArray, NDArray]]) -> NDArray:
+    """The fold that holds each sample out, -1 for none."""
+    fold_of = np.full(len(codes), -1)
+    for k, (_, test) in enumerate(folds):
+        fold_of[test] = k
+    return fold_of
+
+
+def _of_classes(panel: Panel, kept: NDArray) -> Panel:
+    """The weights of some classes; two have one row, the difference of theirs."""
+    coef, intercept = panel.coef[kept], panel.intercept[kept]
+    if len(kept) == 2:
+        coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+    return Panel(panel.genes, coef, intercept, panel.mean_ranks)

@@ -1,0 +1,58 @@
+"""What kind of values a matrix holds, and their logarithms: the one place that tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+_LINEAR_ABOVE = 50.0  # logarithms of expression values, to whatever base, do not reach this
+_TOTAL = 1e4  # counts per sample before logarithms, as is usual for cells
+_ROWS = 200  # samples that are looked at: values of one file are of one kind
+
+
+def value_scale(X: Any) -> str:
+    """What the values are: "counts", "linear" or "log".
+
+    Whole numbers of at least 0 are counts; otherwise values beyond 50 either way are on a linear
+    scale. At most 200 samples are looked at, spread evenly.
+    """
+    values = _some_values(X)
+    if not values.size:
+        return "counts"
+    if values.min() >= 0 and not np.any(values != np.floor(values)):
+        return "counts"
+    return "linear" if np.abs(values).max() > _LINEAR_ABOVE else "log"
+
+
+def log_values(X: Any, scale: str) -> Any:
+    """Logarithms of the values (samples by genes); those that are logarithms as they are.
+
+    Counts are scaled to 10,000 per sample first: ``log(1 + 10,000 x / total)``. Other values on a
+    linear scale may be negative: ``sign(x) log(1 + |x|)``. Zeros stay zeros, so a sparse matrix
+    stays as sparse as it is.
+    """
+    if scale == "log":
+        return X if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+    if sparse.issparse(X):
+        X = X.tocsr().astype(np.float64)
+        if scale == "counts":
+            X.data *= np.repeat(_factors(X), np.diff(X.indptr))
+        X.data = np.sign(X.data) * np.log1p(np.abs(X.data))
+        return X
+    values = np.asarray(X, dtype=np.float64)
+    if scale == "counts":
+        values = values * _factors(values)[:, None]
+    return np.sign(values) * np.log1p(np.abs(values))
+
+
+def _factors(X: Any) -> np.ndarray:
+    """What brings the sum of each sample to the common total."""
+    return _TOTAL / np.maximum(np.ravel(X.sum(axis=1)), 1.0)
+
+
+def _some_values(X: Any) -> np.ndarray:
+    step = max(1, X.shape[0] // _ROWS)
+    part = X[::step] if not sparse.issparse(X) else X.tocsr()[::step]
+    return part.data if sparse.issparse(part) else np.asarray(part)
