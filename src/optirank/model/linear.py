@@ -12,7 +12,7 @@ from optirank.ranks.relative import relative_ranks, weighted_ranks
 from optirank.ranks.scoring import average_rows, needed_values, probabilities
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -152,26 +152,62 @@ def panel_ranks(X: Any, columns: NDArray | None = None, compiled: bool = False) 
     return ranks
 
 
-def mean_ranks(model: Any, X: Any, y: ArrayLike) -> NDArray:
-    """Mean scaled ranks of the genes with a weight in training, to be kept as ``mean_ranks_``.
+def describe_training(
+    model: Any, X: Any, y: ArrayLike, *, genes: Iterable[str] | None = None, **summary: Any
+) -> Any:
+    """Store in a fitted model what its training data looked like; the model file keeps it.
 
-    They stand in for genes that a query lacks. A panel model has its own; the other classifiers get
-    them here: (rows, genes), classes counted equally. X, y are the data of the fit.
+    Sets ``training_summary_``: numbers of samples and genes, ``class_counts``, ``values`` (see
+    ``optirank.model.query``) and whatever is given. A classifier other than the panel model gets
+    ``mean_ranks_`` too: the mean scaled rank of each gene with a weight, classes counted equally,
+    which stands in for the gene where it is missing from a query.
+
+    Parameters
+    ----------
+    model : a fitted linear classifier on ranks.
+    X, y : the data it was fitted on.
+    genes : the names of X's columns, where X has none: they become ``feature_names_in_``.
+    summary : more to keep, of plain values (numbers, strings, lists, dictionaries, arrays).
+
+    Returns
+    -------
+    The model.
     """
+    from optirank.model.query import ValueSummary
+
     fitted = linear_model(model)
     X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
-    _, codes, counts = np.unique(np.asarray(y), return_inverse=True, return_counts=True)
+    labels, codes, counts = np.unique(np.asarray(y), return_inverse=True, return_counts=True)
     if X.shape != (len(codes), fitted.n_features_in_):
         raise ValueError(
             f"X has shape {X.shape}, but there are {len(codes)} labels and the model was fitted on "
             f"{fitted.n_features_in_} genes: give the data of the fit"
         )
-    weights = 1.0 / (len(counts) * counts[codes])
-    means = np.zeros(np.shape(fitted.coef_))
-    for row, (w, gamma) in enumerate(zip(fitted.coef_, fitted.reference_weights_, strict=True)):
+    if genes is not None:
+        fitted.feature_names_in_ = np.array(list(genes), dtype=object)
+        if len(fitted.feature_names_in_) != X.shape[1]:
+            raise ValueError(f"{len(fitted.feature_names_in_)} gene names for {X.shape[1]} columns")
+    if not hasattr(fitted, "panel_"):
+        fitted.mean_ranks_ = _mean_ranks(fitted, X, 1.0 / (len(counts) * counts[codes]))
+    values = ValueSummary()
+    values.add(X[:, np.flatnonzero(fitted.genes_)])
+    fitted.training_summary_ = {
+        "n_samples": len(codes),
+        "n_genes": int(fitted.n_features_in_),
+        "n_panel": int(np.count_nonzero(fitted.genes_)),
+        "class_counts": dict(zip(labels.tolist(), counts.tolist(), strict=True)),
+        "values": values.to_plain(),
+    } | summary
+    return model
+
+
+def _mean_ranks(model: Any, X: Any, weights: NDArray) -> NDArray:
+    """Weighted means of the ranks of the genes with a weight, (rows, genes)."""
+    means = np.zeros(np.shape(model.coef_))
+    for row, (w, gamma) in enumerate(zip(model.coef_, model.reference_weights_, strict=True)):
         genes = np.flatnonzero(w)
         for block in blocks(len(weights), len(genes)):
-            ranks = weighted_ranks(X[block], gamma, ties=fitted.ties, genes=genes)
+            ranks = weighted_ranks(X[block], gamma, ties=model.ties, genes=genes)
             means[row, genes] += weights[block] @ ranks
     return means
 
