@@ -82,15 +82,13 @@ class Model:
 
 @dataclass(frozen=True)
 class Chain:
-    """Fits that follow each other, neighbours starting from each other."""
+    """Fits that follow each other, neighbours starting from each other.
+
+    The key of a model is the head followed by its penalties.
+    """
 
     head: tuple  # what the fits have in common, such as the size of the reference set
     penalties: tuple[Penalties, ...]
-
-    @property
-    def keys(self) -> list[Key]:
-        """Of the models, one per pair of penalties."""
-        return [(*self.head, *pair) for pair in self.penalties]
 
 
 @dataclass(frozen=True)
