@@ -5,15 +5,7 @@ import pytest
 
 from optirank import OptirankClassifier, OptirankClassifierCV, RankLogisticRegression
 from optirank.datasets import make_unstable_ranks
-from optirank.solver.device import backend, problems
-
-
-@pytest.fixture
-def numpy_as_device(monkeypatch):
-    """What a GPU would do is done by the twin in NumPy."""
-    twin = backend.backend_of("numpy")
-    monkeypatch.setattr(problems, "backend_of", lambda device: twin)
-    monkeypatch.setattr(backend, "backend_of", lambda device: twin)
+from optirank.solver.device import backend
 
 
 @pytest.fixture(scope="module")

@@ -179,7 +179,7 @@ def _solve_at(
     estimator: RankLinearClassifier, problem: Problem, reference: NDArray, callback
 ) -> Solution:
     """Fit the weights to convergence at a given reference set."""
-    from optirank.solver.solve import solve_at
+    from optirank.solver.convex import solve_at
 
     gamma = np.zeros(problem.n_genes)
     gamma[reference] = 1.0

@@ -175,8 +175,8 @@ class Family(ABC):
 
     def _fit_at(self, problem: Problem, gamma: NDArray, chain: Chain) -> dict[Key, Model]:
         """All penalties of a chain at fixed reference weights."""
+        from optirank.solver.convex import solve_at
         from optirank.solver.grid import solve_grid_at
-        from optirank.solver.solve import solve_at
 
         return self._fit(
             problem,
