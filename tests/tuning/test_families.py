@@ -130,7 +130,7 @@ def test_anova_learns_stable_genes_from_an_auxiliary_set(problem):
 
 @pytest.mark.parametrize(("l1", "l2"), [(0.0, 1e-3), (5e-3, 1e-3)])
 def test_lr_is_scikit_learns_with_the_documented_penalties(problem, l1, l2):
-    samples, y, v = problem
+    samples, y, _ = problem
     (model,) = fit_all(LogisticFamily((l1,), (l2,), tol=1e-8), problem).values()
     total = 2 * l2 + l1
     theirs = LogisticRegression(
