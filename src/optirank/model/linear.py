@@ -12,7 +12,7 @@ from optirank.ranks.relative import relative_ranks, weighted_ranks
 from optirank.ranks.scoring import average_rows, needed_values, probabilities
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -129,21 +129,6 @@ def linear_parts(model: Any) -> LinearParts:
     )
 
 
-def subset(model: Any, classes: Iterable) -> Any:
-    """The model restricted to some of its classes: ``model.subset(classes)``, of a search too.
-
-    Parameters
-    ----------
-    model : a fitted linear classifier on ranks of three classes or more.
-    classes : at least two of its labels; their order does not matter.
-
-    Returns
-    -------
-    A fitted estimator of the same class; the model given is left as it is.
-    """
-    return linear_model(model).subset(classes)
-
-
 def panel_ranks(X: Any, columns: NDArray | None = None, compiled: bool = False) -> NDArray:
     """Ranks of each sample's values among themselves, ``(average rank - 1) / genes``.
 
@@ -167,64 +152,26 @@ def panel_ranks(X: Any, columns: NDArray | None = None, compiled: bool = False) 
     return ranks
 
 
-def describe_training(
-    model: Any, X: Any, y: ArrayLike, *, genes: Iterable[str] | None = None, **summary: Any
-) -> Any:
-    """Store in a fitted model what its training data looked like; the model file keeps it.
+def mean_ranks(model: Any, X: Any, y: ArrayLike) -> NDArray:
+    """Mean scaled ranks of the genes with a weight in training, to be kept as ``mean_ranks_``.
 
-    Sets ``training_summary_``: numbers of samples and genes, ``class_counts``, ``values`` (see
-    ``optirank.model.query``) and whatever is given. Where the model has no ``mean_ranks_`` of its
-    own, it gets the mean scaled rank of each gene with a weight, classes counted equally: it stands
-    in for the gene where it is missing from a query.
-
-    Parameters
-    ----------
-    model : a fitted linear classifier on ranks.
-    X, y : the data it was fitted on.
-    genes : the names of X's columns, where X has none: they become ``feature_names_in_``.
-    summary : more to keep, of plain values (numbers, strings, lists, dictionaries, arrays).
-
-    Returns
-    -------
-    The model.
+    They stand in for genes that a query lacks. A panel model has its own; the other classifiers get
+    them here: (rows, genes), classes counted equally. X, y are the data of the fit.
     """
-    from optirank.model.query import ValueSummary
-
     fitted = linear_model(model)
-    y = np.asarray(y)
     X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
-    if X.shape != (len(y), fitted.n_features_in_):
+    _, codes, counts = np.unique(np.asarray(y), return_inverse=True, return_counts=True)
+    if X.shape != (len(codes), fitted.n_features_in_):
         raise ValueError(
-            f"X has shape {X.shape}, but there are {len(y)} labels and the model was fitted on "
+            f"X has shape {X.shape}, but there are {len(codes)} labels and the model was fitted on "
             f"{fitted.n_features_in_} genes: give the data of the fit"
         )
-    if genes is not None:
-        names = np.array(list(genes), dtype=object)
-        if len(names) != fitted.n_features_in_:
-            raise ValueError(f"{len(names)} gene names for {fitted.n_features_in_} columns")
-        fitted.feature_names_in_ = names
-    labels, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
-    if not hasattr(fitted, "panel_"):
-        fitted.mean_ranks_ = _mean_ranks(fitted, X, 1.0 / (len(labels) * counts[codes]))
-    values = ValueSummary()
-    values.add(X[:, np.flatnonzero(fitted.genes_)])
-    fitted.training_summary_ = {
-        "n_samples": len(y),
-        "n_genes": int(fitted.n_features_in_),
-        "n_panel": int(np.count_nonzero(fitted.genes_)),
-        "class_counts": dict(zip(labels.tolist(), counts.tolist(), strict=True)),
-        "values": values.to_plain(),
-    } | summary
-    return model
-
-
-def _mean_ranks(model: Any, X: Any, weights: NDArray) -> NDArray:
-    """Weighted means of the ranks of the genes with a weight, (rows, genes)."""
-    means = np.zeros(np.shape(model.coef_))
-    for row, (w, gamma) in enumerate(zip(model.coef_, model.reference_weights_, strict=True)):
+    weights = 1.0 / (len(counts) * counts[codes])
+    means = np.zeros(np.shape(fitted.coef_))
+    for row, (w, gamma) in enumerate(zip(fitted.coef_, fitted.reference_weights_, strict=True)):
         genes = np.flatnonzero(w)
         for block in blocks(len(weights), len(genes)):
-            ranks = weighted_ranks(X[block], gamma, ties=model.ties, genes=genes)
+            ranks = weighted_ranks(X[block], gamma, ties=fitted.ties, genes=genes)
             means[row, genes] += weights[block] @ ranks
     return means
 
