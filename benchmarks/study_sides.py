@@ -33,7 +33,7 @@ from optirank import OptirankClassifier, RankLogisticRegression
 from optirank.ranks.orders import order_samples
 from optirank.solver.alternating import SIDES, solve_alternating
 from optirank.solver.bpcd import Descent
-from optirank.solver.fixed import solve_at
+from optirank.solver.convex import solve_at
 from optirank.solver.problem import Problem, Solution, sample_weights
 
 mpl.use("Agg")

@@ -35,6 +35,17 @@ def anchors_folder() -> Path:
 
 
 @pytest.fixture
+def numpy_as_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy does what a GPU would do."""
+    from numpy_device import NumpyBackend
+    from optirank.solver.device import backend, problems
+
+    twin = NumpyBackend()
+    for module in (backend, problems):
+        monkeypatch.setattr(module, "backend_of", lambda device: twin)
+
+
+@pytest.fixture
 def without_gpu() -> None:
     """Skip where there is a GPU that can be used."""
     from optirank.solver.device import backend

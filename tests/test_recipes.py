@@ -23,7 +23,7 @@ from optirank.estimators._base import RankLinearClassifier
 from optirank.ranks.orders import order_samples
 from optirank.solver import solve as entry
 from optirank.solver.feasible import CappedSimplex
-from optirank.solver.fixed import solve_at
+from optirank.solver.convex import solve_at
 from optirank.tuning.families import RankFamily
 from optirank.tuning.family import Family, Samples
 from optirank.tuning.folds import make_folds

@@ -108,7 +108,6 @@ def train(
         n_genes=n_genes,
         gene_list=gene_list,
         available=available,
-        query_zeros=zeros,
         include=_names(include),
         exclude=_names(exclude),
         method=method,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.ranks.matrices import DenseRanks
+from optirank.ranks.orders import DenseRanks
 from optirank.ranks.orders import DenseOrders, SampleOrders, SparseOrders
 
 if TYPE_CHECKING:

@@ -149,7 +149,6 @@ def train(
                 n_genes="auto" if genes is None else genes,
                 gene_list=None if gene_list is None else gene_names_in([str(gene_list)]),
                 available=available,
-                query_zeros=zeros,
                 include=gene_names_in(include or []),
                 exclude=gene_names_in(exclude or []),
                 method=method.value,

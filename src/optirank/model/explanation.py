@@ -53,7 +53,7 @@ def export_table(model: Any) -> pd.DataFrame:
     -------
     A table with the columns ``gene``, ``mean_rank`` (what stands in for a gene that is missing) and
     one per class with its weights, and the intercepts in a last line, ``"(intercept)"``. The label
-    of a sample is the class of the highest score, ``(average ranks - 1/2) / k`` of the k genes
+    of a sample is the class of the highest score, ``(average ranks - 1) / k`` of the k genes
     among themselves times the weights, plus the intercepts. The first of two classes has weights 0.
 
     In R, with genes in the rows of ``X``::
@@ -61,7 +61,7 @@ def export_table(model: Any) -> pd.DataFrame:
         t <- read.csv("panel.csv", check.names = FALSE)
         k <- nrow(t) - 1
         W <- as.matrix(t[, -(1:2)])
-        r <- (apply(X[t$gene[1:k], , drop = FALSE], 2, rank) - 0.5) / k
+        r <- (apply(X[t$gene[1:k], , drop = FALSE], 2, rank) - 1) / k
         z <- t(r) %*% W[1:k, ] + rep(W[k + 1, ], each = ncol(X))
         labels <- colnames(W)[max.col(z, ties.method = "first")]
     """

@@ -145,7 +145,7 @@ def subset(model: Any, classes: Iterable) -> Any:
 
 
 def panel_ranks(X: Any, columns: NDArray | None = None, compiled: bool = False) -> NDArray:
-    """Ranks of each sample's values among themselves, ``(average rank - 1/2) / genes``.
+    """Ranks of each sample's values among themselves, ``(average rank - 1) / genes``.
 
     Parameters
     ----------
@@ -157,10 +157,13 @@ def panel_ranks(X: Any, columns: NDArray | None = None, compiled: bool = False) 
     X = needed_values(X, slice(None), columns)
     if not compiled:
         return relative_ranks(X, np.ones(len(columns), dtype=bool))
-    from optirank._compiled.predict_loops import ranks_among_themselves
+    from optirank._compiled.panel_loops import ranks_among_themselves
 
+    X = X.toarray() if hasattr(X, "toarray") else X
+    if X.dtype not in (np.float32, np.int64):  # three types to compile for
+        X = X.astype(np.float64)
     ranks = np.empty(X.shape)
-    ranks_among_themselves(X.toarray() if hasattr(X, "toarray") else X, ranks)
+    ranks_among_themselves(np.ascontiguousarray(X), ranks)
     return ranks
 
 
