@@ -324,7 +324,9 @@ def _figure(folder: Path, name: str, figure, caption: str) -> dict[str, str]:
     for kind in ("png", "svg"):
         with replacing(folder / "figures" / f"{name}.{kind}") as temporary:
             metadata = {"Date": None} if kind == "svg" else None
-            figure.savefig(temporary, format=kind, dpi=160, metadata=metadata, transparent=kind == "svg")
+            figure.savefig(
+                temporary, format=kind, dpi=160, metadata=metadata, transparent=kind == "svg"
+            )
     content = base64.b64encode((folder / "figures" / f"{name}.svg").read_bytes()).decode("ascii")
     return {"source": f"data:image/svg+xml;base64,{content}", "caption": caption}
 

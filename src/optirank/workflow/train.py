@@ -206,7 +206,7 @@ def _conclude(
         raise DataError(str(error)) from error
     place = np.searchsorted(fitted.rows, rows)
     try:
-        ranks = panel_ranks(model, fitted.X[place])
+        ranks = panel_ranks(fitted.X[place][:, np.flatnonzero(model.genes_)])
         model.novelty_ = fit_novelty(model, ranks, truth, predicted)
     except ValueError as error:
         notes.append(f"samples of unknown classes cannot be recognised: {error}")
