@@ -101,15 +101,14 @@ def train(
             "adata.raw",
             verbose,
         )
-    available, zeros = _query(query)
     options = TrainingOptions(
         label=label,
         batch=batch,
         n_genes=n_genes,
         gene_list=gene_list,
-        available=available,
-        include=_names(include),
-        exclude=_names(exclude),
+        available=None if query is None else list(map(str, getattr(query, "var_names", query))),
+        include=include,
+        exclude=exclude,
         method=method,
         target_error=target_error,
         n_jobs=worker_count(-1) if n_jobs is None else n_jobs,
@@ -336,18 +335,6 @@ def _raw_note(adata: AnnData, use_raw: bool, missing: Sequence[str]) -> list[str
     return [f"{len(there)} missing genes are in adata.raw: use_raw=True uses it"] if there else []
 
 
-def _query(query: Any) -> tuple[list[str] | None, float | None]:
-    """The genes of a query and its share of zeros."""
-    from optirank.workflow.sources import share_of_zeros
-
-    if query is None:
-        return None, None
-    if not hasattr(query, "var_names"):
-        return [str(name) for name in query], None
-    profiles = _profiles(query, "train", None, False, None)
-    return [str(name) for name in profiles.gene_names], share_of_zeros(profiles)
-
-
 def _cluster(adata: AnnData, key: str) -> None:
     """Cluster the samples as scanpy's tutorials do, into ``adata.obs[key]``."""
     from optirank._util.names import some
@@ -368,10 +355,6 @@ def _cluster(adata: AnnData, key: str) -> None:
     scanpy.pp.neighbors(work)
     scanpy.tl.leiden(work, key_added=key)
     adata.obs[key] = work.obs[key]
-
-
-def _names(given: Sequence[str] | str) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _say(line: str, verbose: bool) -> None:

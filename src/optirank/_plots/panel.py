@@ -188,11 +188,11 @@ def _heaviest(bound: Any, X: NDArray, n_genes: int) -> tuple[NDArray, list[str],
     """Relative ranks (genes x samples) of each class's heaviest genes, their names and classes."""
     from optirank.ranks.relative import weighted_ranks
 
-    parts, rows = bound.parts, bound.rows
-    present = parts.genes[bound.match.present]
-    weights = parts.average(rows.coef.T).T
-    per_class = len(rows.coef) // len(weights)
-    shared = bool((rows.gamma == rows.gamma[0]).all())  # one reference set for all classes
+    parts, here = bound.parts, bound.match.present
+    present, gammas = parts.genes[here], parts.reference_weights[:, here]
+    weights = parts.average(parts.coef[:, here].T).T
+    per_class = len(gammas) // len(weights)
+    shared = bool((gammas == gammas[0]).all())  # one reference set for all classes
     leads = weights.argmax(axis=0)
     ranks, names, classes = [], [], []
     for k, label in enumerate(parts.classes[-len(weights) :]):
@@ -201,7 +201,7 @@ def _heaviest(bound: Any, X: NDArray, n_genes: int) -> tuple[NDArray, list[str],
         genes = genes[mine[genes] != 0]
         genes = genes[np.argsort(-mine[genes], kind="stable")]
         if len(genes):
-            gamma = rows.gamma[k * per_class]
+            gamma = gammas[k * per_class]
             ranks.append(weighted_ranks(X, gamma, ties=parts.ties, genes=genes).T)
             names += [f"{present[j]} {'+' if mine[j] > 0 else '−'}" for j in genes]
             classes += [str(label)] * len(genes)

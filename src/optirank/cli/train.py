@@ -121,7 +121,7 @@ def train(
     with tidy():
         from optirank import save
         from optirank.workflow.report import check_report, write_report
-        from optirank.workflow.sources import gene_names_in, open_sources, query_facts
+        from optirank.workflow.sources import gene_names_in, genes_of_queries, open_sources
         from optirank.workflow.train import TrainingOptions
         from optirank.workflow.train import train as run
 
@@ -131,7 +131,6 @@ def train(
         if report is not None:
             check_report()
         reading = reading_options(layer, gene_column, genes_in, annotations, samples)
-        available, zeros = query_facts(query or [], reading["genes_in"])
         said: list[str] = []
 
         def say(line: str) -> None:
@@ -148,7 +147,7 @@ def train(
                 batch=batch,
                 n_genes="auto" if genes is None else genes,
                 gene_list=None if gene_list is None else gene_names_in([str(gene_list)]),
-                available=available,
+                available=genes_of_queries(query or [], reading["genes_in"]),
                 include=gene_names_in(include or []),
                 exclude=gene_names_in(exclude or []),
                 method=method.value,

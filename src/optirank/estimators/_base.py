@@ -334,12 +334,11 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
         _show_log()
 
         def tell(entry: dict) -> None:
-            rest = ", ".join(
-                f"{key} {value:.6g}" if isinstance(value, float) else f"{key} {value}"
-                for key, value in entry.items()
-                if key != "stage"
+            shown = {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in entry.items()}
+            stage = shown.pop("stage", "lambda_p")
+            logger.info(
+                "%s: %s: %s", positive, stage, ", ".join(f"{k} {v}" for k, v in shown.items())
             )
-            logger.info("%s: %s: %s", positive, entry.get("stage", "lambda_p"), rest)
 
         return tell
 

@@ -20,7 +20,11 @@ from optirank.model.predictor import Predictor
 if TYPE_CHECKING:
     import pandas as pd
 
-_OF_ONE_SIZE = ("balanced_accuracy", "standard_error", "recall", "precision", "n_held_out")
+_ERROR = "balanced_accuracy_standard_error"
+_OF_ONE_SIZE = (  # of a training summary, beside the curve
+    *("balanced_accuracy", _ERROR, "balanced_accuracy_interval"),
+    *("recall", "precision", "n_held_out"),
+)
 
 
 @dataclass(frozen=True)
@@ -112,11 +116,11 @@ def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> ModelC
     add("description", summary.pop("description", None))
     if path is not None:
         add("file", f"{path}, {Path(path).stat().st_size / 1e3:.0f} kB")
-    n_genes = summary.pop("n_genes", parts.n_features)
+    n_genes = summary.pop("n_genes_of_file", parts.n_features)
     add("model", f"{type(fitted).__name__}, {len(parts.genes)} genes of {n_genes:,}")
     if parts.names is None:
         add("gene names", "none: genes cannot be found by name")
-    accuracy, error = (summary.pop(key, None) for key in ("balanced_accuracy", "standard_error"))
+    accuracy, error = (summary.pop(key, None) for key in ("balanced_accuracy", _ERROR))
     if accuracy is not None:
         spread = f" ± {error:.3f} (standard error)" if error is not None else ""
         add("held out", f"balanced accuracy {accuracy:.3f}{spread}")
@@ -132,9 +136,8 @@ def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> ModelC
         add("values", f"{values.get('scale')}, {values.get('zeros', 0):.0%} zeros")
     classes = _classes(parts.classes, summary)
     notes = summary.pop("notes", ())
-    for key in ("n_panel", "held_out", "curve", "class_counts", "recall", "precision"):
+    for key in ("n_panel", "n_genes", "curve", "class_counts", *_OF_ONE_SIZE):
         summary.pop(key, None)
-    summary.pop("n_held_out", None)
     for key, value in summary.items():
         add(key.replace("_", " "), value)
     for note in notes:
@@ -160,7 +163,7 @@ def size_table(model: Any) -> pd.DataFrame:
     rows = [
         {
             "n_genes": n,
-            "balanced_accuracy": curve.get(n, {}).get("accuracy", nan),
+            "balanced_accuracy": curve.get(n, {}).get("balanced_accuracy", nan),
             "standard_error": curve.get(n, {}).get("standard_error", nan),
             "chosen": n == own,
         }
@@ -184,7 +187,7 @@ def smaller_model(model: Any, n_genes: int) -> Any:
     summary |= {"n_panel": n_genes, "taken_from": f"a panel of {len(linear_parts(model).genes)}"}
     if row["balanced_accuracy"] == row["balanced_accuracy"]:
         summary["balanced_accuracy"] = float(row["balanced_accuracy"])
-        summary["standard_error"] = float(row["standard_error"])
+        summary[_ERROR] = float(row["standard_error"])
     small.training_summary_ = summary
     return small
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 MIN_SHARE = 0.5  # a cluster is named after the majority of its samples
 FORMATS = (".csv", ".parquet", ".h5ad")
 _DIGITS = 4  # of confidences and probabilities in a CSV: more is noise
+_SPECIAL = re.compile(r'[,"\n\r]')  # what is quoted in a CSV
 _NO_CLASS = (  # words that mark samples without a label
     *("unknown", "unassigned", "undefined", "undetermined", "unlabelled", "unlabeled"),
     *("unclassified", "na", "n/a", "nan", "none", "null", "other", "missing", "?", "-"),
@@ -257,7 +259,7 @@ def _write_csv(labelled: Labelled, path: Path) -> None:
 
 
 def _quoted(text: str) -> str:
-    if any(sign in text for sign in ',"\n\r'):
+    if _SPECIAL.search(text):
         return '"' + text.replace('"', '""') + '"'
     return text
 

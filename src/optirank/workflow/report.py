@@ -125,7 +125,7 @@ def _of_training(result: TrainingResult) -> dict[str, Any]:
     tiles = [
         _accuracy_tile(performance, "balanced accuracy of held-out samples"),
         _tile(f"{performance.n_right} of {performance.n_given}", "held-out samples labelled right"),
-        _tile(f"{len(result.genes)}", f"genes to measure, of {summary.get('n_genes', '?')}"),
+        _tile(f"{len(result.genes)}", f"genes to measure, of {summary['n_genes_of_file']:,}"),
         _tile(f"{performance.auc:.3f}", "mean area under the ROC curve"),
     ]
     about = (

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from optirank.datasets.profiles import Profiles
 
 FILE_COLUMN = "file"  # of several reference files: which one a sample is from
-_LOOKED_AT = 500  # samples of a query that tell its share of zeros
 
 
 class JoinedProfiles:
@@ -121,36 +120,14 @@ def open_sources(
             yield JoinedProfiles(opened), batch or FILE_COLUMN
 
 
-def query_facts(
-    files: Sequence[Path], genes_in: str | None = None
-) -> tuple[list[str] | None, float | None]:
-    """The genes that all queries have, and the largest share of zeros among some of their samples.
-
-    None where there are no files; the share is not known for tables, whose annotations are not.
-    """
+def genes_of_queries(files: Sequence[Path], genes_in: str | None = None) -> list[str] | None:
+    """The genes that all of some files have, in the order of the first; None without files."""
     common: list[str] | None = None
-    zeros: float | None = None
     for file in map(Path, files):
         there = read_gene_names(file, genes_in)
         known = set(there)
         common = there if common is None else [name for name in common if name in known]
-        if not is_table(file):
-            with open_expression(file) as opened:
-                zeros = max(zeros or 0.0, share_of_zeros(opened))
-    return common, zeros
-
-
-def share_of_zeros(profiles: Profiles) -> float:
-    """Share of the values that are zero, in samples evenly spread."""
-    n = profiles.n_samples
-    rows = np.unique(np.linspace(0, n - 1, min(n, _LOOKED_AT)).astype(int)) if n else np.zeros(0)
-    total = nonzero = 0
-    for block in profiles.blocks(None, _LOOKED_AT, rows.astype(int)):
-        X = block.X
-        values = X.data if hasattr(X, "indptr") else np.asarray(X)
-        total += int(np.prod(X.shape))
-        nonzero += int(np.count_nonzero(values))
-    return 1.0 - nonzero / max(1, total)
+    return common
 
 
 def gene_names_in(items: Sequence[str]) -> list[str]:
