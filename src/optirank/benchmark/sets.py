@@ -14,8 +14,8 @@ from optirank.benchmark.tasks import SMALLEST_CLASS as SMALLEST_OF_PAIR
 from optirank.benchmark.tasks import value_kind
 from optirank.datasets.catalogue import find_path
 from optirank.datasets.errors import DataError
-from optirank.datasets.labels import harmonise
 from optirank.datasets.reading import read_expression
+from optirank.datasets.registry import harmonise
 from optirank.preprocessing import LogCPM
 from optirank.preprocessing._statistics import is_counts
 

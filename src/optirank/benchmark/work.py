@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.model_selection import ParameterGrid
 
-from optirank._util.threads import one_blas_thread
+from optirank._util.workers import one_blas_thread
 from optirank.benchmark.classifiers import COUNTS, MEASURED, Classifier, get
 from optirank.benchmark.designs import Problem, make_problem
 from optirank.benchmark.peers import run_peer

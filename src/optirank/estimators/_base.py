@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from optirank._util.threads import one_blas_thread
+from optirank._util.workers import one_blas_thread
 from optirank.ranks.definition import TIES
 from optirank.ranks.fitting import order_for_fitting
 from optirank.ranks.scoring import average_rows, best_class, probabilities, score_rows

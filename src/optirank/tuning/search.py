@@ -18,7 +18,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from joblib.parallel import SequentialBackend, get_active_backend
 
-from optirank._util.threads import one_blas_thread
+from optirank._util.workers import one_blas_thread
 from optirank.tuning.families import Model
 
 if TYPE_CHECKING:
