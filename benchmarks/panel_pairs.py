@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from scipy import sparse
 from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression
@@ -133,6 +132,7 @@ def withheld(model: PanelClassifier, scores: NDArray, truth: NDArray) -> Iterato
             "target": target,
             "can_be_shown": bool(np.isfinite(threshold)),
             "n_query": len(truth),
+            "n_wrong_of_all": int((~right).sum()),
             "n_given": int(given.sum()),
             "n_wrong": int((given & ~right).sum()),
             "error_classes_equal": equal,

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from scipy import sparse
+from tables import RESULTS
 
 from optirank import __version__
 from optirank._util.workers import one_blas_thread
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from optirank.estimators.panel_classifier import PanelClassifier
 
 Rows = dict[str, list[dict]]  # of each CSV, by its name
-RESULTS = Path(__file__).resolve().parent.parent / "results"
 
 
 def options(description: str) -> argparse.Namespace:
@@ -107,11 +107,6 @@ def header(quick: bool = False) -> str:
     used = [f"optirank {__version__}", f"Python {platform.python_version()}"]
     used += [f"{name} {version(name)}" for name in ("scikit-learn", "numpy")]
     return f"# {command}; {', '.join(used)}; {date.today().isoformat()}\n"
-
-
-def read(name: str, folder: Path = RESULTS) -> pd.DataFrame:
-    """The table of a CSV."""
-    return pd.read_csv(folder / f"{name}.csv", comment="#")
 
 
 def trained(reference: Set, n_genes: int = 100, per_class: int | None = None) -> PanelClassifier:
