@@ -33,21 +33,30 @@ class StoredMatrix(Protocol):
 
 
 @dataclass(frozen=True)
-class Dense:
-    """An HDF5 or zarr array: rows are read whole, then restricted."""
+class Sliceable:
+    """A matrix that gives slices of rows: array or sparse, in memory, in a file, or lazy (dask)."""
 
     values: Any
-    shape: tuple[int, int]
     columns: np.ndarray | None = None
 
-    def reader(self, columns: np.ndarray | None) -> Dense:
-        """Choose columns."""
-        return Dense(self.values, self.shape, columns)
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and genes."""
+        return tuple(self.values.shape)
 
-    def rows(self, start: int, stop: int) -> np.ndarray:
+    def reader(self, columns: np.ndarray | None) -> Sliceable:
+        """Choose columns; a matrix stored by genes is cut to them before samples are read."""
+        if getattr(self.values, "format", "") == "csc":
+            chosen = self.values if columns is None else self.values[:, columns]
+            return Sliceable(_in_memory(chosen).tocsr())
+        return Sliceable(self.values, columns)
+
+    def rows(self, start: int, stop: int) -> csr_matrix | np.ndarray:
         """Return these rows."""
-        block = np.asarray(self.values[start:stop])
-        return block if self.columns is None else np.ascontiguousarray(block[:, self.columns])
+        block = _in_memory(self.values[start:stop])
+        if self.columns is not None:
+            block = block[:, self.columns]
+        return block if hasattr(block, "tocsr") else np.ascontiguousarray(block)
 
 
 class CompressedRows:
@@ -134,27 +143,7 @@ class CompressedColumns:
             )
         sizes = np.diff(pointers)[columns]
         parts = data, _within(indices, self.shape[0]), np.concatenate(([0], np.cumsum(sizes)))
-        return InMemory(csc_matrix(parts, shape=(self.shape[0], len(columns))).tocsr())
-
-
-@dataclass(frozen=True)
-class InMemory:
-    """A CSR matrix or array that is in memory already."""
-
-    values: csr_matrix | np.ndarray
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Samples and genes."""
-        return self.values.shape
-
-    def reader(self, columns: np.ndarray | None) -> InMemory:
-        """Choose columns."""
-        return self if columns is None else InMemory(self.values[:, columns])
-
-    def rows(self, start: int, stop: int) -> csr_matrix | np.ndarray:
-        """Return these rows."""
-        return self.values[start:stop]
+        return Sliceable(csc_matrix(parts, shape=(self.shape[0], len(columns))).tocsr())
 
 
 def take_rows(reader: RowReader, rows: np.ndarray) -> csr_matrix | np.ndarray:
@@ -173,6 +162,14 @@ def take_rows(reader: RowReader, rows: np.ndarray) -> csr_matrix | np.ndarray:
     from scipy.sparse import vstack
 
     return vstack(parts, format="csr")
+
+
+def _in_memory(X: Any) -> Any:
+    """A matrix, or part of one, that may be on disk or lazy, in memory."""
+    for way in ("to_memory", "compute"):
+        if hasattr(X, way):
+            return getattr(X, way)()
+    return X if hasattr(X, "tocsr") else np.asarray(X)
 
 
 def _pointers(indptr: Any, data: Any, indices: Any, count: int) -> np.ndarray:
