@@ -8,10 +8,10 @@ import anndata as ad
 import numpy as np
 import pandas as pd
 import pytest
+from optirank.datasets.anndata_objects import profiles_of
 from scipy import sparse
 
 from optirank.datasets import ExpressionData, open_expression
-from optirank.datasets.anndata_objects import profiles_of
 from optirank.workflow import preparation
 from optirank.workflow.preparation import prepare
 
