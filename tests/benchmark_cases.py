@@ -8,66 +8,33 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from optirank.benchmark.real import RealTasks
+from optirank.benchmark.tasks import Task
 from optirank.datasets.data import ExpressionData
 from optirank.datasets.writing import write_h5ad
 
-TASKS = """
-[[task]]
-name = "pair"
-title = "one platform to another"
-kind = "single-cell"
-shift = "platform"
-train = ["first"]
-test = "second"
-scheme = "cells"
-
-[[task]]
-name = "triple"
-title = "two platforms to a third"
-kind = "single-cell"
-shift = "platform"
-train = ["first"]
-auxiliary = "second"
-test = "third"
-scheme = "cells"
-
-[[task]]
-name = "base"
-title = "tested on itself"
-kind = "bulk"
-shift = "none"
-train = ["first"]
-scheme = "hold-out"
-
-[[task]]
-name = "elsewhere"
-title = "the same models, elsewhere"
-kind = "bulk"
-shift = "batch"
-models_of = "base"
-test = "third"
-
-[[task]]
-name = "inside"
-title = "nested"
-kind = "bulk"
-shift = "none"
-train = ["second"]
-scheme = "nested"
-"""
+# The names of sets of built-in tasks, so that the command finds tasks in their folder.
+FIRST, SECOND, THIRD = "nki_er", "vdx_er", "expo_er"
+TASKS = (
+    Task("pair", "one platform to another", train=(FIRST,), test=SECOND, scheme="cells"),
+    Task("triple", "two to a third", train=(FIRST,), auxiliary=SECOND, test=THIRD, scheme="cells"),
+    Task("base", "tested on itself", train=(FIRST,), scheme="hold-out"),
+    Task("other", "the same models on another set", models_of="base", test=THIRD),
+    Task("inside", "nested", train=(SECOND,), scheme="nested"),
+    Task("found", "all samples train", train=(FIRST,), test=SECOND, scheme="all"),
+)
 
 
 def make_set(
     name: str,
     n: int = 90,
-    n_genes: int = 40,
+    n_genes: int = 120,
     classes: tuple[str, ...] = ("a", "b", "c"),
     *,
     shift: float = 0.0,
-    seed: int = 0,
 ) -> ExpressionData:
     """Counts in which each class has genes of its own; ``shift`` scales the last ten genes."""
-    random = np.random.default_rng([seed, len(name), n])
+    random = np.random.default_rng([len(name), n])
     labels = np.array([classes[i % len(classes)] for i in range(n)], dtype=object)
     rates = np.full((n, n_genes), 5.0)
     for k, one in enumerate(classes):
@@ -81,10 +48,14 @@ def make_set(
 
 
 def write_sets(folder: Path) -> Path:
-    """Three sets and ``tasks.toml`` in a folder."""
+    """Three sets in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_h5ad(make_set("first"), folder / "first.h5ad")
-    write_h5ad(make_set("second", 72, 38, shift=1.0), folder / "second.h5ad")
-    write_h5ad(make_set("third", 66, 36, ("a", "b"), shift=2.0), folder / "third.h5ad")
-    (folder / "tasks.toml").write_text(TASKS)
+    write_h5ad(make_set(FIRST), folder / f"{FIRST}.h5ad")
+    write_h5ad(make_set(SECOND, 72, 118, shift=1.0), folder / f"{SECOND}.h5ad")
+    write_h5ad(make_set(THIRD, 66, 116, ("a", "b"), shift=2.0), folder / f"{THIRD}.h5ad")
     return folder
+
+
+def designs(folder: Path, name: str):
+    """The designs of one of the tasks above."""
+    return RealTasks(folder, TASKS).designs(name)

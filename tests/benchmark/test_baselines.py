@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from optirank.benchmark.baselines import (
+    L1LogisticRegression,
     RankedLinearSVC,
     RankedLogisticRegression,
     SpearmanCentroid,
@@ -70,3 +71,13 @@ def test_logistic_regression_is_that_of_scikit_learn_on_ranks():
     options = {"class_weight": "balanced", "max_iter": 10_000, "tol": 1e-10}
     theirs = LogisticRegression(C=0.5, **options).fit(ranks, y)  # centring changes nothing
     np.testing.assert_allclose(ours.model_.coef_, theirs.coef_, atol=5e-3)
+
+
+def test_a_stronger_l1_penalty_leaves_fewer_genes():
+    random = np.random.default_rng(0)
+    y = np.array(["a", "b", "c"])[np.arange(60) % 3]
+    X = random.normal(size=(60, 20)) + 2.0 * (np.arange(20) % 10 == np.arange(60)[:, None] % 3)
+    models = [L1LogisticRegression(C, random_state=0).fit(X, y) for C in (0.05, 1.0)]
+    few, many = (model.genes_.sum() for model in models)
+    assert 0 < few < many
+    assert models[1].score(X, y) > 0.9

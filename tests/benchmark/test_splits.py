@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optirank.benchmark.splits import CELLS, make_splits
+from optirank.benchmark.splits import CELLS, MOST_OF_A_CLASS, make_splits
 
 sizes = st.dictionaries(st.sampled_from("abcd"), st.integers(5, 300), min_size=2)
 
@@ -114,6 +114,13 @@ def test_nested_has_all_12_ways(counts):
     assert Counter(split.part for split in found) == {0: 3, 1: 3, 2: 3, 3: 3}
     for part in range(4):
         assert len({tuple(split.test) for split in found if split.part == part}) == 1
+
+
+def test_a_found_pair_trains_on_all_samples_but_not_on_too_many_of_a_class():
+    y = labels({"a": 30, "b": MOST_OF_A_CLASS + 100})
+    (split,) = splits("all", y)
+    assert Counter(y[split.train].tolist()) == {"a": 30, "b": MOST_OF_A_CLASS}
+    assert split.final
 
 
 @pytest.mark.parametrize("scheme", ["cells", "folds", "hold-out", "nested"])

@@ -1,129 +1,82 @@
-"""The declared tasks, and what a file of tasks may say."""
+"""The built-in tasks, and pairs of sets found in a folder."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from optirank.benchmark.tasks import load_tasks
-from optirank.datasets.registry import find_entry
-
-PAPER = {
-    *("BRCA", "TCGA", "PCAWG", "met-500", "Baron-Murano", "Baron-Segerstolpe", "MWS-TM10x"),
-    *("MWS-TMfacs", "TM10x-MWS", "TM10x-TMfacs", "TMfacs-MWS"),
-}
-TRIPLES = {"TCGA-PCAWG-met500", "Baron-Segerstolpe-Murano", "MWS-TMfacs-TM10x"}
-GOOD = {
-    "name": '"mine"',
-    "title": '"a task"',
-    "kind": '"bulk"',
-    "shift": '"none"',
-    "train": '["one"]',
-    "test": '"two"',
-    "scheme": '"folds"',
-}
+from benchmark_cases import FIRST, SECOND, THIRD, make_set, write_sets
+from optirank.benchmark.splits import make_splits
+from optirank.benchmark.tasks import built_in, choose, find_pairs
+from optirank.datasets.registry import harmonise
+from optirank.datasets.writing import write_h5ad
 
 
-def write_task(path, **changes):
-    lines = [f"{key} = {value}" for key, value in {**GOOD, **changes}.items() if value is not None]
-    path.write_text("[[task]]\n" + "\n".join(lines))
-    return path
+def test_the_built_in_tasks_are_well_formed():
+    tasks = {task.name: task for task in built_in()}
+    assert len(tasks) == len(built_in()) == len({name.casefold() for name in tasks})
+    assert sum(task.paper for task in tasks.values()) == 14
+    for task in tasks.values():
+        assert task.tissue
+        assert task.shift in ("none", "batch", "platform", "technology", "biological")
+        assert bool(task.train) != bool(task.models_of)
+        assert len(set(task.sets)) == len(task.sets)
+        assert (task.test is None) == (not task.models_of and task.scheme in ("hold-out", "nested"))
+        assert [harmonise([label])[0] for label, _ in task.merge] == [one for one, _ in task.merge]
+        assert task.models_of is None or tasks[task.models_of].train
+        assert make_splits(task.scheme, np.repeat(["a", "b"], 20), None, "", name="x", seed=0)
 
 
-def test_the_papers_tasks_are_all_declared():
-    file = load_tasks()
-    paper = {name for name, task in file.tasks.items() if task.paper}
-    assert paper == PAPER | TRIPLES
-    assert {name for name in paper if file.tasks[name].auxiliary} == TRIPLES
+def test_tasks_are_chosen_by_name():
+    tasks = built_in()
+    assert choose(tasks, []) == tasks
+    assert [task.name for task in choose(tasks, ["TCGA", "BRCA", "TCGA"])] == ["TCGA", "BRCA"]
+    with pytest.raises(ValueError, match="no task is called 'nothing': optirank benchmark list"):
+        choose(tasks, ["nothing"])
 
 
-def test_every_set_of_a_paper_task_is_registered():
-    file = load_tasks()
-    for task in file.tasks.values():
-        if task.paper:
-            for name in file.sets_of(task):
-                assert find_entry(name).name == name
+def test_every_ordered_pair_of_sets_with_common_classes_is_found(tmp_path):
+    found, problems = find_pairs(write_sets(tmp_path))
+    assert problems == {}
+    assert len(found) == 6
+    assert {task.tissue for task in found} == {"breast"}  # of the sets that tasks.toml knows
+    assert all(task.scheme == "all" for task in found)
 
 
-def test_kinds_of_shift_are_the_papers():
-    shifts = {name: task.shift for name, task in load_tasks().tasks.items()}
-    assert shifts["BRCA"] == shifts["TCGA"] == "none"
-    assert shifts["PCAWG"] == "batch"
-    assert shifts["met-500"] == "biological"
-    assert all(shifts[name] == "platform" for name in PAPER if "-" in name and name != "met-500")
+def test_sets_that_do_not_fit_are_not_paired(tmp_path):
+    write_sets(tmp_path)
+    sets = {
+        "few_genes": make_set("few_genes", n_genes=99),
+        "small": make_set("small", 20),  # 7, 7 and 6 samples of the classes
+        "others": make_set("others", classes=("x", "y")),
+        "same_study": make_set("same_study"),
+        "ovary": make_set("ovary"),
+    }
+    sets["same_study"].obs[["dataset", "tissue"]] = FIRST, "breast"
+    sets["ovary"].obs["tissue"] = "ovary"
+    for name, data in sets.items():
+        write_h5ad(data, tmp_path / f"{name}.h5ad")
+    (tmp_path / "damaged.h5ad").write_bytes(b"damaged")
+    unlabelled = make_set("unlabelled")
+    unlabelled.obs.drop(columns="cell_type", inplace=True)
+    write_h5ad(unlabelled, tmp_path / "unlabelled.h5ad")
+    found, problems = find_pairs(tmp_path)
+    used = {name for task in found for name in task.sets}
+    assert used == {FIRST, SECOND, THIRD, "same_study"}
+    assert f"{FIRST} to same_study" not in {task.name for task in found}
+    assert f"same_study to {SECOND}" in {task.name for task in found}
+    assert set(problems) == {"damaged", "unlabelled"}
+    assert "no column 'cell_type'" in problems["unlabelled"]
 
 
-def test_the_sets_of_a_task_that_tests_other_models_include_their_training_sets():
-    file = load_tasks()
-    assert file.sets_of(file.tasks["PCAWG"]) == ("tcga", "pcawg")
-
-
-def test_tasks_of_the_shared_folder_have_their_data(data_folder):
-    file = load_tasks()
-    for task in file.tasks.values():
-        if not task.paper:
-            for name in file.sets_of(task):
-                assert (data_folder / f"{name}.h5ad").is_file()
-
-
-def test_a_file_adds_tasks(tmp_path):
-    file = load_tasks(write_task(tmp_path / "own.toml"))
-    assert file.tasks["mine"].train == ("one",)
-    assert "BRCA" in file.tasks
-
-
-@pytest.mark.parametrize(
-    ("changes", "word"),
-    [
-        ({"shift": '"odd"'}, "shift is 'odd'"),
-        ({"kind": '"odd"'}, "kind is 'odd'"),
-        ({"scheme": '"odd"'}, "scheme is 'odd'"),
-        ({"colour": '"red"'}, "'colour'"),
-        ({"title": None}, "lacks 'title'"),
-        ({"train": None}, "either train or models_of"),
-        ({"test": None}, "need a data set under test"),
-        ({"scheme": '"nested"'}, "hold-out and nested"),
-        ({"name": '"a/b"'}, "folder"),
-        ({"name": '"BRCA"'}, "built-in"),
-        ({"train": None, "models_of": '"nowhere"'}, "must name a task"),
-        ({"train": None, "models_of": '"PCAWG"'}, "must name a task"),
-        ({"test": None, "scheme": '"nested"', "auxiliary": '"three"'}, "auxiliary"),
-        ({"test": '"one"'}, "test itself"),
-        ({"train": '"one"'}, "train = 'one' is of a wrong kind"),
-        ({"train": "[]"}, "wrong kind"),
-        ({"merge": '"x"'}, "merge = 'x' is of a wrong kind"),
-        ({"merge": '{ A = "z" }'}, "looked up as 'a'"),
-        ({"name": '"brca"'}, "built-in"),
-        ({"name": "3"}, "wrong kind"),
-    ],
-)
-def test_a_wrong_task_is_named(tmp_path, changes, word):
-    with pytest.raises(ValueError, match=word):
-        load_tasks(write_task(tmp_path / "own.toml", **changes))
-
-
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [
-        ("[[task", "not valid TOML"),
-        ("[other]", "'other'"),
-        ("[task]", "two brackets"),
-        ('[values]\nx = "odd"', "values of x"),
-    ],
-)
-def test_a_wrong_file_is_named(tmp_path, text, word):
-    path = tmp_path / "own.toml"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=word):
-        load_tasks(path)
-
-
-def test_two_tasks_of_one_name_are_refused(tmp_path):
-    path = write_task(tmp_path / "own.toml")
-    path.write_text(path.read_text() + "\n" + path.read_text().replace("mine", "MINE"))
-    with pytest.raises(ValueError, match="same name"):
-        load_tasks(path)
-
-
-def test_an_unknown_name_is_told():
-    with pytest.raises(ValueError, match="'nothing'"):
-        load_tasks().choose(["nothing"])
+def test_sets_without_a_known_tissue_get_that_of_their_pairs(tmp_path):
+    for name in ("one", "two"):
+        write_h5ad(make_set(name), tmp_path / f"{name}.h5ad")
+    write_h5ad(make_set("x1", classes=("x", "y")), tmp_path / "x1.h5ad")
+    write_h5ad(make_set("x2", classes=("x", "y")), tmp_path / "x2.h5ad")
+    tissues = {task.name: task.tissue for task in find_pairs(tmp_path)[0]}
+    assert len(tissues) == 4
+    assert tissues["one to two"] == tissues["two to one"] != tissues["x1 to x2"]
+    write_h5ad(make_set(FIRST), tmp_path / f"{FIRST}.h5ad")
+    tissues = {task.name: task.tissue for task in find_pairs(tmp_path)[0]}
+    assert tissues["one to two"] == "breast"

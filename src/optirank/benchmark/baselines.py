@@ -1,4 +1,4 @@
-"""What a careful person tries first on ranks: scikit-learn's linear classifiers, and centroids.
+"""What a careful person tries first: scikit-learn's linear classifiers, and centroids of ranks.
 
 Ranks are average ranks within a sample, divided by the number of genes and centred at 0.
 """
@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -181,3 +182,42 @@ def _standardised(ranks: NDArray) -> NDArray:
     length = np.linalg.norm(centred, axis=1, keepdims=True)
     flat = np.ptp(ranks, axis=1, keepdims=True) == 0
     return np.where(flat, 0.0, centred / np.where(flat, 1.0, length))
+
+
+class L1LogisticRegression(ClassifierMixin, BaseEstimator):
+    """scikit-learn's ``LogisticRegression`` with an l1 penalty, one class against the rest.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        The inverse of the strength of the penalty: the smaller, the fewer genes.
+    random_state : int, RandomState instance or None, default=None
+    """
+
+    def __init__(
+        self, C: float = 1.0, *, random_state: int | np.random.RandomState | None = None
+    ) -> None:
+        self.C = C
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike | sp.spmatrix, y: ArrayLike) -> L1LogisticRegression:
+        """Learn from log values."""
+        X, y = validate_data(self, X, y, accept_sparse="csr")
+        check_classification_targets(y)
+        one = LogisticRegression(
+            C=self.C,
+            l1_ratio=1.0,
+            solver="liblinear",
+            class_weight="balanced",
+            random_state=self.random_state,
+        )
+        self.model_ = OneVsRestClassifier(one).fit(X, y)
+        self.classes_ = self.model_.classes_
+        self.coef_ = np.vstack([part.coef_ for part in self.model_.estimators_])
+        self.genes_ = (self.coef_ != 0).any(axis=0)
+        return self
+
+    def predict(self, X: ArrayLike | sp.spmatrix) -> NDArray:
+        """The class of the highest score."""
+        check_is_fitted(self)
+        return self.model_.predict(validate_data(self, X, accept_sparse="csr", reset=False))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,12 @@ import numpy as np
 if TYPE_CHECKING:
     from sklearn.base import ClassifierMixin
 
-    from optirank.tuning.family import Family
+    from optirank.benchmark.designs import Profile
+    from optirank.tuning.families import Family
 
 PENALTIES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
 REFERENCE_SIZES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
-REAL, SYNTHETIC, WHOLE = "real", "synthetic", "whole"
+BINARY, SYNTHETIC, WHOLE = "binary", "synthetic", "whole"
 LOG, COUNTS, MEASURED = "log", "counts", "measured"
 
 
@@ -28,29 +30,23 @@ class Classifier:
     Parameters
     ----------
     name : how it is called in options, tables and figures.
-    words : what it is, to follow "NAME is" on a page.
-    estimator : the class, or where it is ("module:class"); None for a tool that has a script only.
+    words : what it is, for a table.
+    estimator : the class, or where it is ("module:class"); None for a tool of others, or
+        where the family is all there is.
     family : the family of `optirank.tuning` (or where it is) that fits the whole grid in chains;
         without one, each setting is fitted by the estimator on its own.
-    grid : the values of each parameter, those of the paper; a profile may replace them. On whole
-        tasks, parameters with a single value are set, the others keep the estimator's defaults.
-    experiments : where it can take part: "real" (binary problems of real tasks), "synthetic" (the
-        synthetic experiment), "whole" (all classes of a real task at once).
-    script : what runs it on whole tasks, in `optirank.benchmark.tools`.
-    package : the package that the estimator is of, whose version is stored with results on whole
-        tasks.
-    peer : for a tool of others: its name in ``--peer NAME=PYTHON``.
-    cost : (a, b): the CPU seconds of a unit are about a + b n for n training samples; used only
-        to estimate the time left.
-    colour, marker : how figures show it; a marker of None draws a dashed line, as for a ceiling.
+    grid : the values of each parameter, those of the paper; a profile may replace them. With all
+        classes at once, parameters with a single value are set and the others keep their defaults.
+    experiments : where it can take part: "binary" (each class of a real task against the rest),
+        "synthetic", "whole" (all classes of a real task at once).
+    peer : for a tool of others: its name in ``--peer NAME=PYTHON`` and of its script,
+        ``tools/run_NAME.py``.
+    colour, marker : how figures show it.
     needs : "auxiliary": a second data set; "truth": the true reference set. Where there is none,
         the classifier is left out.
-    sees : the values that an estimator without a family is given: "log" values; "counts" where all
-        data are counts, else log values; "measured": the values as measured, as for ranks. On whole
-        tasks this holds for every estimator.
-    compare_genes : whether the tables compare its number of genes with that of others.
+    sees : the values that an estimator is given: "log" values; "counts" where all data are counts,
+        else log values; "measured": the values as measured, as for ranks.
     genes : the fitted attribute whose non-zero entries (of any class) are the genes needed.
-    missing_genes : whether it reports genes that a query lacks: "yes", "no", or in words.
     """
 
     name: str
@@ -58,18 +54,13 @@ class Classifier:
     estimator: str | type | None = None
     family: str | type | None = None
     grid: dict[str, tuple] = field(default_factory=dict)
-    experiments: tuple[str, ...] = (REAL, SYNTHETIC, WHOLE)
-    script: str = "run_estimator.py"
-    package: str = "optirank"
+    experiments: tuple[str, ...] = (BINARY, WHOLE)
     peer: str | None = None
-    cost: tuple[float, float] = (1.0, 0.001)
     colour: str = "#777777"
-    marker: str | None = "h"
+    marker: str = "h"
     needs: str | None = None
-    sees: str = LOG
-    compare_genes: bool = False
+    sees: str = MEASURED
     genes: str = "genes_"
-    missing_genes: str = "no"
 
     def make(self, **params) -> ClassifierMixin:
         """The estimator with these parameters."""
@@ -83,26 +74,14 @@ class Classifier:
         """Number of genes a fitted estimator needs."""
         return int(np.count_nonzero(np.atleast_2d(getattr(model, self.genes)).any(axis=0)))
 
-    def options(self) -> dict[str, object]:
-        """What the script that runs it on whole tasks has to know."""
-        if self.estimator is None:
-            return {}
-        where = self.estimator
-        if not isinstance(where, str):
-            where = f"{where.__module__}:{where.__qualname__}"
-        params = {name: values[0] for name, values in self.grid.items() if len(values) == 1}
-        same = {"sees": self.sees, "genes": self.genes, "package": self.package}
-        return {"estimator": where, "params": params, **same}
+    def grid_of(self, profile: Profile, *, whole: bool) -> dict[str, tuple]:
+        """The grid in a profile; with all classes at once only what has a single value."""
+        grid = {key: profile.grids.get(key, values) for key, values in self.grid.items()}
+        return {k: v for k, v in grid.items() if len(self.grid[k]) == 1} if whole else grid
 
-    @property
-    def n_settings(self) -> int:
+    def n_settings(self, profile: Profile, *, whole: bool) -> int:
         """Size of the grid."""
-        return prod(map(len, self.grid.values()))
-
-    @property
-    def look(self) -> dict[str, str]:
-        """Colour and marker, for matplotlib."""
-        return {"color": self.colour, "marker": self.marker or "h"}
+        return prod(map(len, self.grid_of(profile, whole=whole).values()))
 
 
 def _find(what: str | type) -> type:
@@ -115,233 +94,200 @@ def _find(what: str | type) -> type:
 _ELASTIC_NET = {"l1": PENALTIES, "l2": PENALTIES}
 _WITH_REFERENCE = {"n_reference": REFERENCE_SIZES, **_ELASTIC_NET}
 
-# Okabe and Ito's colours, which differ for colour-blind readers too; markers differ besides.
+# The first colours are Okabe and Ito's, which differ for colour-blind readers too.
 CLASSIFIERS: dict[str, Classifier] = {
     classifier.name: classifier
     for classifier in (
         Classifier(
+            name="panel",
+            words="one small panel of genes, ranked among themselves, for all classes",
+            estimator="optirank.estimators.panel_classifier:PanelClassifier",
+            colour="#8B2500",
+            marker="*",
+        ),
+        Classifier(
+            name="optirank",
+            words="the paper's classifier: logistic regression on ranks relative to a reference "
+            "set that it learns",
+            estimator="optirank:OptirankClassifier",
+            family="optirank.tuning.families:OptirankFamily",
+            grid=_WITH_REFERENCE,
+            experiments=(BINARY, SYNTHETIC, WHOLE),
+            colour="#D55E00",
+            marker="o",
+        ),
+        Classifier(
+            name="rank-lr",
+            words="elastic-net logistic regression on ranks of all genes",
+            estimator="optirank:RankLogisticRegression",
+            family="optirank.tuning.families:RankFamily",
+            grid=_ELASTIC_NET,
+            experiments=(BINARY, SYNTHETIC, WHOLE),
+            colour="#0072B2",
+            marker="^",
+        ),
+        Classifier(
             name="ANrank-lr",
-            words="logistic regression on ranks among the genes that differ least between data "
-            "sets by an ANOVA",
+            words="logistic regression on ranks relative to the genes that differ least between "
+            "data sets by an ANOVA",
             estimator="optirank:AnovaRankLogisticRegression",
             family="optirank.tuning.families:AnovaFamily",
             grid=_WITH_REFERENCE,
-            experiments=(REAL,),
-            cost=(0.6, 0.010),
+            experiments=(BINARY,),
             colour="#CC79A7",
             marker="D",
             needs="auxiliary",
-            compare_genes=True,
+        ),
+        Classifier(
+            name="lr",
+            words="elastic-net logistic regression on log values",
+            family="optirank.tuning.families:LogisticFamily",
+            grid=_ELASTIC_NET,
+            experiments=(BINARY, SYNTHETIC),
+            colour="#009E73",
+            marker="s",
+            sees=LOG,
         ),
         Classifier(
             name="SCN",
             words="SingleCellNet, a random forest on pairs of genes",
             estimator="optirank:SingleCellNetClassifier",
             grid={"n_trees": (1000,)},
-            experiments=(REAL, WHOLE),
-            cost=(1.5, 0.002),
             colour="#E69F00",
             marker="v",
             sees=COUNTS,
         ),
         Classifier(
-            name="lr",
-            words="logistic regression on the expression values",
-            estimator="optirank.estimators.logistic:ElasticNetLogisticRegression",
-            family="optirank.tuning.families:LogisticFamily",
-            grid=_ELASTIC_NET,
-            experiments=(REAL, SYNTHETIC),
-            cost=(0.25, 0.0005),
-            colour="#009E73",
-            marker="s",
-            compare_genes=True,
-        ),
-        Classifier(
-            name="optirank",
-            words="logistic regression on ranks among genes that it learns",
-            estimator="optirank:OptirankClassifier",
-            family="optirank.tuning.families:OptirankFamily",
-            grid=_WITH_REFERENCE,
-            cost=(4.0, 0.030),
-            colour="#D55E00",
-            marker="o",
-            sees=MEASURED,
-            compare_genes=True,
-            missing_genes="yes",
-        ),
-        Classifier(
-            name="rank-lr",
-            words="logistic regression on ranks among all genes",
-            estimator="optirank:RankLogisticRegression",
-            family="optirank.tuning.families:RankFamily",
-            grid=_ELASTIC_NET,
-            cost=(0.2, 0.0005),
-            colour="#0072B2",
-            marker="^",
-            sees=MEASURED,
-            missing_genes="yes",
-        ),
-        Classifier(
             name="rf",
-            words="a random forest on the expression values",
+            words="a random forest on log values",
             estimator="sklearn.ensemble:RandomForestClassifier",
-            package="scikit-learn",
             grid={"n_estimators": (300,), "class_weight": ("balanced",)},
-            experiments=(REAL, WHOLE),
-            cost=(0.6, 0.001),
             colour="#56B4E9",
             marker="X",
+            sees=LOG,
             genes="feature_importances_",
         ),
         Classifier(
             name="oracle",
-            words="the ceiling: logistic regression on ranks among the true reference set",
+            words="logistic regression on ranks relative to the true reference set: the best that "
+            "can be reached",
             estimator="optirank:RankLogisticRegression",
             family="optirank.tuning.families:FixedReferenceFamily",
             grid=_ELASTIC_NET,
             experiments=(SYNTHETIC,),
-            cost=(0.2, 0.0005),
             colour="#333333",
-            marker=None,
+            marker="_",
             needs="truth",
-        ),
-        Classifier(
-            name="optirank train",
-            words="the command `optirank train` with a budget of 10 seconds; its times include "
-            "reading the files",
-            experiments=(WHOLE,),
-            script="run_train.py",
-            cost=(13.0, 0.001),
-            colour="#8B2500",
-            marker="*",
-            missing_genes="yes",
         ),
         Classifier(
             name="k-TSP",
             words="top scoring pairs: a vote of pairs of genes",
             estimator="optirank:TopScoringPairsClassifier",
-            experiments=(REAL, WHOLE),
-            cost=(1.0, 0.002),
             colour="#882255",
             marker="<",
-            sees=MEASURED,
-            compare_genes=True,
-            missing_genes="yes",
-        ),
-        Classifier(
-            name="lr-log",
-            words="scikit-learn's logistic regression (balanced) on log values",
-            estimator="sklearn.linear_model:LogisticRegression",
-            package="scikit-learn",
-            grid={"class_weight": ("balanced",), "max_iter": (1000,)},
-            experiments=(REAL, WHOLE),
-            cost=(0.3, 0.002),
-            colour="#117733",
-            marker="d",
-            genes="coef_",
         ),
         Classifier(
             name="lr-ranks",
-            words="scikit-learn's logistic regression (balanced) on ranks divided by the number of "
-            "genes",
+            words="scikit-learn's logistic regression on ranks of all genes",
             estimator="optirank.benchmark.baselines:RankedLogisticRegression",
-            package="scikit-learn",
-            experiments=(REAL, WHOLE),
-            cost=(0.3, 0.002),
             colour="#332288",
             marker="p",
-            sees=MEASURED,
         ),
         Classifier(
             name="svm-ranks",
-            words="scikit-learn's linear support vector machine (balanced) on ranks divided by the "
-            "number of genes",
+            words="scikit-learn's linear support vector machine on ranks of all genes",
             estimator="optirank.benchmark.baselines:RankedLinearSVC",
-            package="scikit-learn",
-            experiments=(REAL, WHOLE),
-            cost=(0.3, 0.002),
             colour="#6699CC",
             marker=">",
-            sees=MEASURED,
         ),
         Classifier(
             name="centroid",
-            words="the nearest class centroid by Spearman correlation",
+            words="the nearest class centroid by correlation of ranks",
             estimator="optirank.benchmark.baselines:SpearmanCentroid",
-            experiments=(REAL, WHOLE),
-            cost=(0.1, 0.001),
             colour="#999933",
             marker="H",
-            sees=MEASURED,
+        ),
+        Classifier(
+            name="lr-log",
+            words="scikit-learn's logistic regression on log values",
+            estimator="sklearn.linear_model:LogisticRegression",
+            grid={"class_weight": ("balanced",), "max_iter": (1000,)},
+            colour="#117733",
+            marker="d",
+            sees=LOG,
+            genes="coef_",
+        ),
+        Classifier(
+            name="lr-l1",
+            words="scikit-learn's logistic regression with an l1 penalty on log values",
+            estimator="optirank.benchmark.baselines:L1LogisticRegression",
+            colour="#44AA99",
+            marker="P",
+            sees=LOG,
         ),
         Classifier(
             name="CellTypist",
-            words="CellTypist, logistic regression on standardised log values",
+            words="CellTypist, logistic regression on standardised log values; made for single "
+            "cells, so bulk arrays are outside of its use",
             experiments=(WHOLE,),
-            script="run_celltypist.py",
             peer="celltypist",
-            cost=(1.0, 0.02),
             colour="#DDCC77",
             marker="8",
-            missing_genes="only how many it uses",
         ),
         Classifier(
             name="SingleR",
             words="SingleR (the Python package singler), correlation with reference samples over "
             "marker genes",
             experiments=(WHOLE,),
-            script="run_singler.py",
             peer="singler",
-            cost=(0.1, 0.002),
-            colour="#44AA99",
-            marker="P",
+            colour="#AA4499",
+            marker="1",
         ),
         Classifier(
             name="pySingleCellNet",
             words="pySingleCellNet, the random forest on pairs of genes by its authors",
             experiments=(WHOLE,),
-            script="run_pysinglecellnet.py",
             peer="pysinglecellnet",
-            cost=(2.0, 0.005),
-            colour="#AA4499",
-            marker="h",
+            colour="#661100",
+            marker="2",
         ),
     )
 }
-"""All of them, in the order of the paper's tables. An ``lr`` sees log1p(CPM) as it is."""
+"""All of them, in the order of tables."""
+
+PAPER_CLASSIFIERS = ("panel", "optirank", "rank-lr", "ANrank-lr", "lr", "SCN", "rf")
 
 
-def get(name: str, among: Sequence[str] | None = None) -> Classifier:
-    """The classifier of that name, one of those named in ``among`` where that is given.
-
-    "NAME (RULE)" is the classifier with its settings chosen by another rule.
-    """
-    known = CLASSIFIERS if among is None else among
-    base, _, rule = name.partition(" (")
-    if base not in known or (rule and among is not None):
-        raise ValueError(f"classifier {name!r} is not known: use one of {', '.join(known)}")
-    if rule:
-        return replace(CLASSIFIERS[base], name=name, marker="P")
+def get(name: str) -> Classifier:
+    """The classifier of that name."""
+    if name not in CLASSIFIERS:
+        raise ValueError(f"classifier {name!r} is not known: use one of {', '.join(CLASSIFIERS)}")
     return CLASSIFIERS[name]
 
 
 def names_for(experiment: str) -> list[str]:
-    """The classifiers that can take part in the "real", "synthetic" or "whole" experiment."""
+    """The classifiers that can take part in the "binary", "synthetic" or "whole" experiment."""
     return [name for name, one in CLASSIFIERS.items() if experiment in one.experiments]
 
 
-def ordered(names: object) -> list[str]:
-    """Names in the order of the paper's tables, others behind."""
+def ordered(names: Iterable[str]) -> list[str]:
+    """Names in the order of the registry, others behind."""
     known = list(CLASSIFIERS)
-
-    def place(name: str) -> tuple[int, str]:
-        base = name.partition(" (")[0]
-        return (known.index(base) if base in known else len(known), name)
-
-    return sorted(set(names), key=place)
+    return sorted(set(names), key=lambda n: (known.index(n) if n in known else len(known), n))
 
 
-def tuned_parameters() -> list[str]:
-    """The parameters that a classifier of the comparison chooses among several values."""
-    found = [name for one in CLASSIFIERS.values() for name in one.grid if len(one.grid[name]) > 1]
-    return list(dict.fromkeys(found))
+def choose(names: Sequence[str], problems: str) -> dict[str, list[str]]:
+    """The classifiers of a run by "binary" and "whole", those of ``problems`` ("both": of each).
+
+    Without names: for binary problems the paper's and the panel model, else all there are.
+    """
+    asked = (BINARY, WHOLE) if problems == "both" else (problems,)
+    can = {one: names_for(one) for one in asked}
+    for name in names:
+        if not any(name in known for known in can.values()):
+            known = ", ".join(ordered({*chain(*can.values())}))
+            raise ValueError(
+                f"classifier {name!r} is not known for --problems {problems}: use one of {known}"
+            )
+    default = {BINARY: list(PAPER_CLASSIFIERS), WHOLE: names_for(WHOLE)}
+    return {one: [n for n in ordered(names or default[one]) if n in can[one]] for one in asked}

@@ -1,11 +1,13 @@
-"""What is fitted: the data of a task with their splits, and the binary problem of one unit."""
+"""What is fitted: the data of a task with their splits, and one problem of a split.
+
+A problem is one class against the rest, or all classes at once (``ALL``).
+"""
 
 from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -13,13 +15,56 @@ import scipy.sparse as sp
 
 from optirank.benchmark.sets import Set, stack
 from optirank.preprocessing import SingleCellNetGenes
-from optirank.tuning.shifts import log_spread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.benchmark.splits import Split
     from optirank.benchmark.tasks import Task
+
+ALL = "all classes"  # the problem of telling all classes apart at once
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How thoroughly an experiment is run. What ``grids`` does not name stays as it is."""
+
+    name: str
+    n_top: int | None = (
+        500  # genes at each end of the correlation, for binary problems: the paper's
+    )
+    n_genes: int = 3000  # of best t statistic, for whole tasks
+    n_splits: int | None = None  # of binary problems; None: all
+    n_whole: int = 5  # splits of whole tasks, at most
+    peer_seconds: float = 900.0  # limit of one tool of others on one split
+    grids: dict[str, tuple] = field(default_factory=dict)
+
+    def record(self) -> dict[str, object]:
+        """What must not change between runs into the same folder."""
+        return {
+            "profile": self.name,
+            "n_top": self.n_top,
+            "n_genes": self.n_genes,
+            "grids": {key: list(values) for key, values in self.grids.items()},
+        }
+
+
+PAPER = Profile("paper")
+QUICK = Profile(
+    "quick",
+    n_top=100,
+    n_genes=1000,
+    n_splits=2,
+    n_whole=1,
+    peer_seconds=180.0,
+    grids={
+        "n_reference": (0.05, 0.2, 1.0),
+        "l1": (0.0, 1e-3),
+        "l2": (1e-3, 1e-1),
+        "n_trees": (100,),
+        "n_estimators": (100,),
+    },
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,20 +90,23 @@ class Design:
         """A name fit for a folder."""
         return design_key(self.task.name, self.scenario)
 
-    @property
-    def genes(self) -> NDArray:
-        """Names of the genes."""
-        return self.source.genes
+    def whole_splits(self, most: int) -> list[Split]:
+        """The splits for all classes at once: of several test parts, one split per part."""
+        parts: dict[int, Split] = {}
+        for split in self.splits:
+            parts.setdefault(split.part, split)
+        return (list(parts.values()) if len(parts) > 1 else self.splits)[:most]
 
     def fingerprint(self) -> str:
         """A hash of all data and splits: results of other data must not mix with these."""
         digest = hashlib.sha256()
         for one in (self.source, self.auxiliary, *self.tests.values()):
             if one is not None:
-                for array in (one.raw.data, one.raw.indices, one.raw.indptr, one.values.data):
-                    digest.update(np.ascontiguousarray(array).tobytes())
+                for matrix in (sp.csr_array(one.raw), sp.csr_array(one.values)):
+                    for array in (matrix.data, matrix.indices, matrix.indptr):
+                        digest.update(np.ascontiguousarray(array).tobytes())
                 digest.update("\n".join([str(one.counts), *one.labels]).encode())
-        digest.update("\n".join([*self.genes, *self.tests, *self.positives]).encode())
+        digest.update("\n".join([*self.source.genes, *self.tests, *self.positives]).encode())
         for split in self.splits:
             for rows in split.rows():
                 digest.update(rows.astype(np.int64).tobytes())
@@ -66,32 +114,28 @@ class Design:
 
     def describe(self) -> dict:
         """What a report needs to know of it, without its data."""
-        task, splits, auxiliary = self.task, self.splits, self.auxiliary
-        both = auxiliary is not None and self.scenario == "multi"
+        both = self.auxiliary is not None and self.scenario == "multi"
+        source = f"{self.source.name} + {self.auxiliary.name}" if both else self.source.name
+        tests = {
+            task.name: {
+                "title": task.title,
+                "shift": task.shift,
+                "kind": task.kind,
+                "tissue": task.tissue,
+                "train": source,
+                "test": "held-out samples" if one is None else one.name,
+            }
+            for task, one in zip(self.tested, self.tests.values(), strict=True)
+        }
         return {
             "fingerprint": self.fingerprint(),
-            "task": task.name,
+            "task": self.task.name,
             "scenario": self.scenario,
-            "kind": task.kind,
-            "sources": f"{self.source.name} + {auxiliary.name}" if both else self.source.name,
-            "tests": list(self.tests),
-            "titles": [one.title for one in self.tested],
-            "shifts": [one.shift for one in self.tested],
-            "targets": [
-                "held-out samples" if one is None else one.name for one in self.tests.values()
-            ],
-            "n_genes": len(self.genes),
+            "tests": tests,
+            "n_genes": len(self.source.genes),
             "classes": self.classes,
             "positives": self.positives,
-            "parts": [split.part for split in splits],
-            "n_train": [len(split.train) + len(split.auxiliary_train) for split in splits],
-            "n_validation": [
-                len(split.validation) + len(split.auxiliary_validation) for split in splits
-            ],
-            "n_test": [
-                [len(split.test) if one is None else len(one.labels) for split in splits]
-                for one in self.tests.values()
-            ],
+            "parts": [split.part for split in self.splits],
             "notes": self.notes,
         }
 
@@ -102,7 +146,7 @@ def design_key(task: str, scenario: str) -> str:
 
 
 class TaskSource(Protocol):
-    """Where designs come from. It travels to worker processes and is a key of their memory."""
+    """Where designs come from. It travels to worker processes and is a key of their cache."""
 
     def designs(self, name: str) -> list[Design]:
         """The designs of a task that trains, one per scenario."""
@@ -110,80 +154,90 @@ class TaskSource(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One split of one binary problem, over the genes selected from its training samples."""
+    """One problem of one split, over the genes selected from its training samples."""
 
     train: Set
     dataset: NDArray | None  # of the training samples, where they come from two sets
     validation: list[Set]  # one per data set
-    platforms: list[list[Set]]  # the same samples on simulated platforms
     tests: dict[str, Set]
     auxiliary: Set | None  # samples that only a choice of reference genes may look at
-    selected: NDArray  # positions of the genes
     truth: NDArray | None
     seed: int
+    whole: bool
 
 
-def make_problem(
-    design: Design,
-    split: Split,
-    positive: str,
-    n_top: int | None,
-    platforms: Sequence[float] = (),
-) -> Problem:
+def make_problem(design: Design, split: Split, name: str, profile: Profile) -> Problem:
     """Select the genes on the training samples alone and cut all parts to them.
 
-    ``platforms`` are the strengths of the simulated platforms on which the validation samples are
-    scored too (see `optirank.tuning.shifts`).
+    All classifiers of the problem get these genes. ``name`` is the positive class, or ``ALL``.
     """
-    source, auxiliary = design.source, design.auxiliary
-    key = f"{design.key}/{split.index}/{positive}"
-    seed = (design.seed + zlib.crc32(key.encode())) % 2**32
-    genes = selected_genes(design, split, positive, n_top, seed)
-
-    def part(one: Set, rows: NDArray | slice) -> Set:
-        return one.take(rows, genes).against(positive)
-
-    train, dataset = [part(source, split.train)], None
-    validation = [source.take(split.validation)] if len(split.validation) else []
+    source, auxiliary, whole = design.source, design.auxiliary, name == ALL
+    key = f"{design.key}/{split.index}/{name}"
+    seed = (design.seed + zlib.crc32(key.encode())) % 2**31
+    train = [source.take(split.train)]
     if len(split.auxiliary_train):
-        train.append(part(auxiliary, split.auxiliary_train))
-        dataset = np.repeat([0, 1], [len(one.labels) for one in train])
-        validation.append(auxiliary.take(split.auxiliary_validation))
-    spread = log_spread(source.raw[split.train]) if platforms else 0.0
-    seeds = range(seed, seed + len(platforms))
+        train.append(auxiliary.take(split.auxiliary_train))
+        if len({one.kind == "log" for one in train}) > 1:  # where one set holds logarithms only
+            train = [replace(one, raw=one.values, kind="log") for one in train]
+    dataset = np.repeat([0, 1], [len(one.labels) for one in train]) if len(train) > 1 else None
+    joined = stack(train)
+    genes = select_genes(joined, name, profile, seed)
+
+    def part(one: Set, rows: NDArray | slice = slice(None)) -> Set:
+        cut = one.take(rows, genes)
+        return cut if whole else cut.against(name)
+
+    validation = [part(source, split.validation)] if len(split.validation) else []
+    if len(split.auxiliary_validation):
+        validation.append(part(auxiliary, split.auxiliary_validation))
     return Problem(
-        train=stack(train),
+        train=part(joined),
         dataset=dataset,
-        validation=[part(one, slice(None)) for one in validation],
-        platforms=[
-            [part(one.on_platform(strength, k, spread), slice(None)) for one in validation]
-            for k, strength in zip(seeds, platforms, strict=True)
-        ],
+        validation=validation,
         tests={
-            name: part(source, split.test) if one is None else part(one, slice(None))
-            for name, one in design.tests.items()
+            task: part(source, split.test) if one is None else part(one)
+            for task, one in design.tests.items()
             if one is not None or len(split.test)
         },
         auxiliary=part(auxiliary, rows) if len(rows := split.auxiliary_reference) else None,
-        selected=genes,
         truth=None if design.truth is None else design.truth[genes],
         seed=seed,
+        whole=whole,
     )
 
 
-def selected_genes(
-    design: Design, split: Split, positive: str, n_top: int | None, seed: int
-) -> NDArray:
-    """SingleCellNet's choice of genes, on the training samples of a split; None takes all."""
-    if n_top is None:
-        return np.arange(len(design.genes))
-    parts = [(design.source, split.train)]
-    if len(split.auxiliary_train):
-        parts.append((design.auxiliary, split.auxiliary_train))
-    if all(one.counts for one, _ in parts):
-        X = sp.vstack([one.raw[rows] for one, rows in parts])
-    else:
-        X = sp.vstack([one.values[rows] for one, rows in parts])
-    y = np.concatenate([one.labels[rows] == positive for one, rows in parts])
-    selector = SingleCellNetGenes(n_top, random_state=seed).fit(sp.csr_matrix(X), y)
+def select_genes(train: Set, name: str, profile: Profile, seed: int) -> NDArray:
+    """Positions of the genes of a problem: SingleCellNet's choice, or for ``ALL`` t statistics."""
+    if name == ALL:
+        return best_genes(train, profile.n_genes)
+    if profile.n_top is None:
+        return np.arange(len(train.genes))
+    X = sp.csr_matrix(train.raw if train.counts else train.values)
+    selector = SingleCellNetGenes(profile.n_top, random_state=seed).fit(X, train.labels == name)
     return selector.get_support(indices=True)
+
+
+def best_genes(train: Set, n: int) -> NDArray:
+    """Positions of the ``n`` genes of the largest t statistic of any class against the rest.
+
+    The best gene of each class comes first, then the second of each, and so on.
+    """
+    X, places = train.values, []
+    for one in np.unique(train.labels):
+        mean, variance = zip(
+            *(_moments(X[rows]) for rows in (train.labels == one, train.labels != one)),
+            strict=True,
+        )
+        # The small number keeps genes that never vary from the top.
+        t = np.abs(mean[0] - mean[1]) / np.sqrt(variance[0] + variance[1] + 1e-6)
+        places.append(np.argsort(np.argsort(-t, kind="stable"), kind="stable"))
+    return np.argsort(np.min(places, axis=0), kind="stable")[:n]
+
+
+def _moments(X: NDArray | sp.csr_array) -> tuple[NDArray, NDArray]:
+    """Means of the columns, and the squares of the standard errors of these."""
+    n = X.shape[0]
+    mean = np.asarray(X.mean(axis=0)).ravel().astype(float)
+    square = X.multiply(X) if sp.issparse(X) else X * X
+    variance = np.asarray(square.mean(axis=0)).ravel() - mean**2
+    return mean, np.maximum(variance, 0.0) / n

@@ -8,32 +8,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from optirank._util.names import some
 from optirank.benchmark.designs import Design
 from optirank.benchmark.sets import Set, class_counts, common_classes, common_genes, load, reduce
 from optirank.benchmark.splits import make_splits
-from optirank.benchmark.tasks import TaskFile, load_tasks
+from optirank.benchmark.tasks import Task
 from optirank.datasets.catalogue import find_path
 from optirank.datasets.errors import DataError
-
-if TYPE_CHECKING:
-    from optirank.benchmark.tasks import Task
 
 
 @dataclass(frozen=True)
 class RealTasks:
-    """Tasks of a file on the sets of a folder."""
+    """Tasks on the sets of a folder."""
 
-    data: Path | None
-    task_file: Path | None = None
+    data: Path
+    tasks: tuple[Task, ...]
     seed: int = 0
-    n_splits: int | None = None
 
-    def file(self) -> TaskFile:
-        """The tasks."""
-        return load_tasks(self.task_file)
+    def task(self, name: str) -> Task:
+        """The task of a name."""
+        return next(task for task in self.tasks if task.name == name)
 
     def designs(self, name: str) -> list[Design]:
         """Read the data of a task that trains, with those of the tasks that test its models.
@@ -42,23 +37,23 @@ class RealTasks:
         there and can be used, so that all are tested on the same genes; which classes there are
         depends on the task itself alone.
         """
-        file = self.file()
-        task = file.tasks[name]
+        task = self.task(name)
         self._refuse_same_files(task)
         source = [load(one, task, self.data) for one in task.train]
         auxiliary = None if task.auxiliary is None else load(task.auxiliary, task, self.data)
         read = {name: None if task.test is None else load(task.test, task, self.data)}
         own = [*source, *(one for one in (auxiliary, read[name]) if one is not None)]
         classes, positives, notes = common_classes(task, source, auxiliary, read[name])
-        others, refused = self._load_others(name, file, own, classes)
+        others, refused = self._load_others(name, own, classes)
         read |= others
         genes = common_genes([*own, *others.values()])
 
         def reduced(*sets: Set | None) -> Set | None:
-            return None if None in sets else reduce([*sets], genes, classes, file.values)
+            return None if None in sets else reduce([*sets], genes, classes)
 
         joined, second = reduced(*source), reduced(auxiliary)
         tests = {key: reduced(one) for key, one in read.items()}
+        more = None if second is None else second.labels
         return [
             Design(
                 task=task,
@@ -66,17 +61,12 @@ class RealTasks:
                 source=joined,
                 auxiliary=second,
                 tests=tests,
-                tested=[file.tasks[key] for key in read],
+                tested=[self.task(key) for key in read],
                 classes=classes,
                 positives=positives,
                 splits=make_splits(
-                    task.scheme,
-                    joined.labels,
-                    None if second is None else second.labels,
-                    scenario,
-                    name=task.name,
-                    seed=self.seed,
-                )[: self.n_splits],
+                    task.scheme, joined.labels, more, scenario, name=task.name, seed=self.seed
+                ),
                 seed=self.seed,
                 notes=[note for note in (task.note, *notes) if note],
                 refused=refused,
@@ -84,9 +74,10 @@ class RealTasks:
             for scenario in task.scenarios
         ]
 
-    def missing(self, task: Task, file: TaskFile) -> str | None:
+    def missing(self, task: Task) -> str | None:
         """Which data of a task are not there, and what to do; None where all are."""
-        for name in file.sets_of(task):
+        base = self.task(task.models_of).sets if task.models_of else ()
+        for name in dict.fromkeys((*base, *task.sets)):
             try:
                 path = find_path(name, self.data)
             except DataError as error:
@@ -103,12 +94,12 @@ class RealTasks:
             )
 
     def _load_others(
-        self, name: str, file: TaskFile, own: list[Set], classes: list[str]
+        self, name: str, own: list[Set], classes: list[str]
     ) -> tuple[dict[str, Set], dict[str, str]]:
         """Data of the tasks that test the models of a task, and why some of them cannot."""
         found, refused = {}, {}
-        for other in file.tasks.values():
-            if other.models_of != name or self.missing(other, file):
+        for other in self.tasks:
+            if other.models_of != name or self.missing(other):
                 continue
             try:
                 loaded = load(other.test, other, self.data)

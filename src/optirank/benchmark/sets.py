@@ -10,12 +10,14 @@ import pandas as pd
 import scipy.sparse as sp
 
 from optirank._util.names import some
+from optirank.benchmark.tasks import SMALLEST_CLASS as SMALLEST_OF_PAIR
+from optirank.benchmark.tasks import value_kind
 from optirank.datasets.catalogue import find_path
 from optirank.datasets.errors import DataError
-from optirank.datasets.labels import harmonise
 from optirank.datasets.reading import read_expression
+from optirank.datasets.registry import harmonise
 from optirank.preprocessing import LogCPM
-from optirank.preprocessing._statistics import is_counts
+from optirank.preprocessing.scales import value_scale
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,8 +28,7 @@ if TYPE_CHECKING:
 
     Matrix = NDArray | sp.csr_array
 
-SMALLEST_CLASS = 5  # training samples; smaller classes cannot be split
-_LOG_BELOW = 50.0  # no logarithm of an expression value is above this
+SMALLEST_CLASS = 5  # training samples: as many as folds
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Set:
     name: str
     raw: Matrix  # as measured: what ranks and pairs see
     values: Matrix  # log1p(CPM), or logarithms as they came: what lr, rf and the ANOVA see
-    labels: NDArray  # of the classes; True and False within a binary problem
+    labels: NDArray  # of the classes; True and False for one class against the rest
     genes: NDArray
     kind: str = "log"  # what raw holds: "counts", which SingleCellNet then takes, "linear" or "log"
 
@@ -60,17 +61,6 @@ class Set:
         """The same samples, labelled by whether they are of a class."""
         return replace(self, labels=self.labels == positive)
 
-    def on_platform(self, strength: float, random_state: int, spread: float) -> Set:
-        """The samples as a simulated platform measures them, by the same factors for all sets.
-
-        Their values as measured change, and the log values follow.
-        """
-        from optirank.tuning.shifts import PlatformShift, simulate_platform
-
-        shift = PlatformShift(factors=strength)
-        raw = sp.csr_array(simulate_platform(self.raw, shift, random_state, spread=spread))
-        return replace(self, raw=raw, values=log_values(raw, self.kind))
-
 
 def stack(sets: list[Set]) -> Set:
     """Sets over the same genes, one below the other."""
@@ -91,7 +81,8 @@ def load(name: str, task: Task, data: Path | None) -> Set:
     found = read_expression(find_path(name, data), label=task.label)
     labels = harmonise(found.labels(task.label))
     if task.merge:
-        renamed = [task.merge.get(one, one) or np.nan for one in labels]
+        merge = dict(task.merge)
+        renamed = [merge.get(one, one) or np.nan for one in labels]
         labels = np.array(renamed, dtype=object)
     known = np.array([isinstance(one, str) for one in labels], dtype=bool)
     if not known.any():
@@ -121,14 +112,15 @@ def common_classes(
     task: Task, source: list[Set], auxiliary: Set | None, test: Set | None
 ) -> tuple[list[str], list[str], list[str]]:
     """Classes that all sets have, those with a problem of their own, and notes on the others."""
-    counts = class_counts(*source)
-    small = sorted(one for one, count in counts.items() if count < SMALLEST_CLASS)
+    counts, found = class_counts(*source), task.scheme == "all"
+    least = SMALLEST_OF_PAIR if found else SMALLEST_CLASS
+    small = sorted(one for one, count in counts.items() if count < least)
     classes = {one for one in counts if one not in small}
     must_have = [] if test is None else [test]
     if auxiliary is not None and task.scheme == "cells":
         must_have.append(auxiliary)
     for one in must_have:
-        classes &= class_counts(one).keys()
+        classes &= {key for key, n in class_counts(one).items() if n >= (least if found else 1)}
     kept = sorted(classes)
     if len(kept) < 2:
         joined = "+".join(one.name for one in source)
@@ -136,12 +128,12 @@ def common_classes(
         seen += [f"{one.name} has {some(class_counts(one), 10)}" for one in must_have]
         raise DataError(
             f"{len(kept)} common classes, at least 2 are needed: {'; '.join(seen)}. labels.toml "
-            "and merge in the task bring names together"
+            "brings names together"
         )
     positives = kept if len(kept) > 2 else kept[1:]
     notes = []
     if small:
-        notes.append(f"fewer than {SMALLEST_CLASS} samples, left out: {some(small, 20)}")
+        notes.append(f"fewer than {least} samples, left out: {some(small, 20)}")
     if lost := sorted(counts.keys() - classes - {*small}):
         notes.append(f"not in every set, left out: {some(lost, 20)}")
     if auxiliary is not None and task.scheme == "folds":
@@ -162,31 +154,20 @@ def class_counts(*sets: Set) -> dict[str, int]:
     return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
 
-def reduce(sets: list[Set], genes: NDArray, classes: list[str], said: dict[str, str]) -> Set:
-    """Sets as one, over the common genes and classes, with log values.
-
-    ``said`` tells what the values of a set are ("counts", "linear", "log"), by its name.
-    """
+def reduce(sets: list[Set], genes: NDArray, classes: list[str]) -> Set:
+    """Sets as one, over the common genes and classes, with log values."""
     parts = []
     for one in sets:
         rows = np.flatnonzero(np.isin(one.labels, classes))
         positions = pd.Index(one.genes).get_indexer(genes)
         raw = sp.csr_array(one.raw[rows][:, positions], dtype=np.float32)
         raw.sort_indices()
-        kind = said.get(one.name) or kind_of_values(raw)
+        kind = value_kind(one.name) or value_scale(raw)
         parts.append(Set(one.name, raw, raw, one.labels[rows], genes, kind))
     joined = stack(parts)
     if joined.kind != "log" and any(part.kind == "log" for part in parts):
         raise DataError(f"{joined.name} joins logarithms with linear values: convert one of them")
     return replace(joined, values=log_values(joined.raw, joined.kind))
-
-
-def kind_of_values(X: sp.csr_array) -> str:
-    """What values are: whole numbers are counts, small ones logarithms, all others linear."""
-    largest = X.data.max(initial=0.0)
-    if is_counts(X):
-        return "counts"
-    return "log" if largest < _LOG_BELOW else "linear"
 
 
 def log_values(X: sp.csr_array, kind: str) -> sp.csr_array:

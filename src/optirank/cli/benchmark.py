@@ -1,11 +1,9 @@
-"""`optirank benchmark`: the paper's evaluation on real data, and other tools, as a command."""
+"""`optirank benchmark`: classifiers compared on real data, built-in tasks or one's own folder."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,29 +11,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optirank.cli.common import add_row, listed, new_table, show, tidy
-from optirank.cli.errors import BAD_INPUT, UNEXPECTED, DebugOption
+from optirank.cli.errors import BAD_INPUT, UNEXPECTED
 from optirank.cli.options import DataOption, Device, DeviceOption, ProcessesOption
 
 if TYPE_CHECKING:
-    from optirank.benchmark.reporting.layout import Table
-    from optirank.benchmark.running.plan import Plan
-    from optirank.benchmark.running.storage import Storage
+    from optirank.benchmark.engine import Plan
+    from optirank.benchmark.storage import Storage
 
-_HELP = """The paper's evaluation on real data, and a comparison with other tools.
-
-Data sets are read from a folder (--data, or OPTIRANK_DATA); see optirank datasets.
+_HELP = """Compare classifiers on real data: the paper's evaluation, or pairs of your own sets.
 
 Examples:
 
-  optirank benchmark list --data sets               which tasks can be run
+  optirank benchmark list                           the built-in tasks, and which have data
 
-  optirank benchmark run --quick --out quick        small grids, in minutes
+  optirank benchmark run --quick --out quick        some of them, in about two minutes
 
-  optirank benchmark run --out results              the paper's grids; can be resumed
-
-  optirank benchmark run --problems whole --out r   all tools, all classes of a task at once
+  optirank benchmark run --data sets --out own      every pair of sets of a folder
 
   optirank benchmark report results                 write the report again
+
+  optirank benchmark curve --data sets --out results/curve.csv   accuracy against genes
 """
 
 app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
@@ -49,17 +44,16 @@ class Problems(StrEnum):
     both = "both"
 
 
-TaskFileOption = Annotated[
-    Path | None,
-    typer.Option("--task-file", help="TOML file of more tasks, in the format of tasks.toml."),
-]
+class Selection(StrEnum):
+    """How settings are chosen from validation scores."""
+
+    one_se = "one_se"
+    best = "best"
 
 
 @app.command("list")
-def list_(
-    data: DataOption = None, task_file: TaskFileOption = None, debug: DebugOption = False
-) -> None:
-    """List the tasks and whether their data are available.
+def list_(data: DataOption = None) -> None:
+    """List the built-in tasks with their data, and the pairs found in a folder (--data).
 
     Examples:
 
@@ -67,25 +61,35 @@ def list_(
     """
     with tidy():
         from optirank.benchmark.real import RealTasks
+        from optirank.benchmark.tasks import built_in, find_pairs
+        from optirank.datasets.catalogue import data_folder, local_paths
 
-        source = RealTasks(data, task_file)
-        file = source.file()
+        local_paths(data)  # a folder that is not there is an error
+        source = RealTasks(data_folder(data), built_in())
         ready, remedies = 0, {}
-        for title, wanted in (("Tasks of the paper", True), ("Tasks on other sets", False)):
-            table = new_table(title, "task", "shift", "data", "what")
+        for title, wanted in (("Tasks of the paper", True), ("Tasks on public stand-ins", False)):
+            table = new_table(title, "task", "tissue", "data", "what")
             for column in table.columns[:3]:  # a name is what one has to type
-                column.no_wrap = True
-            for task in file.tasks.values():
-                if task.paper == wanted:
-                    lacking = source.missing(task, file)
-                    ready += lacking is None
-                    remedies |= {} if lacking is None else {lacking: None}
-                    here = "here" if lacking is None else "missing"
-                    add_row(table, task.name, task.shift, here, task.title)
+                column.no_wrap, column.justify = True, "left"
+            for task in (one for one in source.tasks if one.paper == wanted):
+                lacking = source.missing(task)
+                ready += lacking is None
+                remedies |= {} if lacking is None else {lacking: None}
+                here = "ready" if lacking is None else "missing"
+                add_row(table, task.name, task.tissue, here, task.title)
             show(table)
-        typer.echo(f"{ready} of {len(file.tasks)} tasks can be run.")
+        typer.echo(f"{ready} of {len(source.tasks)} tasks are ready.")
         for remedy in remedies:
             typer.echo(f"Missing: {remedy}")
+        if data is not None:
+            pairs, unusable = find_pairs(data)
+            table = new_table("Pairs found in the folder", "task", "tissue")
+            table.columns[1].justify = "left"
+            for task in pairs:
+                add_row(table, task.name, task.tissue)
+            show(table)
+            for name, reason in unusable.items():
+                typer.echo(f"{name}: {reason}")
 
 
 @app.command("run")
@@ -93,19 +97,24 @@ def run(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder of the results; a rerun resumes there.")
     ],
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder of .h5ad files: every pair of sets that fit is a task."),
+    ] = None,
     tasks: Annotated[
         str | None,
-        typer.Option(help="Names, comma-separated; default: all that can be run."),
+        typer.Option(help="Names, comma-separated; default: all that are ready."),
     ] = None,
-    problems: Annotated[
-        Problems,
-        typer.Option(help="binary: each class against the rest; whole: all classes at once."),
-    ] = Problems.binary,
     classifiers: Annotated[
         str | None,
+        typer.Option(help="Names, comma-separated; default: the paper's, or all for whole tasks."),
+    ] = None,
+    problems: Annotated[
+        Problems | None,
         typer.Option(
-            help="Names, comma-separated, or groups: paper (default for binary), field (default "
-            "for whole), peers."
+            help="binary: each class against the rest, tuned; whole: all classes at once. Default: "
+            "binary for built-in tasks, whole with --data.",
+            show_default=False,
         ),
     ] = None,
     peer: Annotated[
@@ -115,97 +124,85 @@ def run(
             "pysinglecellnet); default: this one. Can be repeated."
         ),
     ] = None,
-    time_limit: Annotated[
-        str | None,
-        typer.Option(
-            help="Longest time of one tool on one whole task, such as 90s or 1h; default: 15m, 3m "
-            "with --quick.",
-            show_default=False,
-        ),
-    ] = None,
-    data: DataOption = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few tasks, small grids, fewer genes and splits.")
+    ] = False,
     jobs: ProcessesOption = None,
     dask: Annotated[
         str | None,
         typer.Option(help="Address of a dask scheduler whose workers can read the same files."),
     ] = None,
     device: DeviceOption = Device.cpu,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Small grids, fewer genes, splits and trees.")
-    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of splits and forests.")] = 0,
-    task_file: TaskFileOption = None,
-    debug: DebugOption = False,
 ) -> None:
     """Run tasks and write the report into the folder's report/.
 
-    Each (task, split, class, classifier) is stored as soon as it is done. After Ctrl-C or a crash,
-    the same command resumes. A task with damaged data is reported and left out; the others are run.
+    Without --data the built-in tasks are run on the sets of OPTIRANK_DATA or the cache. With --data
+    the tasks are all ordered pairs of sets of that folder which share at least two classes of at
+    least 8 samples (column cell_type) and at least 100 genes; --tasks can name built-in ones too.
 
-    With --problems whole, each tool learns all classes of a task at once, in a process of its own
-    with one thread, and its time and memory are measured. A tool that is not installed or fails is
-    a gap in the tables; the same command tries it again.
+    Each (task, split, problem, classifier) is stored as soon as it is done. After Ctrl-C or a
+    crash, the same command resumes. A task with damaged data is reported and left out. A tool of
+    others runs in a process of its own; one that is not installed is a gap in the tables.
 
     Examples:
 
-      optirank benchmark run --quick --out quick --data sets
+      optirank benchmark run --quick --out quick
 
-      optirank benchmark run --out results --tasks nki_er-vdx_er,vdx_er-expo_er
+      optirank benchmark run --data sets --out own
 
-      optirank benchmark run --out results --classifiers optirank,rank-lr --jobs 8
+      optirank benchmark run --out results --classifiers panel,optirank,rank-lr --jobs 8
+
+      optirank benchmark run --out results --problems whole --peer celltypist=/env/bin/python
 
       optirank benchmark run --out results --dask tcp://host:8786
 
-      optirank benchmark run --out results --device cuda --jobs 8
-
-      optirank benchmark run --out results --problems whole --peer celltypist=/env/bin/python
+      optirank benchmark run --out results --device cuda
     """
     with tidy():
-        from optirank.benchmark.choice import check_peers, choose
-        from optirank.benchmark.profiles import PAPER, QUICK
+        from optirank.benchmark import classifiers as registry
+        from optirank.benchmark.designs import PAPER, QUICK
+        from optirank.benchmark.engine import Work, plan_real
+        from optirank.benchmark.peers import check_peers
         from optirank.benchmark.real import RealTasks
-        from optirank.benchmark.running.plan import plan_real
-        from optirank.benchmark.running.runner import Work
-        from optirank.benchmark.running.storage import Storage
+        from optirank.benchmark.storage import Storage
+        from optirank.benchmark.tasks import built_in, choose, find_pairs
         from optirank.cli.running import compute
-        from optirank.cli.train import parse_time
         from optirank.datasets.catalogue import data_folder, local_paths
         from optirank.solver.device.backend import check_device
 
         if jobs is not None and dask is not None:
             raise ValueError("--jobs and --dask: give one of them")
-        if problems != Problems.binary and (dask is not None or device != Device.cpu):
+        local_paths(data)  # a folder that is not there is an error, whatever the tasks
+        pairs, unusable = find_pairs(data) if data is not None else ((), {})
+        known = (*pairs, *built_in())
+        wanted = choose(known, listed(tasks)) if tasks or data is None else pairs
+        if quick and not tasks and data is None:
+            wanted = tuple(task for task in wanted if task.quick)
+        found = any(task.scheme == "all" for task in wanted)
+        if found and problems not in (None, Problems.whole):
             raise ValueError(
-                f"--problems {problems} measures tools in processes of this machine, on the CPU: "
-                "leave out --dask and --device, or use --problems binary"
+                f"--problems {problems}: pairs found in a folder have no samples to tune on, so "
+                "they are run with --problems whole only"
             )
-        if problems == Problems.binary and (peer or time_limit is not None):
-            option = "--peer" if peer else "--time-limit"
-            raise ValueError(
-                f"{option} is for tools on whole tasks: add --problems whole (or both), or leave "
-                "it out"
-            )
-        chosen = choose(listed(classifiers), problems.value)
+        kind = problems or (Problems.whole if found else Problems.binary)
+        if peer and kind == Problems.binary:
+            raise ValueError("--peer: tools of others take part with --problems whole or both")
+        chosen = registry.choose(listed(classifiers), kind.value)
         pythons = check_peers(peer or ())
         check_device(device.value)
         profile = QUICK if quick else PAPER
-        if time_limit is not None:
-            seconds = parse_time(time_limit, "--time-limit")
-            profile = replace(profile, whole_seconds=seconds)
-        local_paths(data)  # a folder that is not there is an error, whatever the tasks
-        file = task_file.resolve() if task_file else None
-        source = RealTasks(data_folder(data).resolve(), file, seed, profile.n_splits)
-        source.file().choose(listed(tasks))
+        source = RealTasks(data_folder(data).resolve(), known, seed)
         storage = Storage(out)
         storage.check(profile, seed)
         with _status("reading data") as tell:
-            plan = plan_real(source, listed(tasks), chosen, profile, storage, tell=tell)
+            plan = plan_real(source, wanted, chosen, profile, storage, named=bool(tasks), tell=tell)
+        plan.problems |= unusable if not tasks else {}
         _announce(plan, storage)
-        prints = tuple((key, record["fingerprint"]) for key, record in plan.designs.items())
         with storage.open(profile, seed):
-            work = Work(source, profile, prints, device.value, tuple(pythons.items()))
+            work = Work(source, profile, device.value, tuple(pythons.items()))
             failed = compute(plan, work, storage, jobs, dask)
-            _write_report(storage, may_be_empty=bool(failed))
+            _write_report(storage, Selection.one_se, may_be_empty=bool(failed))
         if failed:
             raise typer.Exit(UNEXPECTED)
         if plan.problems:
@@ -216,103 +213,101 @@ def run(
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a run.", show_default=False)],
     selection: Annotated[
-        str,
-        typer.Option(
-            help="one_se (the paper's rule), best (validation score) or transfer (on simulated "
-            "platforms too); or several, comma-separated."
-        ),
-    ] = "one_se",
-    debug: DebugOption = False,
+        Selection,
+        typer.Option(help="How settings are chosen: the paper's rule, or best validation score."),
+    ] = Selection.one_se,
 ) -> None:
     """Write the tables, figures and page of a run again from its stored results.
 
-    With another selection rule the report is written to report-best/ beside report/. With several
-    rules, the rules after the first add columns such as "optirank (transfer)".
+    With the best validation score the report is written to report-best/ beside report/.
 
     Examples:
 
       optirank benchmark report results
 
       optirank benchmark report results --selection best
-
-      optirank benchmark report results --selection one_se,transfer
     """
     with tidy():
-        from optirank.benchmark.running.storage import Storage
+        from optirank.benchmark.storage import Storage
 
-        _write_report(Storage(folder), listed(selection))
+        _write_report(Storage(folder), selection)
+
+
+@app.command("curve")
+def curve(
+    data: Annotated[Path, typer.Option(help="Folder of .h5ad files: every pair is evaluated.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The CSV; a figure of the same name goes beside it.")
+    ] = Path("results/curve.csv"),
+    jobs: ProcessesOption = None,
+) -> None:
+    """Compare classifiers at the same number of genes, over every pair of sets of a folder.
+
+    Finished pairs are kept in the CSV, and the same command goes on from there.
+
+    Examples:
+
+      optirank benchmark curve --data sets --out results/curve.csv
+    """
+    with tidy():
+        from optirank._util.progress import progress_bar
+        from optirank.benchmark import curve as study
+        from optirank.benchmark.report import percent
+        from optirank.benchmark.tasks import find_pairs
+        from optirank.cli.common import workers
+
+        pairs, unusable = find_pairs(data)
+        for name, reason in unusable.items():
+            typer.echo(f"{name}: {reason}", err=True)
+        if not pairs:
+            raise ValueError(f"{data} has no pair of sets with common classes and genes")
+        with progress_bar("pairs", len(pairs), lines=True) as bar:
+            table = study.run(data, pairs, out, workers(jobs), lambda: bar.advance())
+        wide = study.means(table).pivot_table(
+            index="method", columns="k", values="mean", sort=False
+        )
+        shown = new_table("Mean balanced accuracy (%) by genes", "method", *map(str, wide.columns))
+        shown.columns[0].justify = "left"
+        for method, row in wide.iterrows():
+            add_row(shown, method, *(percent(value) for value in row))
+        show(shown)
+        typer.echo(f"Table: {out}")
+        if figure := study.draw(table, out):
+            typer.echo(f"Figure: {figure}")
 
 
 def _announce(plan: Plan, storage: Storage) -> None:
     """Print what will be done and what cannot be, before any fitting."""
-    from optirank.benchmark.reporting.words import count
-
     for name, reason in plan.problems.items():
         typer.echo(f"{name} cannot be run: {reason}", err=True)
     if plan.tasks and not plan.units:
         raise ValueError("ANrank-lr alone needs tasks with an auxiliary set, and there are none")
     if not plan.units:
         raise ValueError(
-            "no task can be run: optirank benchmark list shows what is missing; --data names the "
-            "folder of data sets"
+            "no task can be run: optirank benchmark list shows what is missing; optirank datasets "
+            "fetch stand-ins gets public sets; --data names a folder of your own"
         )
     if plan.missing:
-        lacking = count(len(plan.missing), "task")
-        typer.echo(f"No data here for {lacking}: optirank benchmark list shows them.")
+        typer.echo(
+            f"No data here for {len(plan.missing)} tasks: optirank benchmark list shows them."
+        )
     stored = sum(storage.has(unit) for unit in plan.units)
     there = f", {stored} of them already stored" if stored else ""
-    tasks, units = count(len(plan.tasks), "task"), count(len(plan.units), "unit")
-    typer.echo(f"{tasks}, {units} of work{there}.")
+    typer.echo(f"Tasks: {len(plan.tasks)}, units of work: {len(plan.units)}{there}.")
 
 
-def _write_report(
-    storage: Storage, rules: Sequence[str] = ("one_se",), *, may_be_empty: bool = False
-) -> None:
-    from optirank.benchmark.reporting import report
-    from optirank.benchmark.reporting.results import collect
-    from optirank.benchmark.reporting.whole_tables import OVERALL
+def _write_report(storage: Storage, rule: Selection, *, may_be_empty: bool = False) -> None:
+    from optirank.benchmark import report
+    from optirank.benchmark.results import collect
+    from optirank.cli.running import show_means
 
-    results = collect(storage, rules)
-    empty = results.scores.empty and not results.whole
-    if empty and may_be_empty:
-        return
-    if empty:
+    results = collect(storage, rule.value)
+    if results.scores.empty:
+        if may_be_empty:
+            return
         raise ValueError(f"{storage.folder} contains no finished problem yet")
-    name = "-".join(["report", *rules]).removesuffix("-one_se")
-    written = report.write(results, storage.folder / name)
-    for table in written.summaries:
-        if table.name == OVERALL:
-            _show_overall(table)
-        else:
-            _show_summary(table)
-    if written.missing:
-        typer.echo(f"No figures and no page: they need {written.missing}")
-    typer.echo(f"Report: {written.page or storage.folder / name}")
-
-
-def _show_summary(summary: Table) -> None:
-    """Mean and rank of each classifier; standard errors are in the report."""
-    from rich.text import Text
-
-    kept = [k for k, column in enumerate(summary.columns) if column.text != "shift"]
-    table = new_table(f"{summary.title} (%, rank)", *(summary.columns[k].text for k in kept))
-    table.columns[0].overflow = "fold"
-    for row in summary.rows:
-        cells = [row[k] for k in kept]
-        shown = (Text(re.sub(r" ± [\d.]+", "", one.text), "bold" * one.bold) for one in cells)
-        table.add_row(*shown)
-    show(table)
-
-
-def _show_overall(overall: Table) -> None:
-    """The tools over whole tasks, without the columns that only the report has room for."""
-    shown = ("tool", "tasks", "accuracy (%)", "rank", "genes", "training (s)", "memory (MB)")
-    kept = [k for k, column in enumerate(overall.columns) if column.text in shown]
-    table = new_table(overall.title, *(overall.columns[k].text for k in kept))
-    table.columns[0].no_wrap = True
-    for row in overall.rows:
-        add_row(table, *(row[k].text for k in kept))
-    show(table)
+    name = "report" if rule == Selection.one_se else f"report-{rule.value}"
+    show_means(report.write(results, storage.folder / name))
 
 
 @contextmanager

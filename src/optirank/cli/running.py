@@ -1,4 +1,4 @@
-"""What `benchmark`, `simulate` and `demo` share: the run with its bar, the synthetic experiment."""
+"""What `benchmark`, `simulate` and `demo` share: the run with its bar, the table of means."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from optirank.cli.common import show, workers
+from optirank.cli.common import add_row, new_table, show, workers
 from optirank.cli.errors import UNEXPECTED
 
 if TYPE_CHECKING:
-    from optirank.benchmark.reporting.synthetic_report import Written
-    from optirank.benchmark.running.plan import Plan
-    from optirank.benchmark.running.runner import Work
-    from optirank.benchmark.running.storage import Storage, Unit, WholeUnit
+    from optirank.benchmark.engine import Plan, Work
+    from optirank.benchmark.report import Written
+    from optirank.benchmark.storage import Storage, Unit
     from optirank.benchmark.synthetic import Settings
 
 
@@ -23,22 +22,23 @@ def compute(
 ) -> dict[str, str]:
     """Run the units of a plan with a bar; return what failed, by task."""
     from optirank._util.progress import progress_bar
-    from optirank.benchmark.running import runner
+    from optirank.benchmark import engine
 
     done = 0
     with progress_bar("fitting", sum(unit.weight for unit in plan.units), lines=True) as bar:
 
-        def advance(unit: Unit | WholeUnit, stored: bool) -> None:
+        def advance(unit: Unit, stored: bool) -> None:
             nonlocal done
             done += 1
             text = f"{done} of {len(plan.units)} units, {unit.design}"
             bar.advance(unit.weight, stored=stored, text=text)
 
-        options = {"jobs": workers(jobs), "dask": dask}
+        def warn(unit: Unit, reason: str) -> None:
+            typer.echo(f"{unit.design}: {unit.classifier} has no result: {reason}", err=True)
+
+        options = {"jobs": workers(jobs), "dask": dask, "progress": advance, "warn": warn}
         try:
-            return runner.run(
-                plan, work, storage, **options, progress=advance, warn=_warn, tell_gap=_tell_gap
-            )
+            return engine.run(plan, work, storage, **options)
         except KeyboardInterrupt:
             typer.echo(
                 f"Finished units are kept in {storage.folder}: the same command continues.",
@@ -47,53 +47,38 @@ def compute(
             raise
 
 
-def _warn(task: str, reason: str) -> None:
-    typer.echo(f"optirank: {task} failed: {reason}", err=True)
-
-
-def _tell_gap(unit: WholeUnit, reason: str) -> None:
-    typer.echo(f"note: {unit.design}: {unit.classifier} has no result: {reason}", err=True)
-
-
 def run_experiment(settings: Settings, out: Path, jobs: int | None, device: str = "cpu") -> Written:
     """Run a synthetic experiment, write its report and show the table."""
-    from optirank.benchmark.reporting import synthetic_report
-    from optirank.benchmark.reporting.style import missing_extra
-    from optirank.benchmark.reporting.synthetic_table import gather
-    from optirank.benchmark.running.runner import Work
-    from optirank.benchmark.running.storage import Storage
-    from optirank.benchmark.synthetic import SyntheticTasks
+    from optirank.benchmark import report
+    from optirank.benchmark.engine import Work
+    from optirank.benchmark.results import collect
+    from optirank.benchmark.storage import Storage
 
     storage = Storage(out, "synthetic")
     storage.check(settings.grid, settings.seed)
-    if missing := missing_extra():
-        typer.echo(f"No figures and no page will be made: they need {missing}")
     with storage.open(settings.grid, settings.seed):
-        work = Work(SyntheticTasks.of(settings), settings.grid, device=device)
+        work = Work(settings.source(), settings.grid, device)
         if compute(settings.plan(), work, storage, jobs):
             raise typer.Exit(UNEXPECTED)
-        run = storage.log_lines()[-1]
-        written = synthetic_report.write(settings, *gather(settings, storage), out, run)
-    _show_table(settings, written)
-    if written.missing:
-        typer.echo(
-            f"Tables are in {out}. For the figures and the page: {written.missing}, then the same "
-            "command again; the fits are kept."
-        )
+        written = report.write(collect(storage), out, settings)
+    show_means(written)
     return written
 
 
-def _show_table(settings: Settings, written: Written) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+def show_means(written: Written) -> None:
+    """Print the table of means of each group, and where the report is."""
+    from optirank.benchmark.report import standings_text
 
-    repeats = "1 repeat" if settings.repeats == 1 else f"{settings.repeats} repeats"
-    title = f"Test balanced accuracy at the default point ({repeats})"
-    table = Table(
-        title=title, box=SIMPLE_HEAD, padding=(0, 0, 0, 1), pad_edge=False, title_justify="left"
-    )
-    for index, name in enumerate(written.header):
-        table.add_column(name, justify="right" if index else "left", no_wrap=True)
-    for row in written.rows:
-        table.add_row(*row, style="bold" if row[0].startswith("here") else None)
-    show(table)
+    for group in written.groups:
+        text = standings_text(group)
+        kept = [name for name in text.columns if name not in ("median", "worst", "rank")]
+        table = new_table(f"{group.name}: balanced accuracy (%)", *kept)
+        table.columns[0].justify = "left"
+        table.columns[0].no_wrap = True
+        for row in text[kept].itertuples(index=False):
+            add_row(table, *row)
+        show(table)
+    if written.missing:
+        typer.echo(f"No figures and no page: they need {written.missing}")
+    if written.page:
+        typer.echo(f"Report: {written.page}")

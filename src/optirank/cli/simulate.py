@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from optirank.cli.common import tidy
-from optirank.cli.errors import DebugOption, QuietOption
 from optirank.cli.options import Device, DeviceOption, ProcessesOption
 
 
@@ -26,8 +25,7 @@ def simulate(
         str, typer.Option(help="none, all, or some of d,dp,tau, comma-separated.")
     ] = "all",
     grid: Annotated[
-        GridName,
-        typer.Option(help="The paper's penalties, or extended by 1e-6 and 1e-5."),
+        GridName, typer.Option(help="The paper's penalties, or extended by 1e-6 and 1e-5.")
     ] = GridName.extended,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder of the results; a rerun resumes there.")
@@ -35,18 +33,11 @@ def simulate(
     jobs: ProcessesOption = None,
     device: DeviceOption = Device.cpu,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the data.")] = 0,
-    genes: Annotated[int, typer.Option(min=2, help="Genes at the default point.")] = 50,
-    perturbed: Annotated[int, typer.Option(min=0, help="Genes that shift together.")] = 40,
-    samples: Annotated[int, typer.Option(min=2, help="Samples at the default point.")] = 1000,
-    tau: Annotated[float, typer.Option(min=0.0, help="Standard deviation of the shift.")] = 0.2,
-    sigma: Annotated[float, typer.Option(help="Standard deviation of the noise.")] = 0.05,
-    debug: DebugOption = False,
-    quiet: QuietOption = False,
 ) -> None:
     """Run the paper's synthetic experiment: lr, rank-lr, optirank and an oracle.
 
-    Writes tables (CSV, Markdown), figures (PNG, SVG) and one page, report.html, into the folder
-    given by --out. Finished fits are kept after Ctrl-C, and the same command resumes.
+    Writes tables (CSV, Markdown, LaTeX), figures (PNG, SVG) and one page, report.html, into the
+    folder given by --out. Finished fits are kept after Ctrl-C, and the same command resumes.
 
     Examples:
 
@@ -55,21 +46,14 @@ def simulate(
       optirank simulate --sweeps none --repeats 10 only the paper's table
 
       optirank simulate --sweeps d,tau --jobs 8 --out results
-
-      optirank simulate --grid paper --out paper-grid
     """
     with tidy():
-        from optirank.benchmark.synthetic import GRIDS, Point, Settings, parse_sweeps
+        from optirank.benchmark.synthetic import GRIDS, Settings, parse_sweeps
         from optirank.cli.running import run_experiment
         from optirank.solver.device.backend import check_device
 
         settings = Settings(
-            repeats=repeats,
-            sweeps=parse_sweeps(sweeps),
-            grid=GRIDS[grid.value],
-            base=Point(genes, perturbed, samples, tau, sigma),
-            seed=seed,
+            repeats=repeats, sweeps=parse_sweeps(sweeps), grid=GRIDS[grid.value], seed=seed
         )
         check_device(device.value)
-        written = run_experiment(settings, out, jobs, device.value)
-        typer.echo(f"Report: {written.page}" if written.page else f"Tables: {out}")
+        run_experiment(settings, out, jobs, device.value)

@@ -10,14 +10,12 @@ import os
 import sys
 from importlib.metadata import version
 
-from harness import fit_example, run
+from harness import run
 from scales import log1p_scaled
 
 
 class CellTypist:
     """The tool, as `harness.run` needs it."""
-
-    warm_up = fit_example
 
     def __init__(self, job: dict) -> None:
         # The package makes this folder, for models to download, when it is imported.

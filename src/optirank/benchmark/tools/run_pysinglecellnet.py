@@ -12,7 +12,7 @@ import warnings
 from importlib.metadata import version
 
 import numpy as np
-from harness import fit_example, run
+from harness import run
 from scales import linear
 
 N_VARIABLE = 2000
@@ -22,8 +22,6 @@ RANDOM_CLASS = "rand"  # of shuffled profiles
 
 class PySingleCellNet:
     """The tool, as `harness.run` needs it."""
-
-    warm_up = fit_example
 
     def __init__(self, job: dict) -> None:
         import pySingleCellNet

@@ -11,14 +11,12 @@ from importlib.metadata import version
 
 import numpy as np
 import scipy.sparse as sp
-from harness import fit_example, run
+from harness import run
 from scales import log1p_scaled
 
 
 class SingleR:
     """The tool, as `harness.run` needs it."""
-
-    warm_up = fit_example
 
     def __init__(self, job: dict) -> None:
         import singler

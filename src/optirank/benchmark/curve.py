@@ -1,0 +1,241 @@
+"""The study "at the same number of genes": accuracy against genes over all pairs of a folder.
+
+For every ordered pair of sets and k = 10, 20, 30, 50, 100, 300: at most 200 training samples of
+each class, 300 samples of the query, the 3000 genes of best t statistic as candidates. The methods:
+
+- LR and SVM on ranks of the k genes of best t statistic, ranked among themselves;
+- LR on ranks of the k genes of largest weight in LR on ranks of all candidates;
+- L1 logistic regression on log values, the penalty of a path whose number of genes is nearest to k;
+- k-TSP with about k genes;
+- the panel model.
+
+"all" stands for all candidates: LR and SVM on their ranks, LR on their log values.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterator
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from optirank import __version__
+from optirank._util.files import replacing, write_text
+from optirank._util.workers import one_blas_thread
+from optirank.benchmark import figures
+from optirank.benchmark.baselines import (
+    L1LogisticRegression,
+    RankedLinearSVC,
+    RankedLogisticRegression,
+)
+from optirank.benchmark.designs import best_genes
+from optirank.benchmark.real import RealTasks
+from optirank.benchmark.splits import at_most
+from optirank.benchmark.statistics import bootstrap_interval
+from optirank.tuning.scoring import balanced_accuracy
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optirank.benchmark.sets import Set
+    from optirank.benchmark.tasks import Task
+
+SIZES = (10, 20, 30, 50, 100, 300)
+ALL = "all"
+MOST_PER_CLASS = 200  # training samples: many pairs in little time
+MOST_OF_QUERY = 300  # samples: a balanced accuracy to a few points
+CANDIDATES = 3000  # genes: what a careful person keeps before fitting
+_PENALTIES = 16  # of the l1 path: neighbours differ by about half in genes
+_WEAKEST = 3000.0  # end of that path, times the penalty that leaves no gene
+COLUMNS = [
+    *("pair", "tissue", "n_train", "n_query", "n_classes", "n_candidates", "method", "k"),
+    *("n_genes", "balanced_accuracy"),
+]
+
+
+def run(
+    data: Path,
+    pairs: tuple[Task, ...],
+    out: Path,
+    jobs: int = 1,
+    done: Callable[[], None] = lambda: None,
+) -> pd.DataFrame:
+    """Evaluate all pairs; the CSV grows with every pair, and pairs that it has are not run again.
+
+    Its first line names the command, the versions and the date.
+    """
+    from joblib import Parallel, delayed
+
+    out.parent.mkdir(parents=True, exist_ok=True)
+    table = read(out) if out.is_file() else pd.DataFrame(columns=COLUMNS)
+    names = {pair.name for pair in pairs}
+    table = table[table["pair"].isin(names)]
+    waiting = [pair for pair in pairs if pair.name not in set(table["pair"])]
+    for _ in range(len(pairs) - len(waiting)):
+        done()
+    source = RealTasks(Path(data).resolve(), pairs)
+    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
+    order = {pair.name: k for k, pair in enumerate(pairs)}
+    for rows in parallel(delayed(evaluate)(source, pair) for pair in waiting):
+        new = pd.DataFrame(rows, columns=COLUMNS)
+        table = pd.concat([table, new], ignore_index=True) if len(table) else new
+        table = table.sort_values("pair", key=lambda one: one.map(order), kind="stable")
+        write_text(out, header() + table.to_csv(index=False))
+        done()
+    return table.reset_index(drop=True)
+
+
+def read(path: Path) -> pd.DataFrame:
+    """The table of a CSV of this study."""
+    table = pd.read_csv(path, comment="#", dtype={"k": str})
+    if list(table.columns) != COLUMNS:
+        raise ValueError(f"{path} is not a table of this study: name another file")
+    return table
+
+
+def header() -> str:
+    """The line above a table: how it was made."""
+    used = [f"optirank {__version__}", f"Python {platform.python_version()}"]
+    used += [f"{name} {version(name)}" for name in ("scikit-learn", "numpy")]
+    return f"# optirank benchmark curve; {', '.join(used)}; {date.today().isoformat()}\n"
+
+
+def evaluate(source: RealTasks, pair: Task) -> list[dict]:
+    """The rows of one pair."""
+    (design,) = source.designs(pair.name)
+    random = np.random.default_rng(0)
+    train = design.source.take(at_most(design.source.labels, MOST_PER_CLASS, random))
+    query = design.tests[pair.name]
+    kept = random.permutation(len(query.labels))[:MOST_OF_QUERY]
+    order = best_genes(train, CANDIDATES)  # best first
+    train, query = train.take(slice(None), order), query.take(np.sort(kept), order)
+    same = {
+        "pair": pair.name,
+        "tissue": pair.tissue,
+        "n_train": len(train.labels),
+        "n_query": len(query.labels),
+        "n_classes": len(design.classes),
+        "n_candidates": len(order),
+    }
+    with one_blas_thread():
+        return [
+            {
+                **same,
+                "method": method,
+                "k": str(k),
+                "n_genes": n_genes,
+                "balanced_accuracy": round(balanced_accuracy(query.labels, labels), 6),
+            }
+            for method, k, n_genes, labels in _methods(train, query)
+        ]
+
+
+def _methods(train: Set, query: Set) -> Iterator[tuple[str, int | str, int, NDArray]]:
+    """Method, k, genes used and labels of the query, one after the other."""
+    from sklearn.linear_model import LogisticRegression
+
+    y, d = train.labels, len(train.genes)
+    raw, other = _dense(train.raw), _dense(query.raw)
+    sizes = [k for k in SIZES if k < d]
+    full = RankedLogisticRegression().fit(raw, y)
+    yield "LR on ranks, best t", ALL, d, full.predict(other)
+    yield "SVM on ranks, best t", ALL, d, RankedLinearSVC(random_state=0).fit(raw, y).predict(other)
+    by_weight = np.argsort(-np.abs(full.model_.coef_).max(axis=0), kind="stable")
+    for k in sizes:  # genes come in the order of their t statistics
+        best, heavy = slice(k), np.sort(by_weight[:k])
+        for name, genes, model in (
+            ("LR on ranks, best t", best, RankedLogisticRegression()),
+            ("SVM on ranks, best t", best, RankedLinearSVC(random_state=0)),
+            ("LR on ranks, largest weights", heavy, RankedLogisticRegression()),
+        ):
+            yield name, k, k, model.fit(raw[:, genes], y).predict(other[:, genes])
+    logs, other_logs = _dense(train.values), _dense(query.values)
+    plain = LogisticRegression(class_weight="balanced", max_iter=1000).fit(logs, y)
+    yield "LR on log values", ALL, d, plain.predict(other_logs)
+    yield from _l1(logs, y, other_logs, sizes)
+    yield from _top_pairs(raw, y, other, sizes)
+    yield from _panel(raw, y, other, sizes)
+
+
+def _l1(X: NDArray, y: NDArray, query: NDArray, sizes: list[int]) -> Iterator[tuple]:
+    """L1 logistic regression: for each k the penalty whose number of genes is nearest."""
+    from sklearn.svm import l1_min_c
+
+    path = np.geomspace(1.0, _WEAKEST, _PENALTIES + 1)[1:] * l1_min_c(X, y, loss="log")
+    found = {}
+    for C in path:
+        model = L1LogisticRegression(C, random_state=0).fit(X, y)
+        n_genes = int(model.genes_.sum())
+        if n_genes:
+            found[n_genes] = model.predict(query)
+        if n_genes > max(sizes, default=0):
+            break
+    for k in sizes:
+        nearest = min(found, key=lambda n: abs(np.log(n / k)), default=None)
+        if nearest is not None:
+            yield "L1 LR on log values", k, nearest, found[nearest]
+
+
+def _top_pairs(X: NDArray, y: NDArray, query: NDArray, sizes: list[int]) -> Iterator[tuple]:
+    """k-TSP: as many pairs per class as make about k genes, an odd number of them."""
+    from optirank import TopScoringPairsClassifier
+
+    n_problems = 1 if len(np.unique(y)) == 2 else len(np.unique(y))
+    for k in sizes:
+        pairs = max(1, round(k / (2 * n_problems)))
+        model = TopScoringPairsClassifier(pairs - 1 + pairs % 2).fit(X, y)
+        yield "k-TSP", k, int(model.genes_.sum()), model.predict(query)
+
+
+def _panel(X: NDArray, y: NDArray, query: NDArray, sizes: list[int]) -> Iterator[tuple]:
+    """The panel model; the smaller panels are on the path of the largest where it has them."""
+    from optirank.estimators.panel_classifier import PanelClassifier
+
+    if not sizes:
+        return
+    largest = PanelClassifier(n_genes=max(sizes)).fit(X, y)
+    for k in sizes:
+        model = largest.smaller(k) if k in largest.path_ else PanelClassifier(k).fit(X, y)
+        yield "panel", k, len(model.panel_), model.predict(query)
+
+
+def _dense(X) -> NDArray:
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float32)
+
+
+def means(table: pd.DataFrame) -> pd.DataFrame:
+    """Mean over pairs of each method and k with a 95 % interval over tissues, and median genes."""
+    rows = []
+    for (method, k), part in table.groupby(["method", "k"], sort=False):
+        low, high = bootstrap_interval(part["balanced_accuracy"], part["tissue"])
+        rows.append(
+            {
+                "method": method,
+                "k": k,
+                "pairs": len(part),
+                "n_genes": part["n_genes"].median(),
+                "mean": part["balanced_accuracy"].mean(),
+                "low": low,
+                "high": high,
+            }
+        )
+    frame = pd.DataFrame(rows)
+    place = {str(k): n for n, k in enumerate((*SIZES, ALL))}
+    return frame.sort_values("k", key=lambda one: one.map(place), kind="stable", ignore_index=True)
+
+
+def draw(table: pd.DataFrame, out: Path) -> Path | None:
+    """Write the figure of accuracy against genes beside the CSV; None without matplotlib."""
+    from optirank.benchmark.report import missing_extra
+
+    if missing_extra():
+        return None
+    path = out.with_suffix(".png")
+    with replacing(path) as temporary:
+        figures.curve(means(table)).savefig(temporary, format="png", dpi=160)
+    return path

@@ -1,1 +1,0 @@
-"""From stored units to statistics, tables, figures and pages."""

@@ -1,1 +1,0 @@
-"""The engine: units of work, planned, computed by workers and stored."""

@@ -1,0 +1,246 @@
+"""The work of one unit: a classifier's whole grid on one problem of one split."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.model_selection import ParameterGrid
+
+from optirank._util.workers import one_blas_thread
+from optirank.benchmark.classifiers import COUNTS, MEASURED, Classifier, get
+from optirank.benchmark.designs import Problem, make_problem
+from optirank.benchmark.peers import run_peer
+from optirank.ranks.fitting import order_for_fitting
+from optirank.tuning.families import Samples
+from optirank.tuning.scoring import balanced_accuracy
+from optirank.tuning.search import Unit, search
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from optirank.benchmark.designs import Design, Profile
+    from optirank.benchmark.sets import Set
+    from optirank.benchmark.splits import Split
+    from optirank.tuning.families import Family
+
+_CLASSES = np.array([False, True])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """One setting of a classifier, fitted; or a tool of others."""
+
+    setting: dict[str, object]
+    labels: list[NDArray]  # given to the samples of each part
+    n_genes: int
+    seconds: float
+    predict_seconds: float = np.nan
+    converged: bool = True
+    reference: NDArray | None = None  # mask of the reference set, where the model has one
+
+
+def run_unit(
+    design: Design,
+    split: Split,
+    name: str,
+    classifier: str,
+    profile: Profile,
+    *,
+    device: str = "cpu",
+    peers: Mapping[str, str] | None = None,
+) -> dict[str, object]:
+    """Fit the whole grid; return scores, numbers of genes and times, one value per setting.
+
+    ``name`` is the positive class, or all classes. Validation scores are the mean over the data
+    sets; test scores are by task. Where the true reference set is known, the cosine similarity to
+    it is stored too. Seconds are CPU time, and wall time where a GPU is used.
+    """
+    one = get(classifier)
+    clock = time.thread_time if device == "cpu" else time.perf_counter
+    start = clock()
+    problem = make_problem(design, split, name, profile)
+    grid = one.grid_of(profile, whole=problem.whole)
+    parts = [*problem.validation, *problem.tests.values()]
+    if one.peer is not None:
+        found = run_peer(one, problem, parts, design.classes, profile.peer_seconds, peers or {})
+        if "failed" in found:
+            return found
+        fits, version = [Fitted(**found["fitted"])], found["version"]
+    else:
+        with one_blas_thread():
+            fits = fit_grid(one, problem, grid, parts, cold=split.final, device=device)
+        version = None
+    scores = np.array([_scores(parts, fit.labels, whole=problem.whole) for fit in fits])
+    n = len(problem.validation)
+    result = {
+        "settings": [fit.setting for fit in fits],
+        "validation": [_mean(row[:n]) for row in scores],
+        "test": {task: scores[:, n + k].tolist() for k, task in enumerate(problem.tests)},
+        "unlabelled": [_unlabelled(fit.labels[n:]) for fit in fits],
+        "n_genes": [fit.n_genes for fit in fits],
+        "fit_seconds": [round(fit.seconds, 6) for fit in fits],
+        "predict_seconds": [round(fit.predict_seconds, 6) for fit in fits],
+        "converged": [bool(fit.converged) for fit in fits],
+        "n_features": len(problem.train.genes),
+        "n_train": len(problem.train.labels),
+        "n_test": {task: len(part.labels) for task, part in problem.tests.items()},
+        "version": version,
+    }
+    if problem.truth is not None:
+        result["cosine"] = [_cosine(fit.reference, problem.truth) for fit in fits]
+    return {**result, "unit_seconds": clock() - start}
+
+
+def fit_grid(
+    classifier: Classifier,
+    problem: Problem,
+    grid: dict[str, tuple],
+    parts: list[Set],
+    *,
+    cold: bool = False,
+    device: str = "cpu",
+) -> list[Fitted]:
+    """Fit every setting to the training samples and label the samples of each part.
+
+    ``cold`` fits each setting on its own, as the estimator does, instead of in chains. Classifiers
+    that cannot be fitted on a GPU are fitted on the CPU, whatever the ``device``.
+    """
+    if classifier.family is None or problem.whole:
+        return _fit_estimators(classifier, problem, grid, parts)
+    return _fit_family(classifier, problem, grid, parts, cold=cold, device=device)
+
+
+def _fit_family(
+    classifier: Classifier,
+    problem: Problem,
+    grid: dict[str, tuple],
+    parts: list[Set],
+    *,
+    cold: bool,
+    device: str,
+) -> list[Fitted]:
+    """A classifier whose grid is fitted in chains, for one class against the rest."""
+    options: dict[str, object] = {"warm_start": not cold}
+    if classifier.needs == "auxiliary" and problem.auxiliary is not None:
+        auxiliary = problem.auxiliary
+        options["auxiliary"] = (auxiliary.values, auxiliary.labels.astype(float))
+    elif classifier.needs == "truth":
+        options["reference"] = tuple(np.flatnonzero(problem.truth).tolist())
+    family = classifier.make_family(grid, **options)
+    if device != "cpu" and family.on_device:
+        train, *views = _samples_on_device([problem.train, *parts], device)
+    else:
+        train = _samples(problem.train, family, problem.dataset)
+        views = [_samples(part, family) for part in parts]
+    unit = Unit(
+        train=train,
+        codes=problem.train.labels.astype(int),
+        n_classes=2,
+        views={str(k): view for k, view in enumerate(views)},
+    )
+    (found,) = search(family, [unit])
+    fits = []
+    for k, params in enumerate(found.params):
+        gamma = found.model(k).gamma
+        fits.append(
+            Fitted(
+                setting={name: params[name] for name in grid},
+                labels=[found.decision(k, view)[:, 0] > 0 for view in unit.views],
+                n_genes=int(found.genes(k).sum()),
+                reference=None if gamma is None else gamma > 0,
+                seconds=found.fit_seconds(k),
+                converged=found.converged(k),
+            )
+        )
+    return fits
+
+
+def _samples(part: Set, family: Family, dataset: NDArray | None = None) -> Samples:
+    return Samples(
+        part.values if family.needs_values else None,
+        order_for_fitting(part.raw, 1) if family.needs_ranks else None,
+        dataset,
+    )
+
+
+def _samples_on_device(parts: list[Set], device: str) -> list[Samples]:
+    """The training part in an order of its own on a device, all others in a second one.
+
+    Fits then hold the training samples alone.
+    """
+    from optirank.solver.device.problems import orders_for  # a GPU is asked for
+
+    train, *others = parts
+    raw = [part.raw for part in others]
+    stack = sp.vstack(raw, format="csr") if any(map(sp.issparse, raw)) else np.vstack(raw)
+    orders = orders_for(stack, device)
+    ends = np.cumsum([part.shape[0] for part in raw])
+    views = [
+        Samples(orders=orders.take(np.arange(end - part.shape[0], end)))
+        for part, end in zip(raw, ends, strict=True)
+    ]
+    return [Samples(orders=orders_for(train.raw, device).take(slice(None))), *views]
+
+
+def _fit_estimators(
+    classifier: Classifier, problem: Problem, grid: dict[str, tuple], parts: list[Set]
+) -> list[Fitted]:
+    """A classifier with scikit-learn's interface, one setting at a time."""
+    raw = classifier.sees == MEASURED or (classifier.sees == COUNTS and problem.train.counts)
+
+    def view(part: Set) -> NDArray | sp.csr_matrix:
+        X = part.raw if raw else part.values
+        return sp.csr_matrix(X) if sp.issparse(X) else X
+
+    X, found = view(problem.train), []
+    for setting in ParameterGrid(grid):
+        model = classifier.make(**setting)
+        if "random_state" in model.get_params():
+            model.set_params(random_state=problem.seed)
+        start = time.thread_time()
+        model.fit(X, problem.train.labels)
+        fitted = time.thread_time()
+        found.append(
+            Fitted(
+                setting=setting,
+                labels=[model.predict(view(part)) for part in parts],
+                n_genes=classifier.n_genes(model),
+                seconds=fitted - start,
+                predict_seconds=time.thread_time() - fitted,
+            )
+        )
+    return found
+
+
+def _scores(parts: list[Set], labels: list[NDArray], *, whole: bool) -> list[float]:
+    """Balanced accuracies; NaN where one of the two classes of a binary problem is lacking."""
+    classes = None if whole else _CLASSES
+    return [
+        balanced_accuracy(part.labels, given, classes)
+        for part, given in zip(parts, labels, strict=True)
+    ]
+
+
+def _mean(scores: NDArray) -> float:
+    """Mean without what is missing; NaN where all is."""
+    known = scores[np.isfinite(scores)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _unlabelled(labels: list[NDArray]) -> float:
+    """The share of test samples to which a tool gave no label."""
+    given = [label for one in labels for label in one]
+    return sum(label is None for label in given) / max(1, len(given))
+
+
+def _cosine(reference: NDArray | None, truth: NDArray) -> float | None:
+    """Cosine similarity between two reference sets given as masks."""
+    if reference is None:
+        return None
+    return float((reference & truth).sum() / np.sqrt(reference.sum() * truth.sum()))
