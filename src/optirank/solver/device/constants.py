@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-# The same as on the CPU
-GROW = 1.6  # a refused step is shortened by this: two refusals more than double the curvature
-SMALLEST_RESIDUAL = 2e-7  # proximal gradient that float32 matrices resolve
-FIRST_STEPS = 150  # accelerated steps before Newton's method: well-conditioned fits end within them
-SMALL = 300  # unknowns up to which a factorisation costs next to nothing
-SCREEN = (20, 5e-3)  # rounds at most and decrease that ends them: enough to tell the starts apart
-RELAXED = (20, 2e-3)  # the same before the push: less is lost to the rounding that follows
-RELAXED_RIDGE = 1e-5  # least l2 until gamma is a set: below, steps are too slow to be of use
-FAR = 0.02  # a start this much above the other after screening never ended lower when measured
-CLOSE = 0.005  # starts that differ by less after relaxing are both taken to a set
-PUSH_STEP = 1e-4  # times path_step, of the loss at w = 0: what a round's push adds to the objective
-PUSH_ROUNDS = 60  # at most: what is fractional then is rounded
-INTEGRAL = 1e-3  # push penalty below which gamma is as good as a set
-CHEAP = 1e7  # n d^2 below which a fit takes so little that both starts go to the end
-SMALLEST_GAIN = 1e-6  # of the objective: less is within what the refit of an exchange leaves open
-MODEL_ENTRIES = 2e7  # matrix above which fewer pairs are tried: they take longer than the rest
-TRIAL_NEWTON_STEPS = 4  # that judge an exchange at l1 = 0: Newton's method has converged by then
-HOPELESS = 0.003  # of the objective: a pair whose predicted rise is larger is not tried
+from optirank.solver.constants import (  # noqa: F401 (those of the CPU, for all of this folder)
+    CHEAP,
+    CLOSE,
+    FAR,
+    FIRST_STEPS,
+    GROW,
+    HOPELESS,
+    INTEGRAL,
+    MODEL_ENTRIES,
+    PUSH_ROUNDS,
+    PUSH_STEP,
+    RELAXED,
+    RELAXED_RIDGE,
+    SCREEN,
+    SMALL,
+    SMALLEST_GAIN,
+    SMALLEST_RESIDUAL,
+    TRIAL_NEWTON_STEPS,
+)
 
 # Steps in lock step, where a refused one counts: numbers of steps are higher than on the CPU
 INNER_STEPS = 4  # per block and round: one more
