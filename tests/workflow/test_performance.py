@@ -81,7 +81,11 @@ def test_ppv_and_npv_follow_the_prevalence():
 
 def test_prevalences_that_cannot_be_are_refused():
     counts = {"a": 1, "b": 3, "c": 0}
-    assert check_prevalence({"c": 0.2}, CLASSES, counts) == {"a": 0.2, "b": pytest.approx(0.6), "c": 0.2}
+    assert check_prevalence({"c": 0.2}, CLASSES, counts) == {
+        "a": 0.2,
+        "b": pytest.approx(0.6),
+        "c": 0.2,
+    }
     for shares, message in (
         ({"d": 0.1}, "the model's classes are a, b, c"),
         ({"a": 2.0}, "between 0 and 1"),
