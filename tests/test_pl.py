@@ -66,9 +66,9 @@ def test_many_classes_have_no_numbers_and_small_names():
     import pandas as pd
 
     rng = np.random.default_rng(0)
-    names = np.array([f"class number {k}" for k in range(40)])
-    frame = pd.DataFrame({"truth": names[rng.integers(0, 40, 900)]})
-    frame["optirank"] = names[rng.integers(0, 40, 900)]
+    names = np.array([f"class number {k}" for k in range(100)])
+    frame = pd.DataFrame({"truth": names[rng.integers(0, 100, 900)]})
+    frame["optirank"] = names[rng.integers(0, 100, 900)]
     ax = pl.confusion(frame, "truth")
     ax.figure.canvas.draw()
     assert not texts(ax)
@@ -79,7 +79,7 @@ def test_reliability_and_curves_take_an_evaluation_or_an_annotated_adata(model, 
     evaluation = tl.evaluate(adata, model, LABEL)
     table = evaluation.performance.reliability
     for ax in (pl.reliability(evaluation), pl.reliability(adata, LABEL)):
-        drawn = np.concatenate([c.lines[0].get_xdata() for c in ax.containers])
+        drawn = np.concatenate([c.lines[0].get_xdata() for c in ax.containers]).astype(float)
         np.testing.assert_allclose(np.sort(drawn), np.sort(table["confidence"]))
     for kind in ("roc", "pr"):
         for ax in (pl.roc(evaluation, kind=kind), pl.roc(adata, LABEL, kind=kind)):
@@ -136,7 +136,7 @@ def test_axes_are_used_where_given_and_figures_are_saved(model, tmp_path):
     assert pl.panel_weights(model, ax=ax) is ax
     for end in ("png", "svg", "pdf"):
         assert pl.save_figure(pl.panel_weights(model), tmp_path / f"w.{end}").stat().st_size > 1000
-    with pytest.raises(DataError, match="png, .svg or .pdf"):
+    with pytest.raises(DataError, match="figures are written as"):
         pl.save_figure(pl.panel_weights(model), tmp_path / "w.docx")
     assert not mpl.pyplot.get_fignums() or ax.figure.number in mpl.pyplot.get_fignums()
 
