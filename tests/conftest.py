@@ -1,4 +1,4 @@
-"""Shared fixtures: where the real data sets are, and hypothesis profiles."""
+"""Shared fixtures: where the real data sets are, and the one hypothesis profile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "default", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+    "default",
+    deadline=None,
+    derandomize=True,  # the same examples every time
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("default")
 

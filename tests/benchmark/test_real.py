@@ -118,7 +118,7 @@ def test_changed_data_do_not_mix_with_old_results(sets, tmp_path):
 
 def test_a_found_pair_leaves_out_classes_that_are_small_in_either_set(sets):
     data = make_set(SECOND, 72, 118)
-    data.obs.loc[data.obs.index[: 18], "cell_type"] = "a"  # leaves 18 of b and c
+    data.obs.loc[data.obs.index[:18], "cell_type"] = "a"  # leaves 18 of b and c
     few = data.obs.index[data.obs["cell_type"] == "c"][:12]
     data.obs.loc[few, "cell_type"] = "b"  # leaves 6 of c
     write_h5ad(data, sets / f"{SECOND}.h5ad")

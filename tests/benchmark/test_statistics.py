@@ -45,9 +45,13 @@ def test_tasks_of_one_tissue_count_as_one_observation():
 
 def table() -> pd.DataFrame:
     return pd.DataFrame(
-        {"optirank": [0.9, 0.8, 0.7, 0.6], "lr": [0.5, 0.8, 0.8, 0.5], "ANrank-lr": [0.99, *[np.nan] * 3]},
+        {
+            "optirank": [0.9, 0.8, 0.7, 0.6],
+            "lr": [0.5, 0.8, 0.8, 0.5],
+            "ANrank-lr": [0.99, *[np.nan] * 3],
+        },
         index=list("wxyz"),
-    )  # fmt: skip
+    )
 
 
 def test_wins_ties_and_losses_are_counted_task_by_task():
@@ -108,7 +112,8 @@ def test_pairs_of_a_test_are_problems_and_splits():
 
 def choices() -> pd.DataFrame:
     """The setting "b" is best everywhere but in the tissue z, which has a large gain for "a"."""
-    by = {"x1": ("x", 0.6, 0.7), "x2": ("x", 0.6, 0.8), "y1": ("y", 0.5, 0.6), "z1": ("z", 0.9, 0.1)}
+    by = {"x1": ("x", 0.6, 0.7), "x2": ("x", 0.6, 0.8)}
+    by |= {"y1": ("y", 0.5, 0.6), "z1": ("z", 0.9, 0.1)}
     return pd.DataFrame(
         [
             {"pair": pair, "tissue": tissue, "setting": setting, "score": score}

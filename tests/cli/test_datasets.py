@@ -46,7 +46,15 @@ def test_help_has_examples_and_imports_nothing_heavy(command):
 def test_list_shows_the_paper_and_the_folder(example):
     done = datasets("list", "--data", example)
     assert done.exit_code == 0
-    for word in ("tcga", "tmfacs", "by hand", "Public stand-ins", "nki_er", "reference", "droplet (generated)"):
+    for word in (
+        "tcga",
+        "tmfacs",
+        "by hand",
+        "Public stand-ins",
+        "nki_er",
+        "reference",
+        "droplet (generated)",
+    ):
         assert word in done.stdout
     by_environment = datasets("list", env={"OPTIRANK_DATA": str(example)})
     assert by_environment.stdout == done.stdout

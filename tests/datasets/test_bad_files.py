@@ -181,7 +181,7 @@ MTX = "%%MatrixMarket matrix coordinate integer general\n"
         (MTX + "12 23 1\n13 1 1\n", "cannot be read"),
         (MTX + "12 23 1\n1 1 x\n", "cannot be read"),
         (MTX + "2 3 1\n1 1 1\n", "holds 2 genes x 3 cells, but the other files name 12"),
-        (MTX.replace("coordinate", "array") + "12 23\n", "no sparse matrix"),
+        (MTX.replace("coordinate", "array") + "12 23\n", "no general sparse matrix"),
         ("2 2 1\n1 1 1\n", "cannot be read"),
     ],
 )

@@ -268,17 +268,6 @@ def test_a_weight_of_two_is_the_sample_twice(binary):
         np.testing.assert_allclose(weighted.objective_, repeated.objective_, rtol=1e-6)
 
 
-def test_class_weights_are_sample_weights(binary):
-    X, y = binary
-    none = small(class_weight=None).fit(X, y)
-    for given, weights in (({}, np.ones(90)), ({1: 3.0}, np.where(y == 1, 3.0, 1.0))):
-        named = small(class_weight=given).fit(X, y)
-        weighted = small(class_weight=None).fit(X, y, sample_weight=weights)
-        np.testing.assert_array_equal(named.coef_, weighted.coef_)
-    heavy = small(class_weight={1: 50.0}).fit(X, y)
-    assert heavy.decision_function(X).mean() > none.decision_function(X).mean()
-
-
 # A good citizen
 
 

@@ -205,12 +205,6 @@ def test_sparse_input_gives_the_dense_result():
     np.testing.assert_array_equal(dense.predict(X), sparse.predict(sp.csc_array(X)))
 
 
-def test_only_the_most_different_genes_are_compared():
-    X, y = swapped_pairs(d=40)
-    model = TopScoringPairsClassifier(max_genes=6).fit(X, y)
-    assert set(np.unique(model.pairs_)) <= set(range(6))
-
-
 def test_without_any_order_that_tells_there_is_one_pair():
     model = TopScoringPairsClassifier().fit(np.ones((10, 4)), np.arange(10) % 2)
     assert model.pairs_.shape == (1, 2)

@@ -173,7 +173,7 @@ def assert_same(found, value, name: str) -> None:
     elif hasattr(value, "__dataclass_fields__"):
         assert_same(vars(found), vars(value), name)
     else:
-        assert found == value, name
+        assert repr(found) == repr(value), name
 
 
 def unpack(path: Path) -> tuple[dict, dict[str, np.ndarray]]:

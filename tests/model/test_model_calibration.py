@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from model_cases import make_model, make_panel, make_samples
 
-from optirank.model import Calibration, Predictor, fit_calibration, subset
+from optirank.model import Calibration, Predictor, fit_calibration
 from optirank.model.calibration import class_shares, with_shares
 from optirank.ranks.scoring import best_class, by_class
 
@@ -135,7 +135,7 @@ def test_a_class_of_share_zero_is_never_predicted():
 def test_shares_are_found_for_subsets_and_for_labels_that_are_numbers():
     model = make_model(n_classes=4)
     model.training_summary_ = {"class_counts": dict.fromkeys(model.classes_.tolist(), 5)}
-    shares = class_shares(subset(model, ["type 0", "type 1", "type 3"]), "training")
+    shares = class_shares(model.subset(["type 0", "type 1", "type 3"]), "training")
     assert shares == pytest.approx({"type 0": 1 / 3, "type 1": 1 / 3, "type 3": 1 / 3})
     model = make_model(n_classes=3, labels="int")
     assert class_shares(model, {"-1": 1, "2": 2, "5": 1}) == {-1: 0.25, 2: 0.5, 5: 0.25}

@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.stats import rankdata
 
 from optirank import PanelClassifier, SingleCellNetClassifier, load, save
-from optirank.model import Predictor, explain, export_table, panel_table, subset
+from optirank.model import Predictor, explain, export_table, panel_table
 from optirank.ranks.definition import ranks_by_definition
 
 multiclass = models.filter(lambda model: len(model.classes_) > 2)
@@ -22,7 +22,7 @@ multiclass = models.filter(lambda model: len(model.classes_) > 2)
 def test_a_subset_chooses_among_its_classes_as_before(tmp_path_factory, model, data):
     labels = model.classes_.tolist()
     kept = data.draw(st.lists(st.sampled_from(labels), min_size=2, unique=True))
-    small = subset(model, kept)
+    small = model.subset(kept)
     X = make_samples(0, 8, model.n_features_in_)
     where = np.flatnonzero([label in kept for label in labels])
     assert small.classes_.tolist() == [labels[k] for k in where]
@@ -37,9 +37,9 @@ def test_a_subset_chooses_among_its_classes_as_before(tmp_path_factory, model, d
 @pytest.mark.parametrize("make", [make_model, make_panel])
 def test_a_wrong_choice_of_classes_is_refused(make):
     with pytest.raises(ValueError, match="no class 'type 9': its classes are"):
-        subset(make(), ["type 0", "type 9"])
+        make().subset(["type 0", "type 9"])
     with pytest.raises(ValueError, match="at least"):
-        subset(make(), ["type 0"])
+        make().subset(["type 0"])
 
 
 @given(models)
@@ -104,7 +104,7 @@ def test_contributions_sum_to_the_score_and_each_gene_is_listed_once(model, seed
 
 
 def test_a_subset_of_two_classes_explains_each_gene_once():
-    model = subset(make_model(n_classes=3, n_genes=10, n_weights=7), ["type 0", "type 2"])
+    model = make_model(n_classes=3, n_genes=10, n_weights=7).subset(["type 0", "type 2"])
     x = make_samples(0, 1, 10)[0]
     table = explain(model, x)
     assert not table["gene"].duplicated().any()

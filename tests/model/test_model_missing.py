@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from model_cases import gene_names, make_model, make_panel, make_samples, named_models, weights_of
 
-from optirank.model import MissingGenesError, Predictor, bind, describe_training, explain, subset
+from optirank.model import MissingGenesError, Predictor, bind, describe_training, explain
 from optirank.ranks.definition import TIES, ranks_by_definition
 
 
@@ -112,16 +112,26 @@ def test_a_model_without_names_takes_the_columns_of_its_training():
         Predictor(model, gene_names(30))
 
 
-def test_the_training_mean_keeps_the_mean_score():
+def test_a_described_training_keeps_the_mean_score_without_some_genes():
     rng = np.random.default_rng(0)
     model = make_model(n_classes=2, n_genes=30)
     X = rng.normal(size=(200, 30)) + np.arange(30) / 5
-    describe_training(model, X, model.classes_[np.arange(200) % 2])
+    y = model.classes_[np.arange(200) % 2]
+    assert describe_training(model, X, y, genes=gene_names(30), source="there") is model
     gone = np.flatnonzero((model.coef_[0] != 0) & ~model.reference_[0])[:2]
     left = np.delete(np.arange(30), gone)
     whole = Predictor(model).scores(X).mean()
     kept = Predictor(model, model.feature_names_in_[left]).scores(X[:, left]).mean()
     assert kept == pytest.approx(whole, abs=1e-12)
+    with pytest.raises(ValueError, match=r"shape \(200, 3\)"):
+        describe_training(model, X[:, :3], y)
+    with pytest.raises(ValueError, match="2 gene names for 30 columns"):
+        describe_training(model, X, y, genes=["a", "b"])
+    counts = {"type 0": 100, "type 1": 100}
+    assert model.training_summary_ == {
+        "n_samples": 200, "n_genes": 30, "n_panel": int(model.genes_.sum()),
+        "class_counts": counts, "values": model.training_summary_["values"], "source": "there",
+    }  # fmt: skip
 
 
 def test_classes_that_lack_their_genes_are_left_out_where_asked_for():
@@ -138,7 +148,7 @@ def test_classes_that_lack_their_genes_are_left_out_where_asked_for():
     assert "LEFT OUT" in predictor.notes()[0]
     assert "type 1 (1 of 10 genes, 91% of the weights)" in predictor.notes()[0]
     X = make_samples(0, 30, 9)
-    rest = Predictor(subset(model, predictor.classes), names)
+    rest = Predictor(model.subset(predictor.classes), names)
     np.testing.assert_array_equal(predictor.predict(X).scores, rest.predict(X).scores)
 
 

@@ -167,7 +167,7 @@ def test_the_table_has_label_confidence_and_a_probability_per_class():
     ]  # fmt: skip
     assert table.index.tolist() == ["a", "b", "c", "d"]
     threshold = np.median(found.confidence)
-    withheld = found.table(threshold=threshold)["label"].to_numpy()
+    withheld = found.labels_above(threshold)
     low = found.confidence < threshold
     assert set(withheld[low]) == {"unassigned"}
     assert (withheld[~low] == found.labels[~low]).all()

@@ -13,7 +13,6 @@ from scipy.stats import binomtest
 from optirank.model import (
     Predictor,
     ValueSummary,
-    describe_training,
     fit_error_control,
     fit_novelty,
     match_prevalences,
@@ -267,31 +266,12 @@ def test_notes_tell_a_good_query_from_a_bad_one():
         assert summary_of(alike).notes(trained) == []
     (note,) = summary_of(counts - 1.5).notes(trained)[:1]
     assert "negative, and none were in the training data" in note
-    (note,) = summary_of(counts + 0.5).notes(trained)
-    assert "no value is zero" in note
-    assert "less certain" not in note
+    (note_of_zeros,) = summary_of(counts + 0.5).notes(trained)
+    assert "no value is zero" in note_of_zeros
+    assert "less certain" not in note_of_zeros
     (note,) = summary_of(rng.poisson(0.1, (200, 30))).notes(trained)
     assert "labels are less certain" in note
     assert summary_of(counts).notes(None) == []
-
-
-def test_the_training_is_described_with_its_counts_and_values():
-    model = make_model(n_genes=15, named=False)
-    X, y = make_samples(0, 9, 15), make_model().classes_[np.arange(9) % 3]
-    names = [f"n{j}" for j in range(15)]
-    assert describe_training(model, X, y, genes=names, source="there") is model
-    assert model.training_summary_ == {
-        "n_samples": 9,
-        "n_genes": 15,
-        "n_panel": int(model.genes_.sum()),
-        "class_counts": {"type 0": 3, "type 1": 3, "type 2": 3},
-        "values": summary_of(X[:, model.genes_]).to_plain(),
-        "source": "there",
-    }
-    assert model.feature_names_in_[2] == "n2"
-    predictor = Predictor(model, names)
-    assert predictor.query_notes(summary_of(X[:, model.genes_])) == []
-    with pytest.raises(ValueError, match="2 gene names for 15 columns"):
-        describe_training(model, X, y, genes=["a", "b"])
-    with pytest.raises(ValueError, match=r"shape \(9, 3\)"):
-        describe_training(model, X[:, :3], y)
+    model = make_panel()
+    model.training_summary_ = {"values": trained}
+    assert Predictor(model).query_notes(summary_of(counts + 0.5)) == [note_of_zeros]

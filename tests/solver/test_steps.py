@@ -50,7 +50,7 @@ def plain_steps(matrix, loss, x, b, proximal, L, n_steps, *, linear=None, tol=0.
     b = loss.best_intercept(z, b)
     ahead, b_ahead, z_ahead = x, b, z  # the extrapolated point the gradient is taken at
     momentum_t, residual = 1.0, np.inf
-    for taken in range(1, n_steps + 1):
+    for taken in range(1, n_steps + 1):  # noqa: B007  (it is returned)
         loss.differentiate(z_ahead, b_ahead)
         gradient = matrix.transpose_dot(loss.slopes) + (0.0 if linear is None else linear)
         L_b = max(float(loss.curvatures.sum()), INTERCEPT_CURVATURE)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.linear_model import LogisticRegression
 
 from optirank import OptirankClassifier
 from optirank.ranks.orders import order_samples
@@ -125,6 +126,18 @@ def test_anova_learns_stable_genes_from_an_auxiliary_set(problem):
     (model,) = fit_all(anova, alone).values()
     assert model.gamma.sum() == 3
     assert not model.gamma[:5].any()
+
+
+@pytest.mark.parametrize(("l1", "l2"), [(0.0, 1e-3), (5e-3, 1e-3)])
+def test_lr_is_scikit_learns_with_the_documented_penalties(problem, l1, l2):
+    samples, y, _ = problem
+    (model,) = fit_all(LogisticFamily((l1,), (l2,), tol=1e-8), problem).values()
+    total = 2 * l2 + l1
+    theirs = LogisticRegression(
+        C=1 / (N * total), l1_ratio=l1 / total, solver="saga", tol=1e-8, max_iter=100_000
+    ).fit(samples.X, y)
+    np.testing.assert_allclose(model.w, theirs.coef_[0], atol=1e-3)
+    assert model.b == pytest.approx(theirs.intercept_[0], abs=1e-3)
 
 
 def test_lr_is_the_same_on_sparse_values(problem):

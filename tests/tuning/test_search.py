@@ -1,12 +1,9 @@
-"""Running a search: units, views, joblib backends, interrupts."""
+"""Running a search: units, views, joblib backends."""
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import time
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -160,47 +157,6 @@ def test_samples_are_sorted_once_for_folds_and_final_fit(data, monkeypatch):
     monkeypatch.setattr("optirank.estimators._base.order_for_fitting", counted)
     grid().fit(data.X, data.y)
     assert calls == [data.X.shape]
-
-
-_LONG = """
-import joblib, sys
-from optirank import OptirankClassifierCV
-from optirank.datasets import make_unstable_ranks
-
-if __name__ == "__main__":
-    data = make_unstable_ranks(600, 60, 50, random_state=0)
-    sizes = tuple(range(2, 60))
-    print("started", flush=True)
-    with joblib.parallel_config(backend=sys.argv[1], n_jobs=2):
-        OptirankClassifierCV(sizes, (0.0, 1e-4, 1e-3), (1e-5, 1e-4, 1e-3)).fit(data.X, data.y)
-    print("finished", flush=True)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="signals of a terminal")
-@pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_an_interrupt_leaves_no_process_behind(backend, tmp_path):
-    psutil = pytest.importorskip("psutil")
-    (tmp_path / "long.py").write_text(_LONG)
-    with subprocess.Popen(
-        [sys.executable, "long.py", backend],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,  # a process group of its own, which Ctrl-C goes to
-        text=True,
-    ) as process:
-        assert process.stdout.readline() == "started\n"
-        time.sleep(5)
-        started = psutil.Process(process.pid).children(recursive=True)
-        assert bool(started) == (backend == "loky")
-        os.killpg(process.pid, signal.SIGINT)
-        process.wait(30)
-        assert "finished" not in process.stdout.read()
-    assert process.returncode != 0
-    _, alive = psutil.wait_procs(started, timeout=20)
-    assert not alive
 
 
 @pytest.mark.slow

@@ -320,13 +320,17 @@ def names_of_truth() -> list[str]:
 
 def _figure(folder: Path, name: str, figure, caption: str) -> dict[str, str]:
     """Write a figure, and return it as the page embeds it."""
+    import matplotlib
+
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     for kind in ("png", "svg"):
-        with replacing(folder / "figures" / f"{name}.{kind}") as temporary:
-            metadata = {"Date": None} if kind == "svg" else None
-            figure.savefig(
-                temporary, format=kind, dpi=160, metadata=metadata, transparent=kind == "svg"
-            )
+        options = {"dpi": 160, "transparent": kind == "svg"}
+        options["metadata"] = {"Date": None} if kind == "svg" else None
+        with (
+            replacing(folder / "figures" / f"{name}.{kind}") as temporary,
+            matplotlib.rc_context({"svg.hashsalt": "optirank"}),  # the same file every time
+        ):
+            figure.savefig(temporary, format=kind, **options)
     content = base64.b64encode((folder / "figures" / f"{name}.svg").read_bytes()).decode("ascii")
     return {"source": f"data:image/svg+xml;base64,{content}", "caption": caption}
 

@@ -60,20 +60,38 @@ def open_tenx_h5(path: Path, gene_column: str | None) -> contextlib.AbstractCont
 
 
 def _read_matrix(path: Path, shape: tuple[int, int]) -> Any:
-    """Read a sparse matrix of genes by cells, transposed; sizes are checked before entries."""
-    from scipy.io import mminfo, mmread
+    """Read a sparse matrix of genes by cells, transposed; sizes are checked before entries.
 
-    n_rows, n_columns, n_entries, form, _, _ = mminfo(str(path))
+    scipy's ``mmread`` ends the process on some damaged files, so the entries are read by pandas.
+    """
+    import pandas as pd
+    from scipy.io import mminfo
+    from scipy.sparse import csr_matrix
+
+    n_rows, n_columns, n_entries, form, field, symmetry = mminfo(str(path))
     if (n_rows, n_columns) != shape:
         raise DataError(
             f"{path} holds {n_rows} genes x {n_columns} cells, but the other files name {shape[0]} "
             f"genes and {shape[1]} cells"
         )
-    if form != "coordinate" or n_entries > n_rows * n_columns:
+    if form != "coordinate" or symmetry != "general" or n_entries > n_rows * n_columns:
         raise DataError(
-            f"{path} is no sparse matrix, or says it has {n_entries} entries, more than its places"
+            f"{path} is no general sparse matrix, or says it has {n_entries} entries, more than "
+            "its places"
         )
-    return mmread(str(path)).T.tocsr()
+    with open_text(path) as file:
+        while file.readline().startswith("%"):  # up to the line with the sizes
+            pass
+        kinds = {0: np.int64, 1: np.int64, 2: np.int64 if field == "integer" else np.float64}
+        kinds = dict(list(kinds.items())[: 2 if field == "pattern" else 3])
+        entries = pd.read_csv(file, sep=r"\s+", header=None, names=list(kinds), dtype=kinds)
+    rows, columns = entries[0].to_numpy() - 1, entries[1].to_numpy() - 1
+    if len(entries) != n_entries:
+        raise ValueError(f"it says it has {n_entries} entries and has {len(entries)}")
+    if n_entries and (min(rows.min(), columns.min()) < 0 or not (rows < n_rows).all()):
+        raise ValueError(f"it has entries outside of its {n_rows} x {n_columns} places")
+    values = entries[2].to_numpy() if 2 in entries else np.ones(n_entries)
+    return csr_matrix((values, (columns, rows)), shape=(n_columns, n_rows))
 
 
 def _h5_parts(file: Any, path: Path, gene_column: str | None) -> Parts:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from optirank._util.threads import one_blas_thread
+from optirank._util.workers import one_blas_thread
 from optirank.ranks.definition import TIES
 from optirank.ranks.fitting import order_for_fitting
 from optirank.ranks.scoring import average_rows, best_class, probabilities, score_rows
@@ -334,12 +334,11 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
         _show_log()
 
         def tell(entry: dict) -> None:
-            rest = ", ".join(
-                f"{key} {value:.6g}" if isinstance(value, float) else f"{key} {value}"
-                for key, value in entry.items()
-                if key != "stage"
+            shown = {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in entry.items()}
+            stage = shown.pop("stage", "lambda_p")
+            logger.info(
+                "%s: %s: %s", positive, stage, ", ".join(f"{k} {v}" for k, v in shown.items())
             )
-            logger.info("%s: %s: %s", positive, entry.get("stage", "lambda_p"), rest)
 
         return tell
 

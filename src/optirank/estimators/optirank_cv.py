@@ -12,7 +12,6 @@ from joblib.parallel import get_active_backend
 from scipy import sparse
 from scipy.stats import rankdata
 from sklearn.metrics import check_scoring
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from optirank._util.progress import progress_bar
@@ -85,11 +84,8 @@ class OptirankClassifierCV(RankLinearClassifier):
     ----------
     best_estimator_ : OptirankClassifier
         Fitted on all samples.
-    best_params_ : dict
-        The chosen setting.
-    best_index_ : int
-    best_score_ : float
-        Mean validation score of the chosen setting.
+    best_params_, best_index_, best_score_ : dict, int, float
+        The chosen setting, its position, and its mean validation score.
     cv_results_ : dict of arrays
         As scikit-learn's, and numbers of genes.
     folds_ : list of (train, validation) positions
@@ -276,7 +272,6 @@ class OptirankClassifierCV(RankLinearClassifier):
         check_is_fitted(self)
         return self.best_estimator_.subset(classes)
 
-    @available_if(lambda self: hasattr(self, "cv_results_"))
     def one_se_path(self) -> pd.DataFrame:
         """Score against number of genes: the best setting at each number, with the chosen one.
 
@@ -284,6 +279,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         parameters, by number of genes; only settings that no sparser one beats, the best and the
         selected.
         """
+        check_is_fitted(self)
         results = self.cv_results_
         scores = np.column_stack([results[f"split{k}_test_score"] for k in range(len(self.folds_))])
         scores, n_genes = scores[:, scored_folds(scores)], results["mean_n_genes"][:, None]

@@ -67,17 +67,7 @@ class RankLogisticRegression(RankLinearClassifier):
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> RankLogisticRegression:
-        """Learn the weights.
-
-        Parameters
-        ----------
-        X : array, data frame or sparse matrix of shape (n_samples, d)
-            Expression values on any scale; finite.
-        y : array-like of shape (n_samples,)
-            Labels of two classes or more.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the samples, within their class when classes are balanced.
-        """
+        """Learn the weights; the arguments are those of :class:`~optirank.OptirankClassifier`."""
         self._check_options()
         X, y, _ = self._checked(X, y)
 
@@ -144,16 +134,8 @@ class AnovaRankLogisticRegression(RankLinearClassifier):
     ) -> AnovaRankLogisticRegression:
         """Choose the reference genes and learn the weights.
 
-        Parameters
-        ----------
-        X : array, data frame or sparse matrix of shape (n_samples, d)
-            Expression values; the analysis of variance sees them as they are.
-        y : array-like of shape (n_samples,)
-            Labels of two classes or more.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the samples in the regression.
-        dataset : array-like of shape (n_samples,), optional
-            The data set (batch, platform) of each sample.
+        ``dataset`` names the data set (batch, platform) of each sample. The analysis of variance
+        sees the values of X as they are; sample weights act on the regression alone.
         """
         self._check_options()
         X, y, classes = self._checked(X, y)
@@ -197,7 +179,7 @@ def _solve_at(
     estimator: RankLinearClassifier, problem: Problem, reference: NDArray, callback
 ) -> Solution:
     """Fit the weights to convergence at a given reference set."""
-    from optirank.solver.solve import solve_at
+    from optirank.solver.convex import solve_at
 
     gamma = np.zeros(problem.n_genes)
     gamma[reference] = 1.0

@@ -29,9 +29,8 @@ class SingleCellNetClassifier(PairClassifier):
 
     The forest also learns a class of `n_random` profiles without structure: the pair features of
     random training samples, each profile's values shuffled over its pairs. This class never
-    shows: its probability is taken out and the probabilities of the real classes are divided by
-    their sum (where the forest gives the random class everything, the real classes share
-    equally).
+    shows: the probabilities of the real classes are divided by their sum (where the forest gives
+    the random class everything, the real classes share equally).
 
     Comparisons within a sample do not change under increasing maps of its values, so counts,
     counts per million and their logarithms all serve. Only the selection of genes looks at the
@@ -63,8 +62,6 @@ class SingleCellNetClassifier(PairClassifier):
     genes_ : ndarray of shape (d,)
         Mask of the genes needed to predict: those of the pairs.
     forest_ : RandomForestClassifier
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (d,), when X has names
     """
 
     _parameter_constraints: dict = {

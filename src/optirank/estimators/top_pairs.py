@@ -75,8 +75,6 @@ class TopScoringPairsClassifier(PairClassifier):
     scores_ : ndarray of shape (n_pairs,)
     genes_ : ndarray of shape (d,)
         Mask of the genes needed to predict: those of the pairs.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (d,), when X has names
 
     References
     ----------

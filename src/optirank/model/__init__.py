@@ -13,7 +13,7 @@ from optirank.model.error_control import ErrorControl, Withholding, fit_error_co
 from optirank.model.explanation import explain, export_table, panel_table
 from optirank.model.file import load, save
 from optirank.model.genes import GeneMatch, match_genes
-from optirank.model.linear import describe_training, panel_ranks, subset
+from optirank.model.linear import describe_training, panel_ranks
 from optirank.model.missing import BoundModel, ClassLoss, MissingGenesError, bind
 from optirank.model.novelty import Novelty, fit_novelty
 from optirank.model.predictor import Prediction, Predictor, mixed_word, withheld_word
@@ -47,6 +47,5 @@ __all__ = [
     "panel_ranks",
     "panel_table",
     "save",
-    "subset",
     "withheld_word",
 ]

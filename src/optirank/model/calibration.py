@@ -43,12 +43,6 @@ class Calibration:
         if not (0 < self.slope < np.inf and abs(self.offset) < np.inf):
             raise ValueError(f"the calibration has slope {self.slope} and offset {self.offset}")
 
-    @property
-    def summary(self) -> str:
-        """What it is, in a few words."""
-        numbers = f"slope {self.slope:.3g}, offset {self.offset:.3g}"
-        return f"{numbers}, on {self.n_samples} held-out samples"
-
     def probabilities(self, scores: ArrayLike) -> NDArray:
         """Probabilities (n, classes) of scores, (n,) for two classes and (n, classes) for more."""
         return probabilities(np.asarray(scores, dtype=float), self.slope, self.offset)

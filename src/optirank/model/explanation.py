@@ -37,7 +37,7 @@ def panel_table(model: Any) -> pd.DataFrame:
     columns = {"gene": parts.genes}
     if not parts.is_panel:
         by_class = gamma.reshape(parts.n_scores, -1, gamma.shape[1]).any(axis=1)
-        columns["role"] = _gene_roles(gamma.any(axis=0), (parts.coef != 0).any(axis=0))
+        columns["role"] = _ROLES[gamma.any(axis=0) + 2 * (parts.coef != 0).any(axis=0)]
         columns["n_reference"] = by_class.sum(axis=0)
     weights = parts.average(parts.coef.T)  # (genes, scores)
     for label, column in zip(parts.score_classes, weights.T, strict=True):
@@ -163,10 +163,6 @@ def _all_ranks(bound: BoundModel, x: NDArray) -> NDArray:
     for row, gamma in enumerate(parts.reference_weights[:, here]):
         ranks[row, here] = weighted_ranks(x[None, :], gamma, ties=parts.ties)[0]
     return ranks
-
-
-def _gene_roles(in_reference: NDArray, has_weight: NDArray) -> NDArray:
-    return _ROLES[in_reference.astype(int) + 2 * has_weight.astype(int)]
 
 
 def _row(sample: Any, bound: BoundModel) -> NDArray:

@@ -8,12 +8,10 @@ listed here are ever built: no name from a file is imported.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import io
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -36,8 +34,6 @@ SCHEMA = 3
 _FORMAT = "optirank-model"
 _MESSAGE = 400  # characters of what is wrong with a file: it may be anything
 _MAX_ENTRIES = 1 << 24  # weights over all rows and genes: 128 MiB
-_MAX_NAMELESS = 1 << 20  # genes that are only counted; names take room in the file themselves
-_MAX_SIZES = 64  # nested panels: 28 sizes go from 10 to a million genes
 
 Document = dict[str, Any]
 
@@ -64,14 +60,17 @@ def save(model: Any, path: str | os.PathLike[str], overwrite: bool = False) -> N
     """
     from sklearn.utils.validation import check_is_fitted
 
-    form = _form_of(model)
+    name = type(model).__name__
+    if name not in _FORMS or type(model) is not getattr(optirank, name):
+        why = _REFUSED.get(name, f"known are {', '.join(_FORMS)}")
+        raise TypeError(f"a {name} cannot be saved: {why}")
     check_is_fitted(model)
     path = Path(path)
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path} exists: name another file, or replace it (overwrite=True)")
-    document, arrays = form.describe(model)
+    document, arrays = _FORMS[name][0](model)
     versions = {"format": _FORMAT, "schema": SCHEMA, "optirank": optirank.__version__}
-    content = write_archive(versions | {"class": form.name} | document, arrays)
+    content = write_archive(versions | {"class": name} | document, arrays)
     try:
         _read(io.BytesIO(content))  # what could not be opened is not written
     except ValueError as error:
@@ -92,13 +91,13 @@ def load(path: str | os.PathLike[str]) -> Any:
     ModelFileError
         A ValueError that names the file and what is wrong with it.
     """
-    return _opened(path, _read)
-
-
-def read_versions(path: str | os.PathLike[str]) -> tuple[str, int]:
-    """The version of optirank that wrote a model file, and that of its schema."""
-    document = _opened(path, lambda file: _document(Archive(file)))
-    return str(document.get("optirank")), document["schema"]
+    with open(path, "rb") as file:
+        try:
+            return _read(file)
+        except Exception as error:  # whatever a damaged file leads to
+            what = printable(str(error) or type(error).__name__, _MESSAGE)
+            where = os.fspath(path)
+            raise ModelFileError(f"cannot open the model file {where}: {what}") from error
 
 
 def as_model(model: Any) -> Any:
@@ -106,25 +105,13 @@ def as_model(model: Any) -> Any:
     return load(model) if isinstance(model, str | os.PathLike) else model
 
 
-def _opened(path: str | os.PathLike[str], read: Callable[[IO[bytes]], Any]) -> Any:
-    with open(path, "rb") as file:
-        try:
-            return read(file)
-        except Exception as error:  # whatever a damaged file leads to
-            what = printable(str(error) or type(error).__name__, _MESSAGE)
-            where = os.fspath(path)
-            raise ModelFileError(f"cannot open the model file {where}: {what}") from error
-
-
 def _read(file: IO[bytes]) -> Any:
     archive = Archive(file)
     document = _document(archive)
     name = document.get("class")
-    form = next((form for form in _FORMS if form.name == name), None)
-    if form is None:
-        known = ", ".join(form.name for form in _FORMS)
-        raise ModelFileError(f"it holds a model of class {name!r}; known are {known}")
-    model = form.rebuild(form.load_class(), document, archive)
+    if not isinstance(name, str) or name not in _FORMS:
+        raise ModelFileError(f"it holds a model of class {name!r}; known are {', '.join(_FORMS)}")
+    model = _FORMS[name][1](getattr(optirank, name), document, archive)
     archive.check_all_taken()
     return model
 
@@ -141,33 +128,6 @@ def _document(archive: Archive) -> Document:
             "optirank, or train the model again"
         )
     return document
-
-
-@dataclass(frozen=True)
-class _Form:
-    """How one class is stored.
-
-    ``describe(model)`` gives a document and arrays; ``rebuild(cls, document, archive)`` checks both
-    and gives the model back, a ValueError saying what is wrong.
-    """
-
-    name: str
-    describe: Callable[[Any], tuple[Document, dict[str, NDArray]]]
-    rebuild: Callable[[type, Document, Archive], Any]
-
-    def load_class(self) -> type:
-        """The class, imported."""
-        return getattr(optirank, self.name)
-
-
-def _form_of(model: Any) -> _Form:
-    """The form of a model's class, or a TypeError that says why there is none."""
-    name = type(model).__name__
-    form = next((form for form in _FORMS if form.name == name), None)
-    if form is not None and type(model) is form.load_class():
-        return form
-    why = _REFUSED.get(name, f"known are {', '.join(form.name for form in _FORMS)}")
-    raise TypeError(f"a {name} cannot be saved: {why}")
 
 
 # What every form has
@@ -214,10 +174,6 @@ def _rebuild_common(cls: type, document: Document) -> Any:
     model.classes_, model.n_features_in_ = classes, n_features
     if document.get("genes") is not None:
         model.feature_names_in_ = _rebuild_names(document["genes"], n_features)
-    elif n_features > _MAX_NAMELESS:
-        raise ModelFileError(
-            f"{n_features} genes without names, more than the {_MAX_NAMELESS} allowed"
-        )
     for key, kind in _EXTRAS.items():
         if document.get(key) is not None:
             found = decode(document[key])
@@ -284,17 +240,20 @@ def _describe_panel(model: Any) -> tuple[Document, dict[str, NDArray]]:
 
 
 def _rebuild_panel(cls: type, document: Document, archive: Archive) -> Any:
-    panel_class = importlib.import_module(cls.__module__).Panel
+    from optirank.estimators.elimination import Panel
+
     model = _rebuild_common(cls, document)
     d, n_classes = model.n_features_in_, len(model.classes_)
     rows = 1 if n_classes == 2 else n_classes
     sizes, own = _member(document, "sizes", list), _member(document, "n_panel", int)
-    if len(sizes) > _MAX_SIZES or not all(type(one) is int and 1 <= one <= d for one in sizes):
+    if not all(type(one) is int and 1 <= one <= d for one in sizes):
         raise ModelFileError("the sizes of the panels are not numbers of genes")
+    if rows * sum(sizes) > _MAX_ENTRIES:
+        raise ModelFileError(f"panels of {sum(sizes)} genes together are more than a model has")
     if len(set(sizes)) < len(sizes) or own != max(sizes, default=0):
         raise ModelFileError("the model's own panel is not the largest of its panels")
     model.path_ = {
-        size: panel_class(
+        size: Panel(
             genes=_take_panel(archive, f"genes_{size}", size, d),
             coef=archive.take(f"coef_{size}", "float64", rows, size),
             intercept=archive.take(f"intercept_{size}", "float64", rows),
@@ -302,13 +261,7 @@ def _rebuild_panel(cls: type, document: Document, archive: Archive) -> Any:
         )
         for size in sizes
     }
-    panel = model.path_[own]
-    model.panel_, model.intercept_, model.mean_ranks_ = (
-        panel.genes, panel.intercept, panel.mean_ranks
-    )  # fmt: skip
-    model.coef_ = _spread(panel.coef, panel.genes, d)
-    model.genes_ = np.isin(np.arange(d), panel.genes)
-    return model
+    return model._take(model.path_[own])
 
 
 # Linear classifiers with reference sets of their own
@@ -368,9 +321,14 @@ def _rebuild_linear(cls: type, document: Document, archive: Archive) -> Any:
 
 _FOUND = ("best_params_", "best_index_", "best_score_", "folds_", "cv_results_")
 _OF_BEST = (
-    "classes_", "n_features_in_", "feature_names_in_", "coef_", "reference_weights_", "reference_",
-    "genes_", "intercept_", "objective_", "n_iter_",
-)  # fmt: skip
+    "coef_",
+    "reference_weights_",
+    "reference_",
+    "genes_",
+    "intercept_",
+    "objective_",
+    "n_iter_",
+)
 
 
 def _describe_search(model: Any) -> tuple[Document, dict[str, NDArray]]:
@@ -403,9 +361,7 @@ def _rebuild_search(cls: type, document: Document, archive: Archive) -> Any:
     for name, value in found.items():
         setattr(model, name, value)
     model.best_estimator_ = best
-    for name in _OF_BEST:
-        if hasattr(best, name):
-            setattr(model, name, getattr(best, name))
+    vars(model).update({k: v for k, v in vars(best).items() if k in _OF_BEST})
     return model
 
 
@@ -417,13 +373,14 @@ _EXTRAS = {
     "novelty": Novelty,
 }
 
-_FORMS = (
-    _Form("PanelClassifier", _describe_panel, _rebuild_panel),
-    _Form("OptirankClassifier", _describe_linear, _rebuild_linear),
-    _Form("OptirankClassifierCV", _describe_search, _rebuild_search),
-    _Form("RankLogisticRegression", _describe_linear, _rebuild_linear),
-    _Form("AnovaRankLogisticRegression", _describe_linear, _rebuild_linear),
-)
+# How each class is stored: from a model to a document and arrays, and back
+_FORMS = {
+    "PanelClassifier": (_describe_panel, _rebuild_panel),
+    "OptirankClassifier": (_describe_linear, _rebuild_linear),
+    "OptirankClassifierCV": (_describe_search, _rebuild_search),
+    "RankLogisticRegression": (_describe_linear, _rebuild_linear),
+    "AnovaRankLogisticRegression": (_describe_linear, _rebuild_linear),
+}
 
 _REFUSED = {
     "SingleCellNetClassifier": (

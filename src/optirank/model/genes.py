@@ -54,22 +54,13 @@ class GeneMatch:
 
     def notes(self) -> list[str]:
         """What there is to say, a sentence each; none when every gene was found as written."""
-        notes = []
-        if self.by_version:
-            notes.append(
-                f"{len(self.by_version)} genes were matched without the version of their Ensembl "
-                f"identifier: {_pairs(self.by_version)}"
-            )
-        if self.by_case:
-            notes.append(
-                f"{len(self.by_case)} genes were matched in another case: {_pairs(self.by_case)}"
-            )
-        if self.ambiguous:
-            shown = {gene: " and ".join(names) for gene, names in self.ambiguous.items()}
-            notes.append(
-                f"{len(self.ambiguous)} genes match several columns and count as "
-                f"missing: {_pairs(shown)}"
-            )
+        several = {gene: " and ".join(names) for gene, names in self.ambiguous.items()}
+        how = {
+            "were matched without the version of their Ensembl identifier": self.by_version,
+            "were matched in another case": self.by_case,
+            "match several columns and count as missing": several,
+        }
+        notes = [f"{len(one)} genes {what}: {_pairs(one)}" for what, one in how.items() if one]
         if self.missing:
             notes.append(
                 f"{len(self.missing)} of {len(self.genes)} genes are missing: {some(self.missing)}"

@@ -129,21 +129,6 @@ def linear_parts(model: Any) -> LinearParts:
     )
 
 
-def subset(model: Any, classes: Iterable) -> Any:
-    """The model restricted to some of its classes: ``model.subset(classes)``, of a search too.
-
-    Parameters
-    ----------
-    model : a fitted linear classifier on ranks of three classes or more.
-    classes : at least two of its labels; their order does not matter.
-
-    Returns
-    -------
-    A fitted estimator of the same class; the model given is left as it is.
-    """
-    return linear_model(model).subset(classes)
-
-
 def panel_ranks(X: Any, columns: NDArray | None = None, compiled: bool = False) -> NDArray:
     """Ranks of each sample's values among themselves, ``(average rank - 1) / genes``.
 
@@ -173,9 +158,9 @@ def describe_training(
     """Store in a fitted model what its training data looked like; the model file keeps it.
 
     Sets ``training_summary_``: numbers of samples and genes, ``class_counts``, ``values`` (see
-    ``optirank.model.query``) and whatever is given. Where the model has no ``mean_ranks_`` of its
-    own, it gets the mean scaled rank of each gene with a weight, classes counted equally: it stands
-    in for the gene where it is missing from a query.
+    ``optirank.model.query``) and whatever is given. A classifier other than the panel model gets
+    ``mean_ranks_`` too: the mean scaled rank of each gene with a weight, classes counted equally,
+    which stands in for the gene where it is missing from a query.
 
     Parameters
     ----------
@@ -191,25 +176,23 @@ def describe_training(
     from optirank.model.query import ValueSummary
 
     fitted = linear_model(model)
-    y = np.asarray(y)
     X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
-    if X.shape != (len(y), fitted.n_features_in_):
+    labels, codes, counts = np.unique(np.asarray(y), return_inverse=True, return_counts=True)
+    if X.shape != (len(codes), fitted.n_features_in_):
         raise ValueError(
-            f"X has shape {X.shape}, but there are {len(y)} labels and the model was fitted on "
+            f"X has shape {X.shape}, but there are {len(codes)} labels and the model was fitted on "
             f"{fitted.n_features_in_} genes: give the data of the fit"
         )
     if genes is not None:
-        names = np.array(list(genes), dtype=object)
-        if len(names) != fitted.n_features_in_:
-            raise ValueError(f"{len(names)} gene names for {fitted.n_features_in_} columns")
-        fitted.feature_names_in_ = names
-    labels, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+        fitted.feature_names_in_ = np.array(list(genes), dtype=object)
+        if len(fitted.feature_names_in_) != X.shape[1]:
+            raise ValueError(f"{len(fitted.feature_names_in_)} gene names for {X.shape[1]} columns")
     if not hasattr(fitted, "panel_"):
-        fitted.mean_ranks_ = _mean_ranks(fitted, X, 1.0 / (len(labels) * counts[codes]))
+        fitted.mean_ranks_ = _mean_ranks(fitted, X, 1.0 / (len(counts) * counts[codes]))
     values = ValueSummary()
     values.add(X[:, np.flatnonzero(fitted.genes_)])
     fitted.training_summary_ = {
-        "n_samples": len(y),
+        "n_samples": len(codes),
         "n_genes": int(fitted.n_features_in_),
         "n_panel": int(np.count_nonzero(fitted.genes_)),
         "class_counts": dict(zip(labels.tolist(), counts.tolist(), strict=True)),

@@ -70,12 +70,11 @@ class Prediction:
         labels[self.confidence < threshold] = withheld_word(self.classes)
         return labels
 
-    def table(self, index: Iterable | None = None, threshold: float | None = None) -> pd.DataFrame:
+    def table(self, index: Iterable | None = None) -> pd.DataFrame:
         """label, confidence and ``probability_<class>``, one line per sample."""
         import pandas as pd
 
-        labels = self.labels if threshold is None else self.labels_above(threshold)
-        columns = {"label": labels, "confidence": self.confidence}
+        columns = {"label": self.labels, "confidence": self.confidence}
         for label, column in zip(self.classes, self.probabilities.T, strict=True):
             columns[f"probability_{label}"] = column
         return pd.DataFrame(columns, index=None if index is None else list(index))

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _MORE_ZEROS = 0.35  # above training: with so many more ties even related platforms lose accuracy
 _SOME_ZEROS = 0.1  # share of zeros in training from which a query without any is told
-_CHANGED = 0.05  # share of labels: fewer are within what adapting changes on the training data
+_CHANGED = 0.05  # share of labels: fewer change on the training data and on related platforms
+_FEW_CHANGED = 5  # labels: fewer change by chance in a small query
 _SCALED = (
     "ranks within a sample change when genes are scaled or centred: if they were, give counts or "
     "their logarithm (layer=, --layer)"
@@ -94,7 +95,7 @@ def adaptation_note(adaptation: Adaptation, adapted: bool) -> str | None:
     n, changed = adaptation.n_samples, adaptation.n_changed
     if adapted:
         return f"adapting to the query changed {changed} of {n} labels"
-    if changed <= _CHANGED * n:
+    if changed < max(_FEW_CHANGED, _CHANGED * n):
         return None
     return (
         f"the classes may be shifted in this query: adapting to it would change {changed} of {n} "

@@ -36,10 +36,6 @@ class DenseRanks:
 
     values: NDArray
 
-    def toarray(self) -> NDArray:
-        """The matrix as a dense array."""
-        return self.values
-
     def columns(self, genes: NDArray) -> NDArray:
         """The columns of some genes (positions), dense: the matrix itself if all."""
         return take_columns(self.values, genes)
@@ -62,10 +58,6 @@ class SparseRanks:
     genes: NDArray
     indptr: NDArray
     n_genes: int
-
-    def toarray(self) -> NDArray:
-        """The matrix as a dense array (n x d: for small ones)."""
-        return self.columns(np.arange(self.n_genes))
 
     def columns(self, genes: NDArray) -> NDArray:
         """The columns of some genes (positions), dense."""
@@ -99,10 +91,15 @@ Ranks = DenseRanks | SparseRanks
 class SampleOrders(ABC):
     """The orders of n samples over d genes; see :func:`order_samples`."""
 
-    n_samples: int
     n_genes: int
+    n_groups: NDArray
     writes_columns: ClassVar[bool]
     """Whether the ranks of some genes cost less than those of all."""
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples, n."""
+        return len(self.n_groups)
 
     @abstractmethod
     def take(self, samples: NDArray | slice) -> SampleOrders:
@@ -135,7 +132,7 @@ class SampleOrders(ABC):
         """
         tie, offset = check_ties(ties)
         gamma = _vector(gamma, self.n_genes)
-        return self._values(gamma, -offset, 1.0, tie, _float_type(dtype), reuse, genes)
+        return self._values(gamma, -offset, 1.0, tie, dtype, reuse, genes)
 
     def coranks(
         self,
@@ -148,8 +145,7 @@ class SampleOrders(ABC):
         """``V(w)``: row i is ``C_i^T w``, so that scores are linear in gamma; see ``ranks``."""
         tie, _ = check_ties(ties)
         w = _vector(w, self.n_genes)
-        total, dtype = float(w.sum()), _float_type(dtype)
-        return self._values(w, total, -1.0, 1.0 - tie, dtype, reuse, genes)
+        return self._values(w, float(w.sum()), -1.0, 1.0 - tie, dtype, reuse, genes)
 
     def scores(self, w: ArrayLike, gamma: ArrayLike, ties: str = "average") -> NDArray:
         """``w . (C_i gamma - offset)`` for each sample, in float64, a few samples at a time."""
@@ -172,11 +168,6 @@ class DenseOrders(SampleOrders):
 
     groups: NDArray  # (n, d): the tie group of each gene
     n_groups: NDArray  # (n,)
-
-    @property
-    def n_samples(self) -> int:
-        """Number of samples, n."""
-        return self.groups.shape[0]
 
     @property
     def n_genes(self) -> int:
@@ -218,11 +209,6 @@ class SparseOrders(SampleOrders):
     n_groups: NDArray  # (n,): the zeros' group counted in
     zero_group: NDArray  # (n,)
     n_genes: int
-
-    @property
-    def n_samples(self) -> int:
-        """Number of samples, n."""
-        return self.n_groups.shape[0]
 
     @property
     def density(self) -> float:
@@ -398,10 +384,3 @@ def _vector(a: ArrayLike, n_genes: int) -> NDArray:
             f"{a.shape}"
         )
     return np.ascontiguousarray(a, dtype=np.float64)
-
-
-def _float_type(dtype: DTypeLike) -> np.dtype:
-    dtype = np.dtype(dtype)
-    if dtype not in (np.float32, np.float64):
-        raise ValueError(f"dtype={dtype} cannot hold ranks here: use float32 or float64")
-    return dtype

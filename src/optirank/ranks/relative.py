@@ -1,8 +1,7 @@
 """Ranks of new samples relative to a reference set or to reference weights, with NumPy alone.
 
 For each sample the values of the reference genes are sorted, and each gene asked for is found among
-them by binary search. Only these genes are read. On sparse data the cost beyond filling the result
-follows the non-zeros: the zeros of a sample share one rank.
+them by binary search. Only these genes are read.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from optirank.ranks.definition import check_finite, check_ties
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import scipy.sparse as sp
 
 _BLOCK = 1 << 20  # values of a dense matrix gathered at a time: 8 MB, small beside any data set
@@ -45,11 +42,12 @@ def relative_ranks(
     -------
     array of samples x genes asked for.
     """
-    X = _matrix(X)
-    among = positions(reference, X.shape[1], "reference")
+    n_genes = np.shape(X)[-1]
+    among = positions(reference, n_genes, "reference")
     if among.size == 0:
         raise ValueError("reference is empty: ranks need at least one reference gene")
-    return _ranks(X, among, np.ones(among.size), ties, scale, genes)
+    weights = np.bincount(among, minlength=n_genes)
+    return weighted_ranks(X, weights, ties=ties, scale=scale, genes=genes)
 
 
 def weighted_ranks(
@@ -65,14 +63,28 @@ def weighted_ranks(
     As :func:`relative_ranks`, with one weight per gene instead of a set; ``scale`` divides by their
     sum.
     """
-    X = _matrix(X)
+    X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"X has {X.ndim} dimensions: give samples x genes (one sample: 1 x genes)")
     weights = np.asarray(weights, dtype=np.float64)
     if weights.shape != X.shape[1:]:
         raise ValueError(f"weights of shape {weights.shape}: X has {X.shape[1]} genes")
+    t, offset = check_ties(ties)
     among = np.flatnonzero(weights)
     if among.size == 0:
         raise ValueError("all weights are zero: ranks need at least one reference gene")
-    return _ranks(X, among, weights[among], ties, scale, genes)
+    weights = weights[among]
+    asked = slice(None) if genes is None else positions(genes, X.shape[1], "genes")
+    ranks = np.empty((X.shape[0], X.shape[1] if genes is None else len(asked)))
+    step = max(1, _BLOCK // max(ranks.shape[1], among.size))
+    for rows in (slice(at, at + step) for at in range(0, X.shape[0], step)):
+        values, reference = _dense(X[rows][:, asked]), _dense(X[rows][:, among])
+        for rank, value, known in zip(ranks[rows], values, reference, strict=True):
+            rank[:] = _sum_below(value, known, weights, t)
+    ranks -= offset
+    if scale:
+        ranks /= weights.sum()
+    return ranks
 
 
 def positions(selection: ArrayLike, d: int, what: str) -> NDArray[np.intp]:
@@ -114,68 +126,6 @@ def positions(selection: ArrayLike, d: int, what: str) -> NDArray[np.intp]:
     return chosen.astype(np.intp)
 
 
-def _ranks(
-    X: Any,
-    among: NDArray[np.intp],
-    weights: NDArray[np.float64],
-    ties: str,
-    scale: bool,
-    genes: ArrayLike | None,
-) -> NDArray[np.float64]:
-    """Ranks relative to the genes ``among``, of these weights."""
-    t, offset = check_ties(ties)
-    asked = None if genes is None else positions(genes, X.shape[1], "genes")
-    ranks = np.empty((X.shape[0], X.shape[1] if asked is None else asked.size))
-    if hasattr(X, "tocsr"):
-        _rank_sparse(X, among, asked, weights, t, ranks)
-    else:
-        step = max(1, _BLOCK // max(ranks.shape[1], among.size))
-        for rows in (slice(at, at + step) for at in range(0, len(X), step)):
-            _rank_dense(X[rows], among, asked, weights, t, ranks[rows])
-    ranks -= offset
-    if scale:
-        ranks /= weights.sum()
-    return ranks
-
-
-def _rank_dense(X: NDArray, among, asked, weights, t: float, ranks: NDArray) -> None:
-    values = np.ascontiguousarray(X if asked is None else X.take(asked, axis=1))
-    reference = X.take(among, axis=1)
-    check_finite(values)
-    check_finite(reference)
-    for rank, value, known in zip(ranks, values, reference, strict=True):
-        rank[:] = _sum_below(value, known, weights, t)
-
-
-def _rank_sparse(X, among, asked, weights, t: float, ranks: NDArray) -> None:
-    """Rank the non-zeros of each sample, and the zeros as one value.
-
-    The reference zeros are not stored: they are added to the sums of the values at or above 0.
-    """
-    total = weights.sum()
-    rows = zip(_rows(X, asked), _rows(X, among), strict=True)
-    for rank, ((columns, values), (places, known)) in zip(ranks, rows, strict=True):
-        values = np.append(values, values.dtype.type(0))
-        found = _sum_below(values, known, weights[places], t)
-        found += (total - weights[places].sum()) * ((values > 0) + t * (values == 0))
-        rank[:] = found[-1]
-        rank[columns] = found[:-1]
-
-
-def _rows(X, columns: NDArray[np.intp] | None) -> Iterator[tuple[NDArray, NDArray]]:
-    """The stored columns and values of each row, of the columns named."""
-    if X.format not in ("csr", "csc"):
-        X = X.tocsr()
-    X = (X if columns is None else X[:, columns]).tocsr()
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    data = _real(X.data)
-    check_finite(data)
-    for start, stop in zip(X.indptr[:-1], X.indptr[1:], strict=True):
-        yield X.indices[start:stop], data[start:stop]
-
-
 def _sum_below(values: NDArray, known: NDArray, weights: NDArray, t: float) -> NDArray[np.float64]:
     """Weights of the values ``known`` below each of ``values``, and ``t`` times those at it.
 
@@ -195,14 +145,9 @@ def _sum_below(values: NDArray, known: NDArray, weights: NDArray, t: float) -> N
     return out
 
 
-def _matrix(X: Any) -> Any:
-    if not hasattr(X, "tocsr"):
-        X = _real(np.asarray(X))
-    if X.ndim != 2:
-        raise ValueError(f"X has {X.ndim} dimensions: give samples x genes (one sample: 1 x genes)")
-    return X
-
-
-def _real(values: NDArray) -> NDArray:
-    """The values themselves if they are real numbers, else as float64 where that can be done."""
-    return values if values.dtype.kind in "biuf" else values.astype(np.float64)
+def _dense(X: Any) -> NDArray:
+    """Finite real numbers in rows, those of other types as float64 where that can be done."""
+    values = np.ascontiguousarray(X.toarray() if hasattr(X, "tocsr") else X)
+    values = values if values.dtype.kind in "biuf" else values.astype(np.float64)
+    check_finite(values)
+    return values

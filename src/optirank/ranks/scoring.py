@@ -52,10 +52,10 @@ class ScoreRows:
 
     @cached_property
     def _sets(self) -> list[tuple[NDArray, NDArray]]:
-        """Each distinct reference set with its rows."""
+        """Each distinct reference set with its rows; those without weights score their base."""
         rows: dict[bytes, list[int]] = {}
         for k, gamma in enumerate(self.gamma):
-            if gamma.any():
+            if gamma.any() and self.coef[k].any():
                 rows.setdefault(gamma.tobytes(), []).append(k)
         return [(self.gamma[of[0]], np.array(of)) for of in rows.values()]
 
@@ -112,8 +112,6 @@ class ScoreRows:
 
         def products(gamma: NDArray, coef: NDArray) -> NDArray:
             genes = np.flatnonzero(coef.any(axis=0)) if orders.writes_columns else None
-            if genes is not None and genes.size == 0:
-                return np.zeros((X.shape[0], len(coef)))
             ranks = orders.ranks(gamma, self.ties, np.float64, genes=genes)
             taken = coef if genes is None else coef[:, genes]
             return ranks.dot(taken.T) + offset * coef.sum(axis=1)
@@ -172,13 +170,9 @@ def probabilities(scores: NDArray, slope: float = 1.0, offset: float = 0.0) -> N
 
 
 def needed_values(X: Any, rows: slice, columns: NDArray) -> Any:
-    """The needed columns of some samples; finite, and in canonical form where sparse."""
+    """The needed columns of some samples, all of them finite."""
     block = X[rows]
     if len(columns) < X.shape[1] or (columns != np.arange(len(columns))).any():
         block = block[:, columns]
-    if hasattr(block, "tocsr") and (not block.has_canonical_format or (block.data == 0).any()):
-        block = block.copy()
-        block.sum_duplicates()
-        block.eliminate_zeros()
     check_finite(block.data if hasattr(block, "tocsr") else block)
     return block

@@ -82,15 +82,13 @@ class Model:
 
 @dataclass(frozen=True)
 class Chain:
-    """Fits that follow each other, neighbours starting from each other."""
+    """Fits that follow each other, neighbours starting from each other.
+
+    The key of a model is the head followed by its penalties.
+    """
 
     head: tuple  # what the fits have in common, such as the size of the reference set
     penalties: tuple[Penalties, ...]
-
-    @property
-    def keys(self) -> list[Key]:
-        """Of the models, one per pair of penalties."""
-        return [(*self.head, *pair) for pair in self.penalties]
 
 
 @dataclass(frozen=True)
@@ -177,8 +175,8 @@ class Family(ABC):
 
     def _fit_at(self, problem: Problem, gamma: NDArray, chain: Chain) -> dict[Key, Model]:
         """All penalties of a chain at fixed reference weights."""
+        from optirank.solver.convex import solve_at
         from optirank.solver.grid import solve_grid_at
-        from optirank.solver.solve import solve_at
 
         return self._fit(
             problem,

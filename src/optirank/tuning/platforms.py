@@ -83,17 +83,17 @@ def log_spread(X: Any) -> float:
 
 def _with_factors(X: Any, factors: NDArray, scale: str) -> Any:
     """The samples with their genes multiplied by ``exp(factors)``."""
-    shift = factors[X.indices] if sparse.issparse(X) else factors
-    if scale != "log":
-        return _changed(X, lambda values: values * np.exp(shift))
-    if not _has_zeros(X):
-        return _changed(X, lambda values: values + shift)
+    zeros, shift = _has_zeros(X), factors[X.indices] if sparse.issparse(X) else factors
 
-    def moved(values: NDArray) -> NDArray:
+    def change(values: NDArray) -> NDArray:
+        if scale != "log":
+            return values * np.exp(shift)
+        if not zeros:
+            return values + shift
         lowest = np.min(values, initial=1.0, where=values > 0)
         return np.where(values > 0, np.maximum(values + shift, _LOWEST * lowest), values)
 
-    return _changed(X, moved)
+    return _changed(X, change)
 
 
 def _changed(X: Any, change: Any) -> Any:

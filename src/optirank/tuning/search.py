@@ -18,7 +18,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from joblib.parallel import SequentialBackend, get_active_backend
 
-from optirank._util.threads import one_blas_thread
+from optirank._util.workers import one_blas_thread
 from optirank.tuning.families import Model
 
 if TYPE_CHECKING:
@@ -268,10 +268,11 @@ def _fit_on_device(tasks: Sequence[Task]) -> list[dict[Key, Model]]:
         thorough=not family.warm_start,
         candidates=candidates,
     )
-    found = iter(solve_together(problems, ["best"] * len(problems), options))
+    found = solve_together(problems, ["best"] * len(problems), options)
     each = (time.perf_counter() - start) / len(problems)
+    models = (Model.of(one.solution, each) for one in found)
     return [
-        {key: Model.of(next(found).solution, each) for key in task.chain.keys} for task in tasks
+        {(*task.chain.head, *pair): next(models) for pair in task.chain.penalties} for task in tasks
     ]
 
 

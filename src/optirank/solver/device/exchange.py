@@ -154,7 +154,7 @@ def _judge(
     pairs = xp.concatenate([apart, by_gain], axis=1)  # (B, K)
     goes, comes = pairs // m_out, m_in + pairs % m_out
     worth = xp.take_along_axis(gains.reshape(size, -1), pairs, axis=1)
-    worth = worth < c.HOPE * states.objective[:, None]
+    worth = worth < c.HOPELESS * states.objective[:, None]
     n_apart, n_pairs = apart.shape[1], pairs.shape[1]
     together = [xp.arange(n_pairs) < k for k in c.TOGETHER if k <= n_apart]
     plans = xp.concatenate(
@@ -189,7 +189,7 @@ def _judge(
 def _judged(batch: Batch, states: States) -> States:
     """Steps on (w, b) that tell what an exchange is worth."""
     matrix = ranks_of(batch, states.gamma)
-    if batch.orders.n_genes <= c.EXACT_SIZE and not bool((batch.l1 > 0).any()):
+    if batch.orders.n_genes <= c.SMALL and not bool((batch.l1 > 0).any()):
         w, b, objective, _ = newton_steps(batch, matrix, states.w, states.b, c.TRIAL_NEWTON_STEPS)
         return replace(states, w=w, b=b, objective=objective)
     done = accelerated_steps(

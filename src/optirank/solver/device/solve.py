@@ -86,7 +86,7 @@ def solve_batch(
     full = [k for k, one in enumerate(settings) if one.n_reference == d]
     learned = [k for k, one in enumerate(settings) if one.n_reference < d]
     # Full ranks are one matrix for all problems, of which each has its Hessian only
-    hessian = 12 * n * d + 32 * d * d if d <= c.EXACT_SIZE else 0
+    hessian = 12 * n * d + 32 * d * d if d <= c.SMALL else 0
     plans = (
         (_fit_full_ranks, full, matrices, 200 * (n + d) + hessian),
         (_learn_sets, learned, 0, 2 * (matrices + 200 * (n + d))),  # for two starts
@@ -118,7 +118,7 @@ def _learn_sets(
     orders: DeviceOrders, settings: Sequence[Setting], options: Options
 ) -> list[DeviceSolution]:
     n, d = orders.n_samples, orders.n_genes
-    cheap, large = n * d**2 <= c.CHEAP, n * d > c.LARGE
+    cheap, large = n * d**2 <= c.CHEAP, n * d > c.MODEL_ENTRIES
     alone = options.thorough or cheap or not options.integral
     leader = np.arange(len(settings)) if alone else _leaders(settings)
     starts = [
@@ -134,7 +134,7 @@ def _learn_sets(
         kept = _near_best(batch, states, 0.0)
         return _packed(batch.take(kept), states.take(kept), converged[kept])
 
-    close = c.CLOSE if options.thorough else c.CLOSE_IN_GRIDS
+    close = c.CLOSE_ALONE if options.thorough else c.CLOSE
     stages = [(c.SCREEN, c.FAR), (c.RELAXED, close)]
     for stage, margin in stages:
         batch, states = _relaxed(batch, states, stage, np.inf if cheap else margin)
@@ -149,12 +149,12 @@ def _learn_sets(
     if options.polish:
         states = exchange_batches(batch, states, 3 if large else 6)
         if cheap:
-            states = exchange_pairs(batch, states, 60, 24)
+            states = exchange_pairs(batch, states, *c.PAIRS_IF_CHEAP)
     kept = _near_best(batch, states, 0.0)
     batch, states = batch.take(kept), states.take(kept)
     if options.polish and options.thorough and not cheap:
         states = exchange_batches(batch, states, 6)
-        states = exchange_pairs(batch, states, *((10, 4) if large else (30, 24)))
+        states = exchange_pairs(batch, states, *(c.PAIRS_IF_LARGE if large else c.PAIRS))
     return _finished(batch, states, options)
 
 

@@ -73,7 +73,7 @@ def fit_weights(batch: Batch, states: States, *, tol: float, max_iter: int) -> t
         reached[open_] = improved & (done.residual <= tols[open_])
         ended[open_] = reached[open_] | (stalled & same_support) | ~improved
     del matrix
-    few = xp.flatnonzero(_n_weights(batch, states.w) <= c.EXACT_SIZE)
+    few = xp.flatnonzero(_n_weights(batch, states.w) <= c.SMALL)
     if len(few):
         part, here = batch.take(few), states.take(few)
         exact = ranks_of(part, here.gamma, exact=True)
@@ -116,7 +116,7 @@ def newton_on_support(
     """As :func:`newton_steps`; problems of few weights take their steps on those columns alone."""
     xp, d = batch.xp, matrix.n_columns
     sizes = batch.backend.host(_n_weights(batch, w))
-    small = sizes <= (c.EXACT_SIZE if d > c.EXACT_SIZE else d // 4)
+    small = sizes <= (c.SMALL if d > c.SMALL else d // 4)
     if not small.any():
         return newton_steps(batch, matrix, w, b, n_steps, tol=tol)
     w, b = w.copy(), b.copy()
@@ -193,7 +193,7 @@ def solve_hessian(
     batch: Batch, matrix: CentredBatch, curvatures: Any, support: Any, right: Any
 ) -> Any:
     """``H^-1 right`` on the support, for m right-hand sides per problem: (B, d, m)."""
-    solve = _solve_factored if matrix.n_columns <= c.EXACT_SIZE else _conjugate_gradients
+    solve = _solve_factored if matrix.n_columns <= c.SMALL else _conjugate_gradients
     return solve(batch, matrix, curvatures, support, right)
 
 
