@@ -34,9 +34,10 @@ format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# A file's tests stay in one process, which keeps what they share.
+# A file's tests stay in one process, which keeps what they share. A worker that dies ends the run,
+# with the name of its test.
 test: lint
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow and not timing"
+	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0 -m "not slow and not timing"
 
 # Fits on a GPU, with the Python of the machine that has one (CuPy and pytest installed there).
 test-gpu:

@@ -22,6 +22,7 @@ from threading import Barrier
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from optirank.tuning.family import Samples
 from study_paper_cost import PAPER
 from timing import columns, heading, line
 
@@ -29,7 +30,6 @@ from optirank import OptirankClassifier, OptirankClassifierCV
 from optirank.solver.device.backend import backend_of
 from optirank.solver.device.problems import orders_for
 from optirank.tuning.families import OptirankFamily
-from optirank.tuning.family import Samples
 from optirank.tuning.search import Unit, search
 
 ANCHORS = Path(

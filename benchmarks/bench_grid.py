@@ -19,13 +19,13 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from optirank.tuning.family import Samples
 from sklearn.metrics import balanced_accuracy_score
 from timing import columns, heading, line
 
 from optirank import OptirankClassifier, OptirankClassifierCV
 from optirank.benchmark.classifiers import PENALTIES, REFERENCE_SIZES, get
 from optirank.ranks.orders import order_samples
-from optirank.tuning.family import Samples
 from optirank.tuning.folds import make_folds
 from optirank.tuning.search import fold_units, search
 

@@ -15,7 +15,6 @@ import sys
 
 import numpy as np
 import pandas as pd
-
 from optirank.benchmark.reporting.results import collect
 from optirank.benchmark.running.storage import Storage
 

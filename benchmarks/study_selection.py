@@ -16,9 +16,9 @@ import sys
 
 import numpy as np
 import pandas as pd
-
 from optirank.benchmark.reporting.results import load_units
 from optirank.benchmark.running.storage import Storage
+
 from optirank.tuning.selection import select
 
 NAMES = ("ANrank-lr", "lr", "optirank", "rank-lr")

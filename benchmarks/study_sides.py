@@ -31,9 +31,10 @@ from threadpoolctl import threadpool_limits
 
 from optirank import OptirankClassifier, RankLogisticRegression
 from optirank.ranks.orders import order_samples
-from optirank.solver.alternating import SIDES, solve_alternating
+from optirank.solver.alternating import solve_alternating
 from optirank.solver.bpcd import Descent
-from optirank.solver.fixed import solve_at
+from optirank.solver.constants import STARTS as SIDES
+from optirank.solver.convex import solve_at
 from optirank.solver.problem import Problem, Solution, sample_weights
 
 mpl.use("Agg")
@@ -164,7 +165,7 @@ class Landscape:
         descent = RecordedDescent(self.problem)
         descent.solve(0.0, 1e-5, 10_000)
         self.gammas = np.array(descent.gammas)
-        self.bpcd_end = descent.loss + self.problem.penalty(descent.w)
+        self.bpcd_end = descent.loss + self.problem.penalty.value(descent.w)
         self._axes()
 
     def _axes(self) -> None:

@@ -30,6 +30,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from optirank.estimators.logistic import ElasticNetLogisticRegression
+from optirank.workflow.grids import make_grids, one_panel_grids
 from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
@@ -37,12 +39,10 @@ from transfer_pairs import Pair, both_sides, labels_of, pairs
 
 from optirank import OptirankClassifier, RankLogisticRegression
 from optirank._util.files import write_text
-from optirank.estimators.logistic import ElasticNetLogisticRegression
 from optirank.model import Predictor
 from optirank.preprocessing import select_markers
 from optirank.preprocessing._statistics import is_counts
 from optirank.tuning.platforms import platforms_for
-from optirank.workflow.grids import make_grids, one_panel_grids
 from optirank.workflow.train import train
 
 GENES = 1000

@@ -9,11 +9,11 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from optirank.workflow.withholding import rejection_threshold
 from transfer_pairs import Pair, both_sides, labels_of, pairs
 
 from optirank.model import Predictor, load, save
 from optirank.workflow.train import train
-from optirank.workflow.withholding import rejection_threshold
 
 
 def trained_model(pair: Pair, folder: Path, budget: float):

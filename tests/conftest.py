@@ -1,4 +1,4 @@
-"""Shared fixtures: where the real data sets are, and hypothesis profiles."""
+"""Shared fixtures: where the real data sets are, and the one hypothesis profile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "default", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+    "default",
+    deadline=None,
+    derandomize=True,  # the same examples every time
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("default")
 
@@ -32,6 +36,17 @@ def anchors_folder() -> Path:
     if not (folder / "published.csv").is_file():
         pytest.skip("no anchor problems here: set OPTIRANK_ANCHORS to their folder")
     return folder
+
+
+@pytest.fixture
+def numpy_as_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy does what a GPU would do."""
+    from numpy_device import NumpyBackend
+    from optirank.solver.device import backend, problems
+
+    twin = NumpyBackend()
+    for module in (backend, problems):
+        monkeypatch.setattr(module, "backend_of", lambda device: twin)
 
 
 @pytest.fixture

@@ -109,36 +109,13 @@ def test_a_damaged_cache_is_as_good_as_none(elsewhere, suffix, left):
     run_in(elsewhere)
 
 
-def test_loops_release_the_gil_and_are_never_parallel():
-    @jit
+@pytest.mark.parametrize(("options", "flags"), [({}, {"contract"}), ({"fastmath": True}, True)])
+def test_loops_release_the_gil_are_never_parallel_and_reorder_sums_only_if_asked(options, flags):
+    @jit(**options)
     def double(x):
         return 2 * x
 
     assert double(np.float64(1.5)) == 3.0
     assert double.targetoptions["nogil"] is True
+    assert double.targetoptions["fastmath"] == flags
     assert "parallel" not in double.targetoptions
-
-
-def test_sums_are_not_reordered_unless_asked():
-    @jit
-    def strict(x):
-        return x
-
-    @jit(fastmath=True)
-    def loose(x):
-        return x
-
-    assert strict.targetoptions["fastmath"] == {"contract"}
-    assert loose.targetoptions["fastmath"] is True
-
-
-def test_whether_a_loop_must_be_compiled_first_is_known(elsewhere):
-    code = """
-from optirank._compiled.double import double
-from optirank._compiled.jit import is_ready
-before = is_ready(double)
-double(1.5)
-print(before, is_ready(double))
-"""
-    assert run_in(elsewhere, code).split() == ["False", "True"]
-    assert run_in(elsewhere, code).split() == ["True", "True"]

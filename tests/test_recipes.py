@@ -6,7 +6,6 @@ import json
 import os
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -22,12 +21,11 @@ from optirank.cli.app import app
 from optirank.estimators._base import RankLinearClassifier
 from optirank.ranks.orders import order_samples
 from optirank.solver import solve as entry
+from optirank.solver.convex import solve_at
 from optirank.solver.feasible import CappedSimplex
-from optirank.solver.fixed import solve_at
-from optirank.tuning.families import RankFamily
-from optirank.tuning.family import Family, Samples
-from optirank.tuning.folds import make_folds
-from optirank.tuning.search import HELD_OUT, fold_units, search
+from optirank.tuning.families import Family, Samples
+from optirank.tuning.folds import make_folds, units_of_folds
+from optirank.tuning.search import HELD_OUT, search
 
 
 def solve_most_correlated(problem, *, tol, max_iter, **_):
@@ -88,7 +86,7 @@ class FirstGenesClassifier(RankLinearClassifier):
 
         def solve(problem, positive, callback):
             gamma = np.where(np.arange(problem.n_genes) < size, 1.0, 0.0)
-            return [solve_at(problem, gamma, tol=self.tol, max_iter=self.max_iter)]
+            return solve_at(problem, gamma, tol=self.tol, max_iter=self.max_iter)
 
         return self._fit_checked(X, y, sample_weight, size, solve)
 
@@ -119,11 +117,8 @@ class FirstGenesFamily(Family):
     name = "first genes"
     names = ("n_reference", "l1", "l2")
 
-    def _grid(self):
-        return list(product(self.n_references, self.l1s, self.l2s))
-
-    def _heads(self, params, n_genes):
-        return [(params["n_reference"],)]
+    def _head(self, params, n_genes):
+        return (params["n_reference"],)
 
     def fit_chain(self, samples, y, v, chain):
         """Fit all penalties at one size."""
@@ -131,15 +126,12 @@ class FirstGenesFamily(Family):
         return self._fit_at(self._problem(samples, y, v, chain.head[0]), gamma, chain)
 
 
-def test_a_family_is_searched_beside_others(data):
+def test_a_family_is_searched(data):
     X, y = data
     samples = Samples(orders=order_samples(X))
-    families = [FirstGenesFamily((0.0, 1e-2), (1e-3,)), RankFamily((0.0,), (1e-3,))]
-    found = search(families, fold_units(samples, y, make_folds(y, 3, None), n_classes=2))
-    assert [setting.family.name for setting in found[0].settings] == ["first genes"] * 4 + [
-        "rank-lr"
-    ]
-    assert found[0].settings[2].params == {"n_reference": 2, "l1": 0.0, "l2": 1e-3}
+    units = units_of_folds(samples, y, make_folds(y, 3, None), n_classes=2)
+    found = search(FirstGenesFamily((0.0, 1e-2), (1e-3,)), units)
+    assert found[0].params[2] == {"n_reference": 2, "l1": 0.0, "l2": 1e-3}
     for result, (train, test) in zip(found, make_folds(y, 3, None), strict=True):
         alone = FirstGenesClassifier(2, l1=1e-2).fit(X[train], y[train])
         scores = result.decision(3, HELD_OUT)[:, 0]

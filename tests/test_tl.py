@@ -11,16 +11,16 @@ import anndata
 import numpy as np
 import pandas as pd
 import pytest
+from optirank.workflow.grids import Grid
+from training_cases import shorten_training
 
 import optirank.tl
 from example_model import N_QUERY, as_anndata, panel_names, trained_example, with_held_out
 from optirank.datasets import DataError
 from optirank.datasets.example import make_example
 from optirank.model import MissingGenesError, Predictor, save
-from optirank.workflow.grids import Grid
 from optirank.workflow.predict import predict_file
 from optirank.workflow.train import train as train_workflow
-from training_cases import shorten_training
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ _HOMES = {
     "OptirankClassifier": "optirank.estimators.optirank",
     "OptirankClassifierCV": "optirank.estimators.optirank_cv",
     "RankLogisticRegression": "optirank.estimators.rank_logistic",
-    "AnovaRankLogisticRegression": "optirank.estimators.anova_rank",
+    "AnovaRankLogisticRegression": "optirank.estimators.rank_logistic",
     "SingleCellNetClassifier": "optirank.estimators.singlecellnet",
     "TopScoringPairsClassifier": "optirank.estimators.top_pairs",
     "load": "optirank.model.file",
@@ -40,11 +40,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from optirank.estimators.anova_rank import AnovaRankLogisticRegression
     from optirank.estimators.optirank import OptirankClassifier
     from optirank.estimators.optirank_cv import OptirankClassifierCV
     from optirank.estimators.panel_classifier import PanelClassifier
-    from optirank.estimators.rank_logistic import RankLogisticRegression
+    from optirank.estimators.rank_logistic import (
+        AnovaRankLogisticRegression,
+        RankLogisticRegression,
+    )
     from optirank.estimators.singlecellnet import SingleCellNetClassifier
     from optirank.estimators.top_pairs import TopScoringPairsClassifier
     from optirank.model.file import load, save

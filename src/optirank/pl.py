@@ -1,20 +1,206 @@
-"""Plots, in scanpy's manner: functions that take ``ax=`` and return it."""
+"""Plots, in scanpy's manner: functions that take ``ax=`` and return it.
+
+They take what :mod:`optirank.tl` made: an annotated AnnData, an evaluation, or a trained model.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from optirank._plots.common import save_figure
-from optirank._plots.panel import panel, panel_weights, reference_stability
-from optirank._plots.performance import confusion, reliability
-from optirank._plots.query import query_scores
+from optirank._plots.panel import panel, panel_weights
 from optirank._plots.selection import selection_path
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from optirank.workflow.performance import Performance
+else:  # typing.get_type_hints works without importing them
+    Axes = Performance = Any
 
 __all__ = [
     "confusion",
     "panel",
+    "panel_sizes",
     "panel_weights",
-    "query_scores",
-    "reference_stability",
     "reliability",
+    "roc",
     "save_figure",
     "selection_path",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def confusion(
+    data: Any,
+    truth: str | None = None,
+    key: str = "optirank",
+    *,
+    ax: Axes | None = None,
+    show: bool = False,
+) -> Axes:
+    """How the samples of each class were labelled: one row per true class, one column per label.
+
+    Colours are shares of the row; up to 15 classes the numbers of samples are written.
+
+    Parameters
+    ----------
+    data : AnnData, data frame or evaluation
+        Annotated by :func:`optirank.tl.annotate`; or a data frame with both columns; or what
+        :func:`optirank.tl.evaluate` returns.
+    truth : str
+        Column of ``obs`` with the true classes; not for an evaluation.
+    key : str, default="optirank"
+        Column of the labels.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure otherwise.
+    show : bool, default=False
+        Whether to show the figure at once.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    from optirank._plots.common import axes_for, finish
+    from optirank._plots.performance import confusion_size, draw_confusion
+
+    counts = _counts(data, truth, key)
+    ax = axes_for(ax, *confusion_size(list(counts.columns)))
+    draw_confusion(ax, counts)
+    return finish(ax, show)
+
+
+def reliability(
+    data: Any,
+    truth: str | None = None,
+    key: str = "optirank",
+    *,
+    ax: Axes | None = None,
+    show: bool = False,
+) -> Axes:
+    """How often labels are right against how confident they are; how many there are above it.
+
+    On the diagonal a confidence of 0.8 means that 8 of 10 such labels are right. Bars are 95 %
+    intervals. Labels that were withheld are left out. Parameters as in :func:`confusion`, but a
+    data frame needs the column ``key + "_confidence"`` too.
+    """
+    import numpy as np
+
+    from optirank._plots.common import axes_for, column, finish
+    from optirank._plots.performance import draw_reliability
+    from optirank.workflow.performance import reliability_table
+
+    if hasattr(data, "performance"):
+        table = data.performance.reliability
+    else:
+        true, given = column(data, _named(truth)), column(data, key)
+        sure = column(data, f"{key}_confidence")
+        known = np.array([one is not None for one in true]) & (given != _withheld(data, key))
+        if not known.any():
+            raise ValueError(f"no sample has a {truth} and a label")
+        table = reliability_table(sure[known].astype(float), (true == given)[known])
+    ax = axes_for(ax, 4.6, 4.6)
+    draw_reliability(ax, table)
+    return finish(ax, show)
+
+
+def roc(
+    data: Any,
+    truth: str | None = None,
+    key: str = "optirank",
+    *,
+    kind: str = "roc",
+    ax: Axes | None = None,
+    show: bool = False,
+) -> Axes:
+    """ROC curves (``kind="pr"``: precision-recall curves), one per class against the rest.
+
+    Parameters as in :func:`confusion`; samples of classes that the model does not have are left
+    out.
+    """
+    from optirank._plots.common import axes_for, finish
+    from optirank._plots.performance import draw_curves
+
+    if kind not in ("roc", "pr"):
+        raise ValueError(f"kind={kind!r}: use 'roc' or 'pr'")
+    curves = _performance(data, truth, key).curves
+    ax = axes_for(ax, 4.6, 4.6)
+    draw_curves(ax, curves, kind)
+    return finish(ax, show)
+
+
+def panel_sizes(model: Any, *, ax: Axes | None = None, show: bool = False) -> Axes:
+    """Accuracy on held-out samples against the number of genes, with the size chosen.
+
+    Parameters
+    ----------
+    model : a model of :func:`optirank.tl.train`, or the file of one
+    ax, show
+        As in :func:`confusion`.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    from optirank._plots.common import axes_for, finish
+    from optirank._plots.performance import draw_sizes
+    from optirank.workflow.explain import size_table
+
+    ax = axes_for(ax, 6.0, 3.8)
+    draw_sizes(ax, size_table(model))
+    return finish(ax, show)
+
+
+def _counts(data: Any, truth: str | None, key: str) -> Any:
+    """Samples by true class and label; classes in the order of the model, others after them."""
+    import pandas as pd
+
+    from optirank._plots.common import column
+
+    if hasattr(data, "performance"):
+        return data.performance.confusion
+    true, given = column(data, _named(truth)), column(data, key)
+    table = pd.crosstab(pd.Series(true, dtype=object), pd.Series(given, dtype=object))
+    if table.empty:
+        raise ValueError(f"no sample has both a {truth} and a {key}")
+    order = [str(one) for one in _uns(data, key).get("classes", ())]
+    order += sorted(set(map(str, table.index)) - set(order))
+    last = sorted(set(map(str, table.columns)) - set(order))
+    rows = [one for one in order if one in table.index or one in table.columns]
+    return table.reindex(index=rows, columns=[*rows, *last], fill_value=0)
+
+
+def _performance(data: Any, truth: str | None, key: str) -> Performance:
+    """The tables of what tl made."""
+    import numpy as np
+
+    from optirank._plots.common import column
+    from optirank.workflow.performance import performance
+
+    if hasattr(data, "performance"):
+        return data.performance
+    classes = _uns(data, key).get("classes")
+    if classes is None:
+        raise ValueError(f"adata.uns has no {key!r}: annotate it first with optirank.tl.annotate")
+    true = column(data, _named(truth))
+    known = np.isin(true.astype(str), np.asarray(classes, dtype=str))
+    proba = np.asarray(data.obsm[f"{key}_proba"])[known]
+    classes = np.asarray(classes, dtype=object)
+    return performance(true[known], classes[proba.argmax(axis=1)], proba, classes)
+
+
+def _uns(data: Any, key: str) -> Any:
+    return getattr(data, "uns", {}).get(key, {})
+
+
+def _withheld(data: Any, key: str) -> str:
+    return str(_uns(data, key).get("withheld_label", "unassigned"))
+
+
+def _named(truth: str | None) -> str:
+    if truth is None:
+        raise ValueError("truth=: name the column with the true classes")
+    return truth

@@ -8,7 +8,7 @@ import pytest
 from benchmark_cases import FIRST, SECOND, THIRD, make_set, write_sets
 from optirank.benchmark.splits import make_splits
 from optirank.benchmark.tasks import built_in, choose, find_pairs
-from optirank.datasets.labels import harmonise
+from optirank.datasets.registry import harmonise
 from optirank.datasets.writing import write_h5ad
 
 

@@ -11,6 +11,7 @@ import anndata
 import numpy as np
 import pandas as pd
 import pytest
+from training_cases import SINGLE, shorten_training
 from typer.testing import CliRunner, Result
 
 from example_model import N_QUERY, as_anndata, panel_names, trained_example, with_held_out
@@ -19,7 +20,6 @@ from optirank.cli.errors import BAD_INPUT
 from optirank.datasets.example import make_example
 from optirank.datasets.writing import write_h5ad, write_table
 from optirank.model import save
-from training_cases import SINGLE, shorten_training
 
 
 def predict(*arguments: object) -> Result:

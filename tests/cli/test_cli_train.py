@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from training_cases import SINGLE, shorten_training
 from typer.testing import CliRunner
 
 from optirank import load
@@ -13,7 +14,6 @@ from optirank.cli.errors import BAD_INPUT
 from optirank.cli.train import parse_genes, parse_names, parse_time
 from optirank.datasets.example import make_example
 from optirank.datasets.writing import write_h5ad, write_table
-from training_cases import SINGLE, shorten_training
 
 
 @pytest.fixture(autouse=True)

@@ -46,7 +46,15 @@ def test_help_has_examples_and_imports_nothing_heavy(command):
 def test_list_shows_the_paper_and_the_folder(example):
     done = datasets("list", "--data", example)
     assert done.exit_code == 0
-    for word in ("tcga", "tmfacs", "by hand", "reference", "droplet (generated)"):
+    for word in (
+        "tcga",
+        "tmfacs",
+        "by hand",
+        "Public stand-ins",
+        "nki_er",
+        "reference",
+        "droplet (generated)",
+    ):
         assert word in done.stdout
     by_environment = datasets("list", env={"OPTIRANK_DATA": str(example)})
     assert by_environment.stdout == done.stdout
@@ -61,7 +69,7 @@ def test_list_without_a_folder(tmp_path):
 def test_info_of_a_registered_and_of_a_local_set(example):
     done = datasets("info", "Murano", "--data", example)
     assert done.exit_code == 0
-    for word in ("GSE85241", "CEL-Seq2", "see source", "stList_murano.rda", "no hash known"):
+    for word in ("GSE85241", "CEL-Seq2", "see source", "stList_murano.rda", "no sha256 known"):
         assert word in done.stdout
     assert str(example / "pcawg") in datasets("info", "pcawg", "--data", example).stdout
     local = datasets("info", "query", "--data", example).stdout

@@ -19,12 +19,13 @@ GENES, PER_CELL, STEP = 20_000, 1_000, 1_000
 
 CODE = """
 import sys
-from optirank.datasets import iter_blocks
+from optirank.datasets import open_expression
 genes = [f"G{j}" for j in range(0, 20_000, 50)]
 total = cells = 0.0
-for block in iter_blocks(sys.argv[1], genes, 512):
-    total += float(block.X.sum())
-    cells += block.n_samples
+with open_expression(sys.argv[1]) as opened:
+    for block in opened.blocks(genes, 512):
+        total += float(block.X.sum())
+        cells += block.n_samples
 # VmHWM starts anew with a program; ru_maxrss would count the parent that started it
 lines = open("/proc/self/status").read().splitlines()
 peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))

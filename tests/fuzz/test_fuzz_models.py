@@ -79,7 +79,7 @@ def test_damaged_model_files_are_read_or_refused(tmp_path, make, count):
         return "refused"
 
     for round_ in range(ROUNDS):
-        outcome = fuzz(case, count, seed=round_, seconds=2.0, memory=200.0, batch=200)
+        outcome = fuzz(case, count, seed=round_, seconds=2.0, memory=200.0)
         assert not outcome.bad, outcome
         assert outcome.results["refused"] > count // 4
         assert sum(outcome.results.values()) == count

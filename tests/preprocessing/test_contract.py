@@ -9,15 +9,13 @@ import scipy.sparse as sp
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from optirank.preprocessing import Downsample, GeneFilter, LogCPM, SingleCellNetGenes
+from optirank.preprocessing import Downsample, LogCPM, SingleCellNetGenes
 
 TRANSFORMERS = [
     LogCPM(),
     LogCPM(target=1e4, log=False),
     Downsample(random_state=0),
     Downsample(n_counts=20, random_state=0),
-    GeneFilter(),
-    GeneFilter(0.3, min_mean=0.1),
     SingleCellNetGenes(n_top=2, random_state=0),
 ]
 
@@ -63,7 +61,6 @@ def test_gene_names_are_carried_through_a_pipeline(counts, labels):
     names = [f"gene{j}" for j in range(60)]
     frame = pd.DataFrame(counts, columns=names)
     pipeline = make_pipeline(
-        GeneFilter(0.5),
         Downsample(30, random_state=0),
         LogCPM(1e4),
         SingleCellNetGenes(n_top=3, random_state=0),

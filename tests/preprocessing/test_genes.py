@@ -1,4 +1,4 @@
-"""Gene filters and SingleCellNet's selection choose the genes they say they choose."""
+"""SingleCellNet's selection of genes, and the scale of values."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from optirank.preprocessing import Downsample, GeneFilter, LogCPM, SingleCellNetGenes
-from optirank.preprocessing._statistics import is_counts
+from optirank.preprocessing import Downsample, LogCPM, SingleCellNetGenes
+from optirank.preprocessing.scales import log_values, value_scale
 from optirank.preprocessing.singlecellnet import label_correlations, top_each_way
 
 
@@ -18,28 +18,6 @@ def expression():
     rng = np.random.default_rng(0)
     X = np.log1p(rng.poisson(1 + rng.gamma(1, 5, size=50), size=(90, 50)) * 1.5)
     return X, np.arange(90) % 3
-
-
-def test_the_filter_counts_the_samples_that_express_a_gene():
-    X = np.array([[0, 1, 0, -1], [0, 3, 5, 2], [0, 0, 0, 4.0], [0, 2, 0, -3]])
-    for kind in (np.asarray, sp.csr_array, sp.csc_array):
-        model = GeneFilter(2).fit(kind(X))
-        assert model.n_expressing_.tolist() == [0, 3, 1, 2]
-        assert model.mean_expressed_.tolist() == [0, 2, 5, 3]
-        assert model.get_support().tolist() == [False, True, False, True]
-        assert GeneFilter(0.75).fit(kind(X)).get_support(indices=True).tolist() == [1]
-        assert GeneFilter(min_mean=2.5).fit(kind(X)).get_support(indices=True).tolist() == [2, 3]
-
-
-def test_one_sample_is_an_int_and_all_samples_a_float():
-    X = np.array([[1.0, 1], [1, 0], [1, 0]])
-    assert GeneFilter(1).fit(X).get_support().sum() == 2
-    assert GeneFilter(1.0).fit(X).get_support().sum() == 1
-
-
-def test_a_filter_that_leaves_no_gene_says_what_to_change():
-    with pytest.raises(ValueError, match=r"none of the 3 genes.*min_samples=9.*lower min_samples"):
-        GeneFilter(9).fit(np.ones((4, 3)))
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
@@ -103,12 +81,26 @@ def test_data_that_are_not_counts_are_used_as_they_are_and_the_log_says_so(spoil
     np.testing.assert_allclose(model.correlations_, label_correlations(X, y, 2))
 
 
-def test_counts_are_recognised():
-    assert is_counts(np.array([[0, 1], [2, 3]], dtype=np.uint8))
-    assert is_counts(sp.csr_array(np.array([[0, 1.0], [2, 3]])))
-    assert is_counts(sp.csr_array((2, 2)))
-    assert not is_counts(np.array([[0, 1.5]]))
-    assert not is_counts(np.array([[0, -1]]))
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        ([[0, 1.0], [2, 3]], "counts"),
+        ([[0, 0.0]], "counts"),
+        ([[0, 1.5]], "log"),
+        ([[0, -1]], "log"),
+        ([[0.5, 51]], "linear"),
+        ([[-60, 3]], "linear"),
+    ],
+)
+def test_the_scale_of_values_is_told(values, scale, kind):
+    X = np.repeat(np.array(values), 300, axis=0)
+    assert value_scale(kind(X)) == scale
+    logs = log_values(kind(X), scale)
+    dense = logs.toarray() if sp.issparse(logs) else logs
+    np.testing.assert_array_equal(np.sign(dense), np.sign(X))
+    if scale == "log":
+        np.testing.assert_array_equal(dense, X)
 
 
 def test_rare_genes_pass_only_when_strongly_expressed():

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.ranks.matrices import DenseRanks
-from optirank.ranks.orders import DenseOrders, SampleOrders, SparseOrders
+from optirank.ranks.orders import DenseOrders, DenseRanks, SampleOrders, SparseOrders
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -37,11 +36,7 @@ class PlainOrders(SampleOrders):
         """Number of genes, d."""
         return self.order.shape[1]
 
-    @property
-    def nbytes(self) -> int:
-        """Memory held, in bytes."""
-        arrays = (self.order, self.places, self.first, self.end)
-        return sum(array.nbytes for array in arrays if array is not None)
+    writes_columns = False
 
     def take(self, samples: NDArray) -> PlainOrders:
         """The orders of some of the samples (positions or a mask)."""
@@ -51,12 +46,8 @@ class PlainOrders(SampleOrders):
         return PlainOrders(order, _places(order), first, end)
 
     def groups_of(self, genes: NDArray) -> NDArray:
-        """Where the tie group of each gene begins, which compares as the groups do."""
-        n, d = self.order.shape
-        groups = np.empty((n, d), int)
-        first = np.tile(np.arange(d), (n, 1)) if self.first is None else self.first
-        groups.reshape(-1)[self.places] = first.reshape(-1)
-        return groups[:, genes]
+        """Not needed of a twin."""
+        raise NotImplementedError
 
     def _sorted_sums(self, a: NDArray, tie: float) -> NDArray:
         """``c_k + tie * h_k`` of each gene's group k, genes in sorted order."""
@@ -71,19 +62,13 @@ class PlainOrders(SampleOrders):
         above = np.take_along_axis(sums, self.end, axis=1)
         return (1.0 - tie) * below + tie * above
 
-    def _values(self, a, base, sign, tie, dtype: DTypeLike, reuse=None) -> DenseRanks:
+    def _values(self, a, base, sign, tie, dtype: DTypeLike, reuse, genes) -> DenseRanks:
         sums = self._sorted_sums(a, tie)
         sums *= sign
         sums += base
         out = np.empty(sums.shape, dtype) if reuse is None else reuse.values
         out.reshape(-1)[self.places] = sums.reshape(-1)
         return DenseRanks(out)
-
-    def _weighted_sum(self, a, base, sign, tie, sample_weights) -> NDArray:
-        return sample_weights @ self._values(a, base, sign, tie, np.float64).values
-
-    def _scores(self, gamma, w, tie) -> NDArray:
-        return np.einsum("ij,ij->i", w.take(self.order), self._sorted_sums(gamma, tie))
 
 
 def plain_orders(orders: DenseOrders | SparseOrders) -> PlainOrders:

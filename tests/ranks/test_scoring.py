@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from optirank.ranks import scoring
+from optirank.ranks import orders, scoring
 from optirank.ranks.definition import TIES, ranks_by_definition
-from optirank.ranks.scoring import ScoreRows, average_rows, score_rows
+from optirank.ranks.orders import order_samples
+from optirank.ranks.scoring import average_rows, score_rows
 
 CONTAINERS = {
     "dense": np.asarray,
@@ -91,13 +92,6 @@ def test_a_score_does_not_depend_on_the_samples_beside(model, seed, as_sparse):
     np.testing.assert_array_equal(alone, whole)
 
 
-def test_rows_of_one_reference_set_share_it():
-    coef, gamma, intercept, ties = make_rows(0, 8, 12, 1, False, "average")
-    sets, of_row = score_rows(coef, gamma, intercept, ties)._references
-    assert sets.shape == (12, 1)
-    assert of_row.tolist() == [0] * 8
-
-
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_row_without_weights_or_reference_genes_scores_its_intercept(compiled):
     coef, gamma = np.array([[0.0, 0, 0], [1, 0, 0]]), np.array([[0.0, 0, 0], [0, 1, 1]])
@@ -112,16 +106,13 @@ def test_rows_of_a_problem_are_averaged():
 
 
 def test_scoring_compiles_where_there_is_enough_to_do(monkeypatch):
-    monkeypatch.setattr(scoring, "_COMPILE_FROM", 12 * 5)
+    monkeypatch.setattr(scoring, "_COMPILE_FROM", 2 * 5)
     used = []
-    monkeypatch.setattr(
-        ScoreRows, "_compiled_scores", lambda rows, X: used.append("compiled") or np.zeros((5, 2))
-    )
+    monkeypatch.setattr(orders, "order_samples", lambda X: used.append(len(X)) or order_samples(X))
     model = score_rows(*make_rows(0, 2, 6, 2, False, "average"))
     model.scores(np.ones((4, 6)))
-    assert used == []
     model.scores(np.ones((5, 6)))
-    assert used == ["compiled"]
+    assert used == [5]
 
 
 def test_scoring_a_few_samples_loads_neither_numba_nor_scipy():

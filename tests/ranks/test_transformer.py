@@ -122,9 +122,12 @@ def test_fitting_leaves_the_options_and_the_data_alone():
         ([1, 1], "more than once, such as 1"),
         ([0.5, 0.5, 1.0, 0.0], "dtype float64: give a boolean mask or integer positions"),
         ("TP53", "0 dimensions"),
-        (["TP53", "KRAS"], "1 of the 2 genes of reference are not among the 4 genes of X: 'KRAS'"),
+        (["TP53", "KRAS"], "1 of the 2 genes of reference are not among the 4 of X: 'KRAS'"),
         ([f"G{i}" for i in range(9)], "9 of the 9 .* 'G0', .* 'G4' and 4 more; check"),
-        (["ACTB", "ACTB"], "1 genes more than once: 'ACTB'; give each gene once"),
+        (
+            ["ACTB", "ACTB"],
+            "1 of the 2 genes of reference are given more than once: 'ACTB'; give each once",
+        ),
     ],
 )
 def test_a_wrong_reference_is_an_error_at_fit_that_says_what_to_do(reference, message):

@@ -7,42 +7,20 @@ import csv
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import minimize
+from solver_cases import assert_a_set, assert_relaxed_optimal, make_data, make_problem
 
-from optirank.ranks.definition import TIES, ranks_by_definition
-from optirank.ranks.orders import order_samples
+from optirank.ranks.definition import TIES
 from optirank.solver.bpcd import Descent, push, solve_bpcd
-from optirank.solver.capped_simplex import project_capped_simplex
-from optirank.solver.feasible import CappedSimplex
-from optirank.solver.problem import Problem, sample_weights
-from optirank.solver.proximal import prox_elastic_net
-
-
-def make_data(seed, n=80, d=12):
-    """Counts with zeros and ties; the label raises some genes and lowers others."""
-    rng = np.random.default_rng(seed)
-    y = (np.arange(n) % 2).astype(float)
-    effect = np.outer(y, rng.choice([-1.0, 0.0, 1.0], size=d))
-    X = rng.poisson(np.exp(rng.normal(1, 0.7, size=d) + effect)).astype(float)
-    return X, y
-
-
-def make_problem(X, y, n_reference=3, l1=1e-3, l2=1e-3, **settings):
-    return Problem(order_samples(X), y, sample_weights(y), n_reference, l1, l2, **settings)
-
-
-def assert_a_set(gamma, size):
-    assert set(np.unique(gamma)) <= {0.0, 1.0}
-    assert gamma.sum() == size
+from optirank.solver.convex import solve_at
 
 
 @pytest.mark.parametrize("ties", TIES)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_no_iteration_raises_the_objective(seed, ties):
     problem = make_problem(*make_data(seed), ties=ties)
     descent = Descent(problem)
     for lambda_p in (0.0, 1e-3, 1e-2, 1e-1):
-        before = descent.loss + problem.penalty(descent.w) + lambda_p * push(descent.gamma)
+        before = descent.loss + problem.penalty.value(descent.w) + lambda_p * push(descent.gamma)
         trace, _ = descent.solve(lambda_p, tol=0.0, max_iter=400, scale=1.0)
         assert (np.diff([before, *trace]) <= 0).all()
 
@@ -53,41 +31,8 @@ def test_no_iteration_raises_the_objective(seed, ties):
 def test_the_relaxed_solution_meets_the_optimality_conditions_of_every_block(seed, l1, ties):
     problem = make_problem(*make_data(seed), l1=l1, l2=1e-2, ties=ties)
     solution = solve_bpcd(problem, tol=1e-14, max_iter=50_000, integral=False)
-    w, b, gamma = solution.w, solution.b, solution.gamma
-    slopes = problem.slopes(problem.scores(w, b, gamma))
-    gradient_w = problem.gradient_w(gamma, slopes)
-    gradient_gamma = problem.gradient_gamma(w, slopes)
-
     assert solution.converged
-    assert abs(slopes.sum()) < 1e-4
-    subgradient = -gradient_w - 2 * problem.l2 * w  # of l1 |w|
-    on = w != 0
-    np.testing.assert_allclose(subgradient[on], l1 * np.sign(w[on]), atol=1e-4)
-    assert (np.abs(subgradient[~on]) <= l1 + 1e-4).all()
-    np.testing.assert_allclose(w, prox_elastic_net(w - gradient_w, 1.0, l1, problem.l2), atol=1e-4)
-    moved = project_capped_simplex(gamma - gradient_gamma, problem.n_reference)
-    np.testing.assert_allclose(moved, gamma, atol=1e-4)
-    np.testing.assert_allclose(gamma.sum(), problem.n_reference)
-
-
-def convex_minimum(R, y, v, l1, l2):
-    """The least objective over (w, b), by L-BFGS-B on the positive and negative parts of w."""
-    d = R.shape[1]
-
-    def value_and_gradient(x):
-        w, b = x[:d] - x[d : 2 * d], x[-1]
-        z = R @ w + b
-        value = v @ (np.logaddexp(0, z) - y * z) + l1 * x[:-1].sum() + l2 * w @ w
-        slopes = v * (1 / (1 + np.exp(-z)) - y)
-        g = R.T @ slopes + 2 * l2 * w
-        return value, np.r_[g + l1, -g + l1, slopes.sum()]
-
-    bounds = [(0, None)] * (2 * d) + [(None, None)]
-    options = {"maxiter": 20_000, "maxfun": 100_000, "ftol": 1e-14, "gtol": 1e-9}
-    result = minimize(
-        value_and_gradient, np.zeros(2 * d + 1), jac=True, bounds=bounds, options=options
-    )
-    return result.fun
+    assert_relaxed_optimal(problem, solution, 1e-4)
 
 
 @pytest.mark.parametrize("ties", TIES)
@@ -97,9 +42,7 @@ def test_with_all_genes_as_reference_it_is_logistic_regression_on_full_ranks(tie
     d = X.shape[1]
     problem = make_problem(X, y, d, l1, l2, ties=ties)
     solution = solve_bpcd(problem, tol=1e-10, max_iter=100_000)
-    R = ranks_by_definition(X, np.ones(d), ties) / d
-    best = convex_minimum(R, y, problem.v, l1, l2)
-    assert solution.converged
+    best = solve_at(problem, np.ones(d)).objective
     assert len(solution.path) == 1
     assert_a_set(solution.gamma, d)
     assert -1e-7 <= solution.objective - best <= 1e-5 * best
@@ -176,13 +119,6 @@ def test_sparse_and_dense_data_give_the_same_solution():
     np.testing.assert_allclose(sparse.w, dense.w, atol=1e-6)
 
 
-def test_the_same_input_gives_the_same_output():
-    problem = make_problem(*make_data(3))
-    first, second = solve_bpcd(problem), solve_bpcd(problem)
-    np.testing.assert_array_equal(first.w, second.w)
-    np.testing.assert_array_equal(first.gamma, second.gamma)
-
-
 @pytest.mark.parametrize("ties", TIES)
 @pytest.mark.parametrize("n_reference", [1, 2, 11, 12])
 def test_any_size_of_the_reference_ends_in_a_set_of_that_size(n_reference, ties):
@@ -204,14 +140,6 @@ def test_constant_genes_and_no_others_end_at_chance():
     assert solution.objective == pytest.approx(np.log(2))
 
 
-def test_a_few_constant_genes_do_no_harm():
-    X, y = make_data(5)
-    X[:, [0, 3, 7]] = 0.0
-    solution = solve_bpcd(make_problem(X, y, 4))
-    assert_a_set(solution.gamma, 4)
-    assert solution.objective < 0.6
-
-
 def test_of_copies_of_one_gene_the_first_are_taken():
     X, y = make_data(6, d=6)
     solution = solve_bpcd(make_problem(np.hstack([X, X]), y, 5))
@@ -220,15 +148,6 @@ def test_of_copies_of_one_gene_the_first_are_taken():
     assert len(solution.path) < 1000
     assert solution.path[-1]["n_fractional"] == 2
     assert solution.objective == pytest.approx(solution.path[-1]["objective"], abs=1e-9)
-
-
-def test_one_sample_against_the_rest():
-    X, _ = make_data(7, n=7)
-    y = np.array([1.0, 0, 0, 0, 0, 0, 0])
-    solution = solve_bpcd(make_problem(X, y, 2))
-    assert_a_set(solution.gamma, 2)
-    scores = Problem.scores(make_problem(X, y, 2), solution.w, solution.b, solution.gamma)
-    assert scores[0] > scores[1:].max()
 
 
 def test_a_penalty_that_leaves_no_weight_still_ends_in_a_set():
@@ -249,8 +168,3 @@ def test_too_few_iterations_are_admitted():
     solution = solve_bpcd(make_problem(*make_data(0)), max_iter=1, tol=1e-9, path_step=1e7)
     assert not solution.converged
     assert_a_set(solution.gamma, 3)
-
-
-def test_the_nearest_set_takes_the_first_of_equal_entries():
-    gamma = np.array([0.2, 0.5, 0.5, 0.9, 0.5])
-    np.testing.assert_array_equal(CappedSimplex(3).vertex(gamma), [0, 1, 1, 1, 0])

@@ -1,23 +1,20 @@
-"""(w, b) at a fixed reference: optimality, and agreement with scikit-learn and scipy."""
+"""(w, b) at a fixed reference: optimality, agreement with scikit-learn and scipy, Newton steps."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
+from solver_cases import CONTAINERS, assert_weights_optimal
 
 from optirank.ranks.definition import TIES, ranks_by_definition
 from optirank.ranks.orders import order_samples
-from optirank.solver.convex import fit_weights
-from optirank.solver.fixed import solution_at, solve_at
-from optirank.solver.losses import LogisticLoss
-from optirank.solver.matrices import ProblemMatrices
+from optirank.solver.convex import RidgeHessian, newton_steps, solve_at, steps_with_hessian
+from optirank.solver.losses import ElasticNet, LogisticLoss
 from optirank.solver.problem import Problem, sample_weights
 
-CONTAINERS = {"dense": np.asarray, "sparse": sp.csr_array}
-SHAPES = [(80, 12), (30, 60), (150, 40)]
+SHAPES = [(80, 12), (30, 60)]
 PENALTIES = [(0.0, 1e-2), (0.0, 1e-3), (0.0, 1e-6), (0.0, 0.0), (5e-3, 1e-3), (1e-3, 0.0)]
 
 
@@ -54,17 +51,6 @@ def least_by_scipy(R, problem):
     return minimize(value_and_gradient, start, jac=True, bounds=bounds, options=options).fun
 
 
-def assert_optimal(problem, solution, atol):
-    """The subgradient conditions of (w, b)."""
-    w, l1 = solution.w, problem.l1
-    slopes = problem.slopes(problem.scores(w, solution.b, solution.gamma))
-    gradient = problem.gradient_w(solution.gamma, slopes) + 2 * problem.l2 * w
-    on = w != 0
-    assert abs(slopes.sum()) < 1e-9
-    np.testing.assert_allclose(gradient[on], -l1 * np.sign(w[on]), atol=atol)
-    assert (np.abs(gradient[~on]) <= l1 + atol).all()
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("l1", "l2"), PENALTIES)
 @pytest.mark.parametrize(("container", "atol"), [("dense", 1e-7), ("sparse", 5e-6)])
@@ -72,7 +58,7 @@ def test_the_solution_is_optimal_and_as_low_as_scipys(shape, l1, l2, container, 
     problem, gamma, R = make(shape, l1, l2, container)
     solution = solve_at(problem, gamma)
     assert solution.converged
-    assert_optimal(problem, solution, atol)
+    assert_weights_optimal(problem, solution, atol)
     assert solution.objective == problem.objective(solution.w, solution.b, gamma)
     best = least_by_scipy(R, problem)
     assert abs(solution.objective - best) <= (1e-6 if container == "dense" else 5e-6)
@@ -83,7 +69,7 @@ def test_the_solution_is_optimal_and_as_low_as_scipys(shape, l1, l2, container, 
 def test_every_way_to_rank_ties_is_solved(ties, l1, l2):
     problem, gamma, R = make((80, 12), l1, l2, ties=ties)
     solution = solve_at(problem, gamma)
-    assert_optimal(problem, solution, 1e-7)
+    assert_weights_optimal(problem, solution, 1e-7)
     assert solution.objective == pytest.approx(least_by_scipy(R, problem), abs=1e-6)
 
 
@@ -121,7 +107,7 @@ def test_problems_too_large_for_exact_steps_are_solved_too(l1, l2):
     problem, gamma, R = make((420, 400), l1, l2, seed=2)
     solution = solve_at(problem, gamma)
     assert solution.converged
-    assert_optimal(problem, solution, 1e-5)
+    assert_weights_optimal(problem, solution, 1e-5)
     assert solution.objective == pytest.approx(least_by_scipy(R, problem), abs=5e-6)
 
 
@@ -129,7 +115,7 @@ def test_fractional_reference_weights_are_as_good_as_a_set():
     problem, _, _ = make((80, 12), 1e-3, 1e-3)
     gamma = np.random.default_rng(0).dirichlet(np.ones(12)) * problem.n_reference
     solution = solve_at(problem, gamma)
-    assert_optimal(problem, solution, 1e-7)
+    assert_weights_optimal(problem, solution, 1e-7)
     np.testing.assert_array_equal(solution.gamma, gamma)
 
 
@@ -164,26 +150,6 @@ def test_too_few_iterations_are_admitted():
     assert solve_at(problem, gamma, max_iter=2).n_iter < 20
 
 
-@pytest.mark.parametrize("container", CONTAINERS)
-def test_fit_weights_counts_its_steps_and_keeps_to_their_limit(container):
-    problem, gamma, _ = make((80, 12), 1e-3, 0.0, container)
-    matrix = ProblemMatrices(problem).ranks(gamma)
-    loss = LogisticLoss(problem.y, problem.v)
-    found = fit_weights(matrix, loss, problem.l1, problem.l2, max_iter=5)
-    assert found.n_iter == 5
-    assert not found.converged
-
-
-def test_solution_at_has_the_best_intercept_and_the_float64_objective():
-    problem, gamma, _ = make((80, 12), 1e-3, 1e-3)
-    w = 1e3 * np.random.default_rng(0).normal(size=12)
-    solution = solution_at(problem, w, gamma, n_iter=3, converged=False)
-    slopes = problem.slopes(problem.scores(w, solution.b, gamma))
-    assert abs(slopes.sum()) < 1e-9
-    assert solution.objective == problem.objective(w, solution.b, gamma)
-    assert (solution.n_iter, solution.converged) == (3, False)
-
-
 def test_all_weight_on_one_sample_of_each_class_is_allowed():
     problem, gamma, _ = make((30, 12), 0.0, 1e-3)
     weights = np.zeros(30)
@@ -191,4 +157,77 @@ def test_all_weight_on_one_sample_of_each_class_is_allowed():
     alone = Problem(problem.orders, problem.y, sample_weights(problem.y, weights), 4, 0.0, 1e-3)
     solution = solve_at(alone, gamma)
     assert solution.converged
-    assert_optimal(alone, solution, 1e-7)
+    assert_weights_optimal(alone, solution, 1e-7)
+
+
+# Newton steps
+
+MATRICES = {"more rows": (40, 9), "more columns": (9, 40), "blocks": (1100, 6)}
+
+
+def labelled(shape, dtype=np.float64):
+    """A matrix, a loss that its first column explains in part, and a generator."""
+    rng = np.random.default_rng(1)
+    y = (np.arange(shape[0]) % 2).astype(float)
+    values = rng.normal(size=shape)
+    values[:, 0] += 0.7 * (2 * y - 1)
+    loss = LogisticLoss(y, np.full(shape[0], 1 / shape[0]), dtype)
+    return values.astype(dtype), loss, rng
+
+
+@pytest.mark.parametrize("shape", MATRICES.values(), ids=MATRICES)
+@pytest.mark.parametrize(("dtype", "accuracy"), [(np.float64, 1e-9), (np.float32, 1e-3)])
+def test_the_hessian_solves_as_the_dense_matrix_does(shape, dtype, accuracy):
+    values, _, rng = labelled(shape, dtype)
+    curvatures = rng.uniform(1e-3, 1.0, size=shape[0]) / shape[0]
+    hessian = RidgeHessian(values, curvatures, 1e-3)
+    full = np.column_stack([values, np.ones(shape[0])]).astype(np.float64)
+    H = full.T @ (curvatures[:, None] * full)
+    H = H[:-1, :-1] - np.outer(H[:-1, -1], H[-1, :-1]) / H[-1, -1]  # the intercept eliminated
+    root = hessian.scaled(slice(None))
+    np.testing.assert_allclose(root.T @ root, H, atol=1e-3 * accuracy)
+    for right in (rng.normal(size=shape[1]), rng.normal(size=(shape[1], 3))):
+        expected = np.linalg.solve(H + 2e-3 * np.eye(shape[1]), right)
+        error = np.abs(hessian.solve(right) - expected).max()
+        assert error <= accuracy * np.abs(expected).max()
+
+
+def test_the_hessian_copes_with_columns_that_say_nothing_and_tiny_penalties():
+    values, loss, rng = labelled((40, 9), np.float32)
+    values[:, 0] = 0.0
+    values[:, 2] = values[:, 1]
+    loss.evaluate(np.zeros(40), 0.0)
+    hessian = RidgeHessian(values, loss.curvatures, 1e-7)
+    assert np.isfinite(hessian.solve(rng.normal(size=9))).all()
+
+
+@pytest.mark.parametrize("l1", [0.0, 1e-2])
+def test_newton_steps_only_descend_and_cross_no_zero_under_l1(l1):
+    values, loss, rng = labelled((60, 8))
+    start, penalty = rng.normal(size=8), ElasticNet(l1, 1e-3)
+    ends = [newton_steps(values, loss, start, 0.0, penalty, k, tol=1e-16) for k in range(8)]
+    assert (np.diff([objective for _, _, objective, _ in ends]) <= 0).all()
+    w, b, objective, _ = ends[-1]
+    loss.differentiate(values @ w, b)
+    if l1 > 0:
+        assert (w * np.sign(start) >= 0).all()
+    else:
+        assert np.abs(loss.slopes @ values + 2e-3 * w).max() < 1e-8
+    assert objective == pytest.approx(loss.value(values @ w, b) + penalty.value(w), rel=1e-12)
+
+
+@pytest.mark.parametrize("shape", MATRICES.values(), ids=MATRICES)
+def test_steps_with_a_nearby_hessian_descend_to_the_minimum(shape):
+    values, loss, rng = labelled(shape)
+    start, l2 = 0.3 * rng.normal(size=shape[1]), 1e-1
+    loss.evaluate(values @ start, 0.0)
+    nearby = RidgeHessian(values + 0.03 * rng.normal(size=shape), loss.curvatures, l2)
+    best = newton_steps(values, loss, start, 0.0, ElasticNet(0.0, l2), 50, tol=1e-16)[2]
+    ends = [
+        steps_with_hessian(nearby, values, loss, start, 0.0, l2, k, best * (1 + 1e-7))[2]
+        for k in (1, 2, 4, 60)
+    ]
+    assert (np.diff(ends) <= 0).all()
+    assert ends[-1] == pytest.approx(best, rel=1e-6)
+    out_of_reach = steps_with_hessian(nearby, values, loss, start, 0.0, l2, 50, -10.0)[2]
+    assert out_of_reach > ends[0]

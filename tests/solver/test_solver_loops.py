@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 from optirank._compiled import solver_loops
 from optirank.ranks.definition import TIES, comparison_matrix, ranks_by_definition
 from optirank.ranks.orders import order_samples
-from optirank.solver.capped_simplex import project_capped_simplex
 from optirank.solver.problem import sigmoid
-from optirank.solver.proximal import prox_elastic_net
 
 SEEDS = st.integers(0, 2**32 - 1)
 SPREADS = st.sampled_from([1e-6, 0.1, 1.0, 10.0, 300.0, 1e4])
@@ -65,24 +62,6 @@ def test_the_bound_is_above_the_rise_of_the_loss_over_its_tangent(seed, spread, 
     assert bound >= rise - 1e-9 * (loss + v @ np.abs(moved))
 
 
-@given(SEEDS, SPREADS, DTYPES)
-def test_without_a_move_the_bound_is_roundoff(seed, spread, dtype):
-    z, b, y, v = scored_samples(seed, spread, dtype)
-    curvatures = np.empty(len(z))
-    solver_loops.logistic_slopes(z, b, y, v, np.empty(len(z)), curvatures)
-    assert solver_loops.curvature_bound(z, b, z, b, curvatures, v) <= 1e-29 * spread**2
-
-
-def test_the_bound_of_a_small_move_is_tight():
-    z, b, y, v = scored_samples(0, 1.0, np.float64)
-    curvatures = np.empty(len(z))
-    solver_loops.logistic_slopes(z, b, y, v, np.empty(len(z)), curvatures)
-    for t in (1e-2, 1e-4, 1e-8):
-        bound = solver_loops.curvature_bound(z + t, b, z, b, curvatures, v)
-        moved = (z + t + b) - (z + b)
-        assert bound == pytest.approx(0.5 * curvatures @ moved**2, rel=2 * t + 1e-6)
-
-
 def slope_at(z, b, y, v):
     return float(v @ (sigmoid(z.astype(np.float64) + b) - y))
 
@@ -105,57 +84,6 @@ def test_the_best_intercept_of_separated_labels_lies_in_the_gap(gap, shift):
     best = solver_loops.optimal_intercept(z, 0.0, y, v)
     assert -gap < shift + best < gap
     assert abs(slope_at(z, best, y, v)) < 1e-10
-
-
-@given(SEEDS, st.sampled_from([0.0, 1e-3, 1.0]), st.sampled_from([0.0, 1e-6, 1.0]))
-def test_the_step_of_w_is_the_proximal_map_of_the_elastic_net(seed, l1, l2):
-    rng = np.random.default_rng(seed)
-    x, gradient, L = rng.normal(size=9), rng.normal(size=9), float(rng.exponential() + 0.01)
-    out = np.empty(9)
-    squared = solver_loops.elastic_net_step(x, gradient, L, l1, l2, out)
-    np.testing.assert_allclose(out, prox_elastic_net(x - gradient / L, 1 / L, l1, l2), atol=1e-12)
-    assert squared == pytest.approx(((out - x) ** 2).sum())
-
-    def aim(u):
-        return gradient @ u + L / 2 * ((u - x) ** 2).sum() + l1 * np.abs(u).sum() + l2 * (u @ u)
-
-    for _ in range(20):
-        assert aim(out) <= aim(out + 0.1 * rng.normal(size=9))
-
-
-VECTORS = hnp.arrays(
-    np.float64,
-    st.integers(1, 30),
-    elements=st.one_of(
-        st.floats(-3, 3), st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0]), st.floats(-1e6, 1e6)
-    ),
-)
-
-
-@given(VECTORS, st.floats(0, 1), SEEDS)
-def test_the_step_of_gamma_is_the_projection_onto_the_capped_simplex(x, fraction, seed):
-    d = len(x)
-    s = fraction * d
-    assume(s > 1e-9)
-    gradient = np.random.default_rng(seed).normal(size=d)
-    out = np.empty(d)
-    squared = solver_loops.capped_simplex_step(x, gradient, 2.0, s, out)
-    nearest = project_capped_simplex(x - gradient / 2.0, s)
-    scale = max(1.0, np.abs(x).max())
-    np.testing.assert_allclose(out, nearest, atol=1e-12 * scale * d)
-    assert squared == pytest.approx(((out - x) ** 2).sum(), rel=1e-9, abs=1e-20)
-
-
-@pytest.mark.parametrize("d", [1, 2, 7, 1000])
-def test_the_step_of_gamma_copes_with_ties_and_extreme_sums(d):
-    rng = np.random.default_rng(d)
-    for x in (np.zeros(d), np.full(d, 7.0), rng.integers(0, 2, d) * 1.0, rng.normal(size=d)):
-        for s in (1e-6, min(1.0, d / 2), d / 2, d - 1e-6, float(d)):
-            out = np.empty(d)
-            solver_loops.capped_simplex_step(x, np.zeros(d), 1.0, s, out)
-            np.testing.assert_allclose(out, project_capped_simplex(x, s), atol=1e-9)
-            assert out.sum() == pytest.approx(s, rel=1e-9)
-            assert ((out >= 0) & (out <= 1)).all()
 
 
 def tied_samples(seed, n=6, d=8):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.linear_model import LogisticRegression
 
+from optirank import OptirankClassifier
 from optirank.ranks.orders import order_samples
 from optirank.solver.problem import sample_weights
 from optirank.tuning.families import (
@@ -17,8 +18,8 @@ from optirank.tuning.families import (
     LogisticFamily,
     OptirankFamily,
     RankFamily,
+    Samples,
 )
-from optirank.tuning.family import Chain, Samples
 
 N, D = 80, 14
 L1S, L2S = (0.0, 1e-3, 1e-2), (0.0, 1e-3, 1e-1)
@@ -40,48 +41,43 @@ CONVEX = {
     "ANrank-lr": AnovaFamily(L1S, L2S, n_references=(3, 0.5, 1.0)),
     "lr": LogisticFamily(L1S, L2S),
     "optirank, full ranks": OptirankFamily(L1S, L2S, n_references=(1.0,)),
+    "a given reference set": FixedReferenceFamily(L1S, L2S, reference=(1, 4, 6)),
 }
-
-
-def models_of(family, setting, models):
-    return [models[key] for key in family.keys_of(setting, models, D)]
 
 
 def fit_all(family, problem):
     models = {}
-    for chain in family.chains(D):
+    for chain in family.chains(problem[0].n_genes):
         models.update(family.fit_chain(*problem, chain))
     return models
 
 
 @pytest.mark.parametrize("family", CONVEX.values(), ids=CONVEX)
-def test_a_warm_chain_agrees_with_cold_fits(problem, family):
+def test_a_warm_chain_agrees_with_cold_fits_and_every_setting_has_its_model(problem, family):
+    samples, y, v = problem
     warm, cold = (fit_all(replace(family, warm_start=w), problem) for w in (True, False))
-    assert warm.keys() == cold.keys()
-    for key, model in warm.items():
+    for setting in family.settings():
+        params, key = family.params(setting), family.key(setting, D)
+        model = warm[key]
         assert model.converged
         assert model.objective == pytest.approx(cold[key].objective, rel=1e-5, abs=1e-5)
+        z, w, l1 = family.scores(samples, model), model.w, params["l1"]
+        penalty = l1 * np.abs(w).sum() + (params["l2"] if l1 or params["l2"] else 1e-7) * w @ w
+        loss = v @ (np.logaddexp(0, z) - y * z)
+        assert model.objective == pytest.approx(loss + penalty, abs=1e-6)
 
 
-def test_a_warm_chain_of_optirank_is_about_as_good_as_cold_fits(problem):
-    family = OptirankFamily(L1S, L2S, n_references=(2, 5), sides=("rising", "falling"))
+def test_a_warm_chain_of_optirank_is_about_as_good_as_cold_fits_of_the_estimator(problem):
+    family = OptirankFamily(L1S, L2S, n_references=(2, 5))
     warm, cold = (fit_all(replace(family, warm_start=w), problem) for w in (True, False))
-    assert warm.keys() == cold.keys()
     ratios = np.array([warm[key].objective / cold[key].objective for key in warm])
     assert ratios.mean() < 1.01  # either may find the lower minimum
     assert np.median(ratios) == pytest.approx(1.0, abs=1e-3)
     for (size, *_), model in warm.items():
         assert set(np.unique(model.gamma)) == {0.0, 1.0}
         assert model.gamma.sum() == size
-
-
-def test_the_best_side_is_the_better_of_both(problem):
-    """On small problems, where both sides are carried to the end."""
-    grid = {"n_references": (2, 5), "l1s": L1S, "l2s": L2S}
-    best, both = (fit_all(OptirankFamily(**grid, sides=(s,)), problem) for s in ("best", "both"))
-    for (size, _, l1, l2), model in best.items():
-        pair = [both[size, side, l1, l2].objective for side in ("rising", "falling")]
-        assert model.objective == pytest.approx(min(pair), rel=1e-3)
+    alone = OptirankClassifier(5, 1e-3, 1e-1).fit(problem[0].X, problem[1])
+    np.testing.assert_array_equal(cold[5, 1e-3, 1e-1].w, alone.coef_[0])
 
 
 @pytest.mark.parametrize("warm_start", [True, False])
@@ -90,81 +86,22 @@ def test_weights_without_ridge_are_found_with_more_genes_than_samples(warm_start
     X, y = rng.normal(size=(24, 60)), (np.arange(24) % 2).astype(float)
     problem = Samples(X, order_samples(X)), y, sample_weights(y)
     for family in (RankFamily, OptirankFamily):
-        grid = family((1e-4, 1e-2), (0.0,), warm_start=warm_start)
-        models = grid.fit_chain(*problem, grid.chains(60)[0])
+        models = fit_all(family((1e-4, 1e-2), (0.0,), warm_start=warm_start), problem)
         assert all(np.isfinite(model.objective) for model in models.values())
-
-
-@pytest.mark.parametrize("family", CONVEX.values(), ids=CONVEX)
-def test_every_setting_has_its_model(problem, family):
-    models = fit_all(family, problem)
-    for setting in family.settings():
-        (model,) = models_of(family, setting, models)
-        objective = model.objective
-        z = family.scores(problem[0], model)
-        _, y, v = problem
-        l1, l2 = setting[family.names.index("l1")], setting[family.names.index("l2")]
-        l2 = l2 if l1 or l2 else 1e-7
-        penalty = l1 * np.abs(model.w).sum() + l2 * model.w @ model.w
-        assert objective == pytest.approx(v @ (np.logaddexp(0, z) - y * z) + penalty, abs=1e-6)
-
-
-@pytest.mark.parametrize("warm_start", [True, False])
-def test_models_of_the_sides(problem, warm_start):
-    sides = ("best", "rising", "falling", "both")
-    family = OptirankFamily(
-        (0.0, 1e-3), (1e-3,), n_references=(3, 1.0), sides=sides, warm_start=warm_start
-    )
-    models = fit_all(family, problem)
-    for s, l1 in product((3, 1.0), (0.0, 1e-3)):
-        of = {side: models_of(family, (s, l1, 1e-3, side), models) for side in sides}
-        if s == 1.0:  # full ranks have no side
-            assert all(of[side] == of["best"] and len(of[side]) == 1 for side in sides)
-            continue
-        (rising,), (falling,), (best,) = of["rising"], of["falling"], of["best"]
-        assert of["both"][0] is rising
-        assert of["both"][1] is falling
-        if warm_start:
-            lower = min(rising, falling, key=lambda model: model.objective)
-            assert best is lower
-        else:
-            lower = min(rising.objective, falling.objective)
-            assert best.objective == pytest.approx(lower, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("sides", "warm_start", "expected"),
-    [
-        (("rising",), True, ["rising"]),
-        (("best",), True, ["best"]),
-        (("both",), True, ["rising", "falling"]),
-        (("best", "falling"), True, ["rising", "falling"]),
-        (("best",), False, ["best"]),
-        (("best", "falling"), False, ["best", "falling"]),
-        (("both",), False, ["rising", "falling"]),
-    ],
-)
-def test_no_side_is_fitted_that_nobody_asked_for(sides, warm_start, expected):
-    family = OptirankFamily((0.0,), (1e-3,), n_references=(3,), sides=sides, warm_start=warm_start)
-    assert family.chains(D) == [Chain((3, side), ((0.0, 1e-3),)) for side in expected]
 
 
 def test_sizes_that_are_the_same_number_of_genes_are_fitted_once(problem):
     family = OptirankFamily((0.0,), (1e-3,), n_references=(0.005, 0.01, 1, 0.1, 1.0, 14))
-    assert [chain.head for chain in family.chains(D)] == [(1, "best"), (14, None)]
+    assert [chain.head for chain in family.chains(D)] == [(1,), (14,)]
     assert len(family.settings()) == 6
-    models = fit_all(family, problem)
-    same = [models_of(family, (s, 0.0, 1e-3, "best"), models)[0] for s in (0.005, 1, 0.1)]
-    assert same[0] is same[1] is same[2]
-    anova = AnovaFamily((0.0,), (1e-3,), n_references=(0.005, 0.01, 1))
-    assert [chain.head for chain in anova.chains(D)] == [(1,)]
+    keys = {family.key(setting, D) for setting in family.settings()}
+    assert keys == fit_all(family, problem).keys()
 
 
 def test_the_genes_of_a_model(problem):
-    anova = AnovaFamily((1e-2,), (1e-3,), n_references=(3,))
-    (model,) = fit_all(anova, problem).values()
-    np.testing.assert_array_equal(model.genes, (model.w != 0) | (model.gamma > 0))
-    assert not model.gamma[:5].any()  # genes that are shifted between the sets are no reference
+    (anova,) = fit_all(AnovaFamily((1e-2,), (1e-3,), n_references=(3,)), problem).values()
+    np.testing.assert_array_equal(anova.genes, (anova.w != 0) | (anova.gamma > 0))
+    assert not anova.gamma[:5].any()  # genes that are shifted between the sets are no reference
     (rank,) = fit_all(RankFamily((1e-2,), (1e-3,)), problem).values()
     assert rank.genes.all()
     (values,) = fit_all(LogisticFamily((5e-2,), (1e-3,)), problem).values()
@@ -174,9 +111,8 @@ def test_the_genes_of_a_model(problem):
 
 def test_anova_takes_all_genes_where_there_is_one_data_set(problem):
     samples, y, v = problem
-    alone = Samples(samples.X, samples.orders)
     anova = AnovaFamily((0.0,), (1e-3,), n_references=(3,))
-    (model,) = fit_all(anova, (alone, y, v)).values()
+    (model,) = fit_all(anova, (Samples(samples.X, samples.orders), y, v)).values()
     assert model.gamma.all()
 
 
@@ -188,21 +124,29 @@ def test_anova_learns_stable_genes_from_an_auxiliary_set(problem):
     anova = AnovaFamily((0.0,), (1e-3,), n_references=(3,), auxiliary=other)
     alone = Samples(first.X, first.orders), y[half], v[half] * 2
     (model,) = fit_all(anova, alone).values()
-    (told,) = fit_all(anova, problem).values()
     assert model.gamma.sum() == 3
     assert not model.gamma[:5].any()
-    assert told.gamma.sum() == 3
+
+
+@pytest.mark.parametrize(("l1", "l2"), [(0.0, 1e-3), (5e-3, 1e-3)])
+def test_lr_is_scikit_learns_with_the_documented_penalties(problem, l1, l2):
+    samples, y, _ = problem
+    (model,) = fit_all(LogisticFamily((l1,), (l2,), tol=1e-8), problem).values()
+    total = 2 * l2 + l1
+    theirs = LogisticRegression(
+        C=1 / (N * total), l1_ratio=l1 / total, solver="saga", tol=1e-8, max_iter=100_000
+    ).fit(samples.X, y)
+    np.testing.assert_allclose(model.w, theirs.coef_[0], atol=1e-3)
+    assert model.b == pytest.approx(theirs.intercept_[0], abs=1e-3)
 
 
 def test_lr_is_the_same_on_sparse_values(problem):
     samples, y, v = problem
     X = np.where(samples.X > 0.5, samples.X, 0.0)
-    for warm_start in (True, False):
-        family = LogisticFamily(L1S, L2S[1:], warm_start=warm_start)
-        dense = fit_all(family, (Samples(X), y, v))
-        thin = fit_all(family, (Samples(sparse.csr_array(X)), y, v))
-        for key, model in dense.items():
-            assert thin[key].objective == pytest.approx(model.objective, rel=1e-5)
+    family = LogisticFamily(L1S, L2S[1:])
+    dense, thin = (fit_all(family, (Samples(one), y, v)) for one in (X, sparse.csr_array(X)))
+    for key, model in dense.items():
+        assert thin[key].objective == pytest.approx(model.objective, rel=1e-5)
 
 
 def test_samples_are_taken_in_all_their_forms(problem):
@@ -215,28 +159,3 @@ def test_samples_are_taken_in_all_their_forms(problem):
     expected = samples.orders.scores(w, gamma)[rows]
     np.testing.assert_allclose(part.orders.scores(w, gamma), expected)
     assert Samples(orders=samples.orders).take(rows).X is None
-
-
-def test_a_family_of_some_settings_fits_these_alone(problem):
-    family = OptirankFamily(L1S, L2S, n_references=(2, 5, 1.0), sides=("rising", "both"))
-    kept = [(5, 0.0, 1e-3, "rising"), (2, 1e-3, 1e-1, "both"), (1.0, 1e-2, 1e-1, "both")]
-    some = family.keeping(kept)
-    assert some.settings() == kept
-    assert some.chains(D) == [
-        Chain((2, "rising"), ((1e-3, 1e-1),)),
-        Chain((2, "falling"), ((1e-3, 1e-1),)),
-        Chain((5, "rising"), ((0.0, 1e-3),)),
-        Chain((D, None), ((1e-2, 1e-1),)),
-    ]
-    models = fit_all(some, problem)
-    assert [len(models_of(some, setting, models)) for setting in kept] == [1, 2, 1]
-    with pytest.raises(KeyError):
-        some.keys_of((5, 1e-3, 1e-1, "rising"), models, D)
-
-
-def test_ranks_relative_to_a_given_reference_set(problem):
-    family = FixedReferenceFamily(L1S, L2S, reference=(1, 4, 6))
-    models = fit_all(family, problem)
-    assert len(models) == 9
-    for model in models.values():
-        np.testing.assert_array_equal(np.flatnonzero(model.gamma), [1, 4, 6])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+from sklearn.model_selection import KFold, StratifiedKFold
 
-from optirank.tuning.folds import make_folds
+from optirank.tuning.families import Samples
+from optirank.tuning.folds import make_folds, units_of_folds
+from optirank.tuning.search import HELD_OUT
 
 
 def labels(*counts):
@@ -25,14 +27,6 @@ def test_every_sample_is_validated_once_by_models_that_did_not_see_it():
         np.testing.assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(53))
     everyone = np.concatenate([test for _, test in folds])
     np.testing.assert_array_equal(np.sort(everyone), np.arange(53))
-
-
-def test_an_int_makes_the_folds_of_scikit_learn():
-    y = labels(20, 33)
-    ours = make_folds(y, 5, None)
-    for (train, test), expected in zip(ours, StratifiedKFold(5).split(y, y), strict=True):
-        np.testing.assert_array_equal(train, expected[0])
-        np.testing.assert_array_equal(test, expected[1])
 
 
 def test_a_class_smaller_than_the_number_of_folds_is_in_some_of_them():
@@ -71,13 +65,6 @@ def test_a_splitter_is_asked(cv):
     y = np.tile([0, 1], 15)
     expected = [set(test.tolist()) for _, test in cv.split(np.zeros((30, 1)), y)]
     assert validation_parts(make_folds(y, cv, None)) == expected
-
-
-def test_a_splitter_gets_the_groups():
-    y = np.tile([0, 1], 15)
-    groups = np.repeat(np.arange(6), 5)
-    for train, test in make_folds(y, GroupKFold(3), groups):
-        assert not set(groups[train]) & set(groups[test])
 
 
 def test_ready_splits_are_taken_as_they_are():
@@ -119,3 +106,22 @@ def test_what_cannot_be_cut_is_refused():
         make_folds(labels(5, 5), 2, [1, 2, 3])
     with pytest.raises(ValueError, match="no fold has two classes"):
         make_folds(labels(5, 5), [(np.arange(5), np.arange(5, 10))], None)
+
+
+def test_a_fold_trains_on_its_samples_and_scores_the_held_out_on_every_platform():
+    values = np.arange(30.0)[:, None]  # a row's value is its row; rows 10 to 29 are copies
+    codes, weights, test = np.arange(10) % 2, np.linspace(1, 2, 10), np.array([0, 5, 7])
+    train = np.setdiff1d(np.arange(10), test)
+    (unit,) = units_of_folds(
+        Samples(X=values),
+        codes,
+        [(train, test)],
+        n_classes=2,
+        weights=weights,
+        platforms=("one", "two"),
+    )
+    np.testing.assert_array_equal(unit.train.X[:, 0], train)
+    np.testing.assert_array_equal(unit.codes, codes[train])
+    np.testing.assert_array_equal(unit.weights, weights[train])
+    for k, name in enumerate((HELD_OUT, "one", "two")):
+        np.testing.assert_array_equal(unit.views[name].X[:, 0], test + 10 * k)

@@ -1,103 +1,102 @@
-"""Folds on simulated platforms: what is trained on, what is scored, and averages of settings."""
+"""Simulated platforms: random factors of the genes, the same in all samples."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 
-from optirank import OptirankClassifier
-from optirank.ranks.fitting import order_for_fitting
-from optirank.tuning.average import AverageFamily
-from optirank.tuning.family import Samples
-from optirank.tuning.platforms import (
-    VIEW_STRENGTHS,
-    PlatformFolds,
-    platforms_for,
-    stack_platforms,
-)
-from optirank.tuning.search import HELD_OUT, Unit, search
-from optirank.tuning.shifts import with_platforms
+from optirank.tuning.platforms import log_spread, simulate_platforms
 
 
-def problem(n=40, d=10, n_classes=2):
+def counts(n=40, d=30):
     rng = np.random.default_rng(0)
-    X, codes = rng.normal(size=(n, d)), np.arange(n) % n_classes
-    X[np.arange(n), codes] += 2
-    return X, codes
+    return rng.poisson(np.exp(rng.normal(1.0, 1.5, d)), (n, d)).astype(float)
 
 
-@pytest.mark.parametrize("as_sparse", [False, True])
-def test_the_stack_holds_samples_training_copies_and_views_in_this_order(as_sparse):
-    X, _ = problem()
-    X = np.maximum(X, 0)
-    given = sparse.csr_array(X) if as_sparse else X
-    stack = stack_platforms(given, PlatformFolds(40, 2))
-    stack = stack.toarray() if as_sparse else stack
-    assert stack.shape == (40 * (3 + len(VIEW_STRENGTHS)), 10)
-    training = with_platforms(given, 2, 0)
-    assert (stack[:120] == (training.toarray() if as_sparse else training)).all()
-    parts = [stack[40 * k : 40 * (k + 1)] for k in range(3 + len(VIEW_STRENGTHS))]
-    for k, one in enumerate(parts):
-        assert all((one != other).any() for other in parts[k + 1 :])
+def logs(n=40, d=30):
+    rng = np.random.default_rng(0)
+    return rng.normal(rng.uniform(3.0, 12.0, d), 0.5, (n, d))
 
 
-def test_without_copies_and_views_the_stack_is_the_samples():
-    X, _ = problem()
-    folds = PlatformFolds(40, 0, with_views=False)
-    assert stack_platforms(X, folds) is X
-    assert folds.views == []
+def linear(n=40, d=30):
+    return np.exp(logs(n, d))
 
 
-def test_a_fold_trains_on_copies_of_its_training_samples_and_scores_the_held_out_on_others():
-    _, codes = problem()
-    folds = PlatformFolds(40, 2)
-    values = np.arange(40 * 7, dtype=float)[:, None] + np.zeros((1, 3))  # a row's value is its row
-    test = np.array([0, 5, 7])
-    train = np.setdiff1d(np.arange(40), test)
-    weights = np.linspace(1, 2, 40)
-    (unit,) = folds.units(Samples(X=values), codes, [(train, test)], n_classes=2, weights=weights)
-    rows = unit.train.X[:, 0].astype(int)
-    assert sorted(rows // 40) == sorted([0, 1, 2] * len(train))
-    assert not np.isin(rows % 40, test).any()
-    assert (unit.codes == codes[rows % 40]).all()
-    assert (unit.weights == weights[rows % 40]).all()
-    assert (unit.views[HELD_OUT].X[:, 0] == test).all()
-    for k, name in enumerate(folds.views):
-        assert (unit.views[name].X[:, 0] == test + 40 * (3 + k)).all()
+@pytest.mark.parametrize("make", [counts, logs, linear])
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array])
+def test_copies_have_the_form_of_the_samples_which_stay_as_they_are(make, form):
+    X, before = form(make()), make()
+    copies = simulate_platforms(X, 3, 1.0, 0)
+    assert len(copies) == 3
+    for one in copies:
+        assert type(one) is type(X)
+        assert one.shape == X.shape
+        assert abs(one - before).max() > 0
+    assert abs(X - before).max() == 0
+    assert abs(copies[0] - copies[1]).max() > 0
+    assert abs(simulate_platforms(X, 1, 0.0, 0)[0] - before).max() == 0
 
 
-def test_small_sets_get_more_platforms_than_large_ones():
-    counts = [platforms_for(n) for n in (20, 100, 300, 500, 1000, 3000, 3001, 10**6)]
-    assert counts == sorted(counts, reverse=True)
-    assert counts[0] == 5
-    assert counts[-3] == 1
-    assert counts[-1] == 0
+def test_all_samples_share_the_factor_of_a_gene():
+    X = linear(d=400)
+    (copy,) = simulate_platforms(X, 1, 0.5, 0)
+    factors = copy / X
+    np.testing.assert_allclose(factors, np.tile(factors[0], (40, 1)))
+    assert np.log(factors[0]).std() == pytest.approx(0.5 * log_spread(X), rel=0.15)
 
 
-@pytest.mark.parametrize("side", ["best", "both"])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_an_average_scores_as_the_estimator_of_its_parameters(side, n_classes):
-    X, codes = problem(60, 10, n_classes)
-    members = ((0.2, 3e-3, 1e-3), (0.2, 1e-2, 1e-3), (0.5, 3e-3, 1e-3))
-    family = AverageFamily(members=members, side=side, warm_start=False)
-    samples = Samples(orders=order_for_fitting(X, 1))
-    unit = Unit(train=samples, codes=codes, n_classes=n_classes, views={"same": samples})
-    (result,) = search(family, [unit])
-    (setting,) = result.settings
-    model = OptirankClassifier(**setting.params).fit(X, codes)
-    expected = model.decision_function(X).reshape(60, -1)
-    assert np.allclose(result.decision(0, "same"), expected, atol=1e-3)
-    assert (result.genes(0) == model.genes_).all()
+def test_logarithms_are_shifted_by_as_much_as_linear_values_are_multiplied():
+    X = logs(d=400)
+    (copy,) = simulate_platforms(X, 1, 0.5, 0)
+    np.testing.assert_allclose(copy - X, np.tile(copy[0] - X[0], (40, 1)))
+    assert (copy[0] - X[0]).std() == pytest.approx(0.5 * X.std(), rel=0.15)
 
 
-def test_the_parameters_of_an_average_are_sequences_where_members_differ():
-    members = ((0.2, 1e-3, 1e-3), (0.2, 3e-3, 1e-3))
-    family = AverageFamily(members=members, side="best")
-    (values,) = family.settings()
-    assert family.params(values) == {
-        "n_reference": 0.2,
-        "l1": (1e-3, 3e-3),
-        "l2": 1e-3,
-        "side": "best",
-    }
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array])
+@pytest.mark.parametrize("change", [np.array, np.log1p], ids=["counts", "logarithms"])
+def test_zeros_stay_zeros_and_the_expressed_stay_expressed(form, change):
+    X = change(counts())
+    for copy in simulate_platforms(form(X), 2, 3.0, 1):
+        there = copy.toarray() if sparse.issparse(copy) else copy
+        np.testing.assert_array_equal(there > 0, X > 0)
+        assert (there >= 0).all()
+
+
+@given(st.integers(0, 10_000), st.floats(0.1, 2.0))
+def test_dense_and_sparse_get_the_same_factors(seed, strength):
+    X = counts(n=5, d=7)
+    (dense,), (thin,) = (
+        simulate_platforms(form(X), 1, strength, seed) for form in (np.array, sparse.csc_array)
+    )
+    np.testing.assert_allclose(thin.toarray(), dense)
+
+
+def test_the_seed_and_the_spread_decide_whatever_the_samples():
+    X = linear()
+    whole = simulate_platforms(X, 2, (0.5, 1.0), 5)
+    part = simulate_platforms(X[:7], 2, (0.5, 1.0), 5, spread=log_spread(X))
+    for one, other in zip(whole, part, strict=True):
+        np.testing.assert_allclose(one[:7], other)
+    assert (simulate_platforms(X, 1, 0.5, 6)[0] != whole[0]).any()
+
+
+def test_single_precision_stays():
+    assert simulate_platforms(counts().astype(np.float32), 1, 1.0, 0)[0].dtype == np.float32
+    assert simulate_platforms(counts().astype(int), 1, 1.0, 0)[0].dtype == np.float64
+
+
+def test_the_spread_is_that_of_the_genes_means_with_zeros_and_of_all_values_without():
+    X = counts(n=100)
+    assert log_spread(X) == pytest.approx(np.log1p(X).mean(axis=0).std())
+    assert log_spread(sparse.csr_array(X)) == pytest.approx(log_spread(X))
+    ratios = np.random.default_rng(0).normal(0, 0.4, (50, 40))  # all means are nearly equal
+    assert log_spread(ratios) == pytest.approx(0.4, rel=0.1)
+
+
+@pytest.mark.parametrize("strength", [-1, float("nan"), (1.0, -0.1)])
+def test_an_impossible_strength_is_refused(strength):
+    with pytest.raises(ValueError, match="strength="):
+        simulate_platforms(logs(), 2, strength, 0)

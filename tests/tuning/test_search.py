@@ -1,29 +1,26 @@
-"""Running a search: units, families, views, joblib backends, deadlines, interrupts."""
+"""Running a search: units, views, joblib backends."""
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import time
 from contextlib import nullcontext
+from dataclasses import replace
 
 import joblib
 import numpy as np
 import pytest
+from sklearn.metrics import balanced_accuracy_score, get_scorer, make_scorer
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from optirank import OptirankClassifierCV
 from optirank.datasets import make_unstable_ranks
 from optirank.estimators import optirank_cv
 from optirank.ranks.orders import order_samples
-from optirank.tuning.families import LogisticFamily, OptirankFamily, RankFamily
-from optirank.tuning.family import Samples
-from optirank.tuning.folds import make_folds
-from optirank.tuning.result import gene_counts, join_settings
-from optirank.tuning.scoring import accuracy_table
-from optirank.tuning.search import HELD_OUT, Unit, fold_units, search
+from optirank.tuning.families import LogisticFamily, OptirankFamily, RankFamily, Samples
+from optirank.tuning.folds import make_folds, units_of_folds
+from optirank.tuning.scoring import score_table
+from optirank.tuning.search import HELD_OUT, Unit, gene_counts, search
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +77,10 @@ def test_no_bar_unless_asked_for_and_then_on_stderr(data, capsys, monkeypatch):
     assert "100%" in shown.err
 
 
-# Units, families and views
+# Units and views
 
 
-OPTIRANK = OptirankFamily((0.0, 1e-2), (1e-3,), n_references=(3, 1.0), sides=("best", "both"))
+OPTIRANK = OptirankFamily((0.0, 1e-2), (1e-3,), n_references=(3, 1.0))
 
 
 @pytest.fixture(scope="module")
@@ -96,83 +93,52 @@ def folds(data):
     return make_folds(data.y, 3, None)
 
 
-def test_families_of_several_kinds_are_searched_as_they_are_alone(data, samples, folds):
-    families = [OPTIRANK, RankFamily((0.0,), (1e-3, 1e-1)), LogisticFamily((1e-3,), (1e-3,))]
-    units = fold_units(samples, data.y, folds, n_classes=2)
-    together = search(families, units)
-    names = [setting.family.name for setting in together[0].settings]
-    assert names == ["optirank"] * 8 + ["rank-lr"] * 2 + ["lr"]
-    start = 0
-    for family in families:
-        for joint, alone in zip(together, search(family, units), strict=True):
-            for k, setting in enumerate(alone.settings):
-                assert joint.settings[start + k].params == setting.params
-                np.testing.assert_array_equal(
-                    joint.decision(start + k, HELD_OUT), alone.decision(k, HELD_OUT)
-                )
-                np.testing.assert_array_equal(joint.genes(start + k), alone.genes(k))
-        start += len(family.settings())
+FAMILIES = [OPTIRANK, RankFamily((0.0,), (1e-3, 1e-1)), LogisticFamily((1e-3,), (1e-3,))]
 
 
-def test_views_are_scored_by_the_models_of_their_fold(data, samples, folds):
-    def views(fold, test):
-        shifted = data.X[test] * (1 + fold)
-        return {"twice": samples.take(test), "shifted": Samples(shifted, order_samples(shifted))}
-
-    family = LogisticFamily((0.0,), (1e-2,))
-    found = search(family, fold_units(samples, data.y, folds, n_classes=2, views=views))
-    for k, (result, (_, test)) in enumerate(zip(found, folds, strict=True)):
-        plain = result.decision(0, HELD_OUT)
-        np.testing.assert_array_equal(result.decision(0, "twice"), plain)
-        (model,) = result.models(0, 0)
-        expected = data.X[test] * (1 + k) @ model.w + model.b
-        np.testing.assert_allclose(result.decision(0, "shifted")[:, 0], expected)
-    truths = [data.y[test] for _, test in folds]
-    tables = [accuracy_table(found, truths, np.array([0, 1]), v) for v in (HELD_OUT, "twice")]
-    np.testing.assert_array_equal(*tables)
-
-
-def test_scores_and_genes_are_those_of_the_models(data, samples, folds):
-    (result,) = search(OPTIRANK, fold_units(samples, data.y, folds[:1], n_classes=2))
-    test = folds[0][1]
-    for k, setting in enumerate(result.settings):
-        models = result.models(k, 0)
-        both = setting.params["side"] == "both" and setting.params["n_reference"] != 1.0
-        assert len(models) == 1 + both
-        scores = [OPTIRANK.scores(samples.take(test), model) for model in models]
-        np.testing.assert_allclose(result.decision(k, HELD_OUT)[:, 0], np.mean(scores, axis=0))
-        genes = np.any([model.genes for model in models], axis=0)
-        np.testing.assert_array_equal(result.genes(k), genes)
-        assert result.fit_seconds(k) > 0
-        assert result.converged(k)
-    assert gene_counts([result]).shape == (8, 1)
-
-
-def test_a_compact_result_says_the_same_without_models(data, samples, folds):
-    units = fold_units(samples, data.y, folds[:1], n_classes=2)
-    (whole,), (compact,) = (search(OPTIRANK, units, compact=c) for c in (False, True))
-    np.testing.assert_array_equal(gene_counts([whole]), gene_counts([compact]))
-    for k in range(len(whole.settings)):
-        np.testing.assert_allclose(
-            compact.decision(k, HELD_OUT), whole.decision(k, HELD_OUT), rtol=1e-4, atol=1e-5
-        )
-    assert compact.models(0, 0) == [None]
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_scores_and_genes_are_those_of_the_models(data, samples, folds, family):
+    units = units_of_folds(samples, data.y, folds, n_classes=2)
+    shifted = Samples(data.X[:9] * 2, order_samples(data.X[:9] * 2))
+    units = [replace(unit, views={**unit.views, "shifted": shifted}) for unit in units]
+    told = []
+    found = search(family, units, progress=lambda *step: told.append(step))
+    n_tasks = 3 * len(family.chains(20))
+    assert told == [(k + 1, n_tasks) for k in range(n_tasks)]
+    for result, (_, test) in zip(found, folds, strict=True):
+        assert result.params == [family.params(setting) for setting in family.settings()]
+        for k in range(len(result.params)):
+            model = result.model(k)
+            for view, part in ((HELD_OUT, samples.take(test)), ("shifted", shifted)):
+                expected = family.scores(part, model)
+                np.testing.assert_allclose(result.decision(k, view)[:, 0], expected)
+            np.testing.assert_array_equal(result.genes(k), model.genes)
+            assert result.fit_seconds(k) > 0
+            assert result.converged(k)
+    assert gene_counts(found).shape == (len(result.params), 3)
 
 
 def test_a_class_that_a_unit_lacks_scores_minus_infinity_and_needs_no_gene(samples):
     codes = np.arange(120) % 3
     train = np.flatnonzero(codes[:60] < 2)
-    (result,) = search(
-        RankFamily((0.0,), (1e-2,)),
-        fold_units(samples, codes, [(train, np.arange(60, 120))], n_classes=3),
-    )
-    assert result.known.tolist() == [True, True, False]
+    units = units_of_folds(samples, codes, [(train, np.arange(60, 120))], n_classes=3)
+    (result,) = search(RankFamily((0.0,), (1e-2,)), units)
     scores = result.decision(0, HELD_OUT)
     assert np.isfinite(scores[:, :2]).all()
     assert (scores[:, 2] == -np.inf).all()
-    assert not result.genes(0, [2]).any()
-    assert result.genes(0).all()
-    assert result.complete().all()
+    assert result.model(0, 2) is None
+    assert len(result.models(0)) == 2
+
+
+def test_the_default_scorer_gives_what_scikit_learn_gives(samples, folds, data):
+    units = units_of_folds(samples, data.y, folds, n_classes=2)
+    results = search(RankFamily((0.0, 1e-2), (1e-3,)), units)
+    truths = [data.y[test] for _, test in folds]
+    arguments = (results, truths, np.unique(data.y), HELD_OUT)
+    slow = make_scorer(lambda truth, labels: balanced_accuracy_score(truth, labels))
+    np.testing.assert_array_equal(
+        score_table(*arguments, get_scorer("balanced_accuracy")), score_table(*arguments, slow)
+    )
 
 
 def test_a_unit_of_one_class_is_refused(samples):
@@ -191,75 +157,6 @@ def test_samples_are_sorted_once_for_folds_and_final_fit(data, monkeypatch):
     monkeypatch.setattr("optirank.estimators._base.order_for_fitting", counted)
     grid().fit(data.X, data.y)
     assert calls == [data.X.shape]
-
-
-def test_progress_counts_every_task(data, samples, folds):
-    told = []
-    units = fold_units(samples, data.y, folds, n_classes=2)
-    search(OPTIRANK, units, progress=lambda *step: told.append(step))
-    assert told == [(k + 1, 9) for k in range(9)]  # 2 sides and full ranks x 3 folds
-
-
-@pytest.mark.parametrize("late", [False, True])
-def test_no_fit_starts_once_time_is_up(data, samples, folds, late):
-    units = fold_units(samples, data.y, folds[:1], n_classes=2)
-    (result,) = search(OPTIRANK, units, until=0.0 if late else np.inf)
-    assert (result.complete() != late).all()
-    assert result.n_fits == ([0, 0, 0] if late else [2, 2, 2])
-
-
-def test_joined_results_have_the_scores_of_each(data, samples, folds):
-    units = fold_units(samples, data.y, folds[:1], n_classes=2)
-    (whole,) = search(OPTIRANK, units)
-    settings = OPTIRANK.settings()
-    parts = [search(OPTIRANK.keeping([one]), units)[0] for one in settings]
-    joined = join_settings(parts)
-    assert [one.params for one in joined.settings] == [one.params for one in whole.settings]
-    for k, part in enumerate(parts):
-        np.testing.assert_array_equal(joined.decision(k, HELD_OUT), part.decision(0, HELD_OUT))
-        np.testing.assert_array_equal(joined.genes(k), part.genes(0))
-    assert joined.complete().all()
-
-
-_LONG = """
-import joblib, sys
-from optirank import OptirankClassifierCV
-from optirank.datasets import make_unstable_ranks
-
-if __name__ == "__main__":
-    data = make_unstable_ranks(600, 60, 50, random_state=0)
-    sizes = tuple(range(2, 60))
-    print("started", flush=True)
-    with joblib.parallel_config(backend=sys.argv[1], n_jobs=2):
-        OptirankClassifierCV(sizes, (0.0, 1e-4, 1e-3), (1e-5, 1e-4, 1e-3)).fit(data.X, data.y)
-    print("finished", flush=True)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="signals of a terminal")
-@pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_an_interrupt_leaves_no_process_behind(backend, tmp_path):
-    psutil = pytest.importorskip("psutil")
-    (tmp_path / "long.py").write_text(_LONG)
-    with subprocess.Popen(
-        [sys.executable, "long.py", backend],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,  # a process group of its own, which Ctrl-C goes to
-        text=True,
-    ) as process:
-        assert process.stdout.readline() == "started\n"
-        time.sleep(5)
-        started = psutil.Process(process.pid).children(recursive=True)
-        assert bool(started) == (backend == "loky")
-        os.killpg(process.pid, signal.SIGINT)
-        process.wait(30)
-        assert "finished" not in process.stdout.read()
-    assert process.returncode != 0
-    _, alive = psutil.wait_procs(started, timeout=20)
-    assert not alive
 
 
 @pytest.mark.slow
@@ -290,20 +187,3 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_result(data, alone, monkey
         assert victim not in client.run(os.getpid).values()
     assert done == [12] * 12
     assert_same(model, alone)
-
-
-def test_the_default_scorer_gives_what_scikit_learn_gives(samples, folds, data):
-    from sklearn.metrics import balanced_accuracy_score, get_scorer, make_scorer
-
-    from optirank.tuning.families import RankFamily
-    from optirank.tuning.scoring import score_table
-
-    results = search(
-        RankFamily((0.0, 1e-2), (1e-3,)), fold_units(samples, data.y, folds, n_classes=2)
-    )
-    truths = [data.y[test] for _, test in folds]
-    arguments = (results, truths, np.unique(data.y), HELD_OUT)
-    slow = make_scorer(lambda truth, labels: balanced_accuracy_score(truth, labels))
-    np.testing.assert_array_equal(
-        score_table(*arguments, get_scorer("balanced_accuracy")), score_table(*arguments, slow)
-    )

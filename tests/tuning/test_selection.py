@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from optirank.tuning.selection import (
-    clear_margin,
+    MARGIN,
+    default_setting,
     select,
     select_for_transfer,
+    settings_table,
     standard_error,
     transfer_scores,
 )
@@ -27,33 +29,30 @@ SCORES = np.array(
 N_GENES = np.array([[10, 12, 14], [90, 100, 110], [50, 40, 30], [1, 1, 1], [20, 20, 20]])
 
 
-def test_the_standard_error_by_hand():
+def test_the_rule_takes_the_fewest_genes_within_one_standard_error():
     expected = [0, 0.04 / 3**0.5, 0.01 / 3**0.5]
     np.testing.assert_allclose(standard_error(SCORES)[:3], expected, atol=1e-15)
-
-
-def test_the_rule_takes_the_fewest_genes_within_one_standard_error():
     assert select(SCORES, N_GENES) == 2
-
-
-def test_best_takes_the_highest_mean():
     assert select(SCORES, N_GENES, "best") == 1
-
-
-def test_a_wider_error_lets_a_sparser_setting_in():
-    scores = SCORES.copy()
-    scores[1] = [0.84, 0.90, 0.96]  # standard error .0346: at least .8654
-    assert select(scores, N_GENES) == 4
+    wider = SCORES.copy()
+    wider[1] = [0.84, 0.90, 0.96]  # standard error .0346: at least .8654
+    assert select(wider, N_GENES) == 4
+    table = settings_table([{"l1": k} for k in range(5)], SCORES, N_GENES, 2)
+    assert table.columns.tolist() == [
+        "n_genes",
+        "score",
+        "standard_error",
+        "selected",
+        "best",
+        "l1",
+    ]
+    assert table["best"].tolist() == [False, True, False, False, False]
+    assert table.loc[table["selected"], "n_genes"].tolist() == [40]
 
 
 def test_a_mean_on_the_border_counts():
     scores = np.array([[0.5, 1.0], [0.5, 0.5]])  # .75 +- .25, and .5
     assert select(scores, np.array([[9, 9], [1, 1]])) == 1
-
-
-def test_without_spread_only_equals_of_the_best_count():
-    scores = np.array([[0.9, 0.9], [0.89, 0.89], [0.9, 0.9]])
-    assert select(scores, np.array([[9, 9], [1, 1], [5, 5]])) == 2
 
 
 def test_a_single_fold_has_no_error():
@@ -102,13 +101,21 @@ def tables(scores, n_platforms=2):
     return plain, np.repeat(plain[:, :, None], n_platforms, axis=2)
 
 
-def test_the_default_is_left_only_for_what_is_clearly_better():
+def test_the_default_is_left_only_for_what_is_better_by_more_than_the_margin():
     genes = np.full((3, 3), 50.0)
-    plain, shifted = tables([0.90, 0.91, 0.915])
+    plain, shifted = tables([0.90, 0.91, 0.90 + MARGIN])
     assert select_for_transfer(plain, shifted, genes, default=0) == 0
-    plain, shifted = tables([0.90, 0.91, 0.93])
+    assert select_for_transfer(plain, shifted, genes, default=None) == 2
+    plain, shifted = tables([0.90, 0.911, 0.901 + MARGIN])
     assert select_for_transfer(plain, shifted, genes, default=0) == 2
     assert select_for_transfer(plain, shifted, genes, default=1) == 1
+
+
+def test_the_default_setting_is_found_in_a_grid_that_has_it():
+    grid = [{"n_reference": s, "l1": l1, "l2": 1e-3} for s in (0.1, 0.2) for l1 in (0.0, 1e-3)]
+    assert default_setting(grid) == 3
+    assert default_setting(grid[:3]) is None
+    assert default_setting([{"l1": 0.0, "l2": 1e-3}, {"l1": 1e-3, "l2": 1e-3}]) == 1
 
 
 def test_simulated_platforms_count_twice_as_much_as_held_out_samples_as_they_are():
@@ -126,37 +133,9 @@ def test_real_shifts_count_before_simulated_ones():
     assert select_for_transfer(plain, shifted, genes, default=0, real=True) == 1
 
 
-def test_fewer_genes_may_cost_the_margin_and_no_more():
-    plain, shifted = tables([0.90, 0.885, 0.87])
-    genes = np.array([[100.0] * 3, [40.0] * 3, [10.0] * 3])
-    assert select_for_transfer(plain, shifted, genes, default=0, prefer="genes") == 1
-
-
 def test_folds_without_a_score_do_not_count_for_transfer():
     plain, shifted = tables([0.8, 0.9])
     plain[:, 1], shifted[:, 1] = np.nan, np.nan
     assert transfer_scores(plain, shifted) == pytest.approx([0.8, 0.9])
     with pytest.raises(ValueError, match="no setting has a finite mean score"):
         select_for_transfer(plain * np.nan, shifted, np.ones((2, 3)), default=0)
-
-
-def test_a_single_sample_of_a_rare_class_does_not_replace_the_default():
-    truth = np.repeat(["a", "b", "rare"], (40, 40, 4))
-    right = np.ones((2, len(truth)), bool)
-    right[0, -1] = False  # the default misses one sample
-    recalls = [[ok[truth == one].mean() for one in ("a", "b", "rare")] for ok in right]
-    plain = np.mean(recalls, axis=1)[:, None]
-    shifted, genes = plain[:, :, None], np.array([[10], [10]])
-    assert plain[1, 0] - plain[0, 0] > 0.08
-    margin = clear_margin([truth])
-    assert select_for_transfer(plain, shifted, genes, default=0, margin=margin) == 0
-    right[0, -2] = False  # two
-    plain[0] = np.mean([right[0, truth == one].mean() for one in ("a", "b", "rare")])
-    assert select_for_transfer(plain, plain[:, :, None], genes, default=0, margin=margin) == 1
-
-
-def test_the_margin_is_smaller_with_more_samples_and_folds():
-    truth = np.repeat(["a", "b"], (90, 6))
-    assert clear_margin([truth]) == pytest.approx(1.5 / 12)
-    assert clear_margin([truth] * 5) == pytest.approx(1.5 / 60)
-    assert clear_margin([np.repeat(["a", "b"], 500)]) == 0.02

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score
 
-from optirank.tuning.scoring import accuracy_table, balanced_accuracy, predicted
+from optirank.tuning.scoring import balanced_accuracy, predicted
 
 BINARY = np.array([0, 1])
 
@@ -46,23 +46,3 @@ def test_labels_follow_the_highest_score():
     assert predicted(np.array([[0.1], [-2.0]]), words[:2]).tolist() == ["b", "a"]
     scores = np.array([[-1.0, -0.5, -3.0], [0.0, -1.0, 4.0]])
     assert predicted(scores, words).tolist() == ["b", "c"]
-
-
-class Known:
-    """A result of one setting with these scores, whose training part had some of the classes."""
-
-    settings = (None,)
-
-    def __init__(self, known, scores):
-        self.known, self.scores = np.array(known), np.array(scores)
-
-    def decision(self, setting, view):
-        assert view == "held out"
-        return self.scores
-
-
-def test_samples_of_a_class_that_nobody_could_learn_are_not_counted():
-    result = Known([True, True, False], [[1, 0, -np.inf], [0, 1, -np.inf], [2, 0, -np.inf]])
-    truth = np.array(["a", "b", "c"])
-    table = accuracy_table([result], [truth], truth, "held out")
-    assert table.tolist() == [[1.0]]

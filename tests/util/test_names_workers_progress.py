@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from optirank._util import progress
 from optirank._util.names import printable, some
-from optirank._util.progress import DownloadBar, hide_progress, progress_bar
-from optirank._util.workers import worker_count
+from optirank._util.progress import hide_progress, progress_bar
+from optirank._util.workers import connect, one_blas_thread, worker_count
 
 
 @given(st.lists(st.integers()), st.integers(1, 12))
@@ -102,12 +102,20 @@ def test_the_time_left_does_not_count_what_was_stored(monkeypatch):
         assert bar.left() == "80 s"
 
 
-def test_a_download_is_drawn_like_everything_else(capsys, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    bar = DownloadBar()
-    bar.total = 100
-    bar.update(60)
-    bar.reset()
-    bar.update(100)
-    bar.close()
-    assert "fetching" in capsys.readouterr().err
+def test_an_address_without_a_scheduler_is_refused(monkeypatch):
+    distributed = pytest.importorskip("distributed")
+
+    def refuse(*_, **__):
+        raise OSError("timed out")
+
+    monkeypatch.setattr(distributed, "Client", refuse)
+    with pytest.raises(ValueError, match="no dask scheduler answers at"):
+        connect("tcp://127.0.0.1:1").__enter__()
+
+
+def test_blas_has_one_thread_inside():
+    from threadpoolctl import threadpool_info
+
+    with one_blas_thread():
+        pools = [one for one in threadpool_info() if one["user_api"] == "blas"]
+        assert all(one["num_threads"] == 1 for one in pools)

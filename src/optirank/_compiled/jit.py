@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import pickle
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numba  # noqa: TID251  (this module is the wrapper)
@@ -37,14 +36,6 @@ def jit(function: Callable | None = None, *, fastmath: bool = False) -> Callable
         return compiled
 
     return compile_ if function is None else compile_(function)
-
-
-def is_ready(loop: Callable) -> bool:
-    """Whether a loop was compiled before, in this process or in one that left it on disk."""
-    if not hasattr(loop, "signatures") or loop.signatures:  # not compiled at all, or here
-        return True
-    folder = getattr(getattr(loop, "_cache", None), "cache_path", None)
-    return folder is not None and any(Path(folder).glob(f"*.{loop.__name__}-*.nbi"))
 
 
 def _forgive(cache: Any) -> None:

@@ -8,7 +8,7 @@ group k and ``c_k`` the sum over the groups below it. Every quantity of the meth
 
 read off at each gene's group: ranks with ``base = -offset, sign = 1, tie = t`` and co-ranks with
 ``base = sum(a), sign = -1, tie = 1 - t``. All sums run in float64 whatever the output's type, so
-float32 results carry one rounding each, however many genes there are.
+float32 results have one rounding each, however many genes there are.
 
 The tests hold a twin of these loops in plain NumPy, ``tests/ranks/plain_orders.py``.
 """
@@ -18,6 +18,37 @@ from __future__ import annotations
 import numpy as np
 
 from optirank._compiled.jit import jit
+
+
+@jit
+def number_values(values, order, indptr, groups, n_groups):
+    """Number the distinct values of each sample, from the order that sorts them.
+
+    Samples follow each other in one array; sample i is at ``indptr[i]:indptr[i + 1]``, where
+    ``order`` has the places within the sample.
+    """
+    for i in range(indptr.shape[0] - 1):
+        begin, end = indptr[i], indptr[i + 1]
+        k = -1
+        for p in range(begin, end):
+            place = begin + order[p]
+            k += p == begin or values[place] != values[begin + order[p - 1]]
+            groups[place] = k
+        n_groups[i] = k + 1
+
+
+@jit
+def leave_room_for_zero(values, indptr, groups, n_groups, zero_group):
+    """Give the zeros, which are not among the values, a group between negative and positive."""
+    for i in range(indptr.shape[0] - 1):
+        zero = 0
+        for p in range(indptr[i], indptr[i + 1]):
+            if values[p] < 0:
+                zero = max(zero, np.int64(groups[p]) + 1)
+            else:
+                groups[p] += 1
+        zero_group[i] = zero
+        n_groups[i] += 1
 
 
 @jit
@@ -47,23 +78,9 @@ def _sum_groups(row, n_groups, genes, a, h, lanes):
         return
     for k in range(4 * n_groups):
         lanes[k] = 0.0
-    whole = m - m % 4
-    if m == d:
-        for j in range(0, whole, 4):
-            lanes[4 * row[j]] += a[j]
-            lanes[4 * row[j + 1] + 1] += a[j + 1]
-            lanes[4 * row[j + 2] + 2] += a[j + 2]
-            lanes[4 * row[j + 3] + 3] += a[j + 3]
-        for j in range(whole, d):
-            lanes[4 * row[j]] += a[j]
-    else:
-        for p in range(0, whole, 4):
-            lanes[4 * row[genes[p]]] += a[p]
-            lanes[4 * row[genes[p + 1]] + 1] += a[p + 1]
-            lanes[4 * row[genes[p + 2]] + 2] += a[p + 2]
-            lanes[4 * row[genes[p + 3]] + 3] += a[p + 3]
-        for p in range(whole, m):
-            lanes[4 * row[genes[p]]] += a[p]
+    for p in range(m):
+        gene = p if m == d else genes[p]
+        lanes[4 * row[gene] + p % 4] += a[p]
     for k in range(n_groups):
         h[k] = (lanes[4 * k] + lanes[4 * k + 1]) + (lanes[4 * k + 2] + lanes[4 * k + 3])
 
@@ -112,142 +129,31 @@ def dense_values(groups, n_groups, genes, a, base, sign, tie, columns, out):
 
 
 @jit
-def dense_weighted_sum(groups, n_groups, genes, a, base, sign, tie, sample_weights, out):
-    """Add ``sum_i sample_weights_i * f`` at each gene's group into ``out`` (d)."""
-    n, d = groups.shape
-    h = np.zeros(d + 4)
-    lanes = np.empty(4 * d + 4)
-    f = np.empty(d + 4)
-    for i in range(n):
-        row = groups[i]
-        _sum_groups(row, n_groups[i], genes, a, h, lanes)
-        _values_of_groups(h, n_groups[i], base, sign, tie, f)
-        weight = sample_weights[i]
-        for j in range(d):
-            out[j] += weight * f[row[j]]
-
-
-@jit
-def dense_scores(groups, n_groups, gamma, w, tie, out):
-    """``out_i = sum_k W_k (c_k + tie * h_k)`` with ``h`` of gamma and ``W`` of w: w . C gamma."""
-    n, d = groups.shape
-    pairs = np.empty((d, 2))
-    for j in range(d):
-        pairs[j, 0] = gamma[j]
-        pairs[j, 1] = w[j]
-    h = np.zeros((d + 4, 2))
-    for i in range(n):
-        row = groups[i]
-        n_here = n_groups[i]
-        if n_here == d:
-            for j in range(d):
-                group = row[j]
-                h[group, 0] = pairs[j, 0]
-                h[group, 1] = pairs[j, 1]
-        else:
-            for q in range(n_here + 3):
-                h[q, 0] = 0.0
-                h[q, 1] = 0.0
-            for j in range(d):
-                group = row[j]
-                h[group, 0] += pairs[j, 0]
-                h[group, 1] += pairs[j, 1]
-        c = 0.0
-        s0 = 0.0
-        s1 = 0.0
-        s2 = 0.0
-        s3 = 0.0
-        for q in range((n_here + 3) // 4):
-            k = 4 * q
-            h0 = h[k, 0]
-            h1 = h[k + 1, 0]
-            h2 = h[k + 2, 0]
-            h3 = h[k + 3, 0]
-            h01 = h0 + h1
-            h012 = h01 + h2
-            s0 += h[k, 1] * (c + tie * h0)
-            s1 += h[k + 1, 1] * (c + (h0 + tie * h1))
-            s2 += h[k + 2, 1] * (c + (h01 + tie * h2))
-            s3 += h[k + 3, 1] * (c + (h012 + tie * h3))
-            c += h012 + h3
-        out[i] = (s0 + s1) + (s2 + s3)
-
-
-@jit
-def _sum_sparse_groups(genes, groups, n_groups, zero_group, total, a, h):
-    """As ``_sum_groups`` over a sample's non-zeros; the zero genes hold what is left of the sum."""
-    h[: n_groups + 3] = 0.0
-    seen = 0.0
-    for p in range(genes.shape[0]):
-        value = a[genes[p]]
-        h[groups[p]] += value
-        seen += value
-    if genes.shape[0] < a.shape[0]:
-        h[zero_group] = total - seen
-
-
-@jit
 def sparse_values(
     indptr, genes, groups, n_groups, zero_group, a, total, base, sign, tie, constants, out
 ):
-    """Write the zero genes' value into ``constants`` (n), the non-zeros' excess into ``out``."""
+    """Write the zero genes' value into ``constants`` (n), the non-zeros' excess into ``out``.
+
+    The zero genes of a sample are one group; they hold what the non-zeros leave of ``total``.
+    """
     size = a.shape[0] + 5
     h = np.empty(size)
     f = np.empty(size)
     for i in range(indptr.shape[0] - 1):
         begin, end = indptr[i], indptr[i + 1]
-        _sum_sparse_groups(
-            genes[begin:end], groups[begin:end], n_groups[i], zero_group[i], total, a, h
-        )
+        h[: n_groups[i] + 3] = 0.0
+        seen = 0.0
+        for p in range(begin, end):
+            value = a[genes[p]]
+            h[groups[p]] += value
+            seen += value
+        if end - begin < a.shape[0]:
+            h[zero_group[i]] = total - seen
         _values_of_groups(h, n_groups[i], base, sign, tie, f)
         constant = f[zero_group[i]]
         constants[i] = constant
         for p in range(begin, end):
             out[p] = f[groups[p]] - constant
-
-
-@jit
-def sparse_weighted_sum(
-    indptr, genes, groups, n_groups, zero_group, a, total, base, sign, tie, sample_weights, out
-):
-    """Add the weighted excesses of the non-zeros into ``out`` (d); return the constants' sum."""
-    size = a.shape[0] + 5
-    h = np.empty(size)
-    f = np.empty(size)
-    constant_sum = 0.0
-    for i in range(indptr.shape[0] - 1):
-        begin, end = indptr[i], indptr[i + 1]
-        _sum_sparse_groups(
-            genes[begin:end], groups[begin:end], n_groups[i], zero_group[i], total, a, h
-        )
-        _values_of_groups(h, n_groups[i], base, sign, tie, f)
-        constant = f[zero_group[i]]
-        weight = sample_weights[i]
-        constant_sum += weight * constant
-        for p in range(begin, end):
-            out[genes[p]] += weight * (f[groups[p]] - constant)
-    return constant_sum
-
-
-@jit
-def sparse_scores(
-    indptr, genes, groups, n_groups, zero_group, gamma, gamma_sum, w, w_sum, tie, out
-):
-    """``w . C gamma`` from the non-zeros: the zero genes enter as one group."""
-    size = w.shape[0] + 5
-    h = np.empty(size)
-    f = np.empty(size)
-    for i in range(indptr.shape[0] - 1):
-        begin, end = indptr[i], indptr[i + 1]
-        _sum_sparse_groups(
-            genes[begin:end], groups[begin:end], n_groups[i], zero_group[i], gamma_sum, gamma, h
-        )
-        _values_of_groups(h, n_groups[i], 0.0, 1.0, tie, f)
-        constant = f[zero_group[i]]
-        score = constant * w_sum
-        for p in range(begin, end):
-            score += w[genes[p]] * (f[groups[p]] - constant)
-        out[i] = score
 
 
 @jit

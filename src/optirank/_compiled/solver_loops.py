@@ -22,6 +22,14 @@ def _exp_of_negative(t):
     return p
 
 
+@jit
+def _logistic(score):
+    """The sigmoid of a score, and its derivative."""
+    e = _exp_of_negative(-abs(score))
+    q = 1.0 / (1.0 + e)
+    return q if score > 0 else e * q, e * q * q
+
+
 @jit(fastmath=True)
 def logistic_slopes(z, b, y, v, slopes, curvatures):
     """First and second derivatives of ``v_i logloss(y_i, z_i + b)`` in the scores.
@@ -29,12 +37,9 @@ def logistic_slopes(z, b, y, v, slopes, curvatures):
     ``slopes`` are written in their own precision, to be multiplied by a matrix of the same.
     """
     for i in range(z.shape[0]):
-        score = z[i] + b
-        e = _exp_of_negative(-abs(score))
-        q = 1.0 / (1.0 + e)
-        p = q if score > 0 else e * q
+        p, curvature = _logistic(z[i] + b)
         slopes[i] = v[i] * (p - y[i])
-        curvatures[i] = v[i] * e * q * q
+        curvatures[i] = v[i] * curvature
 
 
 @jit
@@ -74,12 +79,9 @@ def _slope_and_curvature(z, b, y, v):
     slope = 0.0
     curvature = 0.0
     for i in range(z.shape[0]):
-        score = z[i] + b
-        e = _exp_of_negative(-abs(score))
-        q = 1.0 / (1.0 + e)
-        p = q if score > 0 else e * q
+        p, derivative = _logistic(z[i] + b)
         slope += v[i] * (p - y[i])
-        curvature += v[i] * e * q * q
+        curvature += v[i] * derivative
     return slope, curvature
 
 
@@ -116,72 +118,53 @@ def optimal_intercept(z, b, y, v):
 
 
 @jit
-def elastic_net_step(x, gradient, L, l1, l2, out):
-    """``out`` = the minimiser of ``gradient . u + L/2 |u - x|^2 + l1 |u|_1 + l2 |u|^2``.
+def project_capped_simplex(out, s):
+    """Project a vector, in place, onto {0 <= u <= 1, sum u = s}.
 
-    Returns ``|out - x|^2``.
+    Newton's method on the shift that is subtracted, kept inside a bracket. The shift of values far
+    from 0 has too few digits; what is left after subtracting it has them, and is projected again.
     """
-    shrink = 1.0 / (L + 2.0 * l2)
-    squared = 0.0
-    for j in range(x.shape[0]):
-        u = L * x[j] - gradient[j]
-        value = 0.0
-        if u > l1:
-            value = (u - l1) * shrink
-        elif u < -l1:
-            value = (u + l1) * shrink
-        out[j] = value
-        squared += (value - x[j]) ** 2
-    return squared
-
-
-@jit
-def capped_simplex_step(x, gradient, L, s, out):
-    """``out`` = the projection of ``x - gradient / L`` onto {0 <= u <= 1, sum u = s}.
-
-    Newton's method on the shift, kept inside a bracket. Returns ``|out - x|^2``.
-    """
-    d = x.shape[0]
-    low = np.inf
-    high = -np.inf
-    total = 0.0
-    for j in range(d):
-        value = x[j] - gradient[j] / L
-        out[j] = value
-        total += value
-        low = min(low, value)
-        high = max(high, value)
-    low -= 1.0  # here the clipped sum is d, at `high` it is 0
-    shift = min(max((total - s) / d, low), high)
-    for _ in range(200):
-        clipped = 0.0
-        free = 0
+    d = out.shape[0]
+    for _ in range(3):
+        low = np.inf
+        high = -np.inf
+        total = 0.0
         for j in range(d):
-            u = out[j] - shift
-            if u >= 1.0:
-                clipped += 1.0
-            elif u > 0.0:
-                clipped += u
-                free += 1
-        excess = clipped - s
-        if excess > 0.0:
-            low = shift
-        else:
-            high = shift
-        if abs(excess) <= 1e-13 * s or high - low <= 1e-16 * max(abs(low), abs(high)):
+            total += out[j]
+            low = min(low, out[j])
+            high = max(high, out[j])
+        low -= 1.0  # here the clipped sum is d, at `high` it is 0
+        shift = min(max((total - s) / d, low), high)
+        excess = 0.0
+        for _ in range(200):
+            clipped = 0.0
+            free = 0
+            for j in range(d):
+                u = out[j] - shift
+                if u >= 1.0:
+                    clipped += 1.0
+                elif u > 0.0:
+                    clipped += u
+                    free += 1
+            excess = clipped - s
+            if excess > 0.0:
+                low = shift
+            else:
+                high = shift
+            if abs(excess) <= 1e-13 * s or high - low <= 1e-16 * max(abs(low), abs(high)):
+                break
+            following = shift + excess / free if free > 0 else low
+            if not low < following < high:
+                following = 0.5 * (low + high)
+            if following == shift:
+                break
+            shift = following
+        for j in range(d):
+            out[j] -= shift
+        if abs(excess) <= 1e-13 * s:
             break
-        following = shift + excess / free if free > 0 else low
-        if not low < following < high:
-            following = 0.5 * (low + high)
-        if following == shift:
-            break
-        shift = following
-    squared = 0.0
     for j in range(d):
-        u = min(max(out[j] - shift, 0.0), 1.0)
-        out[j] = u
-        squared += (u - x[j]) ** 2
-    return squared
+        out[j] = min(max(out[j], 0.0), 1.0)
 
 
 @jit
@@ -269,98 +252,155 @@ def _rows_transpose_dot(values, begin, end, a, out):
 
 
 @jit(fastmath=True)
+def _dot(matrix, begin, end, x, shift, total, z):
+    """``z = M x`` for some rows of a matrix, dense or a constant per row plus the non-zeros.
+
+    ``shift`` is ``mean . x`` and ``total`` the sum of x.
+    """
+    values, indptr, genes, excess, constants = matrix
+    if values.shape[0]:
+        _rows_dot(values, begin, end, x, shift, z)
+        return
+    for i in range(begin, end):
+        score = constants[i] * total - shift
+        for p in range(indptr[i], indptr[i + 1]):
+            score += excess[p] * x[genes[p]]
+        z[i] = score
+
+
+@jit(fastmath=True)
+def _add_transpose_dot(matrix, begin, end, a, block, out):
+    """Add ``sum_i a_i M_i`` over some rows into ``out``, without the constants of the rows.
+
+    Returns what these add to every column. ``block`` is a buffer.
+    """
+    values, indptr, genes, excess, constants = matrix
+    if values.shape[0]:
+        _rows_transpose_dot(values, begin, end, a, block)
+        for j in range(out.shape[0]):
+            out[j] += block[j]
+        return 0.0
+    constant = 0.0
+    for i in range(begin, end):
+        constant += a[i] * constants[i]
+        for p in range(indptr[i], indptr[i + 1]):
+            out[genes[p]] += a[i] * excess[p]
+    return constant
+
+
+@jit(fastmath=True)
+def _sums(mean, x):
+    """``mean . x`` and the sum of x."""
+    shift = np.float32(0.0)
+    total = 0.0
+    for j in range(x.shape[0]):
+        shift += mean[j] * x[j]
+        total += x[j]
+    return shift, total
+
+
+@jit(fastmath=True)
+def _centre_gradient(gradient, constant, mean, slopes):
+    """Add what all columns share, subtract what centring them takes away."""
+    # sums stand in loops that write nothing: else where the arrays lie would decide how to add up
+    total = 0.0
+    for i in range(slopes.shape[0]):
+        total += slopes[i]
+    for j in range(gradient.shape[0]):
+        gradient[j] += constant - mean[j] * total
+
+
+@jit(fastmath=True)
 def _scores_and_gradient(
-    values, mean, x, z_before, momentum, b, y, v, z, z_ahead, slopes, curvatures, block, gradient
+    matrix, mean, x, z_before, momentum, b, y, v, z, z_ahead, slopes, curvatures, block, gradient
 ):
     """Scores of a point, and the gradient in x at the point that momentum leads to from there.
 
-    With ``M = values - 1 mean^T``: ``z = M x``, ``z_ahead = z + momentum (z - z_before)``, then the
-    loss's derivatives at ``z_ahead + b`` and ``gradient = M^T slopes``, all in one pass over M.
+    ``z = M x``, ``z_ahead = z + momentum (z - z_before)``, then the loss's derivatives at
+    ``z_ahead + b`` and ``gradient = M^T slopes``, all in one pass over M.
     """
-    n, d = values.shape
-    shift = np.float32(0.0)
-    for j in range(d):
-        shift += mean[j] * x[j]
+    n = z.shape[0]
+    shift, total = _sums(mean, x)
     gradient[:] = 0.0
+    constant = 0.0
     for begin in range(0, n, _ROWS):
         end = min(n, begin + _ROWS)
-        _rows_dot(values, begin, end, x, shift, z)
+        _dot(matrix, begin, end, x, shift, total, z)
         for i in range(begin, end):
             z_ahead[i] = z[i] + momentum * (z[i] - z_before[i])
-            score = z_ahead[i] + b
-            e = _exp_of_negative(-abs(score))
-            q = 1.0 / (1.0 + e)
-            p = q if score > 0 else e * q
+            p, curvature = _logistic(z_ahead[i] + b)
             slopes[i] = v[i] * (p - y[i])
-            curvatures[i] = v[i] * e * q * q
-        _rows_transpose_dot(values, begin, end, slopes, block)
-        for j in range(d):
-            gradient[j] += block[j]
-    # sums stand in loops that write nothing: else where the arrays lie would decide how to add up
-    total = 0.0
-    for i in range(n):
-        total += slopes[i]
-    for j in range(d):
-        gradient[j] -= mean[j] * total
+            curvatures[i] = v[i] * curvature
+        constant += _add_transpose_dot(matrix, begin, end, slopes, block, gradient)
+    _centre_gradient(gradient, constant, mean, slopes)
 
 
 @jit
 def _proximal_step(x, gradient, L, l1, l2, s, where, out):
-    """The step of w (``s = 0``) or of gamma, zero outside the genes ``where``."""
+    """The step of w (``s = 0``) or of gamma, zero outside the genes ``where`` (all, if empty).
+
+    ``out`` = the minimiser of ``gradient . u + L/2 |u - x|^2 + l1 |u|_1 + l2 |u|^2``, or the
+    projection of ``x - gradient / L`` onto the capped simplex. Returns ``|out - x|^2``.
+    """
     if s == 0.0:
-        return elastic_net_step(x, gradient, L, l1, l2, out)
-    if where.shape[0] == 0:
-        return capped_simplex_step(x, gradient, L, s, out)
-    part = np.empty(where.shape[0])
-    squared = capped_simplex_step(x[where], gradient[where], L, s, part)
-    out[:] = 0.0
-    out[where] = part
+        shrink = 1.0 / (L + 2.0 * l2)
+        for j in range(x.shape[0]):
+            u = L * x[j] - gradient[j]
+            out[j] = (u - min(max(u, -l1), l1)) * shrink
+    elif where.shape[0] == 0:
+        for j in range(x.shape[0]):
+            out[j] = x[j] - gradient[j] / L
+        project_capped_simplex(out, s)
+    else:
+        part = x[where] - gradient[where] / L
+        project_capped_simplex(part, s)
+        out[:] = 0.0
+        out[where] = part
+    squared = 0.0
+    for j in range(x.shape[0]):
+        squared += (out[j] - x[j]) ** 2
     return squared
 
 
 @jit
-def dense_steps(
-    values, mean, y, v, x, b, z_start, L, l1, l2, s, where, linear, n_steps, tol, rules
-):  # fmt: skip
-    """The loop of ``solver.steps.plain_steps`` for a dense float32 matrix and the logistic loss.
+def proximal_steps(
+    matrix, mean, y, v, x, b, z_start, L, l1, l2, s, where, linear, n_steps, tol, rules
+):
+    """The loop of ``solver.steps.accelerated_steps``, over the matrix once per step.
 
-    ``s`` is 0 for steps of w under ``l1`` and ``l2``. Else they are steps of gamma in the capped
-    simplex of sum s, over the genes ``where`` (all, if empty). ``linear`` is empty or added to each
-    gradient. Each step goes over the matrix once. ``z_start`` are the scores of x where they are
-    known, with b their best intercept; else empty. ``rules`` of the step size: how it grows when
-    refused, how it relaxes when taken, its largest value, the slack of the bound.
+    ``matrix`` has the values of a dense matrix or else the indptr, genes, excess and constants of a
+    sparse one, what it has not being empty, and ``mean`` is subtracted from its columns. ``s`` is 0
+    for steps of w under ``l1`` and ``l2``. Else they are steps of gamma in the capped simplex of
+    sum s, over the genes ``where`` (all, if empty). ``linear`` is empty or added to each gradient.
+    ``z_start`` are the scores of x where they are known, with b their best intercept; else empty.
+    ``rules`` of the step size: how it grows when refused, how it relaxes when taken, its largest
+    value, the slack of the bound, the least curvature of the intercept.
 
     Returns x, b, z, L, the residual and the number of steps.
     """
-    n, d = values.shape
-    grow, relax, largest, slack = rules
+    n, d = y.shape[0], x.shape[0]
+    grow, relax, largest, slack, least = rules
     z, z_new = np.empty(n, np.float32), np.empty(n, np.float32)
     z_ahead, z_next = np.empty(n, np.float32), np.empty(n, np.float32)
     slopes, curvatures, curvatures_next = np.empty(n, np.float32), np.empty(n), np.empty(n)
-    gradient, gradient_next = np.empty(d), np.empty(d)
+    gradient, gradient_next = np.zeros(d), np.empty(d)
     block = np.empty(d, np.float32)
     new, ahead = np.empty(d), x.copy()
     point = x.astype(np.float32)
     if z_start.shape[0]:
         z[:] = z_start
     else:
-        shift = np.float32(0.0)
-        for j in range(d):
-            shift += mean[j] * point[j]
-        _rows_dot(values, 0, n, point, shift, z)
+        shift, total = _sums(mean, point)
+        _dot(matrix, 0, n, point, shift, total, z)
         b = optimal_intercept(z, b, y, v)
     b_ahead = b
     z_ahead[:] = z
     logistic_slopes(z, b, y, v, slopes, curvatures)
-    total = 0.0
-    for i in range(n):
-        total += slopes[i]
-    for j in range(d):
-        gradient[j] = -mean[j] * total
+    constant = 0.0
     for begin in range(0, n, _ROWS):
-        _rows_transpose_dot(values, begin, min(n, begin + _ROWS), slopes, block)
-        for j in range(d):
-            gradient[j] += block[j]
+        end = min(n, begin + _ROWS)
+        constant += _add_transpose_dot(matrix, begin, end, slopes, block, gradient)
+    _centre_gradient(gradient, constant, mean, slopes)
     x = x.copy()
     momentum_t = 1.0
     residual = np.inf
@@ -374,7 +414,7 @@ def dense_steps(
         for i in range(n):
             slope_b += slopes[i]
             L_b += curvatures[i]
-        L_b = max(L_b, 1e-3)
+        L_b = max(L_b, least)
         while True:
             squared = _proximal_step(ahead, gradient, L, l1, l2, s, where, new)
             b_new = b_ahead - slope_b / L_b
@@ -391,13 +431,11 @@ def dense_steps(
                 momentum = 0.0
             residual = L * moved if tol > 0.0 else np.inf
             if taken == n_steps or residual <= tol:  # no gradient is needed after this step
-                shift = np.float32(0.0)
-                for j in range(d):
-                    shift += mean[j] * point[j]
-                _rows_dot(values, 0, n, point, shift, z_new)
+                shift, total = _sums(mean, point)
+                _dot(matrix, 0, n, point, shift, total, z_new)
             else:
                 _scores_and_gradient(
-                    values, mean, point, z, np.float32(momentum), b_new + momentum * (b_new - b),
+                    matrix, mean, point, z, np.float32(momentum), b_new + momentum * (b_new - b),
                     y, v, z_new, z_next, slopes, curvatures_next, block, gradient_next,
                 )  # fmt: skip
             rise = curvature_bound(z_new, b_new, z_ahead, b_ahead, curvatures, v)

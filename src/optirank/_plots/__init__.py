@@ -1,1 +1,1 @@
-"""The plots of :mod:`optirank.pl` that need more than a few lines."""
+"""Drawing functions behind `optirank.pl` and the pages."""

@@ -1,13 +1,15 @@
-"""What plots share: axes to draw on, colours, columns of annotations, heat maps."""
+"""What plots share: axes to draw on, colours, heat maps, figures as files and as SVG text."""
 
 from __future__ import annotations
 
+import io
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank._plots.fonts import use_fonts_for
 from optirank._util.files import replacing
 from optirank._util.names import some
 from optirank.datasets.errors import DataError, need
@@ -16,11 +18,22 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.image import AxesImage
     from numpy.typing import NDArray
+else:  # typing.get_type_hints works without importing them
+    Axes = NDArray = Any
 
 # Okabe and Ito's colours, safe for the colour-blind.
 BLUE, ORANGE, GREY, DARK = "#0072B2", "#D55E00", "#999999", "#333333"
+COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+_STYLE = {
+    "font.size": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "svg.hashsalt": "optirank",  # the same figure is the same file
+    "svg.fonttype": "none",  # the browser has fonts for every script
+    "text.parse_math": False,  # a dollar sign in a label is a dollar sign
+}
 
 
 def axes_for(ax: Axes | None, width: float, height: float) -> Axes:
@@ -33,8 +46,7 @@ def axes_for(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def finish(ax: Axes, show: bool) -> Axes:
-    """Choose fonts that have the characters of all names, and show the figure where asked to."""
-    use_fonts_for(ax)
+    """Show the figure where asked to."""
     if show:
         need("matplotlib.pyplot", "report", "drawing").show()
     return ax
@@ -52,6 +64,20 @@ def save_figure(ax: Axes, path: str | Path) -> Path:
     finally:
         plt.close(ax.figure)
     return path
+
+
+def as_svg(draw: Callable[[Axes], Any], width: float, height: float) -> str:
+    """A figure of a size in inches as SVG, on a clear ground."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    target = io.StringIO()
+    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # the browser has a font
+        figure = Figure(figsize=(width, height), layout="constrained")
+        draw(figure.subplots())
+        figure.savefig(target, format="svg", metadata={"Date": None}, transparent=True)
+    return target.getvalue()
 
 
 def column(data: Any, name: str) -> NDArray:
@@ -74,32 +100,35 @@ def heat_map(
     cmap: str,
     limits: tuple[float, float],
     bar: str,
-    room: float = 0.0,
-) -> AxesImage:
-    """Draw a matrix with names on both sides and a bar of its colours; NaN is left white.
-
-    ``room`` is what must stay free before the bar, in inches; a constrained layout sees to it.
-    """
+) -> None:
+    """Draw a matrix with names on both axes and a bar of its colours; NaN is left white."""
     low, high = limits
     image = ax.imshow(
         values, cmap=cmap, vmin=low, vmax=high, aspect="auto", interpolation="nearest"
     )
     ax.set_yticks(range(len(rows)), [str(name) for name in rows])
-    turned = len(columns) > 3 or max((len(str(name)) for name in columns), default=0) > 12
     ax.set_xticks(range(len(columns)), [str(name) for name in columns])
-    if turned:
-        ax.tick_params(axis="x", rotation=45)
-        for text in ax.get_xticklabels():
-            text.set(ha="right", rotation_mode="anchor")
+    if len(columns) > 3 or max((len(str(name)) for name in columns), default=0) > 12:
+        slant(ax)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    engine, pad = ax.figure.get_layout_engine(), 0.02
-    if engine is None or engine.colorbar_gridspec:
-        pad += room * ax.figure.dpi / ax.get_window_extent().width
-    ax.figure.colorbar(image, ax=ax, label=bar, fraction=0.05, pad=pad, aspect=30).outline.set(
-        visible=False
-    )
-    return image
+    drawn = ax.figure.colorbar(image, ax=ax, label=bar, fraction=0.05, pad=0.02, aspect=30)
+    drawn.outline.set_visible(False)
+
+
+def slant(ax: Axes) -> None:
+    """Turn the names below the axes by 45 degrees."""
+    ax.tick_params(axis="x", rotation=45)
+    for text in ax.get_xticklabels():
+        text.set(ha="right", rotation_mode="anchor")
+
+
+def cells_between(ax: Axes, n_rows: int, n_columns: int, width: float = 1.0) -> None:
+    """White lines between the cells of a heat map."""
+    ax.set_xticks(np.arange(n_columns + 1) - 0.5, minor=True)
+    ax.set_yticks(np.arange(n_rows + 1) - 0.5, minor=True)
+    ax.grid(which="minor", color="white", linewidth=width)
+    ax.tick_params(which="minor", length=0)
 
 
 def short(name: object, limit: int = 32) -> str:
@@ -109,11 +138,3 @@ def short(name: object, limit: int = 32) -> str:
         return text
     end = limit // 3
     return f"{text[: limit - end - 1].rstrip()}…{text[-end:].lstrip()}"
-
-
-def cells_between(ax: Axes, n_rows: int, n_columns: int, width: float = 1.0) -> None:
-    """White lines between the cells of a heat map."""
-    ax.set_xticks(np.arange(n_columns + 1) - 0.5, minor=True)
-    ax.set_yticks(np.arange(n_rows + 1) - 0.5, minor=True)
-    ax.grid(which="minor", color="white", linewidth=width)
-    ax.tick_params(which="minor", length=0)

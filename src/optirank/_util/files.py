@@ -56,10 +56,9 @@ def _part_of(path: Path, one: Path) -> bool:
 def replacing(path: PathLike, temporary: PathLike | None = None) -> Iterator[Path]:
     """A temporary name beside a file, renamed to it when the block ends without an error.
 
-    The content is on disk before the file has its name. A link is followed, so that it stays a
-    link. A caller that wants to remove what a killed process left gives the ``temporary`` name, on
-    the same disk. An OSError that names no file, such as that of a full disk, gets the name of this
-    one.
+    The content is on disk before the file has its name. A link stays a link. A caller that removes
+    what a killed process left gives the ``temporary`` name, on the same disk. An OSError that names
+    no file, such as that of a full disk, gets the name of this one.
     """
     path = Path(path)
     target = path.resolve() if path.is_symlink() else path

@@ -99,29 +99,3 @@ def progress_bar(
         transient=True,
     ) as drawn:
         yield Bar(description, total, drawn, False)
-
-
-class DownloadBar:
-    """A bar in the form that pooch asks for."""
-
-    def __init__(self) -> None:
-        self.total = 0  # bytes; set by pooch
-        self._bar = self._context = None
-
-    def update(self, amount: int) -> None:
-        """Count more bytes."""
-        if self._bar is None:
-            self._context = progress_bar("fetching", self.total or None)
-            self._bar = self._context.__enter__()
-        self._bar.advance(amount)
-
-    def reset(self) -> None:
-        """Start over."""
-        if self._bar is not None:
-            self._bar.update(0)
-
-    def close(self) -> None:
-        """Remove the bar."""
-        if self._context is not None:
-            self._context.__exit__(None, None, None)
-            self._bar = self._context = None

@@ -1,6 +1,15 @@
-"""How many threads or processes to use."""
+"""How many threads or processes to use, and where: of this machine or of a dask cluster."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from threadpoolctl import ThreadpoolController
 
 
 def worker_count(n_jobs: int | None) -> int:
@@ -16,3 +25,37 @@ def worker_count(n_jobs: int | None) -> int:
     from joblib import effective_n_jobs
 
     return effective_n_jobs(n_jobs)
+
+
+def one_blas_thread() -> AbstractContextManager:
+    """A context in which BLAS uses one thread: fits run in parallel over classes instead."""
+    return _controller().limit(limits=1, user_api="blas")
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+@contextmanager
+def connect(address: str) -> Iterator[Client]:
+    """A client of the dask scheduler at an address; it has workers, or this is a ValueError."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ImportError("a dask cluster needs: pip install 'optirank[dask]'") from None
+    try:
+        client = Client(address, timeout=30)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"no dask scheduler answers at {address!r}: {error}") from error
+    with client:
+        if cluster_threads(client) == 0:
+            raise ValueError(f"the dask scheduler at {address!r} has no workers: start some")
+        yield client
+
+
+def cluster_threads(client: Client) -> int:
+    """Threads of all workers of a dask cluster."""
+    return sum(client.nthreads().values())

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sklearn.base import ClassifierMixin
 
     from optirank.benchmark.designs import Profile
-    from optirank.tuning.family import Family
+    from optirank.tuning.families import Family
 
 PENALTIES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
 REFERENCE_SIZES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -31,7 +31,8 @@ class Classifier:
     ----------
     name : how it is called in options, tables and figures.
     words : what it is, for a table.
-    estimator : the class, or where it is ("module:class"); None for a tool of others.
+    estimator : the class, or where it is ("module:class"); None for a tool of others, or
+        where the family is all there is.
     family : the family of `optirank.tuning` (or where it is) that fits the whole grid in chains;
         without one, each setting is fitted by the estimator on its own.
     grid : the values of each parameter, those of the paper; a profile may replace them. With all
@@ -140,7 +141,6 @@ CLASSIFIERS: dict[str, Classifier] = {
         Classifier(
             name="lr",
             words="elastic-net logistic regression on log values",
-            estimator="optirank.estimators.logistic:ElasticNetLogisticRegression",
             family="optirank.tuning.families:LogisticFamily",
             grid=_ELASTIC_NET,
             experiments=(BINARY, SYNTHETIC),

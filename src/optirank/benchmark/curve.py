@@ -26,7 +26,7 @@ import pandas as pd
 
 from optirank import __version__
 from optirank._util.files import replacing, write_text
-from optirank._util.threads import one_blas_thread
+from optirank._util.workers import one_blas_thread
 from optirank.benchmark import figures
 from optirank.benchmark.baselines import (
     L1LogisticRegression,

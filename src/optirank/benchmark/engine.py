@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from optirank._util.cluster import cluster_threads, connect
+from optirank._util.workers import cluster_threads, connect
 from optirank.benchmark.classifiers import BINARY, WHOLE, get
 from optirank.benchmark.designs import ALL, Design, Profile, TaskSource, select_genes
 from optirank.benchmark.storage import Storage, Unit

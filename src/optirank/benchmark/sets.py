@@ -14,10 +14,10 @@ from optirank.benchmark.tasks import SMALLEST_CLASS as SMALLEST_OF_PAIR
 from optirank.benchmark.tasks import value_kind
 from optirank.datasets.catalogue import find_path
 from optirank.datasets.errors import DataError
-from optirank.datasets.labels import harmonise
 from optirank.datasets.reading import read_expression
+from optirank.datasets.registry import harmonise
 from optirank.preprocessing import LogCPM
-from optirank.preprocessing._statistics import is_counts
+from optirank.preprocessing.scales import value_scale
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     Matrix = NDArray | sp.csr_array
 
 SMALLEST_CLASS = 5  # training samples: as many as folds
-_LOG_BELOW = 50.0  # no logarithm of an expression value is above this
 
 
 @dataclass(frozen=True)
@@ -163,20 +162,12 @@ def reduce(sets: list[Set], genes: NDArray, classes: list[str]) -> Set:
         positions = pd.Index(one.genes).get_indexer(genes)
         raw = sp.csr_array(one.raw[rows][:, positions], dtype=np.float32)
         raw.sort_indices()
-        kind = value_kind(one.name) or kind_of_values(raw)
+        kind = value_kind(one.name) or value_scale(raw)
         parts.append(Set(one.name, raw, raw, one.labels[rows], genes, kind))
     joined = stack(parts)
     if joined.kind != "log" and any(part.kind == "log" for part in parts):
         raise DataError(f"{joined.name} joins logarithms with linear values: convert one of them")
     return replace(joined, values=log_values(joined.raw, joined.kind))
-
-
-def kind_of_values(X: sp.csr_array) -> str:
-    """What values are: whole numbers are counts, small ones logarithms, all others linear."""
-    largest = X.data.max(initial=0.0)
-    if is_counts(X):
-        return "counts"
-    return "log" if largest < _LOG_BELOW else "linear"
 
 
 def log_values(X: sp.csr_array, kind: str) -> sp.csr_array:

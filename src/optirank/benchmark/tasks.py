@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from optirank.datasets.catalogue import LABEL, local_paths
 from optirank.datasets.errors import DataError, MissingExtraError
-from optirank.datasets.labels import harmonise
 from optirank.datasets.reading import open_expression
+from optirank.datasets.registry import harmonise
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,12 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.model_selection import ParameterGrid
 
-from optirank._util.threads import one_blas_thread
+from optirank._util.workers import one_blas_thread
 from optirank.benchmark.classifiers import COUNTS, MEASURED, Classifier, get
 from optirank.benchmark.designs import Problem, make_problem
 from optirank.benchmark.peers import run_peer
 from optirank.ranks.fitting import order_for_fitting
-from optirank.tuning.family import Samples
+from optirank.tuning.families import Samples
 from optirank.tuning.scoring import balanced_accuracy
 from optirank.tuning.search import Unit, search
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from optirank.benchmark.designs import Design, Profile
     from optirank.benchmark.sets import Set
     from optirank.benchmark.splits import Split
-    from optirank.tuning.family import Family
+    from optirank.tuning.families import Family
 
 _CLASSES = np.array([False, True])
 
@@ -146,11 +146,11 @@ def _fit_family(
     )
     (found,) = search(family, [unit])
     fits = []
-    for k, setting in enumerate(found.settings):
-        gamma = found.models(k, 0)[0].gamma
+    for k, params in enumerate(found.params):
+        gamma = found.model(k).gamma
         fits.append(
             Fitted(
-                setting={name: setting.params[name] for name in grid},
+                setting={name: params[name] for name in grid},
                 labels=[found.decision(k, view)[:, 0] > 0 for view in unit.views],
                 n_genes=int(found.genes(k).sum()),
                 reference=None if gamma is None else gamma > 0,

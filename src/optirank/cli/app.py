@@ -7,11 +7,22 @@ from typing import Annotated
 import typer
 
 from optirank import __version__
-from optirank.cli import benchmark, datasets, demo, inspect, panel, predict, simulate, train
-from optirank.cli.errors import DebugOption, QuietOption
-from optirank.cli.streams import outlive_readers
+from optirank.cli import (
+    benchmark,
+    datasets,
+    demo,
+    evaluate,
+    inspect,
+    panel,
+    predict,
+    simulate,
+    train,
+)
+from optirank.cli.errors import show_tracebacks
+from optirank.cli.options import GroupedCommand, PlainGroup
+from optirank.cli.streams import be_quiet, outlive_readers
 
-_HELP = """Classify expression profiles by ranks relative to a learned reference set of genes.
+_HELP = """Label expression profiles by the ranks of a small panel of genes.
 
 Exit codes: 0 success; 1 unexpected failure; 2 a wrong option or input, or a file that cannot be
 read or written; 130 interrupted.
@@ -19,40 +30,37 @@ read or written; 130 interrupted.
 From labelled profiles to labels for new ones, with a generated pair:
 
   optirank datasets example pair
-
-  optirank train pair/reference.h5ad --label cell_type --out model.optirank
-
-  optirank predict pair/query.h5ad --model model.optirank --out labels.csv
-
-  optirank panel model.optirank      list the genes to measure
-
-  optirank inspect model.optirank    describe the model
+  optirank train pair/reference.h5ad --label cell_type --for pair/query.h5ad -o model.optirank
+  optirank predict pair/query.h5ad --model model.optirank -o labels.csv
+  optirank evaluate pair/query.h5ad --model model.optirank --label cell_type
+  optirank panel model.optirank        # the genes to measure
+  optirank inspect model.optirank      # what the model is
 
 More:
 
-  optirank demo                      a demonstration in a minute
-
-  optirank simulate --repeats 4      the paper's synthetic experiment
-
-  optirank benchmark --help          the paper's evaluation on real data
-
-  optirank train --help              the options of a command
+  optirank demo                        # a demonstration in a minute
+  optirank simulate --repeats 4        # the paper's synthetic experiment
+  optirank benchmark --help            # the evaluation on real data
+  optirank train --help                # the options of a command
 """
 
 app = typer.Typer(
+    cls=PlainGroup,
     help=_HELP,
+    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("train")(train.train)
-app.command("predict")(predict.predict)
-app.command("panel")(panel.panel)
-app.command("inspect")(inspect.inspect)
+app.command("train", cls=GroupedCommand)(train.train)
+app.command("predict", cls=GroupedCommand)(predict.predict)
+app.command("evaluate", cls=GroupedCommand)(evaluate.evaluate)
+app.command("panel", cls=GroupedCommand)(panel.panel)
+app.command("inspect", cls=GroupedCommand)(inspect.inspect)
 app.add_typer(datasets.app, name="datasets")
-app.command("demo")(demo.demo)
-app.command("simulate")(simulate.simulate)
+app.command("demo", cls=GroupedCommand)(demo.demo)
+app.command("simulate", cls=GroupedCommand)(simulate.simulate)
 app.add_typer(benchmark.app, name="benchmark")
 
 
@@ -68,10 +76,14 @@ def options(
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
-    debug: DebugOption = False,
-    quiet: QuietOption = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print errors and warnings only.")
+    ] = False,
 ) -> None:
     """Read the options given before the command."""
+    show_tracebacks(debug)
+    be_quiet(quiet)
 
 
 def main() -> None:

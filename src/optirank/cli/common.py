@@ -1,12 +1,13 @@
-"""What the commands share: exit codes, tables on the terminal, checks of outputs."""
+"""What the commands share: tables, checks of outputs, and remedies that can be typed."""
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -17,14 +18,14 @@ from optirank.cli.errors import bad_input, clean_exit
 from optirank.cli.streams import STDOUT
 
 if TYPE_CHECKING:
-    import pandas as pd
     from rich.table import Table
 
-_TEXT = (
-    *("class", "cluster", "data", "gene", "label", "pair", "role", "rule", "shift", "side", "task"),
-    *("tool", "what"),
+    from optirank.workflow.performance import Performance
+
+_TEXT = (  # columns that are not numbers
+    *("class", "cluster", "data", "gene", "label", "name", "role", "rule", "shift", "speaks"),
+    *("task", "tool", "what"),
 )
-_RULES = 40  # pairs shown
 
 
 @contextmanager
@@ -77,16 +78,19 @@ def show(table: Table, *, err: bool = False) -> None:
     Console(stderr=err, highlight=False).print(table)
 
 
-def show_rules(pairs: pd.DataFrame) -> None:
-    """Print the pairs of genes of a vote as rules, see `optirank.model.votes.pair_table`."""
-    table = new_table("Pairs that vote", "rule", "score")
-    for row in pairs.head(_RULES).itertuples():
-        add_row(table, row.rule, f"{row.score:.3f}")
+def show_performance(performance: Performance, title: str) -> None:
+    """Print how each class does, with 95 % intervals."""
+    columns = {"sensitivity": "sensitivity", "specificity": "specificity", "ppv": "PPV"}
+    columns["npv"] = "NPV"
+    table = new_table(f"{title}, % (95 % intervals)", "class", "samples", *columns.values())
+    for name, row in performance.per_class.iterrows():
+        cells = []
+        for measure in columns:
+            ends = [100 * row[f"{measure}{end}"] for end in ("", "_low", "_high")]
+            known = ends[0] == ends[0]
+            cells.append(f"{ends[0]:.1f} ({ends[1]:.0f}-{ends[2]:.0f})" if known else "-")
+        add_row(table, name, f"{row['n']:.0f}", *cells)
     show(table)
-    if len(pairs) > _RULES:
-        typer.echo(
-            f"and {len(pairs) - _RULES} more: optirank panel --out panel.csv writes them all"
-        )
 
 
 def listed(text: str | None) -> list[str]:
@@ -102,8 +106,43 @@ def this_command(context: typer.Context, **changed: object) -> str:
         value = values.get(parameter.name)
         if value is None or value is False or value == parameter.default:
             continue
+        several = value if isinstance(value, list | tuple) else [value]
         if parameter.param_type_name == "argument":
-            words.append(str(value))
+            words += map(str, several)
+        elif value is True:
+            words.append(parameter.opts[0])
         else:
-            words += [parameter.opts[0], *([] if value is True else [str(value)])]
+            words += [word for one in several for word in (parameter.opts[0], str(one))]
     return shlex.join(words)
+
+
+@contextmanager
+def remedies_for_missing_genes(context: typer.Context, fitted: Any, query: Path) -> Iterator[None]:
+    """Add the commands that help to the error of missing genes."""
+    from optirank.model import MissingGenesError
+
+    try:
+        yield
+    except MissingGenesError as error:
+        notes: list[str] = []
+        if error.match.other_column:
+            notes.append("read the gene names of the query from another column:")
+            notes.append(this_command(context, gene_column=error.match.other_column[0]))
+        if error.droppable and "drop_classes" in context.params:
+            notes.append("leave these classes out, whose samples then get another label:")
+            notes.append(this_command(context, drop_classes=True))
+        if error.match.present.sum() > 1:
+            summary = getattr(fitted, "training_summary_", {})
+            words = [str(summary.get("source") or "REFERENCE"), "--label"]
+            words += [str(summary.get("label") or "LABEL"), "--for", str(query)]
+            notes.append("train a model for the genes that the query has:")
+            notes.append(shlex.join(["optirank", "train", *words, "-o", "for_query.optirank"]))
+        if error.enough is not None and "max_missing" in context.params:
+            limit = math.ceil(100 * error.enough) / 100
+            notes.append("label all the same, with little to go by for these classes:")
+            notes.append(this_command(context, max_missing=limit))
+        for note in notes:
+            error.add_note(note)
+        if notes:
+            error.args = (f"{error.what} One can:",)
+        raise

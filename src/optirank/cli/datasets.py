@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optirank.cli.common import tidy
-from optirank.cli.errors import BAD_INPUT, DebugOption, QuietOption
+from optirank.cli.errors import BAD_INPUT
 from optirank.cli.options import DataOption, ForceOption
 from optirank.cli.streams import echo
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
     from optirank.datasets.registry import Entry
 
-_HELP = """Data sets of the paper and in your own folders.
+_HELP = """Data sets of the paper, public stand-ins for them, and your own folders.
 
 --data or the variable OPTIRANK_DATA names a folder; every .h5ad file in it is a data set.
 
 Examples:
 
-  optirank datasets list                       list all data sets
+  optirank datasets list                              list all data sets
 
-  optirank datasets info baron                 describe one, and where to get it
+  optirank datasets info nki_er                       describe one, and where to get it
 
-  optirank datasets fetch baron --data sets    download it into a folder
+  optirank datasets fetch stand-ins --data sets       download and build the stand-ins
 
-  optirank datasets check --data sets          check whether they can be used
+  optirank datasets check --data sets                 check whether they can be used
 
-  optirank datasets example pair               write a generated pair
+  optirank datasets example pair                      write a generated pair
 """
 
 app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
@@ -40,8 +40,8 @@ NameArgument = Annotated[str, typer.Argument(help="Name of a data set.", show_de
 
 
 @app.command("list")
-def list_(data: DataOption = None, debug: DebugOption = False) -> None:
-    """List the data sets of the paper and those in the folder.
+def list_(data: DataOption = None) -> None:
+    """List the registered data sets and those in the folder.
 
     Examples:
 
@@ -55,12 +55,14 @@ def list_(data: DataOption = None, debug: DebugOption = False) -> None:
 
         here = local_sets(data)
         names = {found.name for found in here}
-        table = _table("The paper's data sets", "name", "organism", "technology", "samples", "how")
-        for entry in registry().values():
-            count = str(entry.n_samples or "")
-            how = "here" if entry.name in names else entry.way
-            table.add_row(entry.name, entry.organism, entry.technology, count, how)
-        _print(table)
+        for title, stand_in in (("The paper's data sets", False), ("Public stand-ins", True)):
+            table = _table(title, "name", "organism", "technology", "samples", "genes", "how")
+            for entry in registry().values():
+                if entry.stand_in == stand_in:
+                    counts = [str(count or "") for count in (entry.n_samples, entry.n_genes)]
+                    how = "here" if entry.name in names else entry.way
+                    table.add_row(entry.name, entry.organism, entry.technology, *counts, how)
+            _print(table)
         if not here:
             typer.echo(f"No data sets in {data_folder(data)}.")
             return
@@ -76,38 +78,32 @@ def list_(data: DataOption = None, debug: DebugOption = False) -> None:
 
 
 @app.command()
-def info(name: NameArgument, data: DataOption = None, debug: DebugOption = False) -> None:
-    """Describe a data set: accession, source, licence, labels, how to get it.
+def info(name: NameArgument, data: DataOption = None) -> None:
+    """Describe a data set: accession, paper, source, licence, labels, how to get it.
 
     Examples:
 
-      optirank datasets info pcawg
+      optirank datasets info nki_er
 
-      optirank datasets info baron_h1 --data sets
+      optirank datasets info pcawg --data sets
     """
     with tidy():
-        from optirank.datasets import catalogue, fetching
+        from optirank.datasets import catalogue
 
-        folder = catalogue.data_folder(data)
         paths = catalogue.local_paths(data)
         lines: list[tuple[str, str]] = []
-        if name not in paths:
-            entry = _entry(name, data)
-            lines += [("name", entry.name), ("title", entry.title), ("accession", entry.accession)]
-            lines += [("organism", entry.organism), ("technology", entry.technology)]
-            lines += [("samples", str(entry.n_samples or "see source")), ("labels", entry.labels)]
-            lines += [("source", entry.source), ("licence", entry.licence), ("note", entry.note)]
-            lines += [("file", f"{file.url} ({_hash(file.sha256)})") for file in entry.files]
-            if entry.by_hand:
-                lines += [("by hand", fetching.instructions(entry, folder))]
-            name = entry.name
+        entry = _entry(name, data, known=name in paths)
+        if entry is not None:
+            name, lines = entry.name, _card(entry, data)
         if name in paths:
             found = catalogue.describe(paths[name])
             classes = ", ".join(f"{label} {count}" for label, count in found.classes.items())
             lines += [("here", str(found.path)), ("platform", found.platform)]
             lines += [("size", f"{found.n_samples} samples x {found.n_genes} genes")]
             lines += [("classes", classes), ("problem", found.problem)]
-            lines += [(key, found.source.get(key, "")) for key in ("accession", "licence", "note")]
+            if entry is None:
+                keys = ("accession", "licence", "note")
+                lines += [(key, found.source.get(key, "")) for key in keys]
         else:
             lines += [("here", f"no; optirank datasets fetch {name}")]
         for key, text in lines:
@@ -117,37 +113,42 @@ def info(name: NameArgument, data: DataOption = None, debug: DebugOption = False
 
 @app.command()
 def fetch(
-    name: NameArgument,
+    name: Annotated[str, typer.Argument(help="Name of a data set, or stand-ins for all of those.")],
     data: DataOption = None,
-    label: Annotated[
-        str | None, typer.Option(help="Column with the labels, if not the expected one.")
+    given: Annotated[
+        Path | None,
+        typer.Option("--from", help="Folder with raw files, taken instead of downloads."),
     ] = None,
-    debug: DebugOption = False,
 ) -> None:
-    """Fetch a data set of the paper and write it as .h5ad into the folder.
+    """Fetch the raw files of a data set and write it as .h5ad into the folder.
 
-    Files that are already in FOLDER/NAME are used, so files that cannot be fetched can be put there
-    by hand; `optirank datasets info NAME` says where to get them.
+    Known checksums are compared. What is there already is kept, so the command can be given again
+    after an interruption; `optirank datasets info NAME` says where the files come from.
 
     Examples:
 
-      optirank datasets fetch baron
+      optirank datasets fetch stand-ins --data sets
 
-      optirank datasets fetch met500 --data sets
+      optirank datasets fetch nki_er --data sets --from downloads
     """
     with tidy():
-        from optirank._util.progress import DownloadBar
+        from optirank.datasets import fetching
         from optirank.datasets.catalogue import data_folder, describe
-        from optirank.datasets.fetching import ByHandError
-        from optirank.datasets.fetching import fetch as fetch_files
-        from optirank.datasets.registry import find_entry
+        from optirank.datasets.registry import STAND_INS, find_entry, stand_ins
 
-        entry = find_entry(name)
-        try:
-            path = fetch_files(
-                entry, data_folder(data), label=label, say=typer.echo, progressbar=DownloadBar()
+        folder = data_folder(data)
+        if name == STAND_INS:
+            wanted = stand_ins()
+            lacking = fetching.fetch_all(
+                wanted, folder, given=given, say=lambda text: echo(text, err=True)
             )
-        except ByHandError as steps:
+            typer.echo(f"{len(wanted) - len(lacking)} of {len(wanted)} data sets are in {folder}")
+            if lacking:
+                raise typer.Exit(BAD_INPUT)
+            return
+        try:
+            path = fetching.fetch(find_entry(name), folder, given=given, say=typer.echo)
+        except fetching.ByHandError as steps:
             typer.echo(f"optirank: {steps}", err=True)
             raise typer.Exit(BAD_INPUT) from None
         found = describe(path)
@@ -162,7 +163,6 @@ def check(
     name: Annotated[str | None, typer.Argument(help="A data set; default: all.")] = None,
     data: DataOption = None,
     label: Annotated[str, typer.Option(help="Column with the labels.")] = "cell_type",
-    debug: DebugOption = False,
 ) -> None:
     """Read data sets and say whether they can be used; exit code 2 if one cannot.
 
@@ -173,7 +173,7 @@ def check(
       optirank datasets check --data sets
     """
     with tidy():
-        from optirank.datasets import catalogue, checking
+        from optirank.datasets import catalogue
 
         if name is None:
             paths = list(catalogue.local_paths(data).values())
@@ -183,7 +183,7 @@ def check(
             raise ValueError(f"no data sets in {catalogue.data_folder(data)}: name one with --data")
         columns = ("name", "samples", "genes", "classes", "values", "verdict")
         table = _table("Data sets", *columns)
-        results = [checking.check(path, label=label) for path in paths]
+        results = [catalogue.check(path, label=label) for path in paths]
         for found in results:
             counts = [str(n) for n in (found.n_samples, found.n_genes, found.n_classes)]
             verdict = "ok" if found.ok else "unusable"
@@ -201,10 +201,7 @@ def example(
     folder: Annotated[Path, typer.Argument(help="Where to write the pair.", show_default=False)],
     reference: Annotated[int, typer.Option(min=10, help="Cells in the reference.")] = 500,
     query: Annotated[int, typer.Option(min=10, help="Cells in the query.")] = 400,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the data.")] = 0,
     force: ForceOption = False,
-    debug: DebugOption = False,
-    quiet: QuietOption = False,
 ) -> None:
     """Write a small generated pair: a labelled reference on one platform, a query on another.
 
@@ -215,16 +212,17 @@ def example(
 
       optirank datasets example pair
 
-      optirank datasets example pair --reference 2000 --seed 1
+      optirank datasets example pair --reference 2000
     """
     with tidy():
         from optirank.datasets.example import write_example
 
-        for path in write_example(folder, reference, query, seed, force=force):
+        for path in write_example(folder, reference, query, force=force):
             typer.echo(str(path))
 
 
-def _entry(name: str, data: Path | None) -> Entry:
+def _entry(name: str, data: Path | None, known: bool) -> Entry | None:
+    """The registered set of this name; None where there is none but the name is ``known``."""
     from optirank._util.names import some
     from optirank.datasets import catalogue, registry
     from optirank.datasets.errors import DataError
@@ -232,12 +230,35 @@ def _entry(name: str, data: Path | None) -> Entry:
     try:
         return registry.find_entry(name)
     except DataError as error:
+        if known:
+            return None
         here = some(catalogue.local_paths(data), 20)
         raise DataError(f"{error}; in {catalogue.data_folder(data)} there are {here}") from None
 
 
-def _hash(sha256: str | None) -> str:
-    return f"sha256 {sha256}" if sha256 else "no hash known"
+def _card(entry: Entry, data: Path | None) -> list[tuple[str, str]]:
+    """What the registry knows of a set, as keys and texts."""
+    from optirank.datasets import catalogue, fetching, registry
+
+    size = f"{entry.n_samples or 'see source'}"
+    size += f" x {entry.n_genes} genes" if entry.n_genes else ""
+    labels = entry.labels or ", ".join(dict.fromkeys(entry.read.get("labels", {}).values()))
+    lines = [("name", entry.name), ("title", entry.title), ("accession", entry.accession)]
+    lines += [("paper", entry.paper), ("organism", entry.organism)]
+    lines += [("technology", entry.technology), ("samples", size), ("labels", labels)]
+    lines += [("source", entry.source), ("licence", entry.licence), ("note", entry.note)]
+    if not entry.stand_in:
+        lines += [("archive", f"the authors name {registry.AUTHORS_ARCHIVE} for their data")]
+    if entry.untried and entry.files:
+        lines += [("not tried", "these addresses, or what is read from them, were never tried")]
+    lines += [
+        ("file", f"{file.url} ({f'sha256 {file.sha256}' if file.sha256 else 'no sha256 known'})")
+        for file in entry.files
+    ]
+    if entry.by_hand:
+        steps = fetching.instructions(entry, catalogue.data_folder(data))
+        lines += [("by hand", steps)]
+    return lines
 
 
 def _table(title: str, *columns: str) -> Table:

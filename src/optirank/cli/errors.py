@@ -5,38 +5,21 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
 
 import typer
 
 from optirank._util.names import printable
-from optirank.cli.streams import be_quiet, echo, standard_output
+from optirank.cli.streams import echo, standard_output
 
 UNEXPECTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
-_MESSAGE = 2000  # characters of an error
+_MESSAGE = 2000  # characters of an error: more is a dump of data
 
 _state = {"debug": False}
 
 
-def _set_debug(context: typer.Context, wanted: bool) -> bool:
-    """Take the option before the command (which settles it) or after it (which can only add)."""
-    _state["debug"] = wanted or (context.parent is not None and _state["debug"])
-    return wanted
-
-
-def _set_quiet(context: typer.Context, wanted: bool) -> bool:
-    if wanted or context.parent is None:
-        be_quiet(wanted)
-    return wanted
-
-
-DebugOption = Annotated[
-    bool, typer.Option("--debug", callback=_set_debug, help="Show the traceback of an error.")
-]
-QuietOption = Annotated[
-    bool,
-    typer.Option("--quiet", "-q", callback=_set_quiet, help="Print errors and warnings only."),
-]
+def show_tracebacks(wanted: bool) -> None:
+    """Raise errors as they are, as for ``--debug``, or tell them in one line."""
+    _state["debug"] = wanted
 
 
 @contextmanager
@@ -51,7 +34,7 @@ def clean_exit() -> Iterator[None]:
     except typer.Exit:
         raise
     except KeyboardInterrupt:
-        _say("interrupted")
+        _say("interrupted: files are written whole or not at all")
         raise typer.Exit(INTERRUPTED) from None
     except OSError as error:  # such as a full disk
         if _state["debug"]:
@@ -62,7 +45,7 @@ def clean_exit() -> Iterator[None]:
         if _state["debug"]:
             raise
         text = " ".join(str(error).split()) or "no message"
-        _say(f"unexpected failure: {type(error).__name__}: {text} (--debug shows where)")
+        _say(f"unexpected failure: {type(error).__name__}: {text} (optirank --debug shows where)")
         raise typer.Exit(UNEXPECTED) from None
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,234 +11,146 @@ from optirank._util.progress import progress_bar
 from optirank.cli.common import (
     add_row,
     check_outputs,
-    listed,
     new_table,
+    remedies_for_missing_genes,
     show,
-    this_command,
     tidy,
 )
-from optirank.cli.errors import DebugOption, QuietOption
 from optirank.cli.options import (
+    OUTPUT,
+    AdaptOption,
     AnnotationsOption,
-    DropClassesOption,
     FileArgument,
     ForceOption,
-    FormatOption,
     GeneColumnOption,
     GenesInOption,
     HomologsOption,
     LayerOption,
-    MatchCase,
-    MatchCaseOption,
-    MaxMissingOption,
+    ModelOption,
     SamplesOption,
+    TargetErrorOption,
+    option,
+    reading_options,
 )
 from optirank.cli.streams import echo, file_or_stdout
 
 if TYPE_CHECKING:
-    from optirank.workflow.predict import FilePrediction
+    from optirank.workflow.labels import Labelled
+
+_MISSING = "Options for missing genes"
 
 
 def predict(
     context: typer.Context,
     query: FileArgument,
-    model: Annotated[Path, typer.Option("--model", "-m", help="A model file.", show_default=False)],
+    model: ModelOption,
     out: Annotated[
         Path,
-        typer.Option(
+        option(
+            "FILE",
+            "Labels: .csv (- for stdout), .parquet, or .h5ad (the query with labels).",
+            OUTPUT,
             "--out",
             "-o",
-            help="Labels: .csv (- for stdout), .parquet, or .h5ad (the query with labels).",
         ),
     ] = Path("labels.csv"),
     clusters: Annotated[
-        str | None,
-        typer.Option(
-            help="Column with clusters: each also gets the majority label of its samples."
-        ),
+        str | None, option("COLUMN", "Clusters: each also gets its majority label.", None)
     ] = None,
-    min_share: Annotated[
-        float,
-        typer.Option(
-            min=0.0,
-            max=1.0,
-            help="A cluster in which no label reaches this share is called 'heterogeneous'.",
-        ),
-    ] = 0.5,
+    adapt: AdaptOption = False,
+    target_error: TargetErrorOption = None,
     threshold: Annotated[
-        float | None,
-        typer.Option(min=0.0, max=1.0, help="Leave samples with a lower confidence 'unassigned'."),
+        float | None, option("SHARE", "Withhold labels of a lower confidence.", None, min=0, max=1)
     ] = None,
-    target_error: Annotated[
-        float | None,
-        typer.Option(min=0.0, max=1.0, help="Leave samples unassigned to reach this error rate."),
-    ] = None,
-    prior: Annotated[
-        str,
-        typer.Option(
-            metavar="balanced|training|FILE",
-            help="Class frequencies that the probabilities assume; FILE has one line class,share "
-            "per class. Values other than balanced may change labels.",
-        ),
-    ] = "balanced",
-    adapt: Annotated[
-        bool,
-        typer.Option(
-            "--adapt",
-            help="Shift the scores of each class to fit the query. A label then depends on the "
-            "other samples.",
-        ),
-    ] = False,
     unknown_rate: Annotated[
         float | None,
-        typer.Option(
-            min=0.0,
-            max=1.0,
-            help="Leave samples that look like no class 'unassigned'. The value is the share of "
-            "held-out training samples that may lose their label, such as 0.01.",
+        option(
+            "SHARE",
+            "Withhold labels of samples that look like no class; the share of held-out samples "
+            "that may lose their label, such as 0.01.",
+            None,
+            min=0,
+            max=1,
         ),
     ] = None,
-    figure: Annotated[
-        Path | None,
-        typer.Option(
-            help="Draw the query's scores with the boundaries before and after adapting (.png)."
-        ),
-    ] = None,
-    max_missing: MaxMissingOption = 0.5,
-    drop_classes: DropClassesOption = False,
-    match_case: MatchCaseOption = MatchCase.check,
-    homologs: HomologsOption = None,
-    missing: Annotated[
-        Path | None,
-        typer.Option("--missing", help="Write the missing genes and their weights (.csv)."),
-    ] = None,
+    max_missing: Annotated[
+        float,
+        option("SHARE", "Share of a class's genes that may be missing.", _MISSING, min=0, max=1),
+    ] = 0.5,
+    drop_classes: Annotated[
+        bool,
+        option(None, "Leave out classes that lack more than that.", _MISSING, "--drop-classes"),
+    ] = False,
+    force: ForceOption = False,
     layer: LayerOption = None,
     gene_column: GeneColumnOption = None,
     genes_in: GenesInOption = None,
     annotations: AnnotationsOption = None,
     samples: SamplesOption = None,
-    block_size: Annotated[
-        int | None,
-        typer.Option(min=1, help="Samples read at a time; default: chosen for the file."),
-    ] = None,
-    file_format: FormatOption = None,
-    force: ForceOption = False,
-    debug: DebugOption = False,
-    quiet: QuietOption = False,
+    homologs: HomologsOption = None,
 ) -> None:
     """Label the samples of a file with a trained model.
 
-    The file is read in blocks, and only the genes of the model's panel are read, so memory does not
-    grow with the number of samples. Genes that are missing or spelled differently are named. If a
-    class lacks too many genes, the command stops and suggests what to do.
+    Only the genes of the model's panel are read, in blocks of samples. Genes that are missing or
+    spelled differently are named. If a class lacks too many genes, the command stops and says what
+    can be done. Labels that are withheld are called 'unassigned'.
 
     Examples:
 
-      optirank predict query.h5ad --model model.optirank --out labels.csv
-
+      optirank predict query.h5ad --model model.optirank -o labels.csv
       optirank predict query.h5ad -m model.optirank -o labelled.h5ad --clusters leiden
-
-      optirank predict query.h5ad -m model.optirank --threshold 0.8
-
-      optirank predict query.h5ad -m model.optirank --adapt
-
+      optirank predict query.h5ad -m model.optirank --target-error 0.05
       optirank predict query.csv -m model.optirank --genes-in columns --annotations donor,batch
     """
     with tidy():
-        from optirank._util.files import replacing
-        from optirank.model import load, panel_table
-        from optirank.workflow.predict import predict_file
+        from optirank.model import load
+        from optirank.workflow.predict import PredictOptions, predict_file
 
-        inputs = [query, model, samples, prior, homologs]
-        check_outputs(
-            {"the labels": out, "the missing genes": missing, "the figure": figure}, inputs, force
+        check_outputs({"the labels": out}, [query, model, samples, homologs], force)
+        options = PredictOptions(
+            clusters=clusters,
+            threshold=threshold,
+            target_error=target_error,
+            adapt=adapt,
+            unknown_rate=unknown_rate,
+            max_missing=max_missing,
+            drop_classes=drop_classes,
+            homologs=homologs,
         )
+        reading = reading_options(layer, gene_column, genes_in, annotations, samples)
         fitted = load(model)
         with file_or_stdout(out, ".csv") as target:
-            with _ways_out(context, fitted, query), progress_bar("predicting") as bar:
-                done = predict_file(
-                    query,
-                    fitted,
-                    target,
-                    clusters=clusters,
-                    min_share=min_share,
-                    threshold=threshold,
-                    target_error=target_error,
-                    prior=prior,
-                    adapt=adapt,
-                    unknown_rate=unknown_rate,
-                    figure=figure,
-                    max_missing=max_missing,
-                    drop_classes=drop_classes,
-                    match_case=match_case.value,
-                    homologs=homologs,
-                    layer=layer,
-                    gene_column=gene_column,
-                    genes_in=genes_in.value if genes_in else None,
-                    annotations=listed(annotations),
-                    samples=samples,
-                    format=file_format.value if file_format else None,
-                    block_size=block_size,
-                    progress=bar.update,
-                )
-            if missing is not None:
-                table = panel_table(fitted)
-                with replacing(missing) as temporary:
-                    table[table["gene"].isin(done.missing)].to_csv(temporary, index=False)
-            _report(done, out)
+            with (
+                remedies_for_missing_genes(context, fitted, query),
+                progress_bar("predicting", lines=True) as bar,
+            ):
+                done = predict_file(query, fitted, target, options, progress=bar.update, **reading)
+            show_labels(done)
+            sure = f"mean confidence {done.confidence.mean():.3f}"
+            echo(f"{out}: {len(done.codes)} samples, {sure}, {done.withheld.sum()} labels withheld")
 
 
-@contextmanager
-def _ways_out(context: typer.Context, fitted: Any, query: Path) -> Iterator[None]:
-    """Add the commands that help to the error of missing genes."""
-    from optirank.model import MissingGenesError
-    from optirank.workflow.retraining import retraining
-
-    try:
-        yield
-    except MissingGenesError as error:
-        if error.match.elsewhere:
-            error.add_note("read the gene names of the query from another column:")
-            error.add_note(this_command(context, gene_column=error.match.elsewhere[0]))
-        if error.droppable:
-            error.add_note("leave these classes out, whose samples then get another label:")
-            error.add_note(this_command(context, drop_classes=True))
-        if error.match.present.sum() > 1:
-            genes_in = context.params.get("genes_in")
-            words, found = retraining(fitted, context.params["model"], query, genes_in)
-            here = "" if found else f" ({words[0]} is the data set that the model was trained on)"
-            error.add_note(f"train a model for the genes that the query has{here}:")
-            error.add_note(shlex.join(["optirank", "train", *words]))
-        if error.enough is not None:
-            limit = math.ceil(100 * error.enough) / 100
-            error.add_note("label all the same, with little to go by for these classes:")
-            error.add_note(this_command(context, max_missing=limit))
-        if hasattr(error, "__notes__"):
-            error.args = (f"{error.what} One can:",)
-        raise
-
-
-def _report(done: FilePrediction, out: Path) -> None:
-    """Print the results; notes go to stderr."""
+def show_notes(done: Labelled) -> None:
+    """Print notes and what is lost by missing genes to stderr."""
     for note in done.notes:
         echo(f"note: {note}", err=True)
-    if done.missing:
-        table = new_table(
-            "Genes missing", "class", "genes", "missing", "weight lost", "reference lost"
-        )
-        worst = done.losses.sort_values("n_missing", ascending=False, kind="stable")
-        for loss in worst.itertuples():
-            lost = (f"{loss.weight_lost:.0%}", f"{loss.reference_lost:.0%}")
-            add_row(table, loss.label, loss.n_genes, loss.n_missing, *lost)
-        show(table, err=True)
+    if not done.missing:
+        return
+    table = new_table("Genes missing", "class", "genes", "missing", "weight lost")
+    for loss in done.losses.sort_values("weight_lost", ascending=False).itertuples():
+        add_row(table, loss.label, loss.n_genes, loss.n_missing, f"{loss.weight_lost:.0%}")
+    show(table, err=True)
+
+
+def show_labels(done: Labelled) -> None:
+    """Print how often each label was given, and the labels of clusters."""
+    show_notes(done)
     table = new_table("Labels", "label", "samples", "share")
-    for label, count in done.counts.items():
-        add_row(table, label, count, f"{count / done.n_samples:.1%}")
+    for label, count in done.counts().items():
+        add_row(table, label, count, f"{count / len(done.codes):.1%}")
     show(table)
     if done.clusters is not None:
         table = new_table("Clusters", "cluster", "samples", "label", "share")
-        for row in done.clusters.itertuples():
+        for row in done.clusters.table.itertuples():
             add_row(table, row.cluster, row.n_samples, row.label, f"{row.share:.0%}")
         show(table)
-    sure = f", mean confidence {done.mean_confidence:.3f}" if done.n_samples else ""
-    typer.echo(f"{out}: {done.n_samples} samples{sure}")

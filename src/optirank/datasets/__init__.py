@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 _HOMES = {
     "DataError": "errors",
     "ExpressionData": "data",
-    "iter_blocks": "reading",
+    "concatenate": "data",
     "load_dataset": "catalogue",
     "make_unstable_ranks": "synthetic",
     "open_expression": "reading",
@@ -18,7 +18,7 @@ _HOMES = {
 __all__ = [
     "DataError",
     "ExpressionData",
-    "iter_blocks",
+    "concatenate",
     "load_dataset",
     "make_unstable_ranks",
     "open_expression",
@@ -27,9 +27,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from optirank.datasets.catalogue import load_dataset
-    from optirank.datasets.data import ExpressionData
+    from optirank.datasets.data import ExpressionData, concatenate
     from optirank.datasets.errors import DataError
-    from optirank.datasets.reading import iter_blocks, open_expression, read_expression
+    from optirank.datasets.reading import open_expression, read_expression
     from optirank.datasets.synthetic import make_unstable_ranks
 
 

@@ -1,44 +1,56 @@
-"""AnnData on disk, .h5ad and .zarr: X or a layer, gene names, annotations; nothing else is read."""
+"""AnnData, on disk (.h5ad, .zarr) or in memory: a matrix, gene names, annotations; nothing else."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optirank._util.names import some
-from optirank.datasets.errors import DataError, need
-from optirank.datasets.hdf5_checks import check_array, check_group, check_heaps
+from optirank.datasets.data import ExpressionData
+from optirank.datasets.errors import DataError, need, readable
 from optirank.datasets.stored import CompressedColumns, CompressedRows, Dense, StoredMatrix
-from optirank.datasets.zarr_checks import check_zarr_group
 
 if TYPE_CHECKING:
     import pandas as pd
+    from anndata import AnnData
+    from numpy.typing import ArrayLike
 
 # The matrix, the names of the genes, the annotations, and other names that the genes have.
 Parts = tuple[StoredMatrix, np.ndarray, "pd.DataFrame", dict[str, np.ndarray]]
 
+_SMALL = 1 << 26  # bytes that any array may have, such as one that was never written
+_EXPANSION = 1 << 14  # compressors reach more than the thousand of deflate; a bomb exceeds this
+
 
 @contextlib.contextmanager
-def open_h5ad(path: Path, layer: str | None, gene_column: str | None) -> Iterator[Parts]:
-    """Open a .h5ad file and give its matrix (on disk), gene names and annotations."""
-    need("anndata", "anndata", f"reading {path}")
+def open_hdf5(path: Path, parts: Callable[..., Parts], *options: object) -> Iterator[Parts]:
+    """Open an HDF5 file and give what ``parts(file, path, *options)`` finds in it."""
     h5py = need("h5py", "anndata", f"reading {path}")
     if not h5py.is_hdf5(path):
         raise DataError(
-            f"{path} is not an HDF5 file, so not an .h5ad: give its format (such as 'table'), or "
-            "fetch it again if it should be one"
+            f"{path} is not an HDF5 file: give its format (such as 'table'), or fetch it again if "
+            "it should be one"
         )
-    check_heaps(path)
     with readable(path):
         file = h5py.File(path, "r")
     with file:
         with readable(path):
-            parts = _parts(file, path, layer, gene_column)
-        yield parts
+            found = parts(file, path, *options)
+        yield found
+
+
+def open_h5ad(
+    path: Path, layer: str | None, gene_column: str | None
+) -> contextlib.AbstractContextManager[Parts]:
+    """Open a .h5ad file and give its matrix (on disk), gene names and annotations."""
+    need("anndata", "anndata", f"reading {path}")
+    return open_hdf5(path, _parts, layer, gene_column)
 
 
 @contextlib.contextmanager
@@ -47,42 +59,36 @@ def open_zarr(path: Path, layer: str | None, gene_column: str | None) -> Iterato
     need("anndata", "anndata", f"reading {path}")
     zarr = need("zarr", "anndata", f"reading {path}")
     with readable(path):
-        group = zarr.open_group(str(path), mode="r")
-        for key in ("obs", "var"):
-            if key in group and hasattr(group[key], "keys"):
-                check_zarr_group(group[key], path)
-        parts = _parts(group, path, layer, gene_column)
+        parts = _parts(zarr.open_group(str(path), mode="r"), path, layer, gene_column)
     yield parts
 
 
 def stored_source(path: Path) -> dict[str, str]:
     """Return where a .h5ad file says it comes from (``uns['source']``), if it says so."""
     h5py = need("h5py", "anndata", f"reading {path}")
-    check_heaps(path)
     with readable(path), h5py.File(path, "r") as file:
         about = file.get("uns/source")
         told = _read_elem()(about) if about is not None and hasattr(about, "keys") else {}
     return {str(key): str(value) for key, value in told.items()}
 
 
-@contextlib.contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """Turn what libraries raise on a damaged file into one DataError with the remedy."""
-    try:
-        yield
-    except (DataError, ImportError):
-        raise
-    except MemoryError as error:
+def check_sizes(element: Any, path: Path) -> None:
+    """Refuse an array, or a group of arrays, that says it is far larger than what is stored."""
+    if hasattr(element, "keys"):
+        for key in element:
+            check_sizes(element[key], path)
+        return
+    if element.shape is None:
+        return
+    low = getattr(element, "id", None)
+    stored = low.get_storage_size() if hasattr(low, "get_storage_size") else element.nbytes_stored
+    stored = stored() if callable(stored) else stored
+    declared = int(np.prod(element.shape, dtype=object)) * max(1, element.dtype.itemsize)
+    if declared > max(_SMALL, _EXPANSION * stored):
         raise DataError(
-            f"{path} asks for more memory than there is: it is too large for this machine, or "
-            "damaged (copy or fetch it again)"
-        ) from error
-    except Exception as error:
-        text = " ".join(str(error).split())[:300]
-        raise DataError(
-            f"{path} cannot be read, it may be truncated or damaged: {text} "
-            "(copy or fetch it again)"
-        ) from error
+            f"{path} cannot be read, {element.name} says it has {tuple(element.shape)} values, "
+            "more than are stored: it may be damaged (copy or fetch it again)"
+        )
 
 
 def _parts(group: Any, path: Path, layer: str | None, gene_column: str | None) -> Parts:
@@ -95,7 +101,7 @@ def _parts(group: Any, path: Path, layer: str | None, gene_column: str | None) -
             f"{path} is not an AnnData file: it has no {' and no '.join(missing)}{hint}"
         )
     obs, var = _frame(group, "obs", path), _frame(group, "var", path)
-    matrix = stored_matrix(_layer(group, path, layer), path)
+    matrix = _matrix(_stored_layer(group, path, layer), path)
     if matrix.shape != (len(obs), len(var)):
         raise DataError(
             f"{path}: X is {matrix.shape[0]} x {matrix.shape[1]}, but obs has {len(obs)} rows and "
@@ -110,7 +116,7 @@ def _frame(group: Any, key: str, path: Path) -> pd.DataFrame:
             f"{path}: its {key!r} was written by anndata before 0.7; open it with "
             "anndata.read_h5ad and write it again"
         )
-    check_group(group[key], path)
+    check_sizes(group[key], path)
     frame = _read_elem()(group[key])
     frame.index = frame.index.astype(str)
     return frame
@@ -124,7 +130,7 @@ def _read_elem() -> Callable[[Any], Any]:
     return read_elem
 
 
-def _layer(group: Any, path: Path, layer: str | None) -> Any:
+def _stored_layer(group: Any, path: Path, layer: str | None) -> Any:
     if layer is None:
         return group["X"]
     layers = group.get("layers", {})
@@ -133,7 +139,7 @@ def _layer(group: Any, path: Path, layer: str | None) -> Any:
     return layers[layer]
 
 
-def stored_matrix(element: Any, path: Path) -> StoredMatrix:
+def _matrix(element: Any, path: Path) -> StoredMatrix:
     """Wrap an element of an AnnData file that holds a matrix."""
     if not hasattr(element, "keys"):
         if element.attrs.get("encoding-type") == "null" or element.shape is None:
@@ -143,17 +149,14 @@ def stored_matrix(element: Any, path: Path) -> StoredMatrix:
                 f"{path}: X has shape {tuple(element.shape)} and type {element.dtype}; it should "
                 "be a matrix of numbers"
             )
-        check_array(element, path)
         return Dense(element, tuple(element.shape))
-    kind = element.attrs.get("encoding-type", element.attrs.get("h5sparse_format", ""))
-    shape = element.attrs.get("shape", element.attrs.get("h5sparse_shape", (0, 0)))
-    check_group(element, path)
-    if path.is_dir():
-        check_zarr_group(element, path)
-    parts = (element["data"], element["indices"], element["indptr"], tuple(int(n) for n in shape))
-    if str(kind).startswith("csr"):
+    check_sizes(element, path)
+    kind = str(element.attrs.get("encoding-type", ""))
+    shape = tuple(int(n) for n in element.attrs.get("shape", (0, 0)))
+    parts = (element["data"], element["indices"], element["indptr"], shape)
+    if kind.startswith("csr"):
         return CompressedRows(*parts)
-    if str(kind).startswith("csc"):
+    if kind.startswith("csc"):
         return CompressedColumns(*parts, source=str(path))
     raise DataError(f"{path}: X is stored as {kind!r}; it should be dense, CSR or CSC")
 
@@ -167,19 +170,112 @@ def other_gene_names(var: pd.DataFrame, gene_column: str | None) -> dict[str, np
     }
 
 
-def gene_names(var: pd.DataFrame, gene_column: str | None, path: Path) -> np.ndarray:
+def gene_names(var: pd.DataFrame, gene_column: str | None, source: object) -> np.ndarray:
     """Return the names of the genes: the index of ``var`` or one of its columns."""
     if gene_column is None:
         return var.index.astype(str).to_numpy(dtype=object)
     if gene_column not in var.columns:
         raise DataError(
-            f"{path} has no gene column {gene_column!r}: there are {some(var.columns, 20)}; "
+            f"{source} has no gene column {gene_column!r}: there are {some(var.columns, 20)}; "
             "without one the index of var is used"
         )
     names = var[gene_column]
     if names.isna().any():
         raise DataError(
-            f"{path}: {int(names.isna().sum())} genes have no {gene_column!r}: fill them in, or "
+            f"{source}: {int(names.isna().sum())} genes have no {gene_column!r}: fill them in, or "
             "choose another gene column"
         )
     return names.astype(str).to_numpy(dtype=object)
+
+
+def check_anndata(adata: object, function: str) -> None:
+    """Refuse what is not an AnnData, and say how to make one."""
+    if all(hasattr(adata, name) for name in ("obs", "var", "obsm", "uns")):
+        return
+    kind, remedy = type(adata).__name__, "give an AnnData"
+    if isinstance(adata, str | os.PathLike):
+        remedy = f"read it first, anndata.read_h5ad({str(adata)!r})"
+    elif hasattr(adata, "columns"):
+        remedy = "make one of a data frame of samples x genes, anndata.AnnData(frame)"
+        if function == "annotate":
+            remedy += ", or use model.predict(frame)"
+    raise TypeError(f"tl.{function} takes an AnnData, not a {kind}: {remedy}")
+
+
+@dataclass(frozen=True)
+class AnnDataProfiles:
+    """The profiles of an AnnData: in memory, backed, or lazy (dask arrays); read by blocks."""
+
+    adata: AnnData
+    matrix: Any
+    gene_names: np.ndarray
+    source: str = "adata"
+
+    @property
+    def obs(self) -> pd.DataFrame:
+        """Annotations of the samples."""
+        return self.adata.obs
+
+    @property
+    def sample_names(self) -> np.ndarray:
+        """Names of the samples."""
+        return self.adata.obs_names.astype(str).to_numpy(dtype=object)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return self.adata.n_obs
+
+    def blocks(
+        self,
+        genes: np.ndarray | None = None,
+        block_size: int = 1024,
+        rows: np.ndarray | None = None,
+    ) -> Iterator[ExpressionData]:
+        """Blocks of all samples, or of those at some sorted positions, with all or some genes.
+
+        A matrix stored by genes is cut to them first: reading its samples would read all of it.
+        """
+        genes = np.arange(len(self.gene_names)) if genes is None else np.asarray(genes)
+        rows = np.arange(self.n_samples) if rows is None else np.asarray(rows)
+        names, samples, matrix = self.gene_names[genes], self.sample_names, self.matrix
+        if getattr(matrix, "format", "") == "csc":
+            matrix, genes = _in_memory(matrix[:, genes]).tocsr(), slice(None)
+        for first in range(0, len(rows), block_size):
+            here = rows[first : first + block_size]
+            X = _in_memory(matrix[here])[:, genes]
+            yield ExpressionData(X, names, samples[here], self.obs.iloc[here], self.source)
+
+
+def profiles_of(adata: AnnData, layer: str | None, gene_column: str | None) -> AnnDataProfiles:
+    """The profiles of an AnnData, left where they are."""
+    if layer is None and adata.X is None:
+        raise DataError(f"adata has no X: name one of its layers, {some(adata.layers)}")
+    if layer is not None and layer not in adata.layers:
+        raise DataError(f"adata has no layer {layer!r}: there are {some(adata.layers)}")
+    matrix = adata.X if layer is None else adata.layers[layer]
+    return AnnDataProfiles(adata, matrix, gene_names_of(adata, gene_column))
+
+
+def gene_names_of(adata: AnnData, gene_column: str | None) -> np.ndarray:
+    """The names of the genes: the index of ``var`` or one of its columns."""
+    return gene_names(adata.var, gene_column, "adata")
+
+
+def blocks_of(
+    adata: AnnData, layer: str | None, columns: ArrayLike, size: int
+) -> Iterator[tuple[slice, Any]]:
+    """Blocks of at most ``size`` samples in memory, with these genes alone."""
+    start = 0
+    for block in profiles_of(adata, layer, None).blocks(np.asarray(columns), size):
+        rows = slice(start, start + block.n_samples)
+        start = rows.stop
+        yield rows, block.X
+
+
+def _in_memory(X: Any) -> Any:
+    """A matrix, or part of one, that may be on disk or lazy, in memory."""
+    for way in ("to_memory", "compute"):
+        if hasattr(X, way):
+            return getattr(X, way)()
+    return X if hasattr(X, "tocsr") else np.asarray(X)

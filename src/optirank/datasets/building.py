@@ -1,151 +1,212 @@
-"""From the files of a registered data set to one .h5ad in the layout of a catalogue.
+"""From the raw files of a registered data set to one .h5ad in the layout of a catalogue.
 
-The table ``read`` of a registry entry says how, in the folder named as the set:
+The table ``read`` of an entry says how. A reference ``FILE:a/b/c`` names the member a/b/c of an R
+file or a column of a table, ``=text`` the same text for all samples, another word a column of the
+annotations that were read with the matrix.
 
-- unpack: members of the archives to take out; convert: an .rda file that R turns into a 10x folder
-- matrix: names of the expression files, as a pattern; genes_in and annotations, for tables
-- samples and samples_key: tables about the samples, and their column of names
-- batch: a column taken from the name of the file; from, from_labels: samples of another set
-- keep: the values a column may have; label: the column of labels
-- drop_genes: a pattern; strip_version: of Ensembl ids; transform: of the values
+- matrix: a reference, or a pattern of table files; genes_in: "rows" (default) or "columns";
+  annotations: columns of a table that describe samples; unpack: members of archives to take out
+- tumours, entrez: one table per label with Entrez ids, and the table of their symbols
+- from, from_labels: samples of another set; rda: an R list with a matrix and a table of samples
+- about, about_key: tables about the samples, joined by name; batch: a column from the file's name
+- genes, probes (pair of references: from, to), samples (a reference or "numbered"): names
+- label, original, columns, donor (a pattern of the sample's name), keep (allowed values)
+- labels: names of the labels; dataset: what the column ``dataset`` says
+- size_factors, transform, spelling and spelled (case of gene names), strip_version, upper
+- drop_genes (a pattern), drop_missing, strongest, sort_genes, round (four digits), dense
 """
 
 from __future__ import annotations
 
-import logging
 import re
 import tarfile
 import zipfile
 from dataclasses import replace
 from fnmatch import fnmatch
-from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from optirank._util.names import some
-from optirank.datasets import tables
-from optirank.datasets.anndata_files import readable
-from optirank.datasets.data import ExpressionData, check_column
-from optirank.datasets.errors import DataError
-from optirank.datasets.labels import harmonise
+from optirank.datasets import rdata, tables
+from optirank.datasets.data import ExpressionData, check_column, concatenate
+from optirank.datasets.errors import DataError, readable
 from optirank.datasets.reading import read_expression
-from optirank.datasets.registry import Entry
-
-logger = logging.getLogger("optirank.datasets")
+from optirank.datasets.registry import Entry, harmonise
 
 
-def build(entry: Entry, data: Path, label: str | None = None) -> ExpressionData:
-    """Read the files in ``data/NAME`` as the entry says, with ``cell_type`` in common names."""
-    read, home = entry.read, data / entry.name
-    parts = [_tidy(part, read) for part in _parts(entry, data)]
-    whole = _concatenate(parts)
-    if "samples" in read:
-        whole = _describe(whole, home, read)
-    for column, values in read.get("keep", {}).items():
-        check_column(whole.obs, column, f"the table about the samples of {entry.name}")
-        whole = whole.select_samples(whole.obs[column].isin(values).to_numpy())
-    return _label(whole, entry, label or read["label"])
+class RawFiles:
+    """The raw files of a set in a folder, each read once."""
+
+    def __init__(self, entry: Entry, folder: Path) -> None:
+        self.entry, self.folder = entry, folder
+        self._read: dict[str, Any] = {}
+
+    def paths(self, pattern: str) -> list[Path]:
+        """Files by a pattern of their names, with or without the name of their repository."""
+        found = [
+            path
+            for path in sorted(self.folder.iterdir())
+            if fnmatch(path.name, pattern) or fnmatch(path.name.partition("__")[2], pattern)
+        ]
+        if not found:
+            raise DataError(
+                f"{self.folder} holds no {pattern}: see optirank datasets info {self.entry.name}"
+            )
+        return found
+
+    def texts(self, reference: str) -> list[str | None]:
+        """The texts that a reference names."""
+        name, _, member = reference.partition(":")
+        if Path(name).suffix.lower() in (".rda", ".rdata"):
+            found = self.r_file(name).find(member)
+            return rdata.texts(found)
+        if reference not in self._read:
+            import pandas as pd
+
+            path, by_place = self.paths(name)[0], member.isdigit()  # by place: there is no header
+            column = int(member) if by_place else member
+            with readable(path):
+                frame = pd.read_csv(
+                    path,
+                    sep=tables.separator(path, None),
+                    usecols=[column],
+                    dtype=str,
+                    header=None if by_place else 0,
+                )
+            self._read[reference] = frame[column].tolist()
+        return self._read[reference]
+
+    def r_file(self, name: str) -> rdata.RObject:
+        """The objects of an R file."""
+        if name not in self._read:
+            self._read[name] = rdata.read_rdata(self.paths(name)[0])
+        return self._read[name]
 
 
-def conversion(entry: Entry, data: Path) -> str | None:
-    """Return the line that converts the set's .rda file with R, where that is still to be done."""
-    if "convert" not in entry.read or (data / entry.name / "matrix.mtx").is_file():
-        return None
-    home = data / entry.name
-    script = files("optirank.datasets").joinpath("convert_rda.R")
-    return f"Rscript {script} {home / entry.read['convert']} {home}"
+def build(entry: Entry, folder: Path, data: Path) -> ExpressionData:
+    """Read the raw files in ``folder`` as the entry says; ``data`` has the sets it rests on."""
+    read, raw = entry.read, RawFiles(entry, folder)
+    whole = concatenate([_sparse(part) for part in _parts(raw, read, data)])
+    if "about" in read:
+        whole = _describe(whole, raw, read)
+    whole = _with_labels(_with_samples(whole, raw, read), raw, read)
+    whole = _with_values(_with_genes(whole, raw, read), raw, read)
+    expected = (entry.n_samples, entry.n_genes)
+    if entry.stand_in and whole.X.shape != expected:
+        raise DataError(
+            f"{entry.name} was built with {whole.n_samples} samples and {whole.n_genes} genes, not "
+            f"{expected[0]} and {expected[1]}: its source may have changed"
+        )
+    return replace(whole, source=entry.name)
 
 
-def _parts(entry: Entry, data: Path) -> list[ExpressionData]:
-    read, home = entry.read, data / entry.name
+def _parts(raw: RawFiles, read: dict, data: Path) -> list[ExpressionData]:
     if "from" in read:
         base = data / f"{read['from']}.h5ad"
         if not base.is_file():
-            raise DataError(f"{entry.name} is made from {base}: fetch {read['from']} first")
+            raise DataError(f"{raw.entry.name} is made from {base}: fetch {read['from']} first")
         whole = read_expression(base, label="cell_type")
         return [whole.select_samples(whole.obs["cell_type"].isin(read["from_labels"]).to_numpy())]
-    if "convert" in read:
-        line = conversion(entry, data)
-        if line:
-            raise DataError(f"{entry.name} has to be converted with R first: {line}")
-        return [read_expression(home, format="10x_mtx")]
-    if "unpack" in read:
-        for archive in entry.files:
-            _unpack(home / archive.name, read["unpack"], home)
-    found = sorted(home.glob(read["matrix"]))
-    if not found:
-        raise DataError(
-            f"{home} holds no {read['matrix']}: see optirank datasets info {entry.name}"
-        )
-    return [_read_one(path, read) for path in found]
+    if "tumours" in read:
+        return [_tumours(raw, name, code) for name, code in read["tumours"].items()]
+    if "rda" in read:
+        return [_listed(raw.r_file(read["rda"]), read["rda"])]
+    genes_in = read.get("genes_in", "rows")
+    if ":" in read["matrix"]:
+        name, _, member = read["matrix"].partition(":")
+        return [_named(*rdata.matrix(raw.r_file(name).find(member)), genes_in, name)]
+    for archive in raw.entry.files:
+        _unpack(raw.folder / archive.name, read.get("unpack", read["matrix"]), raw.folder)
+    parts = []
+    for path in raw.paths(read["matrix"]):
+        options = {"genes_in": genes_in, "annotations": read.get("annotations", ())}
+        part = read_expression(path, format="table", any_scale=True, **options)
+        if "batch" in read:
+            match = re.search(read["batch"]["pattern"], path.name)
+            part.obs[read["batch"]["column"]] = match[1] if match else path.name
+        parts.append(part)
+    return parts
 
 
-def _read_one(path: Path, read: dict) -> ExpressionData:
-    part = read_expression(
-        path,
-        format="table",
-        genes_in=read["genes_in"],
-        annotations=read.get("annotations", ()),
-    )
-    if "batch" in read:
-        match = re.search(read["batch"]["pattern"], path.name)
-        part.obs[read["batch"]["column"]] = match[1] if match else path.name
-    return part
+def _named(X: Any, rows: Any, columns: Any, genes_in: str, source: str) -> ExpressionData:
+    """A matrix of an R file, samples in rows; what has no name is numbered."""
+    import pandas as pd
+
+    rows = [f"s{k}" for k in range(X.shape[0])] if rows is None else rows
+    columns = [f"s{k}" for k in range(X.shape[1])] if columns is None else columns
+    X, samples, genes = (X.T, columns, rows) if genes_in == "rows" else (X, rows, columns)
+    names = np.array(samples, dtype=object)
+    obs = pd.DataFrame(index=pd.Index(names, dtype=object))
+    return ExpressionData(X, np.array(genes, dtype=object), names, obs, source)
 
 
-def _tidy(part: ExpressionData, read: dict) -> ExpressionData:
-    """Sparse float32, genes that are genes, names without version."""
-    from scipy.sparse import csr_matrix
+def _listed(objects: rdata.RObject, source: str) -> ExpressionData:
+    """The largest matrix of an R list, with the table of its samples (as SingleCellNet ships)."""
+    import pandas as pd
 
-    names = part.gene_names
-    if "drop_genes" in read:
-        kept = np.array([not re.search(read["drop_genes"], name) for name in names], dtype=bool)
-        part = part.select_genes(np.flatnonzero(kept))
+    matrices, frames, waiting = [], [], list(objects.value.values())
+    while waiting:
+        node = waiting.pop()
+        if not isinstance(node, rdata.RObject):
+            continue
+        inside = node.attributes
+        if "row.names" in inside:
+            frames.append(node)
+        elif "dim" in inside or "Dim" in inside:
+            matrices.append(rdata.matrix(node))
+        elif isinstance(node.value, list):
+            waiting += node.value
+    if not matrices or not frames:
+        raise DataError(f"{source} holds no matrix with a table of its samples")
+    X, rows, columns = max(matrices, key=lambda one: np.prod(one[0].shape))
+    data = _named(X, rows, columns, "rows", source)
+    for frame in frames:
+        table = {name: rdata.texts(one) for name, one in rdata.members(frame).items()}
+        keys = [*table.values()]
+        hits = [len(set(key) & set(data.sample_names)) for key in keys]
+        if max(hits) == data.n_samples:
+            index = pd.Index(keys[int(np.argmax(hits))], dtype=object)
+            kept = {k: v for k, v in table.items() if k not in ("row.names", "names", "class")}
+            about = pd.DataFrame(kept, index=index)
+            return replace(data, obs=about.loc[data.sample_names])
+    raise DataError(f"no table of {source} names all of its {data.n_samples} samples")
+
+
+def _tumours(raw: RawFiles, name: str, code: str) -> ExpressionData:
+    """One tumour type of cBioPortal: genes in rows by symbol or Entrez id, the label in line 2."""
+    import pandas as pd
+
+    path = raw.paths(name)[0]
+    with readable(path):
+        frame = pd.read_csv(path, skiprows=[1], dtype={0: str})
+    samples = [column for column in frame.columns if column.startswith("TCGA-")]
+    keys = frame[frame.columns[0]]
+    if frame.columns[0] == "Entrez_Gene_Id":
+        table = raw.entry.read["entrez"]
+        ids, symbols = raw.texts(f"{table}:entrez_gene_id"), raw.texts(f"{table}:symbol")
+        keys = keys.astype(float).astype(int).astype(str).map(dict(zip(ids, symbols, strict=True)))
+    values = frame.loc[keys.notna(), samples].groupby(keys[keys.notna()]).max()
+    part = _named(values.to_numpy(), list(values.index), samples, "rows", path.name)
+    return replace(part, obs=part.obs.assign(code=code))
+
+
+def _sparse(part: ExpressionData) -> ExpressionData:
+    """The part with a sparse matrix in double precision, unless values are missing."""
     X = part.X
-    if read.get("transform") == "counts_from_log2":
-        X = np.rint(np.exp2(X) - 1)
-    names = part.gene_names
-    if read.get("strip_version"):
-        names = np.array([re.sub(r"^(ENS\w+)\.\d+$", r"\1", name) for name in names], dtype=object)
-    part = replace(part, X=csr_matrix(X, dtype=np.float32), gene_names=names)
-    if part.duplicated_genes:
-        logger.warning(
-            "%s: %d genes occur more than once, the first is kept",
-            part.source,
-            len(part.duplicated_genes),
-        )
-        part = part.merge_duplicates("first")
-    return part
+    if not sp.issparse(X):
+        X = np.asarray(X, dtype=np.float64)
+        return replace(part, X=X if np.isnan(X).any() else sp.csr_matrix(X))
+    return replace(part, X=sp.csr_matrix(X, dtype=np.float64))
 
 
-def _concatenate(parts: list[ExpressionData]) -> ExpressionData:
-    import pandas as pd
-    from scipy.sparse import vstack
-
-    common = list(parts[0].gene_names)
-    for part in parts[1:]:
-        there = set(part.gene_names)
-        common = [gene for gene in common if gene in there]
-    parts = [part.select_genes(common) for part in parts]
-    return ExpressionData(
-        vstack([part.X for part in parts], format="csr"),
-        parts[0].gene_names,
-        np.concatenate([part.sample_names for part in parts]),
-        pd.concat([part.obs for part in parts]),
-        parts[0].source,
-    )
-
-
-def _describe(whole: ExpressionData, home: Path, read: dict) -> ExpressionData:
+def _describe(whole: ExpressionData, raw: RawFiles, read: dict) -> ExpressionData:
     import pandas as pd
 
-    found = sorted(home.glob(read["samples"]))
-    if not found:
-        raise DataError(f"{home} holds no {read['samples']}, the table about the samples")
-    table = pd.concat(
-        [tables.read_annotations(path, key=read.get("samples_key")) for path in found]
-    )
+    found = raw.paths(read["about"])
+    table = pd.concat([tables.read_annotations(path, key=read.get("about_key")) for path in found])
     known = np.isin(whole.sample_names.astype(str), table.index.to_numpy(dtype=str))
     if not known.any():
         raise DataError(
@@ -157,22 +218,107 @@ def _describe(whole: ExpressionData, home: Path, read: dict) -> ExpressionData:
     return replace(whole, obs=fresh.join(table))
 
 
-def _label(whole: ExpressionData, entry: Entry, label: str) -> ExpressionData:
-    original = whole.labels(label)
-    named = harmonise(original, entry.name)
-    kept = np.array([isinstance(name, str) for name in named], dtype=bool)
+def _with_samples(whole: ExpressionData, raw: RawFiles, read: dict) -> ExpressionData:
+    """The data with the names of their samples."""
+    if "samples" not in read:
+        return whole
+    names = [f"s{k}" for k in range(whole.n_samples)]
+    if read["samples"] != "numbered":
+        names = raw.texts(read["samples"])
+    obs = whole.obs.set_axis(np.array(names, dtype=object))
+    return replace(whole, sample_names=np.array(names, dtype=object), obs=obs)
+
+
+def _with_labels(whole: ExpressionData, raw: RawFiles, read: dict) -> ExpressionData:
+    """The samples that are kept and labelled, with cell_type, dataset and platform."""
+
+    def column(reference: str) -> np.ndarray:
+        if reference.startswith("="):
+            return np.full(whole.n_samples, reference[1:], dtype=object)
+        if ":" in reference:
+            return np.array(raw.texts(reference), dtype=object)
+        check_column(whole.obs, reference, f"the table about the samples of {raw.entry.name}")
+        return whole.labels(reference).to_numpy()
+
+    entry = raw.entry
+    label = column(read.get("label", "code"))
+    kept = np.array([one is not None and one == one for one in label])
+    for reference, values in read.get("keep", {}).items():
+        kept &= np.isin(column(reference).astype(str), values)
+    if entry.stand_in:
+        named = np.array([read.get("labels", {}).get(one, one) for one in label], dtype=object)
+        obs = whole.obs[[]].copy()
+    else:
+        named = harmonise(label, entry.name)
+        kept &= np.array([isinstance(name, str) for name in named])
+        obs = whole.obs.drop(columns=["cell_type"], errors="ignore").copy()
     if not kept.any():
-        raise DataError(f"no sample of {entry.name} is left with a label in {label!r}")
-    obs = whole.obs.drop(columns=["cell_type"], errors="ignore").assign(
-        cell_type=named,
-        cell_type_original=original.to_numpy(),
-        dataset=entry.name,
-        platform=entry.technology,
-    )
+        raise DataError(f"no sample of {entry.name} is left with a label")
+    obs["cell_type"], obs["dataset"] = named, read.get("dataset", entry.name)
+    obs["platform"] = entry.technology
+    for name, reference in read.get("columns", {}).items():
+        obs[name] = ["nan" if one is None else one for one in column(reference)]
+    if "donor" in read:
+        obs["donor"] = [re.search(read["donor"], name)[1] for name in whole.sample_names]
+    if read.get("original", True):
+        original = read.get("original")
+        obs["cell_type_original"] = column(original) if isinstance(original, str) else label
     return replace(whole, obs=obs).select_samples(kept)
 
 
-def _unpack(archive: Path, pattern: str, home: Path) -> None:
+def _with_genes(whole: ExpressionData, raw: RawFiles, read: dict) -> ExpressionData:
+    """The data with the genes that are kept, under their names."""
+    names = whole.gene_names
+    if "genes" in read:
+        names = np.array(raw.texts(read["genes"]), dtype=object)
+    if "probes" in read:
+        table = dict(zip(*(raw.texts(reference) for reference in read["probes"]), strict=True))
+        names = np.array([table.get(name) for name in names], dtype=object)
+    if read.get("strip_version"):
+        names = np.array([re.sub(r"^(ENS\w+)\.\d+$", r"\1", name) for name in names], dtype=object)
+    if "spelling" in read:
+        known = read["spelled"].split() + raw.texts(f"{read['spelling']}:0")
+        spelled = {name.upper(): name for name in known if isinstance(name, str)}
+        names = np.array([spelled.get(n.upper(), n[:1] + n[1:].lower()) for n in names], object)
+    if read.get("upper"):
+        names = np.array([name and name.upper() for name in names], dtype=object)
+    kept = np.array([bool(name) and name == name for name in names])
+    if "drop_genes" in read:
+        unwanted = re.compile(read["drop_genes"])
+        kept &= np.array([not unwanted.search(str(name)) for name in names])
+    if read.get("drop_missing") and not sp.issparse(whole.X):
+        kept &= ~np.isnan(whole.X).any(axis=0)
+    whole = replace(whole, gene_names=names).select_genes(np.flatnonzero(kept))
+    if read.get("strongest"):
+        strength = np.asarray(whole.X.mean(axis=0)).ravel()
+        order = np.argsort(-strength, kind="stable")
+        _, first = np.unique(whole.gene_names[order].astype(str), return_index=True)
+        whole = whole.select_genes(np.sort(order[first]))
+    elif whole.duplicated_genes:
+        whole = whole.merge_duplicates("first")
+    if read.get("sort_genes") or "tumours" in read:
+        whole = whole.select_genes(np.argsort(whole.gene_names.astype(str), kind="stable"))
+    return whole
+
+
+def _with_values(whole: ExpressionData, raw: RawFiles, read: dict) -> ExpressionData:
+    """The data with their values as they are stored: float32, sparse unless said otherwise."""
+    X = sp.csr_matrix(whole.X)
+    X.sort_indices()
+    if "size_factors" in read:  # log2(count / factor + 1)
+        factors = np.array(raw.texts(read["size_factors"]), dtype=float)
+        X.data = np.rint((np.exp2(X.data) - 1) * np.repeat(factors, np.diff(X.indptr)))
+    if read.get("transform") == "counts_from_log2":
+        X.data = np.rint(np.exp2(X.data) - 1)
+    X = X.astype(np.float32)
+    X.eliminate_zeros()
+    if read.get("round"):
+        power = np.float32(10) ** (np.float32(3) - np.floor(np.log10(np.abs(X.data))))
+        X.data = np.rint(X.data * power) / power
+    return replace(whole, X=X.toarray() if read.get("dense") else X)
+
+
+def _unpack(archive: Path, pattern: str, folder: Path) -> None:
     """Write the members of a .tar or .zip that match, under their bare names, unless there."""
     if not archive.is_file():
         return
@@ -180,18 +326,17 @@ def _unpack(archive: Path, pattern: str, home: Path) -> None:
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as pack:
                 for member in pack.infolist():
-                    _write_member(member.filename, pattern, home, lambda m=member: pack.read(m))
-            return
-        with tarfile.open(archive) as pack:
-            for member in pack:
-                if member.isfile():
+                    _write_member(member.filename, pattern, folder, lambda m=member: pack.read(m))
+        elif tarfile.is_tarfile(archive):
+            with tarfile.open(archive) as pack:
+                for member in filter(tarfile.TarInfo.isfile, pack):
                     _write_member(
-                        member.name, pattern, home, lambda m=member: pack.extractfile(m).read()
+                        member.name, pattern, folder, lambda m=member: pack.extractfile(m).read()
                     )
 
 
-def _write_member(name: str, pattern: str, home: Path, content) -> None:
-    target = home / Path(name).name
+def _write_member(name: str, pattern: str, folder: Path, content: Any) -> None:
+    target = folder / Path(name).name
     if fnmatch(target.name, pattern) and not target.exists():
         partial = target.with_name(f".{target.name}.part")
         partial.write_bytes(content())

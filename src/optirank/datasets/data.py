@@ -171,3 +171,36 @@ def gene_positions(names: np.ndarray, genes: Sequence | np.ndarray, source: str)
             "them (merge_duplicates), or take other names (gene_column=, --gene-column)"
         )
     return np.array([where[gene] for gene in genes], dtype=np.intp)
+
+
+def concatenate(parts: Sequence[ExpressionData], column: str | None = None) -> ExpressionData:
+    """Several data sets as one, over the genes that all of them have (order of the first).
+
+    ``column`` names a column of ``obs`` to add, which says from which source a sample is.
+    """
+    import pandas as pd
+    from scipy.sparse import issparse, vstack
+
+    common = list(parts[0].gene_names)
+    for part in parts[1:]:
+        there = set(part.gene_names)
+        common = [gene for gene in common if gene in there]
+    if not common:
+        raise DataError(
+            f"{some([part.source for part in parts])} have no gene in common: are their genes "
+            "named alike? (gene_column=, --gene-column)"
+        )
+    if len(parts) > 1:
+        parts = [part.select_genes(common) for part in parts]
+    matrices = [part.X for part in parts]
+    sparse = any(map(issparse, matrices))
+    tables = [
+        part.obs if not column else part.obs.assign(**{column: part.source}) for part in parts
+    ]
+    return ExpressionData(
+        vstack(matrices, format="csr") if sparse else np.concatenate(matrices),
+        parts[0].gene_names,
+        np.concatenate([part.sample_names for part in parts]),
+        pd.concat(tables),
+        parts[0].source if len(parts) == 1 else some([part.source for part in parts]),
+    )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 
@@ -21,4 +24,24 @@ def need(module: str, extra: str, purpose: str) -> ModuleType:
     except ImportError as error:
         raise MissingExtraError(
             f"{purpose} needs {module.split('.')[0]}: pip install 'optirank[{extra}]'"
+        ) from error
+
+
+@contextlib.contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Turn what libraries raise on a damaged file into one DataError with the remedy."""
+    try:
+        yield
+    except (DataError, ImportError):
+        raise
+    except MemoryError as error:
+        raise DataError(
+            f"{path} asks for more memory than there is: it is too large for this machine, or "
+            "damaged (copy or fetch it again)"
+        ) from error
+    except Exception as error:
+        text = " ".join(str(error).split())[:300]
+        raise DataError(
+            f"{path} cannot be read, it may be truncated or damaged: {text} "
+            "(copy or fetch it again)"
         ) from error

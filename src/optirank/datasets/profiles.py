@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from optirank._util.growing import GrowingArray
-
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
     from optirank.datasets.data import ExpressionData
 
-BLOCK_ENTRIES = 20_000_000  # of the dense matrix: rows that are read together
+BLOCK_ENTRIES = 20_000_000  # of the dense matrix in one block: 80 MB in single precision
+_GROWTH = 1.2  # room made ahead for what is still to be read
 
 
 class Profiles(Protocol):
@@ -53,7 +52,7 @@ def gather(profiles: Profiles, genes: NDArray, rows: NDArray) -> Any:
     from scipy.sparse import csr_matrix, issparse
 
     size = block_rows(len(profiles.gene_names))
-    values, indices, lengths, dense = GrowingArray(), GrowingArray(), [], []
+    values, indices, lengths, dense = _Growing(), _Growing(), [], []
     for part in profiles.blocks(genes, size, rows):
         if not issparse(part.X):
             dense.append(part.X)
@@ -75,3 +74,25 @@ def _compact(values: NDArray) -> NDArray:
         narrow = values.astype(np.float32)
         return narrow if (narrow == values).all() else values
     return values
+
+
+class _Growing:
+    """Blocks of an array joined as they come, without a second copy of what is there already."""
+
+    def __init__(self) -> None:
+        self._array, self._size = np.empty(0, np.int8), 0
+
+    def add(self, block: NDArray) -> None:
+        """Put a block behind the others."""
+        kind = np.result_type(self._array, block) if self._size else block.dtype
+        self._array = self._array.astype(kind, copy=False)
+        end = self._size + len(block)
+        if end > len(self._array):
+            self._array.resize(int(_GROWTH * end), refcheck=False)  # moves pages, copies nothing
+        self._array[self._size : end] = block
+        self._size = end
+
+    def whole(self) -> NDArray:
+        """All blocks."""
+        self._array.resize(self._size, refcheck=False)
+        return self._array

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 from optirank._util.names import some
 from optirank.datasets import anndata_files, tables, tenx
 from optirank.datasets.data import ExpressionData, check_column, duplicates, gene_positions
-from optirank.datasets.errors import DataError
+from optirank.datasets.errors import DataError, readable
 from optirank.datasets.stored import StoredMatrix, take_rows
 
 if TYPE_CHECKING:
@@ -24,21 +25,22 @@ logger = logging.getLogger("optirank.datasets")
 
 FORMATS = ("h5ad", "zarr", "10x_h5", "10x_mtx", "table")
 _TABLES = (".csv", ".tsv", ".txt", ".tab")
-_IN_R = (
-    "in R: library(Seurat); library(zellkonverter); "
-    "writeH5AD(as.SingleCellExperiment(readRDS({name!r})), {new!r})"
-)
+_R_OBJECT = "in R: library(zellkonverter); writeH5AD(OBJECT, {new!r})"
+_BY_PANDAS = "in Python: import pandas; pandas.read_{kind}({name!r}).to_csv({csv!r})"
 _OTHERS = {
-    ".rds": _IN_R,
-    ".rda": "in R: load({name!r}), then library(zellkonverter); writeH5AD(OBJECT, {new!r})",
-    ".rdata": "in R: load({name!r}), then library(zellkonverter); writeH5AD(OBJECT, {new!r})",
+    ".rds": "in R: library(Seurat); library(zellkonverter); "
+    "writeH5AD(as.SingleCellExperiment(readRDS({name!r})), {new!r})",
+    ".rda": _R_OBJECT,
+    ".rdata": _R_OBJECT,
     ".h5seurat": "in R: SeuratDisk::Convert({name!r}, dest = 'h5ad')",
     ".loom": "in Python: import anndata; anndata.io.read_loom({name!r}).write_h5ad({new!r})",
-    ".xlsx": "in Python: import pandas; pandas.read_excel({name!r}).to_csv({csv!r}, index=False)",
-    ".xls": "in Python: import pandas; pandas.read_excel({name!r}).to_csv({csv!r}, index=False)",
-    ".feather": "in Python: import pandas; pandas.read_feather({name!r}).to_csv({csv!r})",
-    ".parquet": "in Python: import pandas; pandas.read_parquet({name!r}).to_csv({csv!r})",
+    ".xlsx": _BY_PANDAS.replace("{kind}", "excel"),
+    ".xls": _BY_PANDAS.replace("{kind}", "excel"),
+    ".feather": _BY_PANDAS.replace("{kind}", "feather"),
+    ".parquet": _BY_PANDAS.replace("{kind}", "parquet"),
 }  # files that are not read, and what converts them
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec"
+_DATE = re.compile(rf"\d{{1,2}}-({_MONTHS})(-\d+)?|({_MONTHS})-\d{{1,2}}", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -106,11 +108,11 @@ class OpenExpression:
     def _blocks(self, genes, rows: np.ndarray, size: int) -> Iterator[ExpressionData]:
         columns = None if genes is None else gene_positions(self.gene_names, genes, str(self.path))
         names = self.gene_names if columns is None else self.gene_names[columns]
-        with anndata_files.readable(self.path):
+        with readable(self.path):
             reader = self.matrix.reader(columns)
         for first in range(0, max(len(rows), 1), size):
             here = rows[first : first + size]
-            with anndata_files.readable(self.path):
+            with readable(self.path):
                 block = take_rows(reader, here)
             obs = self.obs.iloc[here]
             samples = obs.index.to_numpy(dtype=object)
@@ -154,6 +156,8 @@ def open_expression(
     annotations: Sequence[str] = (),
     samples: str | Path | None = None,
     sep: str | None = None,
+    drop_missing: bool = False,
+    any_scale: bool = False,
 ) -> Iterator[OpenExpression]:
     """Open expression data; see `read_expression` for the options."""
     path = Path(path)
@@ -167,6 +171,7 @@ def open_expression(
         ("genes_in= (--genes-in)", genes_in, ("table",)),
         ("annotations= (--annotations)", annotations, ("table",)),
         ("sep=", sep, ("table",)),
+        ("drop_missing= (--drop-missing-genes)", drop_missing, ("table",)),
     ):
         if value and kind not in kinds:
             raise DataError(f"{path}: {option} is for {some(kinds)}, this is {kind}")
@@ -184,7 +189,13 @@ def open_expression(
             if label and genes_in == "columns" and not samples and label not in beside:
                 beside.append(label)
             parts = tables.read_table(
-                path, genes_in=genes_in, annotations=beside, gene_column=gene_column, sep=sep
+                path,
+                genes_in=genes_in,
+                annotations=beside,
+                gene_column=gene_column,
+                sep=sep,
+                drop_missing=drop_missing,
+                any_scale=any_scale,
             )
         matrix, names, obs, others = parts
         if samples is not None:
@@ -194,6 +205,14 @@ def open_expression(
         twice = duplicates(names)
         if twice:
             logger.warning("%s: %d gene names occur twice: %s", path, len(twice), some(twice))
+        dates = [name for name in names if _DATE.fullmatch(str(name))]
+        if dates:
+            logger.warning(
+                "%s: %s look like gene names that a spreadsheet turned into dates (1-Mar was "
+                "MARCH1, 2-Sep was SEPT2): restore them, or they match no other data",
+                path,
+                some(dates),
+            )
         yield OpenExpression(matrix, names, obs, path, others)
 
 
@@ -219,6 +238,8 @@ def read_expression(
     annotations : columns of a table that hold no expression
     samples : a table about the samples (names first), joined to the annotations
     sep : the separator of a table, where its name does not tell
+    drop_missing : leave out the genes of a table that have missing values, instead of refusing it
+    any_scale : accept genes of a table that look like clinical columns (age, IHC %)
 
     Returns
     -------
@@ -226,21 +247,6 @@ def read_expression(
     """
     with open_expression(path, **options) as opened:
         return opened.read(genes, rows)
-
-
-def iter_blocks(
-    path: str | Path,
-    genes: Sequence[str] | np.ndarray | None = None,
-    block_size: int = 1024,
-    **options,
-) -> Iterator[ExpressionData]:
-    """Read a file in blocks of samples; options as for `read_expression`.
-
-    Memory follows ``block_size`` for h5ad, zarr (dense or CSR) and 10x h5. A matrix stored by genes
-    (CSC) is read for the genes asked for and held in memory; tables and 10x folders are read whole.
-    """
-    with open_expression(path, **options) as opened:
-        yield from opened.blocks(genes, block_size)
 
 
 def is_table(path: Path, format: str | None = None) -> bool:

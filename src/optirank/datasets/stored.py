@@ -34,7 +34,7 @@ class StoredMatrix(Protocol):
 
 @dataclass(frozen=True)
 class Dense:
-    """An array, or an HDF5 or zarr array: rows are read whole, then restricted."""
+    """An HDF5 or zarr array: rows are read whole, then restricted."""
 
     values: Any
     shape: tuple[int, int]
@@ -65,9 +65,10 @@ class CompressedRows:
         self.indptr = _pointers(indptr, data, indices, shape[0])
         self.stored_shape = shape
         self.shape = shape if columns is None else (shape[0], len(columns))
-        self._place: np.ndarray | None = None
-        if columns is not None:  # gives each stored column its new place, or -1
-            self._place = np.full(shape[1], -1, dtype=np.int32)
+        if columns is not None:
+            self._wanted = np.zeros(shape[1], dtype=bool)
+            self._wanted[columns] = True
+            self._place = np.zeros(shape[1], dtype=np.int32)
             self._place[columns] = np.arange(len(columns), dtype=np.int32)
 
     def reader(self, columns: np.ndarray | None) -> CompressedRows:
@@ -79,19 +80,21 @@ class CompressedRows:
         return CompressedRows(self.data, self.indices, self.indptr, self.stored_shape, columns)
 
     def rows(self, start: int, stop: int) -> csr_matrix:
-        """Return these rows, with sorted columns."""
+        """Return these rows, with sorted columns.
+
+        Entries of other columns leave by one look-up in a table of flags, which stays in the
+        processor's cache; values and places are looked up for the entries that remain.
+        """
         from scipy.sparse import csr_matrix
 
         pointers = self.indptr[start : stop + 1]
         first, last = int(pointers[0]), int(pointers[-1])
-        data = np.asarray(self.data[first:last])
         indices = _within(np.asarray(self.indices[first:last]), self.stored_shape[1])
-        pointers = pointers - first
-        if self._place is not None:
-            indices = self._place[indices]
-            kept = np.flatnonzero(indices >= 0)
+        data, pointers = np.asarray(self.data[first:last]), pointers - first
+        if self.columns is not None:
+            kept = np.flatnonzero(self._wanted[indices])
             pointers = np.searchsorted(kept, pointers)
-            data, indices = data[kept], indices[kept]
+            data, indices = data[kept], self._place[indices[kept]]
         block = csr_matrix((data, indices, pointers), shape=(len(pointers) - 1, self.shape[1]))
         block.sum_duplicates()
         return block
@@ -121,15 +124,17 @@ class CompressedColumns:
                 "%s stores its matrix by genes (CSC): it is read whole; write it as CSR to stream",
                 self.source,
             )
+            columns = np.arange(self.shape[1])
             data, indices = np.asarray(self.data[:]), np.asarray(self.indices[:])
         else:
-            spans = [(int(pointers[c]), int(pointers[c + 1])) for c in columns]
-            data = _join([self.data[a:b] for a, b in spans], self.data.dtype)
-            indices = _join([self.indices[a:b] for a, b in spans], self.indices.dtype)
-            pointers = np.concatenate(([0], np.cumsum([b - a for a, b in spans]))).astype(np.int64)
-        indices = _within(indices, self.shape[0])
-        matrix = csc_matrix((data, indices, pointers), shape=(self.shape[0], len(pointers) - 1))
-        return InMemory(matrix.tocsr())
+            spans = [slice(*pointers[c : c + 2].tolist()) for c in columns]
+            data, indices = (
+                np.concatenate([np.empty(0, part.dtype), *(part[span] for span in spans)])
+                for part in (self.data, self.indices)
+            )
+        sizes = np.diff(pointers)[columns]
+        parts = data, _within(indices, self.shape[0]), np.concatenate(([0], np.cumsum(sizes)))
+        return InMemory(csc_matrix(parts, shape=(self.shape[0], len(columns))).tocsr())
 
 
 @dataclass(frozen=True)
@@ -156,9 +161,8 @@ def take_rows(reader: RowReader, rows: np.ndarray) -> csr_matrix | np.ndarray:
     """Return the rows at sorted positions; rows with few others between them are read together."""
     if not len(rows):
         return reader.rows(0, 0)
-    cuts = np.flatnonzero(np.diff(rows) > _GAP) + 1
     parts = []
-    for span in np.split(rows, cuts):
+    for span in np.split(rows, np.flatnonzero(np.diff(rows) > _GAP) + 1):
         first, last = int(span[0]), int(span[-1]) + 1
         block = reader.rows(first, last)
         parts.append(block if len(span) == last - first else block[span - first])
@@ -169,10 +173,6 @@ def take_rows(reader: RowReader, rows: np.ndarray) -> csr_matrix | np.ndarray:
     from scipy.sparse import vstack
 
     return vstack(parts, format="csr")
-
-
-def _join(parts: list, dtype: np.dtype) -> np.ndarray:
-    return np.concatenate([np.asarray(part) for part in parts] or [np.empty(0, dtype)])
 
 
 def _pointers(indptr: Any, data: Any, indices: Any, count: int) -> np.ndarray:

@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import re
 import warnings
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
 from optirank._util.names import some
-from optirank.datasets.anndata_files import Parts, readable
-from optirank.datasets.errors import DataError
+from optirank.datasets.errors import DataError, readable
 from optirank.datasets.stored import InMemory
-from optirank.datasets.text_files import open_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from optirank.datasets.anndata_files import Parts
+
 _SEPARATORS = (",", "\t", ";")
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
+_MISSING = ("", "na", "nan", "n/a", "null", "none", ".", "-")
+_CLINICAL = re.compile(
+    r"(^|[\W_])(age|ihc|percent|pct|bmi|weight|height|size|score|stage|grade|status|survival|time|"
+    r"event|months|days|years|dose)([\W_]|$)|%",
+    re.IGNORECASE,
+)  # words of clinical columns; no gene has such a symbol
+_MANY = 20  # genes from which on the others say what scale is usual
+_FACTOR = 3.0  # of the largest median of another gene: logarithms of genes lie closer together
+
+
+def open_text(path: Path) -> IO[str]:
+    """Open a text file (UTF-8), unpacking ``.gz``."""
+    opener = gzip.open if path.suffix == ".gz" else open
+    return opener(path, "rt", encoding="utf-8-sig", newline="")
 
 
 def separator(path: Path, sep: str | None) -> str:
@@ -48,30 +63,21 @@ def read_table(
     annotations: Sequence[str] = (),
     gene_column: str | None = None,
     sep: str | None = None,
+    drop_missing: bool = False,
+    any_scale: bool = False,
 ) -> Parts:
     """Read a table of numbers whose first column and first line hold the names.
 
     With ``genes_in="columns"`` a line is a sample and ``annotations`` are the columns that describe
     samples. With ``genes_in="rows"`` a line is a gene and ``annotations`` are columns that
-    describe genes; they are left out, save ``gene_column``, which then names the genes.
+    describe genes; they are left out, save ``gene_column``, which then names the genes. See
+    `read_expression` for ``drop_missing`` and ``any_scale``.
     """
     import pandas as pd
 
     header, frame = _read_oriented(path, genes_in, sep)
     described = [*annotations, *([gene_column] if gene_column else [])]
-    absent = [name for name in described if name not in header[1:]]
-    if absent:
-        hint = ""
-        if frame[0].isin(absent).any():
-            hint = (
-                "; it has such a line: is the table transposed? (genes_in='rows', --genes-in rows)"
-            )
-        raise DataError(
-            f"{path} has no column {some(absent)}: there are {some(header[1:], 20)}{hint}"
-        )
-    twice = [name for name in dict.fromkeys(described) if header[1:].count(name) > 1]
-    if twice:
-        raise DataError(f"{path} has several columns called {some(twice)}: rename or remove them")
+    _check_described(described, header, frame, path)
     if gene_column and genes_in == "columns":
         raise DataError(f"{path}: the gene column {gene_column!r} is for tables with genes in rows")
     beside = [k for k, name in enumerate(header) if k and name in described]
@@ -84,11 +90,18 @@ def read_table(
     lines = frame[0].to_numpy(dtype=object)
     columns = np.array([header[k] for k in inside], dtype=object)
     if genes_in == "rows":
-        names = frame[header.index(gene_column, 1)].to_numpy(dtype=object) if gene_column else lines
+        genes = frame[header.index(gene_column, 1)].to_numpy(dtype=object) if gene_column else lines
+        values, samples = np.ascontiguousarray(values.T), columns
         obs = pd.DataFrame(index=pd.Index(columns, dtype=str))
-        return InMemory(np.ascontiguousarray(values.T)), names, obs, {}
-    obs = pd.DataFrame({header[k]: frame[k].to_numpy() for k in beside}, index=pd.Index(lines))
-    return InMemory(values), columns, obs, {}
+    else:
+        genes, samples = columns, lines
+        obs = pd.DataFrame({header[k]: frame[k].to_numpy() for k in beside}, index=pd.Index(lines))
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        kept = _complete(values, genes, samples, path, drop_missing)
+        values, genes = values[:, kept], genes[kept]
+    if not any_scale:
+        _check_scales(values, genes, path, genes_in)
+    return InMemory(values), genes, obs, {}
 
 
 def read_gene_names(path: Path, genes_in: str | None) -> list[str]:
@@ -162,28 +175,90 @@ def _read(path: Path, sep: str, *, text: bool = False) -> tuple[list[str], pd.Da
     return header, frame
 
 
+def _check_described(
+    described: Sequence[str], header: list[str], frame: pd.DataFrame, path: Path
+) -> None:
+    """Refuse names of columns that are not there, or there twice."""
+    absent = [name for name in described if name not in header[1:]]
+    if absent:
+        hint = ""
+        if frame[0].isin(absent).any():
+            hint = (
+                "; it has such a line: is the table transposed? (genes_in='rows', --genes-in rows)"
+            )
+        raise DataError(
+            f"{path} has no column {some(absent)}: there are {some(header[1:], 20)}{hint}"
+        )
+    twice = [name for name in dict.fromkeys(described) if header[1:].count(name) > 1]
+    if twice:
+        raise DataError(f"{path} has several columns called {some(twice)}: rename or remove them")
+
+
 def _numbers(frame: pd.DataFrame, columns: list[int], header: list[str], path: Path) -> np.ndarray:
+    """The columns as numbers, NaN where a value is missing; words are refused."""
     import pandas as pd
 
-    block = frame[columns]
-    for k, dtype in block.dtypes.items():
-        if dtype.kind in "iuf":
+    parsed = {}
+    for k in columns:
+        if frame[k].dtype.kind in "iuf":
             continue
-        parsed = pd.to_numeric(frame[k].astype(str), errors="coerce")
-        wrong = parsed.isna().to_numpy()
-        row = int(np.flatnonzero(wrong)[0]) if wrong.any() else 0
-        remedy = "correct it"
-        if wrong.all():
-            remedy = "if that column describes the lines, name it (annotations=, --annotations)"
+        text = frame[k].astype(str).str.strip()
+        parsed[k] = pd.to_numeric(text, errors="coerce")
+        wrong = (parsed[k].isna() & ~text.str.lower().isin(_MISSING)).to_numpy()
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            remedy = "correct it"
+            if wrong.all():
+                remedy = "if that column describes the lines, name it (annotations=, --annotations)"
+            raise DataError(
+                f"{path}: line {frame[0].iloc[row]!r} (number {row + 1} below the header), column "
+                f"{header[k]!r} holds {frame[k].iloc[row]!r}, which is not a number: {remedy}"
+            )
+    if not parsed:
+        return frame[columns].to_numpy()
+    return pd.concat([parsed.get(k, frame[k]) for k in columns], axis=1).to_numpy(dtype=float)
+
+
+def _complete(
+    values: np.ndarray, genes: np.ndarray, samples: np.ndarray, path: Path, drop: bool
+) -> np.ndarray:
+    """The positions of genes without missing values, if the others may be left out."""
+    missing = ~np.isfinite(values)
+    counts = missing.sum(axis=0)
+    if not drop:
+        named = [f"{genes[j]} ({counts[j]})" for j in np.flatnonzero(counts)]
+        row = samples[int(np.flatnonzero(missing.any(axis=1))[0])]
+        many = "gene has" if len(named) == 1 else "genes have"
         raise DataError(
-            f"{path}: line {frame[0].iloc[row]!r} (number {row + 1} below the header), column "
-            f"{header[k]!r} holds {frame[k].iloc[row]!r}, which is not a number: {remedy}"
+            f"{path}: {len(named)} of {len(genes)} {many} missing or infinite values, in "
+            f"{int(missing.any(axis=1).sum())} samples (first {row!r}): {some(named, 20)}; fill "
+            "them in, or leave these genes out (drop_missing=True, --drop-missing-genes)"
         )
-    values = block.to_numpy()
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        row, column = np.argwhere(~np.isfinite(values))[0]
+    if not (counts == 0).any():
+        raise DataError(f"{path}: every gene has a missing value: fill them in")
+    return np.flatnonzero(counts == 0)
+
+
+def _check_scales(values: np.ndarray, genes: np.ndarray, path: Path, genes_in: str) -> None:
+    """Refuse columns that look like clinical data among genes: by their name or their scale."""
+    odd = {j for j, name in enumerate(genes) if _CLINICAL.search(str(name))}
+    if len(genes) >= _MANY:
+        median = np.median(np.abs(values), axis=0)
+        whole = (values == np.rint(values)).all(axis=0)
+        usual = np.delete(median, np.argmax(median))
+        high = np.flatnonzero(median > _FACTOR * max(usual.max(), 1.0))
+        if whole.mean() < 0.05:  # logarithms: a column of whole numbers is none of them
+            top = np.max(median[~whole])
+            odd |= set(np.flatnonzero(whole & (median > top)).tolist())
+            odd |= set(high.tolist())
+    if odd:
+        names = [str(genes[j]) for j in sorted(odd)]
+        where = "columns" if genes_in == "columns" else "lines"
+        remedy = f"name them as annotations (annotations={names[:3]!r}, --annotations {names[0]})"
+        if genes_in == "rows":
+            remedy = "remove these lines"
         raise DataError(
-            f"{path}: line {frame[0].iloc[row]!r} (number {row + 1} below the header) has no "
-            f"finite number in column {header[columns[column]]!r}: it may be too short; correct it"
+            f"{path}: the {where} {some(names)} look like clinical data among the genes (by their "
+            f"name, or by values unlike those of the others): {remedy}; if they are genes, give "
+            "any_scale=True"
         )
-    return values

@@ -1,16 +1,16 @@
-"""What every linear classifier on relative ranks shares: checking, one-vs-rest, prediction."""
+"""What every classifier on relative ranks shares: checks, one problem per class, prediction."""
 
 from __future__ import annotations
 
 import logging
 import sys
 import warnings
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol, Self
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -20,19 +20,11 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from optirank._util.threads import one_blas_thread
-from optirank.estimators._subset import subset_classes
-from optirank.estimators.card import ModelCard
-from optirank.estimators.panel import (
-    PanelAttributes,
-    carried,
-    forget_training,
-    model_rows,
-    plain_probabilities,
-)
+from optirank._util.workers import one_blas_thread
+from optirank.ranks.definition import TIES
 from optirank.ranks.fitting import order_for_fitting
-from optirank.ranks.scoring import average_rows, best_class
-from optirank.solver.device.backend import is_device_array
+from optirank.ranks.scoring import average_rows, best_class, probabilities, score_rows
+from optirank.solver.device.backend import check_device, is_device_array
 from optirank.solver.sizes import is_number
 
 if TYPE_CHECKING:
@@ -40,47 +32,153 @@ if TYPE_CHECKING:
 
     from optirank.ranks.orders import SampleOrders
     from optirank.solver.device.orders import DeviceOrders
-    from optirank.solver.device.solve import Options
     from optirank.solver.problem import Problem, Solution
 
+    # Solves the problem of the class that is given; the last argument is told of each stage
+    BinarySolver = Callable[[Problem, object, Callable[[dict], None] | None], Solution]
 
 logger = logging.getLogger("optirank")
 
+# What a trained model may have beside its fit, see `optirank.model`
+_STORED = ("mean_ranks_", "training_summary_", "calibration_", "error_control_", "novelty_")
 
-class BinarySolver(Protocol):
-    """How the problem of one class is solved; several solutions are averaged at prediction."""
 
-    def __call__(
-        self, problem: Problem, positive: object, callback: Callable[[dict], None] | None
-    ) -> list[Solution]:
-        """Solve it on the CPU; ``callback`` is told of each stage."""
-        ...
+class RankLinearClassifier(ClassifierMixin, BaseEstimator):
+    """Logistic regression on ranks relative to a reference set, one problem per class.
 
-    def prepared(self, problem: Problem, positive: object) -> list[tuple[Problem, str]]:
-        """The problem with the settings of its class, and the side to start from.
+    A subclass says how one binary problem is solved; with more than two classes there is one
+    problem per class, against the rest, over the same orders of the samples.
+    """
 
-        One for each of the models that are averaged.
+    def predict_proba(self, X: ArrayLike) -> NDArray:
+        """Probabilities that suppose equally frequent classes; the label is the most probable one.
+
+        They are logistic functions of the scores, divided by their sum for more than two classes,
+        or those of ``calibration_`` where the model has one.
         """
-        ...
+        scores = self.decision_function(X)
+        if hasattr(self, "calibration_"):
+            return self.calibration_.probabilities(scores)
+        return probabilities(scores)
 
-    def options(self) -> Options:
-        """How to solve on a device."""
-        ...
+    def predict_log_proba(self, X: ArrayLike) -> NDArray:
+        """Logarithms of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
 
+    def predict(self, X: ArrayLike) -> NDArray:
+        """The class of the highest score."""
+        chosen = best_class(self.decision_function(X))
+        return self.classes_[chosen]
 
-class LinearClassifier(ModelCard, PanelAttributes, ClassifierMixin, BaseEstimator):
-    """One linear score per class against the rest, a single one for two classes."""
+    def decision_function(self, X: ArrayLike) -> NDArray:
+        """Scores: one per sample for two classes, one per sample and class for more.
 
-    def _checked(self, X: ArrayLike, y: ArrayLike):
+        Only the genes in ``genes_`` are looked at.
+        """
+        check_is_fitted(self)
+        columns = np.flatnonzero(self.genes_)
+        parts = (one[:, columns] for one in (self.coef_, self.reference_weights_))
+        rows = score_rows(*parts, self.intercept_, self.ties)
+        n_problems = 1 if len(self.classes_) == 2 else len(self.classes_)
+        if is_device_array(X):
+            X = X[:, columns].get()  # only the panel leaves the device
+            columns = np.arange(len(columns))
+        else:
+            X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
+        scores = average_rows(rows.scores(X, columns), n_problems)
+        return scores[:, 0] if n_problems == 1 else scores
+
+    def subset(self, classes: Iterable) -> Self:
+        """The model restricted to two or more of its classes, which it then chooses among.
+
+        Each class of a model of three or more has a problem of its own, against the rest, so the
+        others can be left out without training again; the scores of those kept do not change. With
+        two classes kept, the score is half the difference of theirs: the label is that of the
+        higher score as before. The calibration and the out-of-distribution score are then dropped,
+        since they were of the single scores. This model is left as it is.
+        """
+        check_is_fitted(self)
+        kept = self._positions(classes)
+        two = len(kept) == 2
+        rows, signs = (kept[::-1], np.array([1.0, -1.0])) if two else (kept, np.ones(len(kept)))
+        small = clone(self)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(small, name, getattr(self, name))
+        small.classes_ = self.classes_[kept]
+        small.coef_ = self.coef_[rows] * signs[:, None]
+        small.intercept_ = self.intercept_[rows] * signs
+        for name in ("reference_weights_", "reference_", "objective_", "n_iter_", "mean_ranks_"):
+            if hasattr(self, name):
+                setattr(small, name, getattr(self, name)[rows])
+        small.path_ = [self.path_[row] for row in rows] if getattr(self, "path_", None) else []
+        small.genes_ = (small.reference_ | (small.coef_ != 0)).any(axis=0)
+        if hasattr(self, "training_summary_"):
+            small.training_summary_ = self.training_summary_ | {"subset_of": self.classes_.tolist()}
+        if not two and hasattr(self, "calibration_"):
+            small.calibration_ = self.calibration_
+        if not two and hasattr(self, "novelty_"):
+            small.novelty_ = self.novelty_.of_classes(kept)
+        return small
+
+    def _positions(self, classes: Iterable) -> NDArray:
+        """Where the classes asked for are among the model's, in their order there."""
+        known = self.classes_.tolist()
+        if len(known) == 2:
+            raise ValueError(
+                f"this model tells {known[0]!r} from {known[1]!r} by one score: it has no classes "
+                "to leave out; only models of three classes or more have one score per class"
+            )
+        asked = list(classes) if not isinstance(classes, str) else [classes]
+        if strange := [label for label in asked if label not in known]:
+            raise ValueError(f"the model has no class {strange[0]!r}: its classes are {known}")
+        if len(set(asked)) < max(2, len(asked)):
+            raise ValueError(f"classes={asked!r}: give at least two different classes of the model")
+        return np.array([k for k, label in enumerate(known) if label in asked])
+
+    def _check_options(self, **choices: Sequence) -> None:
+        """Refuse penalties, tolerances and options that make no sense, naming value and remedy.
+
+        ``choices`` are the values that further parameters may have.
+        """
+        for name in ("l1", "l2", "l1s", "l2s"):
+            given = getattr(self, name, 0.0)
+            for value in given if name.endswith("s") and hasattr(self, name) else [given]:
+                if not is_number(value) or not 0 <= value < np.inf:
+                    raise ValueError(
+                        f"{name}={given!r}: {value!r} is no penalty, use a finite number of at "
+                        "least 0"
+                    )
+        if not is_number(self.tol) or not 0 < self.tol < 1:
+            raise ValueError(f"tol={self.tol!r}: use a number between 0 and 1, such as 1e-5")
+        if not is_number(self.max_iter) or not 1 <= self.max_iter < np.inf:
+            raise ValueError(f"max_iter={self.max_iter!r}: use a finite number of at least 1")
+        for name, allowed in {"ties": tuple(TIES), **choices}.items():
+            value = getattr(self, name)
+            if value not in allowed:
+                raise ValueError(
+                    f"{name}={value!r} is not known: use one of {', '.join(map(repr, allowed))}"
+                )
+        weight = self.class_weight
+        if weight is not None and weight != "balanced" and not isinstance(weight, dict):
+            raise ValueError(
+                f"class_weight={weight!r}: use 'balanced', None or a dict of one weight per class"
+            )
+        check_device(self._device)
+
+    @property
+    def _device(self) -> str:
+        return getattr(self, "device", "cpu")
+
+    def _checked(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray, NDArray]:
         """X and y as arrays, with the classes of y."""
         if is_device_array(X):
             X, y = self._checked_on_device(X, y)
         else:
             # Sorting on a GPU checks the values there, where that takes no time
-            on_gpu = getattr(self, "device", "cpu") == "cuda"
-            X, y = validate_data(
-                self, X, y, accept_sparse=("csr", "csc"), ensure_all_finite=not on_gpu
-            )
+            finite = self._device == "cpu"
+            X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), ensure_all_finite=finite)
         check_classification_targets(y)
         classes = np.unique(y)
         if len(classes) < 2:
@@ -90,9 +188,9 @@ class LinearClassifier(ModelCard, PanelAttributes, ClassifierMixin, BaseEstimato
             )
         return X, y, classes
 
-    def _checked_on_device(self, X, y: ArrayLike):
+    def _checked_on_device(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray]:
         """The checks of a CuPy array, which stays where it is; sorting checks its values."""
-        if getattr(self, "device", "cpu") != "cuda":
+        if self._device != "cuda":
             raise ValueError(
                 f"X is a CuPy array and {type(self).__name__} fits on the CPU here: use "
                 "device='cuda' where the classifier has it, or X.get()"
@@ -106,43 +204,8 @@ class LinearClassifier(ModelCard, PanelAttributes, ClassifierMixin, BaseEstimato
         self.n_features_in_ = X.shape[1]
         return X, y
 
-    def predict_proba(self, X: ArrayLike) -> NDArray:
-        """Probabilities that suppose equally frequent classes; the label is the most probable one.
-
-        They are logistic functions of the scores, divided by their sum for more than two classes
-        (the softmax of the scores where the classes share one reference set), or those of
-        ``calibration_`` where the model carries one.
-        """
-        scores = self.decision_function(X)
-        calibration = carried(self, "calibration_")
-        if calibration is not None:
-            return calibration.probabilities(scores)
-        return plain_probabilities(self, scores)
-
-    def predict_log_proba(self, X: ArrayLike) -> NDArray:
-        """Logarithms of :meth:`predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def predict(self, X: ArrayLike) -> NDArray:
-        """The class of the highest score."""
-        chosen = best_class(self.decision_function(X))
-        return self.classes_[chosen]
-
-    def subset(self, classes: Iterable) -> Self:
-        """The model restricted to two or more of its classes, which it then chooses among.
-
-        Each class of a model of three or more has a problem of its own, against the rest, so the
-        others can be left out without training again; the scores of those kept do not change. With
-        two classes kept, the score is half the difference of theirs (all of it where the classes
-        share one reference set): the label is that of the higher score as before. The calibration
-        and the record of held-out scores are then dropped, since they were of the single scores.
-        This model is left as it is.
-        """
-        check_is_fitted(self)
-        return subset_classes(self, classes)
-
-    def _sample_weights(self, X, y: NDArray, sample_weight: ArrayLike | None) -> NDArray:
+    def _sample_weights(self, X: Any, y: NDArray, sample_weight: ArrayLike | None) -> NDArray:
+        """Weights of the samples, those of a dict ``class_weight`` included."""
         like = np.empty((X.shape[0], 1)) if is_device_array(X) else X
         weights = _check_sample_weight(sample_weight, like, ensure_non_negative=True)
         present = np.unique(y)
@@ -152,110 +215,101 @@ class LinearClassifier(ModelCard, PanelAttributes, ClassifierMixin, BaseEstimato
                 f"the sample weights of class {empty[0]!r} are all zero: give some of its samples "
                 "a positive weight, or leave the class out"
             )
-        if isinstance(self.class_weight, dict):
-            unknown = set(self.class_weight) - set(present.tolist())
-            if unknown:
+        if not isinstance(self.class_weight, dict):
+            return weights
+        if unknown := set(self.class_weight) - set(present.tolist()):
+            raise ValueError(
+                f"class_weight names {sorted(map(repr, unknown))[0]}, which is not a class of "
+                f"y: the classes are {present.tolist()}"
+            )
+        for label, weight in self.class_weight.items():
+            if not is_number(weight) or not 0 < weight < np.inf:
                 raise ValueError(
-                    f"class_weight names {sorted(map(repr, unknown))[0]}, which is not a class of "
-                    f"y: the classes are {present.tolist()}"
+                    f"class_weight[{label!r}]={weight!r}: use a positive, finite number"
                 )
-            for label, weight in self.class_weight.items():
-                if not is_number(weight) or not 0 < weight < np.inf:
-                    raise ValueError(
-                        f"class_weight[{label!r}]={weight!r}: use a positive, finite number"
-                    )
-            weights = weights * np.array([self.class_weight.get(label, 1.0) for label in y])
-        return weights
+        return weights * np.array([self.class_weight.get(label, 1.0) for label in y])
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-
-class RankLinearClassifier(LinearClassifier):
-    """Logistic regression on ranks relative to a reference set, one problem per class.
-
-    A subclass says how one binary problem is solved; with more than two classes there is one
-    problem per class, against the rest, over the same orders of the samples.
-    """
-
-    def _fit_checked(
-        self,
-        X,
-        y: NDArray,
-        sample_weight: ArrayLike | None,
-        n_reference: int,
-        solve: BinarySolver,
-    ) -> Self:
-        """Order the samples, then as :meth:`_fit_orders`."""
-        weights = self._sample_weights(X, y, sample_weight)
-        return self._fit_orders(self._orders(X), y, weights, n_reference, solve, stacklevel=4)
-
-    def _orders(self, X) -> SampleOrders | DeviceOrders:
+    def _orders(self, X: Any) -> SampleOrders | DeviceOrders:
         """Sorted samples, where the fit takes place."""
-        if getattr(self, "device", "cpu") == "cpu":
+        if self._device == "cpu":
             return order_for_fitting(X, self.n_jobs)
         from optirank.solver.device.problems import orders_for  # a GPU is asked for
 
         return orders_for(X, self.device)
 
+    def _fit_checked(
+        self,
+        X: Any,
+        y: NDArray,
+        sample_weight: ArrayLike | None,
+        n_reference: int,
+        solve: BinarySolver,
+        candidates: NDArray | None = None,
+    ) -> Self:
+        """Order the samples, then as :meth:`_fit_orders`."""
+        weights = self._sample_weights(X, y, sample_weight)
+        return self._fit_orders(self._orders(X), y, weights, n_reference, solve, candidates)
+
     def _fit_orders(
         self,
-        orders: SampleOrders,
+        orders: SampleOrders | DeviceOrders,
         y: NDArray,
         weights: NDArray,
         n_reference: int,
         solve: BinarySolver,
-        stacklevel: int,
+        candidates: NDArray | None = None,
     ) -> Self:
-        """Solve the problem of each class on sorted samples, keep the solutions.
-
-        ``stacklevel`` leads warnings to the line that calls ``fit``.
-        """
+        """Solve the problem of each class on sorted samples, keep the solutions."""
         from optirank.solver.problem import Problem, sample_weights  # numba loads with a fit
 
         classes, codes = np.unique(y, return_inverse=True)
         balanced = self.class_weight == "balanced"
-        l1, l2 = (
-            float(np.ravel(value)[0]) for value in (self.l1, self.l2)
-        )  # of an average, the first
+        penalties = float(self.l1), float(self.l2)
         with one_blas_thread():
-            positives = [1] if len(classes) == 2 else list(range(len(classes)))
-            problems = [
-                Problem(
+            problems = {
+                classes[k]: Problem(
                     orders,
                     (codes == k).astype(float),
                     sample_weights(codes == k, weights, balanced),
                     n_reference,
-                    l1,
-                    l2,
+                    *penalties,
                     self.ties,
+                    candidates,
                 )
-                for k in positives
-            ]
-            if hasattr(orders, "whole"):
-                from optirank.solver.device.problems import solve_problems  # a GPU is asked for
-
-                ready = [
-                    solve.prepared(problem, classes[k])
-                    for k, problem in zip(positives, problems, strict=True)
-                ]
-                found = solve_problems(ready, solve.options())
+                for k in ([1] if len(classes) == 2 else range(len(classes)))
+            }
+            if hasattr(orders, "whole"):  # on a GPU
+                found = self._solve_on_device(list(problems.values()))
             else:
                 found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                    delayed(solve)(problem, classes[k], self._progress(classes[k]))
-                    for k, problem in zip(positives, problems, strict=True)
+                    delayed(solve)(problem, label, self._progress(label))
+                    for label, problem in problems.items()
                 )
         self.classes_ = classes
-        self._keep(found, stacklevel + 1)
+        self._keep(found)
         return self
 
-    def _keep(self, found: list[list[Solution]], stacklevel: int) -> None:
-        """Fitted attributes, one row per solution of each problem, as many for each."""
-        forget_training(self)
-        most = max(map(len, found))
-        solutions = [one[k % len(one)] for one in found for k in range(most)]
+    def _solve_on_device(self, problems: list[Problem]) -> list[Solution]:
+        """All problems side by side on a GPU."""
+        from optirank.solver.device.problems import solve_together
+        from optirank.solver.device.solve import Options
+
+        options = Options(
+            ties=self.ties,
+            tol=self.tol,
+            max_iter=int(self.max_iter),
+            candidates=problems[0].candidates,
+            **(getattr(self, "solver_options", None) or {}),
+        )
+        found = solve_together(problems, [getattr(self, "side", "best")] * len(problems), options)
+        for one in found:
+            one.solution.path = [{"stage": "end", "objective": one.solution.objective}]
+        return [one.solution for one in found]
+
+    def _keep(self, solutions: list[Solution]) -> None:
+        """Fitted attributes, one row per problem."""
+        for name in _STORED:  # of an earlier fit
+            vars(self).pop(name, None)
         self.coef_ = np.array([solution.w for solution in solutions])
         self.intercept_ = np.array([solution.b for solution in solutions])
         self.reference_weights_ = np.array([solution.gamma for solution in solutions])
@@ -270,49 +324,34 @@ class RankLinearClassifier(LinearClassifier):
                 f"{late} of {len(solutions)} fits stopped at max_iter={self.max_iter} before they "
                 f"reached tol={self.tol:g}: raise max_iter, or l2, or tol",
                 ConvergenceWarning,
-                stacklevel=stacklevel,
+                stacklevel=5,  # the line that calls fit, which calls _fit_checked and _fit_orders
             )
 
-    def decision_function(self, X: ArrayLike) -> NDArray:
-        """Scores: one per sample for two classes, one per sample and class for more.
-
-        Only the genes in ``genes_`` are looked at.
-        """
-        check_is_fitted(self)
-        rows, columns = model_rows(self)
-        n_problems = 1 if len(self.classes_) == 2 else len(self.classes_)
-        if is_device_array(X):
-            X = X[:, columns].get()  # only the panel leaves the device
-            columns = np.arange(len(columns))
-        else:
-            X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
-        scores = average_rows(rows.scores(X, columns), n_problems)
-        return scores[:, 0] if n_problems == 1 else scores
-
-    def _progress(self, positive: object):
+    def _progress(self, positive: object) -> Callable[[dict], None] | None:
+        """What logs the stages of a fit, where that is asked for."""
         if not self.verbose:
             return None
-        show_log()
+        _show_log()
 
         def tell(entry: dict) -> None:
-            rest = ", ".join(
-                f"{key} {value:.6g}" if isinstance(value, float) else f"{key} {value}"
-                for key, value in entry.items()
-                if key != "stage"
+            shown = {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in entry.items()}
+            stage = shown.pop("stage", "lambda_p")
+            logger.info(
+                "%s: %s: %s", positive, stage, ", ".join(f"{k} {v}" for k, v in shown.items())
             )
-            logger.info("%s: %s: %s", positive, entry.get("stage", "lambda_p"), rest)
 
         return tell
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         # Ranks within a sample see the order of its features alone: two-dimensional blobs, on
         # which scikit-learn's checks ask for a high score, differ by position and not by order.
         tags.classifier_tags.poor_score = True
         return tags
 
 
-def show_log() -> None:
+def _show_log() -> None:
     """Send the log of optirank to the screen, unless the user has set up logging."""
     if not logger.handlers and not logging.getLogger().handlers:
         handler = logging.StreamHandler(sys.stderr)

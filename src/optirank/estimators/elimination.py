@@ -8,13 +8,14 @@
 
 Everything that is read of the data goes through a *source* (`MatrixSource`, or a file's in
 ``optirank.workflow``), so the steps are the same for a matrix in memory and for a file of a million
-cells: one pass for the candidates, one for at most 250 samples per class, on which genes are
-eliminated and held-out accuracy is measured, and one for the weights on all samples.
+cells. One pass gives the candidates and at most 500 samples per class, on which genes are
+eliminated and held-out accuracy is measured; another the panel's genes of all samples, on which the
+last weights are fitted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -34,14 +35,14 @@ if TYPE_CHECKING:
 SIZES = (10, 20, 30, 50, 70, 100, 200, 300, 500, 1000)  # of the nested panels
 AUTO_FROM = 100  # genes: enough for 2 to 14 classes of real sets, and robust to missing genes
 N_CANDIDATES = 2000  # 1000 to 3000 made no difference over real pairs
-PER_CLASS = 250  # samples for the elimination: more change the panel little, and cost time
+PER_CLASS = 500  # samples for the elimination: more change the panel little, and cost time
 _L2_ELIMINATION = 0.03  # against the mean loss; 0.01 to 0.1 choose equally good genes
 _L2_LAST = 0.1  # a platform adds an error to every gene that more samples do not average away
 _N_COPIES = 4  # simulated platforms beside the samples themselves
 _STRENGTH = 2.0  # of their gene factors, in spreads of the genes' log values
 _TOL_ELIMINATION = 1e-3  # of the gradient: tighter fits keep the same genes
 _TOL_LAST = 1e-5  # the weights then have four digits
-_SORTED_ROWS = 64  # samples sorted together: their keys stay in a core's cache
+_BLOCK_ENTRIES = 1 << 24  # of a matrix in memory that are looked at together: 128 MiB
 
 
 @dataclass(frozen=True)
@@ -109,32 +110,42 @@ class HeldOut:
         return rows
 
 
+@dataclass(frozen=True)
+class PanelSearch:
+    """What a search gives: panels by size, held-out scores, and the samples it looked at.
+
+    ``X`` has the samples at ``rows`` with all genes.
+    """
+
+    path: dict[int, Panel]
+    held_out: HeldOut | None
+    rows: NDArray
+    X: Any
+
+
 class Source(Protocol):
     """Samples by genes, read in blocks."""
 
     shape: tuple[int, int]
     scale: str
 
-    def blocks(self, rows: NDArray | None = None, columns: NDArray | None = None) -> Iterator[Any]:
-        """Blocks of some samples (all) with some genes (all), arrays or CSR, in order."""
+    def blocks(self, columns: NDArray | None = None) -> Iterator[Any]:
+        """All samples in order, with some genes (all): arrays or CSR matrices."""
 
 
 class MatrixSource:
     """A matrix in memory: array, or CSR or CSC."""
 
-    def __init__(self, X: Any, block_entries: int = 1 << 24) -> None:
+    def __init__(self, X: Any) -> None:
         self._X, self.shape, self.scale = X, X.shape, value_scale(X)
-        self._step = max(1, block_entries // max(1, X.shape[1]))
 
-    def blocks(self, rows: NDArray | None = None, columns: NDArray | None = None) -> Iterator[Any]:
+    def blocks(self, columns: NDArray | None = None) -> Iterator[Any]:
         """See `Source`."""
         X = self._X if columns is None else self._X[:, columns]
-        if sparse.issparse(X):
-            X = X.tocsr()
-        n = X.shape[0] if rows is None else len(rows)
-        for start in range(0, n, self._step):
-            part = slice(start, min(n, start + self._step))
-            yield X[part] if rows is None else X[rows[part]]
+        X = X.tocsr() if sparse.issparse(X) else X
+        step = max(1, _BLOCK_ENTRIES // max(1, X.shape[1]))
+        for start in range(0, X.shape[0], step):
+            yield X[start : start + step]
 
 
 def search_panels(
@@ -148,7 +159,7 @@ def search_panels(
     fold_of: NDArray | None = None,
     n_threads: int = 1,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[dict[int, Panel], HeldOut | None]:
+) -> PanelSearch:
     """The nested panels of at most the size asked for, with their weights; held-out scores.
 
     Parameters
@@ -166,12 +177,8 @@ def search_panels(
     parts = np.zeros(len(codes), np.intp) if fold_of is None else fold_of + 1
     folds = np.zeros(0, np.intp) if fold_of is None else np.unique(fold_of[fold_of >= 0])
     steps = _Steps(progress, len(folds) + 3)
-    sums = ClassSums(source.shape[1], n_classes, int(parts.max()) + 1)
-    start = 0
-    for block in source.blocks():
-        here = slice(start, start + block.shape[0])
-        sums.add(log_values(block, source.scale), codes[here], parts[here])
-        start = here.stop
+    rows = some_rows(codes)
+    sums, X = first_pass(source, codes, n_classes, parts, rows)
     n_candidates = N_CANDIDATES if n_genes == "auto" else max(N_CANDIDATES, n_genes)
     candidates = sums.best_genes(n_candidates)
     if not len(candidates):
@@ -182,11 +189,9 @@ def search_panels(
     every = np.arange(sums.n_parts)
     of_fold = [sums.best_genes(n_candidates, every[every != fold + 1]) for fold in folds]
     read = np.unique(np.concatenate([candidates, include, *of_fold])).astype(np.intp)
-    rows = some_rows(codes)
     steps.done()
 
-    V = np.concatenate([_dense(block).astype(np.float32) for block in source.blocks(rows, read)])
-    samples = _Sorted.with_copies(V, source.scale, n_threads)
+    samples = _Sorted.with_copies(_dense(X[:, read]).astype(np.float32), n_threads)
     weights = balanced_weights(codes[rows], None if sample_weight is None else sample_weight[rows])
     labels = _Labels(codes[rows], n_classes, weights)
     always = np.searchsorted(read, include)
@@ -212,9 +217,28 @@ def search_panels(
     nested = samples.eliminate(np.arange(len(rows)), labels, columns, sizes, always)
     nested = {size: read[found] for size, found in nested.items() if size <= sizes[-1]}
     steps.done()
-    path = _last_fits(source, codes, n_classes, sample_weight, nested, n_threads)
+    widest = nested[max(nested)]
+    blocks = source.blocks(widest) if len(rows) < len(codes) else [X[:, widest]]
+    path = _last_fits(blocks, codes, n_classes, sample_weight, nested, n_threads)
     steps.done()
-    return path, held_out
+    return PanelSearch(path, held_out, rows, X)
+
+
+def first_pass(
+    source: Source, codes: NDArray, n_classes: int, parts: NDArray, rows: NDArray
+) -> tuple[ClassSums, Any]:
+    """Sums of the log values by class and part, and the samples for the elimination."""
+    sums = ClassSums(source.shape[1], n_classes, int(parts.max()) + 1)
+    kept, start = [], 0
+    for block in source.blocks():
+        stop = start + block.shape[0]
+        sums.add(log_values(block, source.scale), codes[start:stop], parts[start:stop])
+        here = slice(*np.searchsorted(rows, [start, stop]))
+        kept.append(block[rows[here] - start])
+        start = stop
+    if sparse.issparse(kept[0]):
+        return sums, sparse.vstack(kept, format="csc")  # its columns are taken next
+    return sums, np.concatenate(kept)
 
 
 def path_sizes(n_genes: int | str, n_usable: int, n_include: int = 0) -> list[int]:
@@ -270,15 +294,12 @@ class _Sorted:
     n_threads: int
 
     @classmethod
-    def with_copies(cls, V: NDArray, scale: str, n_threads: int) -> _Sorted:
+    def with_copies(cls, V: NDArray, n_threads: int) -> _Sorted:
         """Sort dense samples and their copies on simulated platforms."""
-        from optirank.tuning.shifts import PlatformShift, simulate_platforms
+        from optirank.tuning.platforms import simulate_platforms
 
-        shifts = [PlatformShift(factors=_STRENGTH)] * _N_COPIES
-        copies = [one.astype(np.float32) for one in simulate_platforms(V, shifts, 0)]
-        groups = np.empty(((1 + len(copies)) * len(V), V.shape[1]), _number_type(V.shape[1]))
-        for k, values in enumerate([V, *copies]):
-            sort_groups(values, groups[k * len(V) : (k + 1) * len(V)], n_threads)
+        copies = simulate_platforms(V, _N_COPIES, _STRENGTH, 0)
+        groups = np.concatenate([sort_groups(values, n_threads) for values in [V, *copies]])
         return cls(groups, len(V), n_threads)
 
     def ranks(self, rows: NDArray, columns: NDArray) -> NDArray:
@@ -366,7 +387,7 @@ def _held_out_fold(
 
 
 def _last_fits(
-    source: Source,
+    blocks: Iterable[Any],
     codes: NDArray,
     n_classes: int,
     sample_weight: NDArray | None,
@@ -375,12 +396,7 @@ def _last_fits(
 ) -> dict[int, Panel]:
     """Weights of every panel on all samples."""
     widest = nested[max(nested)]
-    groups = np.empty((len(codes), len(widest)), _number_type(len(widest)))
-    start = 0
-    for block in source.blocks(None, widest):
-        stop = start + block.shape[0]
-        sort_groups(_dense(block), groups[start:stop], n_threads)
-        start = stop
+    groups = np.concatenate([sort_groups(_dense(block), n_threads) for block in blocks])
     weights = balanced_weights(codes, sample_weight)
     path = {}
     for size, genes in sorted(nested.items()):
@@ -393,21 +409,11 @@ def _last_fits(
     return path
 
 
-def sort_groups(values: NDArray, out: NDArray, n_threads: int = 1) -> None:
+def sort_groups(values: NDArray, n_threads: int = 1) -> NDArray:
     """Number the distinct values of every sample, in rising order."""
-    from optirank.ranks.sorting import number_values, sortable
+    from optirank.ranks.orders import order_samples
 
-    values = np.ascontiguousarray(sortable(values))
-    n, d = values.shape
-
-    def sort(rows: slice) -> None:
-        here = values[rows]
-        pointers = np.arange(len(here) + 1, dtype=np.int64) * d
-        groups = np.empty(here.size, out.dtype)
-        number_values(here.ravel(), pointers, groups, np.empty(len(here), np.int64))
-        out[rows] = groups.reshape(here.shape)
-
-    _in_threads(sort, n, _SORTED_ROWS, n_threads)
+    return order_samples(values, n_threads).groups
 
 
 def among(groups: NDArray, rows: NDArray, columns: NDArray, n_threads: int = 1) -> NDArray:

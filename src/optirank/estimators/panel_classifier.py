@@ -20,7 +20,7 @@ from optirank.tuning.folds import make_folds
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from optirank.estimators.elimination import Source
+    from optirank.estimators.elimination import PanelSearch, Source
 
 N_FOLDS = 5  # in which "auto" measures held-out accuracy, as is usual
 _OF_TRAINING = ("calibration_", "error_control_", "novelty_", "training_summary_")
@@ -116,7 +116,8 @@ class PanelClassifier(ClassifierMixin, BaseEstimator):
         fold_of = None
         if self.n_genes == "auto":
             fold_of = fold_numbers(codes, make_folds(codes, N_FOLDS, None))
-        return self._fit_source(MatrixSource(X), classes, codes, fold_of, weight)
+        self._fit_source(MatrixSource(X), classes, codes, fold_of, weight)
+        return self
 
     def _fit_source(
         self,
@@ -126,10 +127,10 @@ class PanelClassifier(ClassifierMixin, BaseEstimator):
         fold_of: NDArray | None = None,
         sample_weight: NDArray | None = None,
         progress: Any = None,
-    ) -> Self:
+    ) -> PanelSearch:
         """Fit on samples that are read in blocks; see `search_panels`."""
         include = self._include_positions(source.shape[1])
-        path, held_out = search_panels(
+        found = search_panels(
             source,
             codes,
             len(classes),
@@ -144,12 +145,12 @@ class PanelClassifier(ClassifierMixin, BaseEstimator):
             vars(self).pop(name, None)
         self.n_features_in_ = source.shape[1]
         self.classes_ = classes
-        self.path_ = path
-        if held_out is not None:
-            self.held_out_ = held_out
-        else:
-            vars(self).pop("held_out_", None)
-        return self._take(path[max(path)])
+        self.path_ = found.path
+        vars(self).pop("held_out_", None)
+        if found.held_out is not None:
+            self.held_out_ = found.held_out
+        self._take(found.path[max(found.path)])
+        return found
 
     def _take(self, panel: Panel) -> Self:
         """Make this panel the model's."""

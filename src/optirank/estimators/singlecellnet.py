@@ -7,18 +7,17 @@ from numbers import Integral, Real
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from optirank.estimators._pairs import dense_columns, pair_counts
+from optirank.estimators.pairs import PairClassifier, count_pairs, dense_columns
 from optirank.preprocessing.singlecellnet import SingleCellNetGenes, top_each_way
 
 
-class SingleCellNetClassifier(ClassifierMixin, BaseEstimator):
+class SingleCellNetClassifier(PairClassifier):
     """SingleCellNet (SCN): a random forest on the order of pairs of genes.
 
     Genes are selected by their correlation with the label
@@ -30,9 +29,8 @@ class SingleCellNetClassifier(ClassifierMixin, BaseEstimator):
 
     The forest also learns a class of `n_random` profiles without structure: the pair features of
     random training samples, each profile's values shuffled over its pairs. This class never
-    shows: its probability is taken out and the probabilities of the real classes are divided by
-    their sum (where the forest gives the random class everything, the real classes share
-    equally).
+    shows: the probabilities of the real classes are divided by their sum (where the forest gives
+    the random class everything, the real classes share equally).
 
     Comparisons within a sample do not change under increasing maps of its values, so counts,
     counts per million and their logarithms all serve. Only the selection of genes looks at the
@@ -64,8 +62,6 @@ class SingleCellNetClassifier(ClassifierMixin, BaseEstimator):
     genes_ : ndarray of shape (d,)
         Mask of the genes needed to predict: those of the pairs.
     forest_ : RandomForestClassifier
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (d,), when X has names
     """
 
     _parameter_constraints: dict = {
@@ -117,16 +113,7 @@ class SingleCellNetClassifier(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n,)
             The labels, of two classes or more.
         """
-        X, y = validate_data(self, X, y, accept_sparse="csr")
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if self.classes_.size < 2:
-            raise ValueError(
-                f"y has one class only ({self.classes_[0]!r}): a classifier needs at least 2 "
-                "classes"
-            )
-        if X.shape[1] < 2:
-            raise ValueError("X has 1 feature(s), and a pair needs 2: give at least 2 genes")
+        X, codes = self._checked(X, y)
         random_state = check_random_state(self.random_state)
         self.pairs_ = self._choose_pairs(X, codes, random_state)
         self.genes_ = np.zeros(X.shape[1], dtype=bool)
@@ -195,29 +182,12 @@ class SingleCellNetClassifier(ClassifierMixin, BaseEstimator):
         first, second = np.searchsorted(needed, self.pairs_).T
         return (values[:, first] > values[:, second]).astype(np.float32)
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        # Only the order of genes within a sample is seen, which the clouds of points in two
-        # dimensions that scikit-learn's score checks draw do not differ in.
-        tags.classifier_tags.poor_score = True
-        return tags
-
 
 def top_pairs(values: np.ndarray, positive: np.ndarray, n_top: int) -> np.ndarray:
     """The ordered pairs (a, b) whose feature ``x_a > x_b`` correlates most with the label.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n, g)
-    positive : boolean ndarray of shape (n,)
-    n_top : int
-
-    Returns
-    -------
-    ndarray of shape (at most n_top, 2)
-        Columns (a, b), the highest signed correlation first, ties in the order of (a, b). A pair
-        whose feature is constant is never taken.
+    At most ``n_top`` rows, the highest signed correlation first, ties in the order of (a, b). A
+    pair whose feature is constant is never taken.
     """
     correlation = pair_correlations(values, positive)
     n_varying = np.count_nonzero(correlation > -np.inf)
@@ -232,9 +202,11 @@ def pair_correlations(values: np.ndarray, positive: np.ndarray) -> np.ndarray:
     fractions `p`, `q` of these and `f` of positives it is
     ``f (p - q) / sqrt(f (1 - f) q (1 - q))``.
     """
+    from optirank.ranks.orders import order_samples
+
     positive = np.asarray(positive, dtype=bool)
     n, n_positive = len(positive), int(positive.sum())
-    on = pair_counts(values, positive)
+    on = count_pairs(order_samples(values).groups, (~positive).astype(int), 2)
     among, overall = on[0] / n_positive, on.sum(axis=0) / n
     fraction = n_positive / n
     scale = np.sqrt(fraction * (1 - fraction) * overall * (1 - overall))

@@ -6,34 +6,27 @@ from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from optirank.estimators._pair_choice import (
+from optirank.estimators.pairs import (
+    PairClassifier,
     Pairs,
     PairSearch,
+    dense_columns,
     k_by_validation,
-    k_by_variance,
-    votes_in,
+    pair_votes,
+    tie_break,
 )
-from optirank.estimators._pairs import dense_columns
-from optirank.estimators._subset import subset_votes
-from optirank.estimators.card import ModelCard
-from optirank.estimators.panel import carried, forget_training, plain_probabilities
-from optirank.estimators.votes import pair_votes, tie_break
-from optirank.ranks.scoring import best_class
+from optirank.ranks.scoring import best_class, by_class
 from optirank.tuning.folds import make_folds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import ArrayLike, NDArray
-    from sklearn.utils import Tags
 
 
-class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
+class TopScoringPairsClassifier(PairClassifier):
     """k top scoring pairs (k-TSP): each of k pairs of genes votes, the majority decides.
 
     The score of a pair (a, b) of genes is ``|P(x_a > x_b | class) - P(x_a > x_b | rest)|``,
@@ -43,7 +36,7 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
     others, 2005).
 
     The classical method is ``TopScoringPairsClassifier(9, choose_k="cv", ties="min",
-    balance_rest=False)``. The defaults carry over better to other platforms.
+    balance_rest=False)``. The defaults work better on other platforms.
 
     With more than two classes this is done for each class against the rest. The class with the
     largest mean vote is predicted. Votes weighted by the scores of the pairs decide between equal
@@ -53,12 +46,10 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
     ----------
     k_max : int, default=13
         The largest number of pairs per class; an even one counts as the odd number below.
-    choose_k : {"max", "cv", "variance"}, default="max"
-        How the odd number k of pairs is chosen. "max": `k_max`, which carried over best to other
+    choose_k : {"max", "cv"}, default="max"
+        How the odd number k of pairs is chosen. "max": `k_max`, which worked best on other
         platforms. "cv": the best balanced accuracy in cross-validation on the training samples, one
-        k for all classes. "variance": for each class, the largest difference between the mean sums
-        of votes in class and rest, divided by the square root of the sum of their variances (Afsari
-        and others, 2014). Of equally good ones, the smallest k is taken.
+        k for all classes; of equally good ones, the smallest k is taken.
     ties : {"average", "min"}, default="average"
         How a pair of equal values votes. "average": not at all (0). "min": as if ``x_a < x_b``,
         which is the classical definition. Sparse counts have many pairs of two zeros.
@@ -84,8 +75,6 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
     scores_ : ndarray of shape (n_pairs,)
     genes_ : ndarray of shape (d,)
         Mask of the genes needed to predict: those of the pairs.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (d,), when X has names
 
     References
     ----------
@@ -93,8 +82,6 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
       comparisons. Statistical Applications in Genetics and Molecular Biology 3, 2004.
     - Tan, Naiman, Xu, Winslow, Geman: Simple decision rules for classifying human cancers from gene
       expression profiles. Bioinformatics 21, 2005.
-    - Afsari, Braga-Neto, Geman: Rank discriminants for predicting phenotypes from RNA expression.
-      Annals of Applied Statistics 8, 2014.
 
     Examples
     --------
@@ -108,7 +95,7 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
 
     _parameter_constraints: dict = {
         "k_max": [Interval(Integral, 1, None, closed="left")],
-        "choose_k": [StrOptions({"max", "cv", "variance"})],
+        "choose_k": [StrOptions({"max", "cv"})],
         "ties": [StrOptions({"average", "min"})],
         "balance_rest": ["boolean"],
         "max_genes": [None, Interval(Integral, 2, None, closed="left")],
@@ -145,16 +132,7 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
         """
         from optirank.ranks.orders import order_samples
 
-        X, y = validate_data(self, X, y, accept_sparse="csr")
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has one class only ({self.classes_.tolist()[0]!r}): a classifier needs samples "
-                "of at least 2 classes"
-            )
-        if X.shape[1] < 2:
-            raise ValueError("X has 1 feature(s), and a pair needs 2: give at least 2 genes")
+        X, codes = self._checked(X, y)
         search = PairSearch(
             orders=order_samples(X),
             codes=codes,
@@ -164,7 +142,6 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
             balanced=self.balance_rest,
         )
         found = self._choose(search)
-        forget_training(self)
         self.k_ = np.array([len(pairs.genes) for pairs in found])
         self.pairs_, self.signs_, self.scores_ = (
             np.concatenate([getattr(pairs, name) for pairs in found]) for name in Pairs._fields
@@ -191,52 +168,21 @@ class TopScoringPairsClassifier(ModelCard, ClassifierMixin, BaseEstimator):
         return means[:, 0] if len(self.k_) == 1 else means
 
     def predict_proba(self, X: ArrayLike) -> NDArray:
-        """Shares of votes, ties half; with more than two classes each row is divided by its sum.
-
-        Where the model carries a ``calibration_``, its probabilities are given instead.
-        """
-        scores = self.decision_function(X)
-        calibration = carried(self, "calibration_")
-        if calibration is not None:
-            return calibration.probabilities(scores)
-        return plain_probabilities(self, scores)
+        """Shares of votes, ties half; with more than two classes each row is divided by its sum."""
+        scores = by_class(self.decision_function(X))
+        shares = 1.0 + scores / (1.0 + 2.0 * tie_break(self.k_.max()))  # above 0
+        return shares / shares.sum(axis=1, keepdims=True)
 
     def predict(self, X: ArrayLike) -> NDArray:
         """The class that most pairs vote for."""
         chosen = best_class(self.decision_function(X))
         return self.classes_[chosen]
 
-    def subset(self, classes: Iterable) -> TopScoringPairsClassifier:
-        """The model restricted to two or more of its classes, which it then chooses among.
-
-        The pairs of each class stay as they are. Of two classes, the pairs of the first vote
-        against the second; if one has more pairs, its best are kept, as many as the other has.
-        This model is left as it is. Its calibration and record of held-out scores are dropped.
-        """
-        check_is_fitted(self)
-        return subset_votes(self, classes)
-
     def _choose(self, search: PairSearch) -> list[Pairs]:
         """The pairs of all classes, their number chosen."""
-        found = search.find()
-        if self.choose_k == "max" or max(len(pairs.genes) for pairs in found) < 3:
-            return [pairs.first(self.k_max) for pairs in found]
-        sizes = np.bincount(search.codes)
-        if self.choose_k == "cv":
-            if np.count_nonzero(sizes > 1) < 2:  # nothing to train a fold on
-                return [pairs.first(1) for pairs in found]
-            k = k_by_validation(search, make_folds(search.codes, self.cv, None), self.ties)
-            return [pairs.first(k) for pairs in found]
-        chosen = []
-        for positive, pairs in zip(search.positives, found, strict=True):
-            votes = votes_in(search.orders, pairs, self.ties)
-            rest = search.rest_weights(sizes, positive)
-            chosen.append(pairs.first(k_by_variance(votes, search.codes, positive, rest)))
-        return chosen
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        # Only the order of genes within a sample is seen; see RankLinearClassifier.
-        tags.classifier_tags.poor_score = True
-        return tags
+        found, k = search.find(), self.k_max
+        if self.choose_k == "cv" and max(len(pairs.genes) for pairs in found) > 2:
+            k = 1
+            if np.count_nonzero(np.bincount(search.codes) > 1) > 1:  # else no fold can be trained
+                k = k_by_validation(search, make_folds(search.codes, self.cv, None), self.ties)
+        return [pairs.first(k) for pairs in found]

@@ -6,41 +6,46 @@
 >>> predictor.predict(query).table(query.index)  # doctest: +SKIP
 """
 
+from optirank.model.adaptation import Adaptation, match_prevalences
 from optirank.model.archive import ModelFileError
 from optirank.model.calibration import Calibration, fit_calibration
-from optirank.model.experience import Experience, gather_experience
-from optirank.model.explanation import explain
+from optirank.model.error_control import ErrorControl, Withholding, fit_error_control
+from optirank.model.explanation import explain, export_table, panel_table
 from optirank.model.file import load, save
 from optirank.model.genes import GeneMatch, match_genes
+from optirank.model.linear import describe_training, panel_ranks
 from optirank.model.missing import BoundModel, ClassLoss, MissingGenesError, bind
-from optirank.model.panel import panel_table
-from optirank.model.predict import Prediction, Predictor, predict_samples
-from optirank.model.promises import Outcomes, Rejection, fit_rejection
-from optirank.model.subsets import subset
-from optirank.model.training import remember_training
+from optirank.model.novelty import Novelty, fit_novelty
+from optirank.model.predictor import Prediction, Predictor, mixed_word, withheld_word
+from optirank.model.query import ValueSummary
 
 __all__ = [
+    "Adaptation",
     "BoundModel",
     "Calibration",
     "ClassLoss",
-    "Experience",
+    "ErrorControl",
     "GeneMatch",
     "MissingGenesError",
     "ModelFileError",
-    "Outcomes",
+    "Novelty",
     "Prediction",
     "Predictor",
-    "Rejection",
+    "ValueSummary",
+    "Withholding",
     "bind",
+    "describe_training",
     "explain",
+    "export_table",
     "fit_calibration",
-    "fit_rejection",
-    "gather_experience",
+    "fit_error_control",
+    "fit_novelty",
     "load",
     "match_genes",
+    "match_prevalences",
+    "mixed_word",
+    "panel_ranks",
     "panel_table",
-    "predict_samples",
-    "remember_training",
     "save",
-    "subset",
+    "withheld_word",
 ]

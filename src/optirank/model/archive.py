@@ -1,21 +1,18 @@
-"""The zip inside and out: bytes of named members, arrays of known shape, and limits on both.
+"""The zip of a model file: a JSON document and arrays of known shape, read without trust.
 
-A model file comes from someone else. Nothing is taken on trust: how many members there are, what
-they are called, how large they say they are and how large they turn out to be, what type and shape
-an array's header claims. All this is checked before memory is allocated. The limits: a member is at
-most ``EXPANSION`` times as large as it is in the file (or 1 MiB), and an array has exactly the type
-and shape that follow from the model's numbers of genes and classes.
+A model file may come from someone else. Nothing in it can run: there is no pickle, and only plain
+values are built. Sizes are checked before memory is allocated: those of the file and its members,
+the number of values in the JSON text, and the type and shape of each array, which follow from the
+model's numbers of genes and classes.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import math
-import re
-import struct
 import zipfile
-import zlib
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,20 +21,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_DATE = (1980, 1, 1, 0, 0, 0)
-_DIRECTORY = 1 << 16  # bytes of a zip's list of members
-_HEADER = 1 << 12  # bytes of an array's header
-_SMALL = 1 << 20  # bytes of a member that may be compressed to nothing
-EXPANSION = 64  # bytes of a larger member for each byte that it takes in the file
-_MAGIC = b"\x93NUMPY\x01\x00"  # the version that NumPy writes for arrays of plain numbers
-_DESCRIPTION = re.compile(
-    rb"\{'descr': '([<>|=][a-zA-Z][0-9]{0,9})', 'fortran_order': (False|True), "
-    rb"'shape': \(((?:[0-9]{1,18}, ?)*(?:[0-9]{1,18})?)\), \} *\n"
-)
-_END = struct.Struct("<4s4H2LH")  # a zip's last 22 bytes
-_BROKEN = (
-    zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, struct.error,
-    ValueError, OverflowError, TypeError, KeyError, IndexError,
+_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest date of a zip: the same model gives the same bytes
+_FILE_BYTES = 1 << 28  # of a file: a model of 20 classes and 1000 genes takes less than 1 MiB
+_JSON_BYTES = 1 << 24  # of its document: the names of half a million genes
+_JSON_VALUES = 1 << 21  # an empty list of two characters takes 60 bytes of memory
+_STRING_CHARACTERS = 1 << 22  # of one array of strings, padded to its longest: 16 MiB
+_HEADER_BYTES = 1 << 12  # NumPy writes 128 for an array of plain numbers
+_DOCUMENT = "model.json"
+_PLAIN_DTYPES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "float32", "float64",
 )  # fmt: skip
 
 
@@ -45,157 +38,175 @@ class ModelFileError(ValueError):
     """A model file that cannot be opened; the message names the file and what is wrong."""
 
 
-def write_zip(members: Mapping[str, bytes]) -> bytes:
-    """A compressed zip of these members; the same ones give the same bytes.
-
-    A member that would be compressed beyond what is read again is stored as it is.
-    """
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in members.items():
+def write_archive(document: dict, arrays: Mapping[str, NDArray]) -> bytes:
+    """A compressed zip of a document and arrays; the same ones give the same bytes."""
+    text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode("ascii")
+    if len(text) > _JSON_BYTES:
+        raise ValueError(
+            f"the model's names and notes take {len(text)} bytes, more than the {_JSON_BYTES} of a "
+            "model file: shorten model.training_summary_, or set model.path_ = [] where it has one"
+        )
+    members = {_DOCUMENT: text}
+    for name, array in arrays.items():
+        buffer = io.BytesIO()
+        np.lib.format.write_array(buffer, np.ascontiguousarray(array), (1, 0), allow_pickle=False)
+        members[f"{name}.npy"] = buffer.getvalue()
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, member in members.items():
             info = zipfile.ZipInfo(name, _DATE)
             info.external_attr = 0o644 << 16
             info.compress_type = zipfile.ZIP_DEFLATED
-            if len(content) > _SMALL and len(content) > EXPANSION * len(zlib.compress(content)):
-                info.compress_type = zipfile.ZIP_STORED
-            archive.writestr(info, content)
-    return buffer.getvalue()
-
-
-def write_arrays(arrays: Mapping[str, NDArray]) -> bytes:
-    """An ``.npz`` of these arrays, compressed."""
-    members = {}
-    for name, array in arrays.items():
-        buffer = io.BytesIO()
-        np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
-        members[f"{name}.npy"] = buffer.getvalue()
-    return write_zip(members)
+            archive.writestr(info, member)
+    return content.getvalue()
 
 
 class Archive:
-    """An open zip whose members have the names expected and no others.
+    """An open model file, which gives out its document, and arrays in the shape asked for."""
 
-    ``bounded`` says whether members may be only ``EXPANSION`` times as large as in the file.
-    """
-
-    def __init__(self, file: IO[bytes], what: str, *, bounded: bool = True) -> None:
-        self.what, self._bounded = what, bounded
-        self._size = _check_end(file, what)
+    def __init__(self, file: IO[bytes]) -> None:
+        size = file.seek(0, io.SEEK_END)
+        if size > _FILE_BYTES:
+            raise ModelFileError(f"it has {size} bytes, more than the {_FILE_BYTES} of a model")
         try:
             self._zip = zipfile.ZipFile(file)
-        except _BROKEN as error:
-            raise ModelFileError(f"{what} is a damaged zip ({error})") from error
-        if sum(member.compress_size for member in self._zip.infolist()) > self._size:
-            raise ModelFileError(f"{what} has members that are larger than itself")
+        except zipfile.BadZipFile as error:
+            raise ModelFileError("it is not a zip, or was cut off") from error
         names = self._zip.namelist()
-        self.names = set(names)
-        if len(self.names) < len(names):
-            raise ModelFileError(f"{what} holds members of the same name")
+        self._left = {name.removesuffix(".npy") for name in names if name != _DOCUMENT}
+        if _DOCUMENT not in names or len(self._left) + 1 != len(names):
+            raise ModelFileError(f"it lacks {_DOCUMENT}, or holds members of the same name")
 
-    def check_names(self, needed: set[str], optional: frozenset[str] = frozenset()) -> None:
-        """Refuse missing and additional members."""
-        if missing := needed - self.names:
-            raise ModelFileError(f"{self.what} lacks {sorted(missing)[0]}")
-        if extra := self.names - needed - optional:
-            raise ModelFileError(f"{self.what} holds {min(extra)!r}, which does not belong there")
+    def document(self) -> dict:
+        """The document, an object of plain values."""
+        text = self._read(_DOCUMENT, _JSON_BYTES)
+        if text.count(b",") + text.count(b"[") + text.count(b"{") > _JSON_VALUES:
+            raise ModelFileError(f"{_DOCUMENT} has more than the {_JSON_VALUES} values allowed")
+        try:
+            document = json.loads(text.decode("utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise ModelFileError(f"{_DOCUMENT} is not JSON ({error})") from error
+        if not isinstance(document, dict):
+            raise ModelFileError(f"{_DOCUMENT} is not an object")
+        return document
 
-    def read(self, name: str, limit: int) -> bytes:
+    def __contains__(self, name: str) -> bool:
+        return name in self._left
+
+    def take(self, name: str, dtype: str, *shape: int) -> NDArray:
+        """The array of this name, which must have this dtype and shape, and finite values."""
+        if name not in self._left:
+            raise ModelFileError(f"it lacks the array {name!r}")
+        self._left.discard(name)
+        n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+        content = io.BytesIO(self._read(f"{name}.npy", n_bytes + _HEADER_BYTES))
+        try:
+            np.lib.format.read_magic(content)
+            header = np.lib.format.read_array_header_1_0(content, _HEADER_BYTES)
+        except ValueError as error:
+            raise ModelFileError(f"array {name!r} has a damaged header ({error})") from error
+        if header != (shape, False, np.dtype(dtype)):
+            found, _, kind = header
+            raise ModelFileError(
+                f"array {name!r} is of {kind} and shape {found}, expected {dtype} and {shape}"
+            )
+        values = content.read()
+        if len(values) != n_bytes:
+            raise ModelFileError(f"array {name!r} is not as long as its shape says")
+        array = np.frombuffer(values, dtype).reshape(shape).copy()
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ModelFileError(f"array {name!r} has NaN or infinite values")
+        return array
+
+    def check_all_taken(self) -> None:
+        """Refuse members that nothing asked for."""
+        if self._left:
+            raise ModelFileError(f"it holds {min(self._left)!r}, which does not belong there")
+
+    def _read(self, name: str, limit: int) -> bytes:
         """A member's bytes, ``limit`` at most."""
+        if name not in self._zip.namelist():
+            raise ModelFileError(f"it lacks {name}")
         info = self._zip.getinfo(name)
-        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise ModelFileError(f"{name} is compressed in a way that models are not")
         if info.file_size > limit:
-            raise ModelFileError(
-                f"{name} says it has {info.file_size} bytes, more than the {limit} allowed"
-            )
-        if self._bounded and info.file_size > max(_SMALL, EXPANSION * info.compress_size):
-            raise ModelFileError(
-                f"{name} says it has {info.file_size} bytes in {info.compress_size} compressed "
-                f"ones, more than the {EXPANSION} for each that are allowed"
-            )
+            raise ModelFileError(f"{name} has {info.file_size} bytes, more than {limit}")
         try:
             with self._zip.open(info) as member:
-                content = member.read(info.file_size + 1)
-        except _BROKEN as error:
+                content = member.read(limit + 1)
+        except Exception as error:  # zipfile has a dozen ways to say it
             raise ModelFileError(f"{name} is damaged ({error})") from error
         if len(content) != info.file_size:
             raise ModelFileError(f"{name} is not as long as the file says")
         return content
 
 
-class Arrays:
-    """The arrays of an ``.npz``, given out only in the type and shape asked for."""
+def encode(value: Any) -> Any:
+    """A plain value as JSON can hold it; TypeError where that cannot be done.
 
-    def __init__(self, content: bytes) -> None:
-        # Arrays may be all zeros: their sizes are bounded by the shapes that are asked for
-        self._archive = Archive(io.BytesIO(content), "arrays.npz", bounded=False)
-        self._left = {name.removesuffix(".npy") for name in self._archive.names}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._left
-
-    def take(self, name: str, dtypes: tuple[str, ...], shape: tuple[int, ...]) -> NDArray:
-        """The array of this name, which must have one of these dtypes and this shape."""
-        member = f"{name}.npy"
-        if member not in self._archive.names:
-            raise ModelFileError(f"arrays.npz lacks the array {name!r}")
-        self._left.discard(name)
-        size = math.prod(shape)
-        largest = max(np.dtype(dtype).itemsize for dtype in dtypes)
-        content = self._archive.read(member, size * largest + _HEADER)
-        dtype, fortran, found_shape, start = _header(content, name)
-        if dtype.hasobject:
-            raise ModelFileError(f"array {name!r} holds Python objects, which are never read")
-        if dtype.name not in dtypes:
-            raise ModelFileError(f"array {name!r} is of {dtype}, not {' or '.join(dtypes)}")
-        if found_shape != shape:
-            raise ModelFileError(f"array {name!r} has shape {found_shape}, expected {shape}")
-        if len(content) - start != size * dtype.itemsize:
-            raise ModelFileError(f"array {name!r} is damaged (it is not as long as its shape says)")
-        flat = np.frombuffer(content, dtype, offset=start)
-        array = flat.reshape(shape, order="F" if fortran else "C")
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise ModelFileError(f"array {name!r} has NaN or infinite values")
-        if array.dtype.kind == "b" and (array.view(np.uint8) > 1).any():
-            raise ModelFileError(f"array {name!r} has booleans that are neither true nor false")
-        return np.array(array, dtype=dtype.newbyteorder("="), order="C")
-
-    def check_all_taken(self) -> None:
-        """Refuse arrays that nothing asked for."""
-        if self._left:
-            raise ModelFileError(f"arrays.npz holds {min(self._left)!r}, which is not known")
-
-
-def _header(content: bytes, name: str) -> tuple[np.dtype, bool, tuple[int, ...], int]:
-    """The dtype, order and shape that an array claims, and where its values begin.
-
-    Only what NumPy writes for plain arrays is understood; nothing of the text is evaluated.
+    JSON knows neither tuples, dictionaries with keys other than strings, arrays nor NaN: these are
+    written as an object with one key that says what they are.
     """
-    start = len(_MAGIC) + 2
-    found = None
-    if content.startswith(_MAGIC) and len(content) >= start:
-        start += int.from_bytes(content[start - 2 : start], "little")
-        found = _DESCRIPTION.fullmatch(content[len(_MAGIC) + 2 : start])
-    if found is None or start > len(content):
-        raise ModelFileError(f"array {name!r} has a damaged header")
-    description, order, numbers = (part.decode() for part in found.groups())
-    try:
-        dtype = np.dtype(description)
-    except TypeError as error:
-        raise ModelFileError(f"array {name!r} has a damaged header ({error})") from error
-    shape = tuple(int(number) for number in numbers.split(",") if number.strip())
-    return dtype, order == "True", shape, start
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, list):
+        return [encode(item) for item in value]
+    if isinstance(value, tuple):
+        return {"tuple": [encode(item) for item in value]}
+    if isinstance(value, dict):
+        return {"dict": [[encode(key), encode(item)] for key, item in value.items()]}
+    if hasattr(value, "__array__"):
+        array = np.asarray(value)
+        strings = array.dtype.kind in "UO" and all(isinstance(one, str) for one in array.flat)
+        kind = {"U": "str", "O": "object"}[array.dtype.kind] if strings else array.dtype.name
+        if strings or kind in _PLAIN_DTYPES:
+            values = [encode(one) for one in array.ravel().tolist()]
+            return {"array": [kind, list(array.shape), values]}
+    raise TypeError(f"a value of type {type(value).__name__} cannot be stored: {value!r}")
 
 
-def _check_end(file: IO[bytes], what: str) -> int:
-    """Refuse what is no zip, or one whose list of members is too long; return the size in bytes."""
-    size = file.seek(0, io.SEEK_END)
-    file.seek(max(0, size - 20 - _END.size))
-    tail = file.read()
-    signature, *_, directory, _, comment = _END.unpack(tail[-_END.size :].rjust(_END.size, b"\0"))
-    if signature != b"PK\5\6" or comment:
-        raise ModelFileError(f"{what} is not a zip, or was cut off")
-    if directory > _DIRECTORY or tail[: -_END.size].startswith(b"PK\6\7"):
-        raise ModelFileError(f"{what} holds more members than a model has")
-    file.seek(0)
-    return size
+def decode(value: Any) -> Any:
+    """What :func:`encode` was given; ValueError for anything it does not write."""
+    if isinstance(value, list):
+        return [decode(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    (kind, content), *more = value.items() or [("", None)]
+    if more:
+        raise ValueError(f"an object with keys {sorted(value)[:5]} where a value should be")
+    if kind == "float" and content in ("nan", "inf", "-inf"):
+        return float(content)
+    if kind == "tuple" and isinstance(content, list):
+        return tuple(decode(item) for item in content)
+    if kind == "dict" and isinstance(content, list):
+        try:
+            return {decode(key): decode(item) for key, item in content}
+        except TypeError as error:
+            raise ValueError("a dictionary that is not a list of keys and values") from error
+    if kind == "array" and isinstance(content, list) and len(content) == 3:
+        return _decode_array(*content)
+    raise ValueError(f"a value of unknown kind {kind!r}")
+
+
+def _decode_array(dtype: Any, shape: Any, values: Any) -> NDArray:
+    if dtype not in ("str", "object", *_PLAIN_DTYPES) or not isinstance(values, list):
+        raise ValueError(f"an array of unknown dtype {dtype!r}")
+    if dtype in ("str", "object"):
+        longest = max((len(one) for one in values), default=0)
+        if not all(isinstance(one, str) for one in values):
+            raise ValueError("an array of strings with values of another type")
+        if longest * len(values) > _STRING_CHARACTERS:
+            raise ValueError(
+                f"{len(values)} strings of up to {longest} characters: together at most "
+                f"{_STRING_CHARACTERS} are allowed"
+            )
+        return np.array(values, dtype=dtype).reshape(shape)
+    kind = {"b": bool, "f": float}.get(np.dtype(dtype).kind, int)
+    values = [decode(one) for one in values]
+    if not all(type(one) is kind for one in values):
+        raise ValueError(f"an array of {dtype} with values of another type")
+    with np.errstate(over="ignore"):
+        return np.array(values, dtype=dtype).reshape(shape)

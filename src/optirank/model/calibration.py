@@ -1,29 +1,33 @@
-"""Probabilities that mean something: calibration on held-out scores.
+"""Probabilities that mean something: calibration on held-out scores, and prior shares of classes.
 
 The label of a sample is the class of its highest score, everywhere. A calibration says how probable
 that is, by one rising function of the scores that all classes share (see
 :func:`optirank.ranks.scoring.probabilities`), so it never changes the order of the classes. It is
 fitted on scores of samples that the model was not trained on, each class counting the same, so the
-probabilities are those of a query in which the classes are equally frequent; see
-``optirank.model.prior`` for others. A model carries a calibration as ``calibration_``, a few
-numbers, and the model file keeps it.
+probabilities are those of a query in which the classes are equally frequent. A model stores it as
+``calibration_``.
+
+With other shares ``pi_k`` of the classes the probabilities become ``p_k pi_k / sum_m p_m pi_m``
+(Bayes' rule), and the label is then the most probable class: a chosen prior may move labels.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank.model.values import decode_array
+from optirank.model.linear import carried, linear_model
 from optirank.ranks.scoring import by_class, probabilities
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-_VERSION = 2
-_SLOPES = (1e-3, 1e3)  # of scores divided by their spread
+PRIORS = ("balanced", "training")
+Prior = str | Mapping[Any, float]
+_SLOPES = (1e-3, 1e3)  # of scores divided by their spread: flat, and a step
 _OFFSET = 30.0  # beyond, the function is a power or constant to all digits
 
 
@@ -33,73 +37,15 @@ class Calibration:
 
     slope: float
     offset: float
-    n_samples: int  # held-out samples that it was fitted on; 0 where that is not known
+    n_samples: int  # held-out samples that it was fitted on
 
-    @property
-    def summary(self) -> str:
-        """What it is, in a few words."""
-        on = f"{self.n_samples} held-out samples" if self.n_samples else "held-out samples"
-        return f"slope {self.slope:.3g}, offset {self.offset:.3g}, on {on}"
+    def __post_init__(self) -> None:
+        if not (0 < self.slope < np.inf and abs(self.offset) < np.inf):
+            raise ValueError(f"the calibration has slope {self.slope} and offset {self.offset}")
 
     def probabilities(self, scores: ArrayLike) -> NDArray:
         """Probabilities (n, classes) of scores, (n,) for two classes and (n, classes) for more."""
         return probabilities(np.asarray(scores, dtype=float), self.slope, self.offset)
-
-    def to_plain(self) -> dict[str, Any]:
-        """As JSON."""
-        return {"version": _VERSION} | asdict(self)
-
-    @classmethod
-    def from_plain(cls, stored: Any, n_problems: int) -> Calibration:
-        """From JSON, checked."""
-        if is_old_calibration(stored):
-            return _from_curves(stored, n_problems)
-        names = {"version", "slope", "offset", "n_samples"}
-        if not isinstance(stored, dict) or set(stored) != names or stored["version"] != _VERSION:
-            raise ValueError("the calibration is incomplete, or of a newer version")
-        slope, offset, n_samples = (stored[name] for name in ("slope", "offset", "n_samples"))
-        if not type(slope) is type(offset) is float or type(n_samples) is not int or n_samples < 0:
-            raise ValueError("the calibration has values of the wrong type")
-        if not (0 < slope < np.inf and abs(offset) < np.inf):
-            raise ValueError(f"the calibration has slope {slope} and offset {offset}")
-        return cls(slope, offset, n_samples)
-
-
-def is_old_calibration(stored: Any) -> bool:
-    """Whether a stored calibration has curves per class, which could move labels."""
-    return isinstance(stored, dict) and "curves" in stored
-
-
-def _from_curves(stored: dict[str, Any], n_problems: int) -> Calibration:
-    """A calibration of the first version: its curves' mean slope, on the log scale.
-
-    There was one curve per class, a sigmoid ``(a, c)`` or an isotonic one. The offsets, which held
-    the shares of the classes in training and moved labels towards frequent ones, are left out.
-    """
-    curves, method = stored["curves"], stored.get("method")
-    if not isinstance(curves, list) or len(curves) != n_problems:
-        raise ValueError("the calibration does not have one curve per problem of the model")
-    if method not in ("sigmoid", "isotonic"):
-        raise ValueError(f"the calibration method {method!r} is not known")
-    slopes = []
-    for curve in curves:
-        if not isinstance(curve, list) or len(curve) != 2:
-            raise ValueError("the calibration has a curve that is not two arrays")
-        x, y = (decode_array(part) for part in curve)
-        good = x.dtype == y.dtype == np.float64 and len(x) == len(y) > 0
-        good = good and np.isfinite([x, y]).all() and (method == "isotonic" or len(x) == 1)
-        if good and method == "isotonic":
-            good = (np.diff(x) > 0).all() and (np.diff(y) >= 0).all() and 0 <= y[0] <= y[-1] <= 1
-        if not good:
-            raise ValueError("the calibration has a curve that does not rise, or is no curve")
-        slopes.append(x[0] if method == "sigmoid" else _slope(x, y))
-    return Calibration(float(np.exp(np.log(np.clip(slopes, *_SLOPES)).mean())), 0.0, 0)
-
-
-def _slope(x: NDArray, y: NDArray) -> float:
-    """The slope of the log odds of an isotonic curve, by least squares; 1 for a single point."""
-    p = np.clip(y, 0.01, 0.99)
-    return float(np.polyfit(x, np.log(p / (1 - p)), 1)[0]) if len(x) > 1 else 1.0
 
 
 def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Calibration:
@@ -131,10 +77,10 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Cali
         strange = y[~known.any(axis=1)][0]
         raise ValueError(f"a held-out sample is of class {strange!s}, which the model lacks")
     if np.count_nonzero(counts) < 2:
-        only = f"all {len(y)} held-out samples with scores are of class {classes[counts.argmax()]}"
+        only = f"all {len(y)} held-out samples are of class {classes[counts.argmax()]}"
         raise ValueError(
-            f"{only if len(y) else 'no held-out sample has scores of all classes'}: calibration "
-            "needs samples of at least two classes"
+            f"{only if len(y) else 'no sample was held out'}: calibration needs held-out samples "
+            "of at least two classes"
         )
     size = counts[known.argmax(axis=1)]
     weights = 1.0 / (size * np.count_nonzero(counts))
@@ -156,3 +102,68 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Cali
     found = [minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds) for start in starts]
     log_slope, offset = min(found, key=lambda one: one.fun).x
     return Calibration(float(np.exp(log_slope) / scale), float(offset), len(y))
+
+
+def class_shares(model: Any, prior: Prior) -> dict[Any, float] | None:
+    """The share of each class of a model; None where all count the same.
+
+    Parameters
+    ----------
+    model : a fitted linear classifier on ranks.
+    prior : ``"balanced"``; ``"training"``, the shares of the classes in the training data; or a
+        mapping from every class (itself, or as text) to its share, or to a number of samples.
+    """
+    classes = linear_model(model).classes_.tolist()
+    if isinstance(prior, str):
+        if prior == "balanced":
+            return None
+        if prior != "training":
+            raise ValueError(
+                f"prior={prior!r} is not known: use 'balanced', 'training' or a mapping of classes "
+                "to shares"
+            )
+        prior = _training_counts(model, set(map(str, classes)))
+    given = {str(label): share for label, share in prior.items()}
+    if missing := [label for label in classes if str(label) not in given]:
+        raise ValueError(
+            f"the prior has no share for {len(missing)} of the {len(classes)} classes, such as "
+            f"{missing[0]!r}: give one for every class of the model, 0 for those that are absent"
+        )
+    if unknown := sorted(set(given) - set(map(str, classes))):
+        raise ValueError(
+            f"the prior has a share for {unknown[0]!r}, which is not a class of the model: its "
+            f"classes are {classes}"
+        )
+    shares = {label: _number(label, given[str(label)]) for label in classes}
+    total = sum(shares.values())
+    if total <= 0:
+        raise ValueError("the shares of the prior are all 0: give some class a positive one")
+    return {label: share / total for label, share in shares.items()}
+
+
+def with_shares(probabilities: NDArray, shares: NDArray) -> NDArray:
+    """Balanced probabilities (n, classes) under other shares of the classes."""
+    each = probabilities * shares
+    total = each.sum(axis=1, keepdims=True)
+    equal = np.tile(shares / shares.sum(), (len(each), 1))  # only classes of share 0 were possible
+    return np.divide(each, total, out=equal, where=total > 0)
+
+
+def _training_counts(model: Any, kept: set[str]) -> Mapping[Any, float]:
+    counts = (carried(model, "training_summary_") or {}).get("class_counts")
+    if not isinstance(counts, dict):
+        raise ValueError(
+            "prior='training': the model does not store how many samples of each class it was "
+            "trained on; give the shares themselves"
+        )
+    return {label: n for label, n in counts.items() if str(label) in kept}  # a subset has them all
+
+
+def _number(label: Any, share: Any) -> float:
+    try:
+        number = float(share)
+    except (TypeError, ValueError):
+        number = -1.0
+    if not 0 <= number < np.inf:
+        raise ValueError(f"the prior share of {label!r} is {share!r}: use a number of at least 0")
+    return number

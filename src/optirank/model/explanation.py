@@ -1,4 +1,4 @@
-"""Why a sample got its label: what each gene contributes to each class's score."""
+"""Why a sample got its label, and which genes a model needs: tables for people and programs."""
 
 from __future__ import annotations
 
@@ -6,20 +6,80 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank.estimators.value_rows import as_seen
+from optirank.model.linear import linear_parts
 from optirank.model.missing import MAX_MISSING, BoundModel, bind
-from optirank.model.panel import gene_roles, side_names
-from optirank.model.votes import explain_votes
 from optirank.ranks.relative import weighted_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pandas as pd
-
-    from optirank.model.linear import LinearParts
+    from numpy.typing import NDArray
 
 INTERCEPT = "(intercept)"
+_ROLES = np.array(["neither", "reference", "weight", "both"], dtype=object)
+
+
+def panel_table(model: Any) -> pd.DataFrame:
+    """The genes of a model's panel, the heaviest first.
+
+    Returns
+    -------
+    A table with the columns ``gene`` and ``weight_<class>`` for each class; two classes have one
+    such column, for the second one. Where the genes differ in what they are for, as in the paper's
+    classifier, there are also ``role`` ("reference": others are compared with it; "weight": its
+    rank counts; "both") and ``n_reference``, the number of classes whose reference set it is in.
+    """
+    import pandas as pd
+
+    parts = linear_parts(model)
+    gamma = parts.reference_weights > 0
+    columns = {"gene": parts.genes}
+    if not parts.is_panel:
+        by_class = gamma.reshape(parts.n_scores, -1, gamma.shape[1]).any(axis=1)
+        columns["role"] = _ROLES[gamma.any(axis=0) + 2 * (parts.coef != 0).any(axis=0)]
+        columns["n_reference"] = by_class.sum(axis=0)
+    weights = parts.average(parts.coef.T)  # (genes, scores)
+    for label, column in zip(parts.score_classes, weights.T, strict=True):
+        columns[f"weight_{label}"] = column
+    heaviest = np.argsort(-np.abs(parts.coef).max(axis=0), kind="stable")
+    return pd.DataFrame(columns).iloc[heaviest].reset_index(drop=True)
+
+
+def export_table(model: Any) -> pd.DataFrame:
+    """A panel model as one table, from which a few lines of any language label a matrix.
+
+    Returns
+    -------
+    A table with the columns ``gene``, ``mean_rank`` (what stands in for a gene that is missing) and
+    one per class with its weights, and the intercepts in a last line, ``"(intercept)"``. The label
+    of a sample is the class of the highest score, ``(average ranks - 1) / k`` of the k genes
+    among themselves times the weights, plus the intercepts. The first of two classes has weights 0.
+
+    In R, with genes in the rows of ``X``::
+
+        t <- read.csv("panel.csv", check.names = FALSE)
+        k <- nrow(t) - 1
+        W <- as.matrix(t[, -(1:2)])
+        r <- (apply(X[t$gene[1:k], , drop = FALSE], 2, rank) - 1) / k
+        z <- t(r) %*% W[1:k, ] + rep(W[k + 1, ], each = ncol(X))
+        labels <- colnames(W)[max.col(z, ties.method = "first")]
+    """
+    import pandas as pd
+
+    parts = linear_parts(model)
+    if not parts.is_panel:
+        raise TypeError(
+            "a model whose classes have reference sets of their own is no single table: train a "
+            "PanelClassifier to export one"
+        )
+    coef, intercept = parts.coef, parts.intercept
+    if parts.n_scores == 1:
+        coef, intercept = np.vstack([0.0 * coef, coef]), np.append(0.0, intercept)
+    columns = {"gene": [*parts.genes, INTERCEPT], "mean_rank": [*parts.mean_ranks[0], np.nan]}
+    for label, weights, b in zip(parts.classes, coef, intercept, strict=True):
+        columns[str(label)] = [*weights, b]
+    return pd.DataFrame(columns)
 
 
 def explain(
@@ -42,17 +102,13 @@ def explain(
 
     Returns
     -------
-    A table with the columns ``class``, ``gene``, ``role``, ``missing``, ``value`` (NaN where
-    missing), ``relative_rank`` r / s, ``weight`` and ``contribution``, the largest of a class
-    first. For a classifier on values, ``value`` is what the weight is multiplied with and
-    ``relative_rank`` is NaN. The contributions of a class, the intercept's line among them, sum to
-    its score; for two classes there is one score, of the second class. A model of two sides has a
-    column ``side`` too, and up to two lines per gene, of half the weight each, since its score is
-    the mean of the two; they stand together, in the order of their sum.
-
-    A vote of pairs (k-TSP) has one line per pair, the best first: ``gene`` is such as ``A > B``,
-    ``value`` and ``value_below`` are the values of the two genes, and ``vote`` is 1 for the class,
-    -1 against it, and 0 for a tie or a missing gene.
+    A table with the columns ``class``, ``gene``, ``missing``, ``value`` (NaN where missing),
+    ``relative_rank``, ``mean_rank`` (of training), ``weight``, ``contribution``
+    ``weight * (relative_rank - mean_rank)``, and ``speaks_for`` in words ("for ER positive"), the
+    largest contributions of a class first. Each gene is listed once per score: two classes have one
+    score, whose positive contributions speak for the second class and negative ones for the first.
+    The line ``(intercept)`` is the score of a sample whose genes have their mean ranks, so the
+    contributions of a class sum to its score.
     """
     import pandas as pd
 
@@ -60,68 +116,56 @@ def explain(
         genes = sample.index if sample.ndim == 1 else sample.columns
     bound = bind(model, genes, max_missing)
     x = _row(sample, bound)
-    if bound.parts.votes:
-        return explain_votes(model, bound.match.present, x)
-    tables = [_row_table(bound, row, x) for row in range(bound.parts.n_rows)]
-    table = pd.concat([_intercepts(bound.parts), *tables], ignore_index=True)
-    order = {label: k for k, label in enumerate(bound.parts.problem_classes.tolist())}
-    table["_class"] = table["class"].map(order)
-    sums = table.groupby(["_class", "gene"])["contribution"].transform("sum")
-    table["_size"] = -sums.abs().where(table["gene"] != INTERCEPT, np.inf)
-    keys = ["_class", "_size", "gene"] if "side" in table else ["_class", "_size"]
-    table = table.sort_values(keys, kind="stable")
-    return table.drop(columns=["_class", "_size"]).reset_index(drop=True)
+    parts = bound.parts
+    values = np.full(len(parts.positions), np.nan)
+    values[bound.match.present] = x
+    ranks = _all_ranks(bound, x)
+    means = bound.imputed
+    tables = []
+    for k, label in enumerate(parts.score_classes.tolist()):
+        rows = slice(k * parts.rows_per_score, (k + 1) * parts.rows_per_score)
+        coef = parts.coef[rows]
+        used = np.flatnonzero(coef.any(axis=0))
+        contribution = (coef * (ranks[rows] - means[rows])).mean(axis=0)
+        start = float((parts.intercept[rows] + (coef * means[rows]).sum(axis=1)).mean())
+        order = used[np.argsort(-np.abs(contribution[used]), kind="stable")]
+        table = pd.DataFrame(
+            {
+                "class": label,
+                "gene": [INTERCEPT, *parts.genes[order]],
+                "missing": [False, *~bound.match.present[order]],
+                "value": [np.nan, *values[order]],
+                "relative_rank": [np.nan, *ranks[rows].mean(axis=0)[order]],
+                "mean_rank": [np.nan, *means[rows].mean(axis=0)[order]],
+                "weight": [np.nan, *coef.mean(axis=0)[order]],
+                "contribution": [start, *contribution[order]],
+            }
+        )
+        other = parts.classes[0] if parts.n_scores == 1 else None
+        table["speaks_for"] = [_words(c, label, other) for c in table["contribution"]]
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
 
 
-def _intercepts(parts: LinearParts) -> pd.DataFrame:
-    """One line per class: the mean of its rows' intercepts."""
-    import pandas as pd
-
-    columns = {"class": parts.problem_classes, "gene": INTERCEPT, "role": "intercept"}
-    if parts.rows_per_problem > 1:
-        columns["side"] = ""
-    unknown = dict.fromkeys(("value", "relative_rank", "weight"), np.nan)
-    columns |= {"missing": False, **unknown, "contribution": parts.average(parts.intercept)}
-    return pd.DataFrame(columns)
+def _words(contribution: float, label: Any, other: Any) -> str:
+    """For which class a contribution speaks; ``other`` is the first of two classes."""
+    if contribution == 0:
+        return ""
+    if contribution > 0:
+        return f"for {label}"
+    return f"against {label}" if other is None else f"for {other}"
 
 
-def _row_table(bound: BoundModel, row: int, x: np.ndarray) -> pd.DataFrame:
-    import pandas as pd
-
+def _all_ranks(bound: BoundModel, x: NDArray) -> NDArray:
+    """Scaled ranks of the panel's genes in each row (rows, p); the stand-ins of missing ones."""
     parts, here = bound.parts, bound.match.present
-    used = np.flatnonzero(parts.coef[row])
-    place = np.cumsum(here) - 1  # of a gene that is there, among those that are
-    found = used[here[used]]
-    ranks = bound.imputed[row].copy()
-    values = np.full(len(here), np.nan)
-    values[found] = x[place[found]]
-    if parts.ties is None:
-        seen = as_seen(x[None, :].astype(float), parts.target_sum)[0]
-        ranks[found] = values[found] = seen[place[found]]
-    else:
-        gamma = bound.rows.gamma[row]
-        ranks[found] = weighted_ranks(x[None, :], gamma, ties=parts.ties, genes=place[found])[0]
-    share = 1.0 / parts.rows_per_problem
-    weights = parts.coef[row, used]
-    roles = gene_roles(parts.reference_weights[row] > 0, parts.coef[row] != 0)
-    columns = {
-        "class": parts.problem_classes[row // parts.rows_per_problem],
-        "gene": parts.genes[used],
-        "role": roles[used],
-    }
-    if parts.rows_per_problem > 1:
-        columns["side"] = side_names(parts)[row % parts.rows_per_problem]
-    columns |= {
-        "missing": ~here[used],
-        "value": values[used],
-        "relative_rank": ranks[used] if parts.ties is not None else np.nan,
-        "weight": weights * share,
-        "contribution": weights * ranks[used] * share,
-    }
-    return pd.DataFrame(columns, index=range(len(used)))
+    ranks = bound.imputed.copy()
+    for row, gamma in enumerate(parts.reference_weights[:, here]):
+        ranks[row, here] = weighted_ranks(x[None, :], gamma, ties=parts.ties)[0]
+    return ranks
 
 
-def _row(sample: Any, bound: BoundModel) -> np.ndarray:
+def _row(sample: Any, bound: BoundModel) -> NDArray:
     """The values of the bound columns of one sample."""
     if hasattr(sample, "toarray"):
         sample = sample.toarray()

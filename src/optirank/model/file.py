@@ -1,83 +1,81 @@
-"""The model file: a zip of ``model.json`` and ``arrays.npz``, from which nothing can run.
+"""The model file: a zip of ``model.json`` and arrays, from which nothing can run.
 
 ``model.json`` holds the schema version, the version of optirank that wrote it, the class, its
-parameters, the labels, the names of the training data's genes and what is remembered of the
-training; ``arrays.npz`` the weights, for the genes of the panel alone. A file of an older schema
-keeps opening: each version has its reader, and old readers stay.
+parameters, the labels, the names of the training data's genes and what the model stores of its
+training; each array (``.npy``) holds weights, for the genes of the panel alone. Only the classes
+listed here are ever built: no name from a file is imported.
 """
 
 from __future__ import annotations
 
+import inspect
 import io
-import json
 import os
+from dataclasses import fields
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
 
 import optirank
 from optirank._util.files import write_bytes
 from optirank._util.names import printable
-from optirank.model.archive import Archive, Arrays, ModelFileError, write_arrays, write_zip
-from optirank.model.forms import FORMS, MAX_ENTRIES, form_of, register
-from optirank.model.pairs_form import PAIRS
-from optirank.model.search_form import SEARCH
-from optirank.model.values import check_sizes
-from optirank.model.values_form import VALUES
+from optirank.model.archive import Archive, ModelFileError, decode, encode, write_archive
+from optirank.model.calibration import Calibration
+from optirank.model.error_control import ErrorControl
+from optirank.model.linear import linear_model, linear_parts
+from optirank.model.novelty import Novelty
+from optirank.ranks.definition import TIES
 
-SCHEMA = 2
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SCHEMA = 3
 _FORMAT = "optirank-model"
-_JSON_BYTES = 1 << 24
-_JSON_LISTS = 1 << 20  # lists and objects, which take ten times the memory of their text
-_JSON_VALUES = 1 << 21
-_ARRAYS_BYTES = 4 * 8 * MAX_ENTRIES
-_MESSAGE = 400  # characters of what is wrong with a file
-_WRONG = (ValueError, OverflowError, RecursionError, TypeError, MemoryError)
+_MESSAGE = 400  # characters of what is wrong with a file: it may be anything
+_MAX_ENTRIES = 1 << 24  # weights over all rows and genes: 128 MiB
 
-register(SEARCH)
-register(VALUES)
-register(PAIRS)
+Document = dict[str, Any]
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
+def save(model: Any, path: str | os.PathLike[str], overwrite: bool = False) -> None:
     """Write a fitted model to a file that :func:`load` gives back.
 
-    The file is written under another name and renamed, so a reader never sees half of it.
+    The same model gives the same bytes. The file is written under another name and renamed, so a
+    reader never sees half of it.
 
     Parameters
     ----------
-    model : OptirankClassifier, OptirankClassifierCV, RankLogisticRegression,
-        AnovaRankLogisticRegression, ElasticNetLogisticRegression or TopScoringPairsClassifier,
-        fitted.
-    path : the file; one that is there is replaced.
+    model : PanelClassifier, OptirankClassifier, OptirankClassifierCV, RankLogisticRegression or
+        AnovaRankLogisticRegression, fitted.
+    path : the file.
+    overwrite : whether a file that exists may be replaced.
 
     Raises
     ------
+    FileExistsError
+        Where the file exists and ``overwrite`` is not given.
     TypeError
         For a model that has no form in a file, such as SingleCellNetClassifier.
     """
     from sklearn.utils.validation import check_is_fitted
 
-    form = form_of(model)
+    name = type(model).__name__
+    if name not in _FORMS or type(model) is not getattr(optirank, name):
+        why = _REFUSED.get(name, f"known are {', '.join(_FORMS)}")
+        raise TypeError(f"a {name} cannot be saved: {why}")
     check_is_fitted(model)
-    document, arrays = form.describe(model)
-    document = {
-        "format": _FORMAT,
-        "schema": SCHEMA,
-        "optirank": optirank.__version__,
-        "class": form.name,
-    } | document
-    text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode("ascii")
-    if len(text) > _JSON_BYTES:
-        raise ValueError(
-            f"the model's names and history take {len(text)} bytes, more than the {_JSON_BYTES} of "
-            "a model file: set model.path_ = [] to leave the history out"
-        )
-    content = write_zip({"model.json": text, "arrays.npz": write_arrays(arrays)})
+    path = Path(path)
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path} exists: name another file, or replace it (overwrite=True)")
+    document, arrays = _FORMS[name][0](model)
+    versions = {"format": _FORMAT, "schema": SCHEMA, "optirank": optirank.__version__}
+    content = write_archive(versions | {"class": name} | document, arrays)
     try:
         _read(io.BytesIO(content))  # what could not be opened is not written
     except ValueError as error:
         raise ValueError(f"this model cannot be saved: {error}") from error
-    write_bytes(Path(path), content)
+    write_bytes(path, content)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -95,90 +93,302 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     with open(path, "rb") as file:
         try:
-            model = _read(file)
-        except _WRONG as error:
-            raise _refusal(path, error) from error
-    model._file = Path(path).name  # for its card
-    return model
-
-
-def read_versions(path: str | os.PathLike[str]) -> tuple[str, int]:
-    """The version of optirank that wrote a model file, and that of its schema."""
-    with open(path, "rb") as file:
-        try:
-            document = _document(Archive(file, "the file"))
-        except _WRONG as error:
-            raise _refusal(path, error) from error
-    return str(document.get("optirank")), document["schema"]
-
-
-def _refusal(path: str | os.PathLike[str], error: Exception) -> ModelFileError:
-    """The error that names the file, with what is wrong in printable characters and cut."""
-    what = printable(str(error), _MESSAGE)
-    return ModelFileError(f"cannot open the model file {os.fspath(path)}: {what}")
-
-
-def _read(file: IO[bytes]) -> Any:
-    archive = Archive(file, "the file")
-    document = _document(archive)
-    return _READERS[document["schema"]](document, archive)
-
-
-def _document(archive: Archive) -> dict:
-    """The document of a model file, of a schema that is known."""
-    archive.check_names({"model.json", "arrays.npz"})
-    document = _parse(archive.read("model.json", _JSON_BYTES))
-    check_sizes(document)
-    schema = document.get("schema")
-    if document.get("format") != _FORMAT or type(schema) is not int or schema < 1:
-        raise ModelFileError("model.json does not say that it is an optirank model")
-    if schema not in _READERS:
-        raise ModelFileError(
-            f"it has schema version {schema}, written by optirank {document.get('optirank')!r}; "
-            f"this is optirank {optirank.__version__}, which reads versions up to {SCHEMA}: update "
-            "optirank to open it"
-        )
-    return document
-
-
-def _read_model(document: dict, archive: Archive) -> Any:
-    form = FORMS.get(document["class"]) if isinstance(document.get("class"), str) else None
-    if form is None:
-        raise ModelFileError(
-            f"it holds a model of class {document.get('class')!r}, which is not known: known are "
-            f"{', '.join(sorted(FORMS))}"
-        )
-    arrays = Arrays(archive.read("arrays.npz", _ARRAYS_BYTES))
-    model = form.rebuild(form.load_class(), document, arrays)
-    arrays.check_all_taken()
-    return model
-
-
-_READERS = {1: _read_model, SCHEMA: _read_model}  # 1 differs in its calibration alone
-
-
-def _parse(text: bytes) -> dict:
-    def refuse(constant: str) -> None:
-        raise ModelFileError(f"model.json has the number {constant}")
-
-    lists = text.count(b"[") + text.count(b"{")
-    if lists > _JSON_LISTS or lists + text.count(b",") > _JSON_VALUES:
-        raise ModelFileError(
-            f"model.json has more than the {_JSON_LISTS} lists or {_JSON_VALUES} values allowed"
-        )
-    try:
-        document = json.loads(text.decode("utf-8"), parse_constant=refuse)
-    except RecursionError as error:
-        raise ModelFileError("model.json is nested too deeply") from error
-    except ModelFileError:
-        raise
-    except ValueError as error:
-        raise ModelFileError(f"model.json is not JSON ({error})") from error
-    if not isinstance(document, dict):
-        raise ModelFileError("model.json is not an object")
-    return document
+            return _read(file)
+        except Exception as error:  # whatever a damaged file leads to
+            what = printable(str(error) or type(error).__name__, _MESSAGE)
+            where = os.fspath(path)
+            raise ModelFileError(f"cannot open the model file {where}: {what}") from error
 
 
 def as_model(model: Any) -> Any:
     """The model itself, or the one in a file."""
     return load(model) if isinstance(model, str | os.PathLike) else model
+
+
+def _read(file: IO[bytes]) -> Any:
+    archive = Archive(file)
+    document = _document(archive)
+    name = document.get("class")
+    if not isinstance(name, str) or name not in _FORMS:
+        raise ModelFileError(f"it holds a model of class {name!r}; known are {', '.join(_FORMS)}")
+    model = _FORMS[name][1](getattr(optirank, name), document, archive)
+    archive.check_all_taken()
+    return model
+
+
+def _document(archive: Archive) -> Document:
+    document = archive.document()
+    schema = document.get("schema")
+    if document.get("format") != _FORMAT or type(schema) is not int:
+        raise ModelFileError("model.json does not say that it is an optirank model")
+    if schema != SCHEMA:
+        raise ModelFileError(
+            f"it has schema version {schema}, written by optirank {document.get('optirank')!r}; "
+            f"this is optirank {optirank.__version__}, which reads version {SCHEMA}: update "
+            "optirank, or train the model again"
+        )
+    return document
+
+
+# What every form has
+
+
+def _describe_common(model: Any) -> Document:
+    """Parameters, labels, names of genes, and what the model stores beyond its fit."""
+    parameters = {}
+    for name, value in model.get_params(deep=False).items():
+        try:
+            parameters[name] = encode(value)
+        except TypeError as error:
+            raise TypeError(f"the parameter {name} cannot be saved: {error}") from error
+    names = getattr(model, "feature_names_in_", None)
+    document = {
+        "parameters": parameters,
+        "classes": encode(np.asarray(model.classes_)),
+        "n_features": int(model.n_features_in_),
+        "genes": None if names is None else np.asarray(names).tolist(),
+    }
+    for key, cls in _EXTRAS.items():
+        stored = getattr(model, f"{key}_", None)
+        if stored is not None and cls is not dict:
+            stored = {field.name: getattr(stored, field.name) for field in fields(cls)}
+        if stored is not None:
+            document[key] = encode(dict(stored))
+    return document
+
+
+def _rebuild_common(cls: type, document: Document) -> Any:
+    """An estimator with all that :func:`_describe_common` stores."""
+    stored = _member(document, "parameters", dict)
+    if unknown := sorted(set(stored) - set(inspect.signature(cls).parameters)):
+        raise ModelFileError(f"{cls.__name__} has no parameter {unknown[0]!r}")
+    model = cls(**{name: decode(value) for name, value in stored.items()})
+    classes = decode(document.get("classes"))
+    if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2:
+        raise ModelFileError("the classes are not two or more labels")
+    if len(np.unique(classes)) < len(classes) or (classes != classes).any():
+        raise ModelFileError("the classes are not distinct labels")
+    n_features = _member(document, "n_features", int)
+    if not 1 <= n_features <= _MAX_ENTRIES // len(classes):
+        raise ModelFileError(f"{len(classes)} classes and {n_features} genes are no model")
+    model.classes_, model.n_features_in_ = classes, n_features
+    if document.get("genes") is not None:
+        model.feature_names_in_ = _rebuild_names(document["genes"], n_features)
+    for key, kind in _EXTRAS.items():
+        if document.get(key) is not None:
+            found = decode(document[key])
+            if not isinstance(found, dict):
+                raise ModelFileError(f"the {key.replace('_', ' ')} is not a dictionary")
+            setattr(model, f"{key}_", found if kind is dict else kind(**found))
+    novelty = getattr(model, "novelty_", None)
+    if novelty is not None and (
+        len(novelty.profiles) != len(classes) or novelty.genes[-1] >= n_features
+    ):
+        raise ModelFileError("the out-of-distribution score does not fit the model")
+    return model
+
+
+def _rebuild_names(names: Any, n_features: int) -> NDArray:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ModelFileError("the gene names are not a list of strings")
+    if len(names) != n_features:
+        raise ModelFileError(f"{len(names)} gene names for {n_features} genes")
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ModelFileError(f"the gene name {name!r} is there more than once")
+        seen.add(name)
+    return np.array(names, dtype=object)
+
+
+def _take_panel(archive: Archive, name: str, size: int, n_features: int) -> NDArray:
+    """The positions of a panel's genes."""
+    panel = archive.take(name, "int32", size).astype(np.intp)
+    if panel[0] < 0 or panel[-1] >= n_features or (np.diff(panel) <= 0).any():
+        raise ModelFileError("the panel's positions are not increasing positions of genes")
+    return panel
+
+
+def _spread(columns: NDArray, panel: NDArray, n_features: int) -> NDArray:
+    """The panel's columns among those of all genes, zero in the others."""
+    full = np.zeros((len(columns), n_features), columns.dtype)
+    full[:, panel] = columns
+    return full
+
+
+def _member(document: Document, key: str, kind: type) -> Any:
+    """An entry of the document, of the type it should have."""
+    value = document.get(key)
+    if type(value) is not kind:
+        raise ModelFileError(f"model.json has no {key} of the right type")
+    return value
+
+
+# The panel model: its nested panels
+
+
+def _describe_panel(model: Any) -> tuple[Document, dict[str, NDArray]]:
+    sizes = sorted(model.path_)
+    document = _describe_common(model) | {"sizes": sizes, "n_panel": len(model.panel_)}
+    arrays = {}
+    for size in sizes:
+        panel = model.path_[size]
+        arrays[f"genes_{size}"] = np.asarray(panel.genes).astype(np.int32)
+        for name in ("coef", "intercept", "mean_ranks"):
+            arrays[f"{name}_{size}"] = np.asarray(getattr(panel, name), dtype=np.float64)
+    return document, arrays
+
+
+def _rebuild_panel(cls: type, document: Document, archive: Archive) -> Any:
+    from optirank.estimators.elimination import Panel
+
+    model = _rebuild_common(cls, document)
+    d, n_classes = model.n_features_in_, len(model.classes_)
+    rows = 1 if n_classes == 2 else n_classes
+    sizes, own = _member(document, "sizes", list), _member(document, "n_panel", int)
+    if not all(type(one) is int and 1 <= one <= d for one in sizes):
+        raise ModelFileError("the sizes of the panels are not numbers of genes")
+    if rows * sum(sizes) > _MAX_ENTRIES:
+        raise ModelFileError(f"panels of {sum(sizes)} genes together are more than a model has")
+    if len(set(sizes)) < len(sizes) or own != max(sizes, default=0):
+        raise ModelFileError("the model's own panel is not the largest of its panels")
+    model.path_ = {
+        size: Panel(
+            genes=_take_panel(archive, f"genes_{size}", size, d),
+            coef=archive.take(f"coef_{size}", "float64", rows, size),
+            intercept=archive.take(f"intercept_{size}", "float64", rows),
+            mean_ranks=archive.take(f"mean_ranks_{size}", "float64", size),
+        )
+        for size in sizes
+    }
+    return model._take(model.path_[own])
+
+
+# Linear classifiers with reference sets of their own
+
+
+def _describe_linear(model: Any) -> tuple[Document, dict[str, NDArray]]:
+    parts = linear_parts(model)
+    gamma = parts.reference_weights
+    document = _describe_common(model) | {
+        "n_rows": len(parts.coef),
+        "n_panel": len(parts.positions),
+        "path": encode(list(model.path_)),
+    }
+    arrays = {
+        "panel": parts.positions.astype(np.int32),
+        "coef": parts.coef,
+        "reference": gamma,
+        "intercept": parts.intercept,
+        "objective": np.asarray(model.objective_, dtype=np.float64),
+        "n_iter": np.asarray(model.n_iter_).astype(np.int64),
+    }
+    if parts.mean_ranks is not None:
+        arrays["mean_ranks"] = parts.mean_ranks
+    return document, arrays
+
+
+def _rebuild_linear(cls: type, document: Document, archive: Archive) -> Any:
+    model = _rebuild_common(cls, document)
+    if model.ties not in TIES:
+        raise ModelFileError(f"ties={model.ties!r} is not a way to rank ties")
+    d, n_classes = model.n_features_in_, len(model.classes_)
+    n_rows, n_panel = (_member(document, key, int) for key in ("n_rows", "n_panel"))
+    if n_rows not in ((1, 2) if n_classes == 2 else (n_classes,)) or not 1 <= n_panel <= d:
+        raise ModelFileError(
+            f"{n_rows} rows of {n_panel} out of {d} genes do not fit {n_classes} classes"
+        )
+    panel = _take_panel(archive, "panel", n_panel, d)
+    coef = archive.take("coef", "float64", n_rows, n_panel)
+    gamma = archive.take("reference", "float64", n_rows, n_panel)
+    if gamma.min() < 0 or gamma.max() > 1 or not gamma.any(axis=1).all():
+        raise ModelFileError("reference weights lie outside [0, 1], or are all zero in a row")
+    model.coef_ = _spread(coef, panel, d)
+    model.reference_weights_ = _spread(gamma, panel, d)
+    model.reference_ = model.reference_weights_ > 0
+    model.genes_ = (model.reference_ | (model.coef_ != 0)).any(axis=0)
+    model.intercept_ = archive.take("intercept", "float64", n_rows)
+    model.objective_ = archive.take("objective", "float64", n_rows)
+    model.n_iter_ = archive.take("n_iter", "int64", n_rows)
+    model.path_ = decode(_member(document, "path", list))
+    if "mean_ranks" in archive:
+        means = archive.take("mean_ranks", "float64", n_rows, n_panel)
+        model.mean_ranks_ = _spread(means, panel, d)
+    return model
+
+
+# A search over settings: its best model, and its results
+
+_FOUND = ("best_params_", "best_index_", "best_score_", "folds_", "cv_results_")
+_OF_BEST = (
+    "coef_",
+    "reference_weights_",
+    "reference_",
+    "genes_",
+    "intercept_",
+    "objective_",
+    "n_iter_",
+)
+
+
+def _describe_search(model: Any) -> tuple[Document, dict[str, NDArray]]:
+    best, arrays = _describe_linear(linear_model(model))
+    found = {name: getattr(model, name) for name in _FOUND}
+    found["cv_results_"] = {
+        key: value for key, value in model.cv_results_.items() if not key.startswith("param_")
+    }
+    try:
+        document = _describe_common(model)
+    except TypeError as error:
+        raise TypeError(f"{error}; model.best_estimator_ can be saved instead") from error
+    return document | {"search": encode(found), "best": best}, arrays
+
+
+def _rebuild_search(cls: type, document: Document, archive: Archive) -> Any:
+    model = _rebuild_common(cls, document)
+    best = _rebuild_linear(optirank.OptirankClassifier, _member(document, "best", dict), archive)
+    found = decode(document.get("search"))
+    if not isinstance(found, dict) or set(found) != set(_FOUND):
+        raise ModelFileError("the results of the search are incomplete")
+    results = found["cv_results_"]
+    params = results.get("params") if isinstance(results, dict) else None
+    if not isinstance(params, list) or not params or not all(isinstance(p, dict) for p in params):
+        raise ModelFileError("the results of the search have no settings")
+    found["cv_results_"] = {
+        f"param_{name}": np.ma.masked_array([one.get(name) for one in params], dtype=object)
+        for name in params[0]
+    } | results
+    for name, value in found.items():
+        setattr(model, name, value)
+    model.best_estimator_ = best
+    vars(model).update({k: v for k, v in vars(best).items() if k in _OF_BEST})
+    return model
+
+
+# What a model may store beyond its fit: attribute without underscore -> its class.
+_EXTRAS = {
+    "training_summary": dict,
+    "calibration": Calibration,
+    "error_control": ErrorControl,
+    "novelty": Novelty,
+}
+
+# How each class is stored: from a model to a document and arrays, and back
+_FORMS = {
+    "PanelClassifier": (_describe_panel, _rebuild_panel),
+    "OptirankClassifier": (_describe_linear, _rebuild_linear),
+    "OptirankClassifierCV": (_describe_search, _rebuild_search),
+    "RankLogisticRegression": (_describe_linear, _rebuild_linear),
+    "AnovaRankLogisticRegression": (_describe_linear, _rebuild_linear),
+}
+
+_REFUSED = {
+    "SingleCellNetClassifier": (
+        "its random forest has no form without pickles, which could run code when a file is opened;"
+        " fit it again from the data, or train a PanelClassifier to share a model"
+    ),
+    "TopScoringPairsClassifier": (
+        "it is here to compare with; fit it again from the data, or train a PanelClassifier to "
+        "share a model"
+    ),
+}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from optirank._util.names import some
 
-_FEW = 5  # genes in another case that are always only told
+_FEW = 5  # genes in another case that are only reported: a few differ between annotations
 _ENSEMBL = re.compile(r"(ENS[A-Z]*[GTPER][0-9]{6,})\.[0-9]+(.*)", re.IGNORECASE)
 
 
@@ -37,7 +37,7 @@ class GeneMatch:
     ambiguous: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Genes that cannot be told from others without guessing, with the columns in question; they
     count as missing."""
-    elsewhere: tuple[str, int] | None = None
+    other_column: tuple[str, int] | None = None
     """A column of the data with other names, in which more of the genes are, and how many."""
 
     @property
@@ -54,28 +54,19 @@ class GeneMatch:
 
     def notes(self) -> list[str]:
         """What there is to say, a sentence each; none when every gene was found as written."""
-        notes = []
-        if self.by_version:
-            notes.append(
-                f"{len(self.by_version)} genes were matched without the version of their Ensembl "
-                f"identifier: {_pairs(self.by_version)}"
-            )
-        if self.by_case:
-            notes.append(
-                f"{len(self.by_case)} genes were matched in another case: {_pairs(self.by_case)}"
-            )
-        if self.ambiguous:
-            shown = {gene: " and ".join(names) for gene, names in self.ambiguous.items()}
-            notes.append(
-                f"{len(self.ambiguous)} genes match several columns and count as "
-                f"missing: {_pairs(shown)}"
-            )
+        several = {gene: " and ".join(names) for gene, names in self.ambiguous.items()}
+        how = {
+            "were matched without the version of their Ensembl identifier": self.by_version,
+            "were matched in another case": self.by_case,
+            "match several columns and count as missing": several,
+        }
+        notes = [f"{len(one)} genes {what}: {_pairs(one)}" for what, one in how.items() if one]
         if self.missing:
             notes.append(
                 f"{len(self.missing)} of {len(self.genes)} genes are missing: {some(self.missing)}"
             )
-        if self.elsewhere:
-            column, n = self.elsewhere
+        if self.other_column:
+            column, n = self.other_column
             notes.append(
                 f"the column {column!r} of the data's genes has {n} of the {len(self.genes)}: it "
                 "may be the one to use (gene_column=, --gene-column)"

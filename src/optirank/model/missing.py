@@ -1,21 +1,13 @@
 """A model bound to the columns of new data: what happens when some of its genes are not there.
 
-The rule. Ranks are taken relative to the reference genes that are there, and divided by their
-number (their sum of weights), so they stay relative ranks, on the scale of 0 to 1, estimated from
-fewer comparisons. A gene with a weight that is not there cannot be ranked; its relative rank is put
-at its mean in the training data where the model remembers it (``mean_ranks_``, see
-:func:`optirank.model.training.remember_training`), else at one half: each of its comparisons is
-as likely won as lost. A contribution of zero would instead claim that the gene is below every
-reference gene, and shift all scores by what it contributed; the training mean leaves the mean score
-over the training data where it was, and one half is the mean of the reference genes themselves.
-A classifier on values (lr) has the training mean of the gene's values in the same way. Of a vote of
-pairs (k-TSP), a pair that lacks a gene does not vote.
-With 30 % of the query's genes taken away at random (8 draws on each of 10 pairs of real data sets),
-the balanced accuracy of 0.893 fell to 0.871 with the training mean, 0.836 with one half and 0.646
-with zero.
+The rule. Ranks are taken among the reference genes that are there and divided by their number, so
+they stay on the scale of 0 to 1. A gene with a weight that is not there has its mean rank in the
+training data (``mean_ranks_``), or one half where the model does not store it; this leaves the mean
+score over the training data where it was. With 10, 30 and 50 % of a query's genes missing, the
+balanced accuracy of a panel of 100 fell from .904 to .896, .867 and .804 (mean of 36 pairs).
 
-What is lost is counted for each class; beyond a share of its genes, or of its weights, the model
-refuses: a class can lose most of what speaks for it with a few genes.
+What is lost is counted for each class. Beyond a share of its genes, or of its weights, the model
+refuses: a class can lose most of its weights with a few genes.
 """
 
 from __future__ import annotations
@@ -26,10 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.names import some
-from optirank.estimators.value_rows import ValueRows
 from optirank.model.genes import GeneMatch, better_column, match_genes
-from optirank.model.linear import LinearParts, linear_parts
-from optirank.model.votes import abstaining, lost_votes
+from optirank.model.linear import LinearParts, blocks, linear_model, linear_parts, panel_ranks
 from optirank.ranks.definition import check_ties
 from optirank.ranks.scoring import ScoreRows, score_rows
 
@@ -39,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-MAX_MISSING = 0.5
+MAX_MISSING = 0.5  # beyond half of its genes a panel of 100 is worse than one of 20 genes
 
 
 class MissingGenesError(ValueError):
@@ -54,10 +44,10 @@ class MissingGenesError(ValueError):
         self,
         what: str,
         remedies: list[str],
-        lacking: tuple[ClassLoss, ...] = (),
-        droppable: bool = False,
-        enough: float | None = None,
-        match: GeneMatch | None = None,
+        lacking: tuple[ClassLoss, ...],
+        droppable: bool,
+        enough: float | None,
+        match: GeneMatch,
     ) -> None:
         super().__init__(f"{what} Please {', or '.join(remedies)}.")
         self.what = what
@@ -86,7 +76,25 @@ class ClassLoss:
         return max(self.share_missing, self.weight_lost)
 
     def __str__(self) -> str:
-        return f"{self.label} ({self.n_missing} of {self.n_genes})"
+        counted = f"{self.n_missing} of {self.n_genes} genes"
+        return f"{self.label} ({counted}, {self.weight_lost:.0%} of the weights)"
+
+
+@dataclass(frozen=True)
+class PanelRows:
+    """The scores of a panel model over q genes: their ranks among themselves, and one product."""
+
+    coef: NDArray  # (rows, q)
+    base: NDArray  # (rows,)
+
+    def scores(self, X: Any, columns: NDArray, compiled: bool) -> NDArray:
+        """Scores (n, rows) of the samples (rows) of X."""
+        if getattr(X, "format", None) == "csc":  # cut columns while that is cheap, then rows
+            X, columns = X[:, columns].tocsr(), np.arange(len(columns))
+        found = np.empty((X.shape[0], len(self.base)))
+        for rows in blocks(X.shape[0], len(columns)):
+            found[rows] = panel_ranks(X[rows], columns, compiled) @ self.coef.T
+        return found + self.base
 
 
 @dataclass(frozen=True)
@@ -98,8 +106,8 @@ class BoundModel:
     losses: tuple[ClassLoss, ...]
     columns: NDArray  # (q,)
     n_columns: int  # of the data
-    rows: ScoreRows | ValueRows  # over these columns; missing genes are in their base
-    imputed: NDArray  # (rows, p): relative ranks (or values) that stand in for missing genes
+    rows: ScoreRows | PanelRows  # over these columns; missing genes are in their base
+    imputed: NDArray  # (rows, p): scaled ranks that stand in for missing genes
 
     def loss_table(self) -> pd.DataFrame:
         """The losses as a table, one line per class."""
@@ -113,11 +121,7 @@ class BoundModel:
         notes = self.match.notes()
         worst = max(self.losses, key=lambda loss: loss.share_lost)
         if worst.n_missing:
-            lost = f"{worst.n_missing} of {worst.n_genes} genes, "
-            lost += f"{worst.weight_lost:.0%} of the {'pairs' if self.parts.votes else 'weights'}"
-            if self.parts.ties is not None and not self.parts.votes:
-                lost += f" and {worst.reference_lost:.0%} of the reference set"
-            notes.append(f"most is lost for {worst.label}: {lost}")
+            notes.append(f"most is lost for {worst}")
         return notes
 
 
@@ -138,28 +142,39 @@ def bind(
     """
     parts = linear_parts(model)
     match, n_columns = _match(parts, genes)
-    match = replace(match, elsewhere=better_column(match, other_names or {}))
+    match = replace(match, other_column=better_column(match, other_names or {}))
     here = match.present
     losses = _losses(parts, here)
-    _refuse(losses, match, max_missing, parts.votes)
-
-    if parts.votes:
-        parts = abstaining(parts, here)
-    gamma, coef = parts.reference_weights[:, here], parts.coef[:, here]
-    if parts.ties is None:
-        imputed = np.zeros(parts.coef.shape) if parts.mean_ranks is None else parts.mean_ranks
-        base = parts.intercept + np.where(here, 0.0, parts.coef * imputed).sum(axis=1)
-        rows = ValueRows(coef, base, parts.target_sum)
-        return BoundModel(parts, match, losses, match.columns[here], n_columns, rows, imputed)
-    _, offset = check_ties(parts.ties)
-    if parts.mean_ranks is None:
-        sizes = np.where(gamma.any(axis=1), gamma.sum(axis=1), 1.0)  # a lost pair has no reference
-        imputed = np.repeat((0.5 - offset / sizes)[:, None], len(here), axis=1)
+    _refuse(losses, match, max_missing)
+    coef, gamma = parts.coef[:, here], parts.reference_weights[:, here]
+    imputed = parts.mean_ranks
+    if imputed is None:
+        _, offset = check_ties(parts.ties)
+        half = 0.5 - offset / gamma.sum(axis=1)
+        imputed = np.repeat(half[:, None], len(here), axis=1)
+    base = parts.intercept + np.where(here, 0.0, parts.coef * imputed).sum(axis=1)
+    if parts.is_panel:
+        rows = PanelRows(coef, base)
     else:
-        imputed = parts.mean_ranks
-    absent = np.where(here, 0.0, parts.coef * imputed).sum(axis=1)
-    rows = score_rows(coef, gamma, parts.intercept + absent, parts.ties)
+        rows = score_rows(coef, gamma, base, parts.ties)
     return BoundModel(parts, match, losses, match.columns[here], n_columns, rows, imputed)
+
+
+def without_lacking(
+    model: Any, genes: Iterable[str] | None, max_missing: float = MAX_MISSING
+) -> tuple[Any, tuple[ClassLoss, ...]]:
+    """The model without the classes that lack too much, and what these lack.
+
+    Where fewer than two classes would stay, the model is given back as it is.
+    """
+    parts = linear_parts(model)
+    match, _ = _match(parts, genes)
+    lacking = tuple(_lacking(_losses(parts, match.present), max_missing))
+    gone = [loss.label for loss in lacking]
+    kept = [label for label in parts.classes.tolist() if label not in gone]
+    if not lacking or len(kept) < 2:
+        return model, ()
+    return linear_model(model).subset(kept), lacking
 
 
 def _match(parts: LinearParts, genes: Iterable[str] | None) -> tuple[GeneMatch, int]:
@@ -176,41 +191,15 @@ def _match(parts: LinearParts, genes: Iterable[str] | None) -> tuple[GeneMatch, 
 
 def _losses(parts: LinearParts, here: NDArray) -> tuple[ClassLoss, ...]:
     losses = []
-    for k, label in enumerate(parts.problem_classes):
-        rows = slice(k * parts.rows_per_problem, (k + 1) * parts.rows_per_problem)
-        weights = np.abs(parts.coef[rows]).sum(axis=0)
-        reference = parts.reference_weights[rows].sum(axis=0)
-        needed = (weights > 0) | (reference > 0)
-        weight_lost = float(weights[~here].sum() / (weights.sum() or 1.0))
-        reference_lost = _worst_reference_loss(parts.reference_weights[rows], here)
-        if parts.votes:  # a pair is lost with either of its genes
-            counted = parts.coef[rows].any(axis=1)
-            weight_lost = reference_lost = float(lost_votes(parts, here)[rows][counted].mean())
-        losses.append(
-            ClassLoss(
-                label,
-                int(needed.sum()),
-                int((needed & ~here).sum()),
-                weight_lost,
-                reference_lost,
-            )
-        )
+    for k, label in enumerate(parts.score_classes.tolist()):
+        rows = slice(k * parts.rows_per_score, (k + 1) * parts.rows_per_score)
+        weights, gamma = np.abs(parts.coef[rows]).sum(axis=0), parts.reference_weights[rows]
+        needed = (weights > 0) | (gamma > 0).any(axis=0)
+        lost = weights[~here].sum() / (weights.sum() or 1.0)
+        reference = (gamma[:, ~here].sum(axis=1) / gamma.sum(axis=1)).max()
+        counts = int(needed.sum()), int((needed & ~here).sum())
+        losses.append(ClassLoss(label, *counts, float(lost), float(reference)))
     return tuple(losses)
-
-
-def _worst_reference_loss(gamma: NDArray, here: NDArray) -> float:
-    """Share of the reference set that is lost, in the row that loses most."""
-    left, lost = gamma[:, here].sum(axis=1), gamma[:, ~here].sum(axis=1)
-    return float((lost / np.maximum(left + lost, 1e-300)).max())
-
-
-def lacking_classes(
-    model: Any, genes: Iterable[str] | None, max_missing: float = MAX_MISSING
-) -> tuple[ClassLoss, ...]:
-    """What the classes lack that lack too much of their genes, weights or reference set."""
-    parts = linear_parts(model)
-    match, _ = _match(parts, genes)
-    return tuple(_lacking(_losses(parts, match.present), max_missing))
 
 
 def _lacking(losses: tuple[ClassLoss, ...], max_missing: float) -> list[ClassLoss]:
@@ -219,31 +208,25 @@ def _lacking(losses: tuple[ClassLoss, ...], max_missing: float) -> list[ClassLos
     return [loss for loss in losses if loss.share_lost > max_missing or loss.reference_lost == 1]
 
 
-def _refuse(
-    losses: tuple[ClassLoss, ...], match: GeneMatch, max_missing: float, votes: bool
-) -> None:
+def _refuse(losses: tuple[ClassLoss, ...], match: GeneMatch, max_missing: float) -> None:
     bad = _lacking(losses, max_missing)
     if not bad:
         return
-    over = [loss for loss in bad if loss.share_missing > max_missing]
-    light = [loss for loss in bad if loss.weight_lost > max_missing]
     empty = any(loss.reference_lost == 1 for loss in bad)
+    genes = all(loss.share_missing > max_missing for loss in bad)
+    weights = all(loss.weight_lost > max_missing for loss in bad)
+    counted = "genes" if genes else "weights" if weights else "genes or weights"
     classes = "1 class" if len(bad) == 1 else f"{len(bad)} classes"
-    shown = some(bad)
-    if over and not votes:  # of pairs, a larger share is missing than of genes
-        what = f"more than {max_missing:.0%} of the genes of {classes} are missing: {shown}"
-    elif light:
-        unit = "pairs" if votes else "weights"
-        shown = some(f"{loss}: {loss.weight_lost:.0%} of the {unit}" for loss in bad)
-        what = f"genes with more than {max_missing:.0%} of the {unit} of {classes} are missing: "
-        what += shown
-    elif votes:
-        what = f"no pair of {classes} has both genes: {shown}"
+    if not match.present.any():
+        what = f"none of the model's {len(match.genes)} genes are present."
+    elif empty:
+        what = f"none of the reference genes of {classes} are present: {some(bad)}."
     else:
-        what = f"none of the reference genes of {classes} are present: {shown}"
+        what = f"more than {max_missing:.0%} of the {counted} of {classes} are missing: "
+        what += f"{some(bad)}."
     remedies = ["check that the gene names are of the same kind as the model's"]
-    if match.elsewhere:
-        column, n = match.elsewhere
+    if match.other_column:
+        column, n = match.other_column
         has = f"which has {n} of the {len(match.genes)} genes (gene_column=, --gene-column)"
         remedies = [f"name the column {column!r}, {has}"]
     droppable = len(losses) >= len(bad) + 2
@@ -254,11 +237,5 @@ def _refuse(
     if match.present.any():
         remedies.append("train again on the genes that are present (available=, --for)")
     enough = None if empty else max(loss.share_lost for loss in bad)
-    raise MissingGenesError(
-        f"{what}. Missing genes: {some(match.missing)}.",
-        remedies,
-        tuple(bad),
-        droppable,
-        enough,
-        match,
-    )
+    what += f" Missing genes: {some(match.missing)}."
+    raise MissingGenesError(what, remedies, tuple(bad), droppable, enough, match)

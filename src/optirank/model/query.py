@@ -1,4 +1,10 @@
-"""What a query looks like beside the training data, measured on the way through it."""
+"""What a query looks like beside the training data: its values, and whether adapting may help.
+
+Ranks within a sample do not change under any rising function of its values, so counts, CPM and
+log(CPM + 1) are all the same to a model on ranks. They do change when each gene is scaled or
+centred, smoothed or imputed, and zeros are ties. A model stores shares of its training data, over
+the genes of its panel, in ``training_summary_["values"]``.
+"""
 
 from __future__ import annotations
 
@@ -7,140 +13,91 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank.model.adaptation import FEWEST, Adaptation, fit_adaptation, profile_shares
-from optirank.model.experience import Experience, panel_ranks
-
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from optirank.model.adaptation import Adaptation
 
-    from optirank.model.missing import BoundModel
+_MORE_ZEROS = 0.35  # above training: with so many more ties even related platforms lose accuracy
+_SOME_ZEROS = 0.1  # share of zeros in training from which a query without any is told
+_CHANGED = 0.05  # share of labels: fewer change on the training data and on related platforms
+_FEW_CHANGED = 5  # labels: fewer change by chance in a small query
+_SCALED = (
+    "ranks within a sample change when genes are scaled or centred: if they were, give counts or "
+    "their logarithm (layer=, --layer)"
+)
 
-_MEASURED = 5000  # samples at most that a query is judged by, evenly spread
-_RANKED = 2000  # of these, whose ranks are looked at
-_SHIFTED = 0.1  # of the separation of a class: from here its scores are called shifted
-_SHRUNK = 0.5  # of the trained separation: below, scores are called much closer together
 
+@dataclass
+class ValueSummary:
+    """Zeros, negative values and the scale of data, added up block by block."""
 
-@dataclass(frozen=True)
-class QueryReport:
-    """How a query differs from the training data."""
+    n: int = 0
+    n_zero: int = 0
+    n_negative: int = 0
+    scale: str | None = None  # of the first block with values: counts, linear or log
 
-    adaptation: Adaptation
-    scores: NDArray  # of samples evenly spread over the query, before adapting
-    problems: tuple[str, ...]  # the class of each binary problem
-    expected: NDArray  # (2, problems): mean held-out score outside and inside of the class
-    shares: NDArray | None  # (classes,): estimated shares of the classes
-    between: float  # share of the samples that lie between classes
-    expected_between: float  # of held-out samples
-    weight_lost: float  # by missing genes, in the class that loses most
+    def add(self, X: Any) -> None:
+        """Count the values of a block, dense or sparse."""
+        values = X.data if hasattr(X, "indptr") else np.asarray(X)
+        n = int(np.prod(X.shape))
+        self.n += n
+        self.n_zero += n - int(np.count_nonzero(values))
+        self.n_negative += int(np.count_nonzero(values < 0))
+        if self.scale is None and values.size:
+            from optirank.preprocessing.scales import value_scale  # scipy loads
+
+            self.scale = value_scale(X)
 
     @property
-    def n_shifted(self) -> int:
-        """Number of binary problems whose scores are shifted."""
-        return int(np.count_nonzero(np.abs(self.adaptation.shifts) > _SHIFTED))
+    def zeros(self) -> float:
+        """Share of the values that are zero."""
+        return self.n_zero / max(1, self.n)
 
     @property
-    def scale(self) -> float:
-        """Median separation of the scores, relative to that of held-out samples."""
-        return float(np.median(self.adaptation.scales))
+    def negative(self) -> float:
+        """Share of the values that are negative."""
+        return self.n_negative / max(1, self.n)
 
-    def differences(self) -> list[str]:
-        """In which ways the query is unlike the training data, in words; none where it is alike."""
-        found = []
-        if self.weight_lost > 0.2:
-            found.append(f"{self.weight_lost:.0%} of the weights of a class are lost")
-        if not self.adaptation.possible:
-            return found
-        if self.n_shifted:
-            n = len(self.adaptation.shifts)
-            what = "the scores are" if n == 1 else f"the scores of {_classes(self.n_shifted)}"
-            found.append(f"{what} shifted")
-        if self.scale < _SHRUNK:
-            found.append(f"scores differ by {self.scale:.0%} of what they did in training")
-        if self.between > 0.1 + 2.0 * self.expected_between:
-            found.append(
-                f"{self.between:.0%} of the samples lie between classes, compared with "
-                f"{self.expected_between:.0%} of held-out samples"
+    def to_plain(self) -> dict[str, Any]:
+        """As ``training_summary_["values"]`` has it."""
+        shares = {"zeros": round(self.zeros, 6), "negative": round(self.negative, 6)}
+        return {"scale": self.scale, **shares}
+
+    def notes(self, trained: Any) -> list[str]:
+        """How these values differ from those of the training data, in ways that matter.
+
+        ``trained`` is ``training_summary_["values"]``; None or another form gives no notes.
+        """
+        shares = [trained.get(key) for key in ("zeros", "negative")] if trained else [None]
+        if not self.n or not all(isinstance(share, float | int) for share in shares):
+            return []
+        zeros, negative = shares
+        notes = []
+        if self.n_negative and not negative:
+            notes.append(
+                f"{self.negative:.1%} of the values are negative, and none were in the training "
+                f"data: {_SCALED}"
             )
-        return found
-
-    def no_promise(self) -> str:
-        """Why no error rate is promised for the query."""
-        return f"no error rate can be promised for this query: {'; '.join(self.differences())}"
-
-    def words(self, adapted: bool) -> str:
-        """One note: what was seen, and what adapting does or would do."""
-        n, changed = self.adaptation.n_samples, self.adaptation.changed
-        if not self.adaptation.possible:
-            few = f"{n} samples are" if n != 1 else "1 sample is"
-            return f"{few} too few to adapt to ({FEWEST} are needed): nothing was changed"
-        found = self.differences()
-        seen = "; ".join(found) if found else "the scores are where held-out samples had theirs"
-        if adapted:
-            return f"{seen}; adapting to the query changed {changed:.1%} of the labels"
-        would = f"would change {changed:.1%} of the labels" if changed else "would change no label"
-        return f"{seen}; adapting to the query (--adapt, adapt=True) {would}"
+        if not self.n_zero and zeros >= _SOME_ZEROS:
+            notes.append(
+                f"no value is zero, and {zeros:.0%} were in the training data: that is usual for a "
+                "microarray; smoothed or imputed values would change ranks"
+            )
+        elif self.zeros - zeros > _MORE_ZEROS:
+            notes.append(
+                f"{self.zeros:.0%} of the values are zero, and {zeros:.0%} were in the training "
+                "data: zeros are ties, so labels are less certain; a larger panel may do better"
+            )
+        return notes
 
 
-class QueryMeter:
-    """Collects what is needed of a query, block after block.
-
-    Parameters
-    ----------
-    bound : the model, bound to the query's columns.
-    experience : what the model remembers of held-out samples.
-    n_samples : of the query.
-    """
-
-    def __init__(self, bound: BoundModel, experience: Experience, n_samples: int) -> None:
-        self.experience = experience
-        here = bound.parts.positions[bound.match.present]
-        # the panel's genes that the query has, among those remembered and among the columns read
-        _, self.remembered, self.read = np.intersect1d(experience.genes, here, return_indices=True)
-        self.problems = tuple(str(label) for label in bound.parts.problem_classes)
-        self.weight_lost = max(loss.weight_lost for loss in bound.losses)
-        self._step = max(1, -(-n_samples // _MEASURED))
-        self._rank_step = max(1, -(-n_samples // _RANKED))
-        self._seen = self._ranked = 0
-        self._scores: list[NDArray] = []
-        self._sums = np.zeros(len(self.read))
-
-    def add(self, X: Any, scores: NDArray) -> None:
-        """Take note of a block: the columns of the panel's genes, and the samples' scores."""
-        first = -self._seen % self._step
-        self._scores.append(scores[first :: self._step])
-        some = np.arange(-self._seen % self._rank_step, X.shape[0], self._rank_step)
-        self._seen += X.shape[0]
-        if len(some) and len(self.read) > 1:
-            self._sums += self.ranks(X[some]).sum(axis=0)
-            self._ranked += len(some)
-
-    def ranks(self, X: Any) -> NDArray:
-        """Ranks among the panel's genes that are remembered."""
-        return panel_ranks(X[:, self.read])
-
-    def familiarity(self, X: Any, scores: NDArray) -> NDArray:
-        """How much samples look like the class they are given."""
-        return self.experience.familiarity(scores, self.ranks(X), self.remembered)
-
-    def report(self) -> QueryReport:
-        """What there is to say once all blocks were added."""
-        scores = np.concatenate(self._scores) if self._scores else np.zeros(0)
-        shares = None
-        if self._ranked:
-            profiles = self.experience.profiles[:, self.remembered]
-            shares = profile_shares(self._sums / self._ranked, profiles)
-        return QueryReport(
-            adaptation=fit_adaptation(scores, self.experience, shares),
-            scores=scores,
-            problems=self.problems,
-            expected=np.array([self.experience.outside, self.experience.inside]),
-            shares=shares,
-            between=self.experience.share_between(scores),
-            expected_between=self.experience.between,
-            weight_lost=self.weight_lost,
-        )
-
-
-def _classes(n: int) -> str:
-    return "1 class are" if n == 1 else f"{n} classes are"
+def adaptation_note(adaptation: Adaptation, adapted: bool) -> str | None:
+    """What adapting did, or that it may help; None where there is nothing to say."""
+    n, changed = adaptation.n_samples, adaptation.n_changed
+    if adapted:
+        return f"adapting to the query changed {changed} of {n} labels"
+    if changed < max(_FEW_CHANGED, _CHANGED * n):
+        return None
+    return (
+        f"the classes may be shifted in this query: adapting to it would change {changed} of {n} "
+        "labels (--adapt, adapt=True)"
+    )

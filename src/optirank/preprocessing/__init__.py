@@ -2,17 +2,12 @@
 
 from optirank.preprocessing.anova import dataset_f_values, select_stable_genes
 from optirank.preprocessing.counts import Downsample, LogCPM
-from optirank.preprocessing.filters import GeneFilter
-from optirank.preprocessing.markers import marker_statistics, select_markers
 from optirank.preprocessing.singlecellnet import SingleCellNetGenes
 
 __all__ = [
     "Downsample",
-    "GeneFilter",
     "LogCPM",
     "SingleCellNetGenes",
     "dataset_f_values",
-    "marker_statistics",
-    "select_markers",
     "select_stable_genes",
 ]

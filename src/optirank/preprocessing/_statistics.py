@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-
-BLOCK_VALUES = 1 << 20  # dense input is worked on in blocks of about this many values
 
 
 class CellMoments(NamedTuple):
@@ -23,7 +20,7 @@ class CellMoments(NamedTuple):
 
 
 def canonical(X: np.ndarray | sp.spmatrix) -> np.ndarray | sp.spmatrix:
-    """`X`, in CSR form with one entry a place if it is sparse; the caller's matrix is kept."""
+    """`X`, in CSR form with one entry per place if it is sparse; the caller's matrix is kept."""
     if not sp.issparse(X):
         return X
     X = X.tocsr()
@@ -31,14 +28,6 @@ def canonical(X: np.ndarray | sp.spmatrix) -> np.ndarray | sp.spmatrix:
         X = X.copy()
         X.sum_duplicates()
     return X
-
-
-def column_blocks(X: np.ndarray) -> Iterator[slice]:
-    """Slices of columns that cut a dense matrix into blocks of a few megabytes."""
-    n, d = X.shape
-    width = max(1, BLOCK_VALUES // max(n, 1))
-    for start in range(0, d, width):
-        yield slice(start, min(start + width, d))
 
 
 def cell_moments(X: np.ndarray | sp.spmatrix, cell: np.ndarray, n_cells: int) -> CellMoments:
@@ -49,20 +38,18 @@ def cell_moments(X: np.ndarray | sp.spmatrix, cell: np.ndarray, n_cells: int) ->
     least one sample.
     """
     sizes = np.bincount(cell, minlength=n_cells).astype(np.float64)
-    if sp.issparse(X):
-        means, within = _sparse_moments(X, cell, sizes)
-    else:
-        means, within = _dense_moments(X, cell, sizes)
-    return CellMoments(sizes, means, within)
-
-
-def _sparse_moments(
-    X: sp.spmatrix, cell: np.ndarray, sizes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    n_cells, d = sizes.size, X.shape[1]
-    X = canonical(X)
-    row_cell = np.repeat(cell, np.diff(X.indptr))
-    flat = row_cell * np.int64(d) + X.indices
+    if not sp.issparse(X):
+        n = X.shape[0]
+        indicator = sp.csr_array((np.ones(n), (cell, np.arange(n))), shape=(n_cells, n))
+        residual = X.astype(np.float64)
+        means = np.zeros((n_cells, X.shape[1]))
+        for _ in range(2):
+            mean = (indicator @ residual) / sizes[:, None]
+            means += mean
+            residual -= mean[cell]
+        return CellMoments(sizes, means, np.einsum("ij,ij->j", residual, residual))
+    d, X = X.shape[1], canonical(X)
+    flat = np.repeat(cell, np.diff(X.indptr)) * np.int64(d) + X.indices
     x = X.data.astype(np.float64)
 
     def total(values: np.ndarray | None) -> np.ndarray:
@@ -74,23 +61,7 @@ def _sparse_moments(
     means += (total(x - means[flat]) - n_zeros * means) / size
     residual = x - means[flat]
     within = total(residual * residual) + n_zeros * means * means
-    return means.reshape(n_cells, d), within.reshape(n_cells, d).sum(axis=0)
-
-
-def _dense_moments(
-    X: np.ndarray, cell: np.ndarray, sizes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    n, d = X.shape
-    indicator = sp.csr_array((np.ones(n), (cell, np.arange(n))), shape=(sizes.size, n))
-    means, within = np.empty((sizes.size, d)), np.empty(d)
-    for block in column_blocks(X):
-        residual = X[:, block].astype(np.float64)
-        for step in range(2):
-            mean = (indicator @ residual) / sizes[:, None]
-            means[:, block] = mean if step == 0 else means[:, block] + mean
-            residual -= mean[cell]
-        within[block] = np.einsum("ij,ij->j", residual, residual)
-    return means, within
+    return CellMoments(sizes, means.reshape(n_cells, d), within.reshape(n_cells, d).sum(axis=0))
 
 
 def constant_genes(X: np.ndarray | sp.spmatrix) -> np.ndarray:
@@ -106,27 +77,7 @@ def expressing_samples(X: np.ndarray | sp.spmatrix) -> tuple[np.ndarray, np.ndar
 
     The mean of a gene that no sample expresses is 0.
     """
-    d = X.shape[1]
-    if sp.issparse(X):
-        X = canonical(X)
-        positive = X.data > 0
-        genes = X.indices[positive]
-        count = np.bincount(genes, minlength=d)
-        total = np.bincount(genes, weights=X.data[positive].astype(np.float64), minlength=d)
-    else:
-        count, total = np.empty(d, dtype=np.int64), np.empty(d)
-        for block in column_blocks(X):
-            values = np.maximum(X[:, block], 0)
-            count[block] = np.count_nonzero(values, axis=0)
-            total[block] = values.sum(axis=0, dtype=np.float64)
+    positive = sp.csr_array(np.maximum(X, 0)) if not sp.issparse(X) else canonical(X).maximum(0)
+    count = np.bincount(positive.indices[positive.data > 0], minlength=X.shape[1])
+    total = np.ravel(positive.sum(axis=0, dtype=np.float64))
     return count, total / np.maximum(count, 1)
-
-
-def is_counts(X: np.ndarray | sp.spmatrix) -> bool:
-    """Whether all values are whole numbers of at least 0."""
-    values = X.data if sp.issparse(X) else X
-    if values.size == 0 or np.issubdtype(values.dtype, np.unsignedinteger):
-        return True
-    if values.min() < 0:
-        return False
-    return np.issubdtype(values.dtype, np.integer) or not np.any(values != np.floor(values))

@@ -29,6 +29,11 @@ def dataset_f_values(
     the type-II sum of squares of dataset over the residual mean square of the full model. The
     design may be unbalanced, and there may be more than two labels.
 
+    A gene that does not vary at all, or not within the cells and not between the datasets either,
+    has no F: NaN. One that varies between the datasets but not within the cells has F = inf. One
+    dataset only, cells of one sample each, and label and dataset that are confounded (no two
+    datasets share a label) raise a ValueError.
+
     Parameters
     ----------
     X : array or sparse matrix of shape (n, d)
@@ -36,27 +41,11 @@ def dataset_f_values(
     label, dataset : array-like of shape (n,)
         The two factors. Only the values that occur count as levels.
 
-    Returns
-    -------
-    ndarray of shape (d,)
-        The F values. A gene that does not vary at all, or not within the cells and not between
-        the datasets either, has no F: NaN. One that varies between the datasets but not within
-        the cells has F = inf.
-
-    Raises
-    ------
-    ValueError
-        If there is one dataset only, if no cell has two samples, or if label and dataset are
-        confounded (no two datasets share a label).
-
     Notes
     -----
-    Missing cells follow the ranks of the models compared: the residual degrees of freedom are
-    ``n - C`` with `C` the occupied cells, and ``D - 1`` becomes ``D - c`` where the datasets fall
-    into `c` groups that have no label in common, since datasets of different groups cannot be
-    distinguished from their labels. (With an empty cell statsmodels' ``anova_lm(typ=2)`` warns of a
-    singular design and its sum of squares depends on how the levels are coded; without one it
-    equals this.)
+    Missing cells follow the ranks of the models compared: ``D - 1`` becomes ``D - c`` where the
+    datasets fall into `c` groups that have no label in common. (With an empty cell statsmodels'
+    ``anova_lm(typ=2)`` depends on how the levels are coded; without one it equals this.)
     """
     X, label, dataset = _check_input(X, label, dataset)
     labels, i = np.unique(label, return_inverse=True)

@@ -13,8 +13,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import validate_data
 
-from optirank.preprocessing._statistics import canonical, is_counts
-from optirank.preprocessing._validation import refuse_negative
+from optirank.preprocessing._statistics import canonical
 
 logger = logging.getLogger("optirank")
 
@@ -26,14 +25,7 @@ class _CountTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike | sp.spmatrix, y: object = None) -> _CountTransformer:
-        """Check the counts and note the names of the genes.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d)
-            Counts, at least 0.
-        y : ignored
-        """
+        """Check the counts (at least 0) and note the names of the genes; y is ignored."""
         self._check(X, reset=True)
         return self
 
@@ -43,8 +35,16 @@ class _CountTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset, copy=copy
         )
-        refuse_negative(X, type(self).__name__)
-        return canonical(X)
+        X = canonical(X)
+        negative = np.argwhere(X < 0) if not sp.issparse(X) else np.column_stack((X < 0).nonzero())
+        if len(negative):
+            sample, gene = negative[0]
+            raise ValueError(
+                f"Negative values in data passed to {type(self).__name__}: X has "
+                f"{X[sample, gene]:g} (sample {sample}, gene {gene}), but counts are at least 0; "
+                "leave this step out for data that are logged, centred or log-ratios already"
+            )
+        return X
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -58,6 +58,9 @@ class _CountTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 class LogCPM(_CountTransformer):
     """Scale every sample to the same total, then take ``log(1 + x)``.
 
+    The total is that of the genes given, so this belongs before a selection of genes. A sample
+    without counts stays zero. Sparse input stays sparse (CSR).
+
     Parameters
     ----------
     target : float, default=1e6
@@ -70,11 +73,6 @@ class LogCPM(_CountTransformer):
     ----------
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), when X has names
-
-    Notes
-    -----
-    The total is that of the genes given, so this belongs before a selection of genes. A sample
-    without counts stays zero. Sparse input stays sparse (CSR).
     """
 
     _parameter_constraints: dict = {
@@ -93,10 +91,9 @@ class LogCPM(_CountTransformer):
         factor = np.divide(self.target, total, out=np.zeros_like(total), where=total > 0)
         if sp.issparse(X):
             X.data *= np.repeat(factor, np.diff(X.indptr)).astype(X.dtype)
-            values = X.data
         else:
             X *= factor[:, None].astype(X.dtype)
-            values = X
+        values = X.data if sp.issparse(X) else X
         if self.log:
             np.log1p(values, out=values)
         return X
@@ -109,6 +106,9 @@ class Downsample(_CountTransformer):
     other (a multivariate hypergeometric distribution); its expected profile is the old one times
     ``n_counts / total``. A sample with no more than `n_counts` counts is kept as it is.
 
+    Fractional values (expected counts of RSEM, salmon and the like) are first rounded up or down at
+    random so that their mean is kept, and the log says so. Sparse input stays sparse (CSR).
+
     Parameters
     ----------
     n_counts : int, default=1500
@@ -120,12 +120,6 @@ class Downsample(_CountTransformer):
     ----------
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), when X has names
-
-    Notes
-    -----
-    Fractional values (expected counts of RSEM, salmon and the like) are first rounded up or
-    down at random so that their mean is kept, and the log says so. Values that are no counts at
-    all, such as logarithms, should not come here. Sparse input stays sparse (CSR).
     """
 
     _parameter_constraints: dict = {
@@ -143,9 +137,15 @@ class Downsample(_CountTransformer):
         """Down-sampled counts, of the same shape and kind as `X`."""
         X = self._check(X, reset=False, copy=True)
         total = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
-        self._check_totals(total)
+        if total.max() >= _MOST_COUNTS:
+            raise ValueError(
+                f"sample {int(np.argmax(total))} has {total.max():.3g} counts, more than can be "
+                f"drawn from ({_MOST_COUNTS:g}): these are hardly counts; leave Downsample out or "
+                "divide the values by a constant"
+            )
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        whole = is_counts(X)
+        values = X.data if sp.issparse(X) else X
+        whole = not np.any(values != np.floor(values))
         if not whole:
             logger.info("Downsample: X has fractional values, which are rounded at random")
         for i in np.flatnonzero(total > self.n_counts):
@@ -166,12 +166,3 @@ class Downsample(_CountTransformer):
         counts = counts.astype(np.int64)
         n_counts = min(self.n_counts, int(counts.sum()))
         return rng.multivariate_hypergeometric(counts, n_counts, method="marginals")
-
-    def _check_totals(self, total: np.ndarray) -> None:
-        if total.max() >= _MOST_COUNTS:
-            i = int(np.argmax(total))
-            raise ValueError(
-                f"sample {i} has {total[i]:.3g} counts, more than can be drawn from "
-                f"({_MOST_COUNTS:g}): these are hardly counts; leave Downsample out or divide "
-                "the values by a constant"
-            )

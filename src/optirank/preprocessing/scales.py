@@ -53,6 +53,9 @@ def _factors(X: Any) -> np.ndarray:
 
 
 def _some_values(X: Any) -> np.ndarray:
-    step = max(1, X.shape[0] // _ROWS)
-    part = X[::step] if not sparse.issparse(X) else X.tocsr()[::step]
-    return part.data if sparse.issparse(part) else np.asarray(part)
+    """The finite values of evenly spaced samples; of a sparse matrix those that are stored."""
+    X = X.tocsr() if sparse.issparse(X) else X if hasattr(X, "dtype") else np.asarray(X)
+    if X.shape[0] > _ROWS:
+        X = X[np.linspace(0, X.shape[0] - 1, _ROWS).astype(np.intp)]
+    values = X.data if sparse.issparse(X) else np.ravel(X)
+    return values[np.isfinite(values)] if values.dtype.kind == "f" else values

@@ -15,13 +15,9 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from optirank.preprocessing._statistics import (
-    cell_moments,
-    constant_genes,
-    expressing_samples,
-    is_counts,
-)
+from optirank.preprocessing._statistics import cell_moments, constant_genes, expressing_samples
 from optirank.preprocessing.counts import Downsample, LogCPM
+from optirank.preprocessing.scales import value_scale
 
 logger = logging.getLogger("optirank")
 
@@ -98,12 +94,7 @@ class SingleCellNetGenes(SelectorMixin, BaseEstimator):
     def fit(self, X: ArrayLike | sp.spmatrix, y: ArrayLike) -> SingleCellNetGenes:
         """Correlate the genes with the label and choose.
 
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d)
-            Counts, or expression values that are used as they are.
-        y : array-like of shape (n,)
-            The labels, of two classes or more.
+        X holds counts, or expression values that are used as they are; y has two classes or more.
         """
         X, y = validate_data(self, X, y, accept_sparse="csr")
         check_classification_targets(y)
@@ -136,7 +127,7 @@ class SingleCellNetGenes(SelectorMixin, BaseEstimator):
         return self
 
     def _expression(self, X: np.ndarray | sp.spmatrix) -> np.ndarray | sp.spmatrix:
-        if not is_counts(X):
+        if value_scale(X) != "counts":
             logger.info(
                 "SingleCellNetGenes: X is not counts (whole numbers of at least 0), so it is used "
                 "as it is, without down-sampling and scaling"

@@ -26,6 +26,16 @@ def check_ties(ties: str) -> tuple[float, float]:
     raise ValueError(f"ties={ties!r} is not a way to rank ties: use one of {known}")
 
 
+def check_finite(values: NDArray) -> None:
+    """Refuse values that are NaN or infinite: they have no rank."""
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        bad = np.count_nonzero(~np.isfinite(values))
+        raise ValueError(
+            f"X has NaN or infinite values, which have no rank ({bad} in the genes needed): "
+            "impute them or leave these samples out"
+        )
+
+
 def comparison_matrix(x: ArrayLike, ties: str = "average") -> NDArray[np.float64]:
     """Compare all genes of one sample: 1 where j is above k, t where they tie, else 0."""
     t, _ = check_ties(ties)

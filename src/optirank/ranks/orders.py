@@ -1,59 +1,105 @@
-"""The order of each sample's genes, computed once, and the passes over it.
+"""The order of each sample's genes, computed once, and the ranks and co-ranks read off from it.
 
 An order keeps, for each sample, the tie group of each gene: the number of distinct values below
 its own. It is all that ranks see of the data, takes two bytes per entry (four beyond 65535
-genes), and lets ranks and co-ranks be read off without a branch for ties. For sparse data only the
-non-zeros are kept; the zeros of a sample are one group, between its negative and positive values.
+genes), and gives ranks and co-ranks without a branch for ties. For sparse data only the non-zeros
+are kept; the zeros of a sample are one group, between its negative and positive values.
 
 Ranks may be stored as float32. Their sums run in float64 all the same and are rounded once, when
-they are written, so each stored value is within half a unit in the last place of the float64 one,
-however many genes there are; a running sum in float32 would collect one such error a gene.
+they are written, so each stored value is within half a unit in the last place of the float64 one.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from optirank._compiled import rank_loops, sort_loops
-from optirank.ranks.definition import check_ties
-from optirank.ranks.matrices import DenseRanks, SparseRanks, all_in_order, find_entries
-from optirank.ranks.sorting import check_finite, in_blocks, number_values, sortable
+from optirank._compiled import rank_loops
+from optirank._util.workers import worker_count
+from optirank.ranks.definition import check_finite, check_ties
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+_BLOCK = 1 << 17  # entries sorted or ranked at a time: they stay in a core's own cache
+
+
+@dataclass(frozen=True)
+class DenseRanks:
+    """An n x d matrix of ranks or co-ranks, held as it is."""
+
+    values: NDArray
+
+    def columns(self, genes: NDArray) -> NDArray:
+        """The columns of some genes (positions), dense: the matrix itself if all."""
+        return take_columns(self.values, genes)
+
+    def dot(self, a: NDArray) -> NDArray:
+        """``M a``, in the matrix's own precision."""
+        return self.values @ a.astype(self.values.dtype, copy=False)
+
+    def transpose_dot(self, a: NDArray) -> NDArray:
+        """``M^T a``, in the matrix's own precision."""
+        return a.astype(self.values.dtype, copy=False) @ self.values
+
+
+@dataclass(frozen=True)
+class SparseRanks:
+    """An n x d matrix ``constants 1^T + E`` with E as sparse as the data."""
+
+    constants: NDArray
+    excess: NDArray
+    genes: NDArray
+    indptr: NDArray
+    n_genes: int
+
+    def columns(self, genes: NDArray) -> NDArray:
+        """The columns of some genes (positions), dense."""
+        out = np.repeat(self.constants[:, None], len(genes), axis=1)
+        samples, places, entries = _find_entries(self, genes)
+        out[samples, places] += self.excess[entries]
+        return out.astype(self.excess.dtype, copy=False)
+
+    def dot(self, a: NDArray) -> NDArray:
+        """``M a`` for a vector or a matrix, summed in float64."""
+        if a.ndim == 2:
+            return np.column_stack([self.dot(column) for column in a.T])
+        a = np.ascontiguousarray(a, dtype=np.float64)
+        out = np.empty(len(self.constants))
+        rank_loops.sparse_dot(
+            self.indptr, self.genes, self.excess, self.constants, a, float(a.sum()), out
+        )
+        return out
+
+    def transpose_dot(self, a: NDArray) -> NDArray:
+        """``M^T a``, summed in float64."""
+        a = np.ascontiguousarray(a, dtype=np.float64)
+        out = np.full(self.n_genes, self.constants @ a)
+        rank_loops.sparse_transpose_dot(self.indptr, self.genes, self.excess, a, out)
+        return out
+
+
+Ranks = DenseRanks | SparseRanks
 
 
 class SampleOrders(ABC):
     """The orders of n samples over d genes; see :func:`order_samples`."""
 
-    n_samples: int
     n_genes: int
-    nbytes: int
-    """Memory held, in bytes."""
-    writes_columns: ClassVar[bool] = False
-    """Whether the ranks of some genes cost less than those of all (``write_ranks``)."""
+    n_groups: NDArray
+    writes_columns: ClassVar[bool]
+    """Whether the ranks of some genes cost less than those of all."""
 
-    @abstractmethod
-    def _values(
-        self, a: NDArray, base: float, sign: float, tie: float, dtype: DTypeLike, reuse
-    ): ...
-
-    @abstractmethod
-    def _weighted_sum(
-        self, a: NDArray, base: float, sign: float, tie: float, sample_weights: NDArray
-    ) -> NDArray: ...
-
-    @abstractmethod
-    def _scores(self, gamma: NDArray, w: NDArray, tie: float) -> NDArray: ...
-
-    def lengths(self) -> NDArray:
-        """Entries of each sample that sparse ranks hold; 0 for dense ones."""
-        return np.zeros(self.n_samples, np.int64)
+    @property
+    def n_samples(self) -> int:
+        """Number of samples, n."""
+        return len(self.n_groups)
 
     @abstractmethod
     def take(self, samples: NDArray | slice) -> SampleOrders:
@@ -62,6 +108,10 @@ class SampleOrders(ABC):
     @abstractmethod
     def groups_of(self, genes: NDArray) -> NDArray:
         """The tie groups of some genes (positions), n x len(genes)."""
+
+    @abstractmethod
+    def _values(self, a, base, sign, tie, dtype, reuse, genes) -> Ranks:
+        """``f`` of the compiled loops for weights a, as a matrix."""
 
     def over(self, genes: NDArray) -> DenseOrders:
         """The orders of some genes (positions) among themselves."""
@@ -72,55 +122,42 @@ class SampleOrders(ABC):
         gamma: ArrayLike,
         ties: str = "average",
         dtype: DTypeLike = np.float32,
-        reuse: DenseRanks | SparseRanks | None = None,
-    ) -> DenseRanks | SparseRanks:
+        reuse: Ranks | None = None,
+        genes: NDArray | None = None,
+    ) -> Ranks:
         """``R(gamma)``: row i is ``C_i gamma - offset``, so that scores are linear in w.
 
-        ``reuse`` is a matrix made by these orders before, whose memory is written over.
+        ``reuse`` is a matrix over all genes made by these orders before, whose memory is written
+        over. With ``genes`` (positions, at least one), a dense matrix of their columns.
         """
         tie, offset = check_ties(ties)
-        dtype = _float_type(dtype)
-        return self._values(self._gene_vector(gamma), -offset, 1.0, tie, dtype, reuse)
+        gamma = _vector(gamma, self.n_genes)
+        return self._values(gamma, -offset, 1.0, tie, dtype, reuse, genes)
 
     def coranks(
         self,
         w: ArrayLike,
         ties: str = "average",
         dtype: DTypeLike = np.float32,
-        reuse: DenseRanks | SparseRanks | None = None,
-    ) -> DenseRanks | SparseRanks:
-        """``V(w)``: row i is ``C_i^T w``, so that scores are linear in gamma.
-
-        ``reuse`` is a matrix made by these orders before, whose memory is written over.
-        """
+        reuse: Ranks | None = None,
+        genes: NDArray | None = None,
+    ) -> Ranks:
+        """``V(w)``: row i is ``C_i^T w``, so that scores are linear in gamma; see ``ranks``."""
         tie, _ = check_ties(ties)
-        w = self._gene_vector(w)
-        dtype = _float_type(dtype)
-        return self._values(w, float(w.sum()), -1.0, 1.0 - tie, dtype, reuse)
+        w = _vector(w, self.n_genes)
+        return self._values(w, float(w.sum()), -1.0, 1.0 - tie, dtype, reuse, genes)
 
     def scores(self, w: ArrayLike, gamma: ArrayLike, ties: str = "average") -> NDArray:
-        """``w . (C_i gamma - offset)`` for each sample, with no matrix made."""
-        tie, offset = check_ties(ties)
-        w = self._gene_vector(w)
-        return self._scores(self._gene_vector(gamma), w, tie) - offset * w.sum()
-
-    def gradient_w(self, gamma: ArrayLike, slopes: ArrayLike, ties: str = "average") -> NDArray:
-        """``R(gamma)^T slopes``: the gradient in w of scores with these slopes, no matrix made."""
-        tie, offset = check_ties(ties)
-        slopes = self._sample_vector(slopes)
-        return self._weighted_sum(self._gene_vector(gamma), -offset, 1.0, tie, slopes)
-
-    def gradient_gamma(self, w: ArrayLike, slopes: ArrayLike, ties: str = "average") -> NDArray:
-        """``V(w)^T slopes``: the gradient in gamma of scores with these slopes, no matrix made."""
-        tie, _ = check_ties(ties)
-        w = self._gene_vector(w)
-        return self._weighted_sum(w, float(w.sum()), -1.0, 1.0 - tie, self._sample_vector(slopes))
-
-    def _gene_vector(self, a: ArrayLike) -> NDArray:
-        return _vector(a, self.n_genes, "gene")
-
-    def _sample_vector(self, a: ArrayLike) -> NDArray:
-        return _vector(a, self.n_samples, "sample")
+        """``w . (C_i gamma - offset)`` for each sample, in float64, a few samples at a time."""
+        w = _vector(w, self.n_genes)
+        genes = np.flatnonzero(w) if self.writes_columns else np.arange(self.n_genes)
+        out = np.zeros(self.n_samples)
+        if genes.size:
+            step = max(1, _BLOCK // genes.size)
+            for rows in (slice(at, at + step) for at in range(0, self.n_samples, step)):
+                here = genes if self.writes_columns else None
+                out[rows] = self.take(rows).ranks(gamma, ties, np.float64, genes=here).dot(w[genes])
+        return out
 
 
 @dataclass(frozen=True)
@@ -133,68 +170,38 @@ class DenseOrders(SampleOrders):
     n_groups: NDArray  # (n,)
 
     @property
-    def n_samples(self) -> int:
-        """Number of samples, n."""
-        return self.groups.shape[0]
-
-    @property
     def n_genes(self) -> int:
         """Number of genes, d."""
         return self.groups.shape[1]
 
-    @property
-    def nbytes(self) -> int:
-        """Memory held, in bytes."""
-        return self.groups.nbytes + self.n_groups.nbytes
-
     def take(self, samples: NDArray | slice) -> DenseOrders:
-        """The orders of some of the samples (positions, a mask or a slice)."""
+        """See :meth:`SampleOrders.take`; a slice copies nothing."""
         groups = np.ascontiguousarray(self.groups[samples])
         return DenseOrders(groups, np.ascontiguousarray(self.n_groups[samples]))
 
     def groups_of(self, genes: NDArray) -> NDArray:
         """See :meth:`SampleOrders.groups_of`; the array itself if all genes are wanted."""
-        if all_in_order(genes, self.n_genes):
-            return self.groups
-        return np.take(self.groups, genes, axis=1)
+        return take_columns(self.groups, genes)
 
-    def _values(self, a, base, sign, tie, dtype, reuse) -> DenseRanks:
-        out = np.empty(self.groups.shape, dtype) if reuse is None else reuse.values
-        self._write(a, base, sign, tie, np.empty(0, np.intp), out)
+    def _values(self, a, base, sign, tie, dtype, reuse, genes) -> DenseRanks:
+        columns = np.empty(0, np.intp) if genes is None else genes
+        shape = self.n_samples, self.n_genes if genes is None else len(genes)
+        if reuse is None:
+            out = np.empty(shape, dtype)
+        else:  # the beginning of its memory, where fewer columns are wanted
+            out = reuse.values.reshape(-1)[: shape[0] * shape[1]].reshape(shape)
+        given = np.flatnonzero(a)
+        if 3 * len(given) <= 2 * len(a):  # a third has no weight: the others alone are read
+            a = a[given]
+        rank_loops.dense_values(self.groups, self.n_groups, given, a, base, sign, tie, columns, out)
         return DenseRanks(out)
-
-    def write_ranks(self, gamma: NDArray, ties: str, columns: NDArray, out: NDArray) -> None:
-        """Write the ranks of some genes (positions, at least one) into ``out``, one column each."""
-        tie, offset = check_ties(ties)
-        self._write(self._gene_vector(gamma), -offset, 1.0, tie, columns, out)
-
-    def write_coranks(self, w: NDArray, ties: str, columns: NDArray, out: NDArray) -> None:
-        """Write the co-ranks of some genes (positions, at least one) into ``out``."""
-        tie, _ = check_ties(ties)
-        w = self._gene_vector(w)
-        self._write(w, float(w.sum()), -1.0, 1.0 - tie, columns, out)
-
-    def _write(self, a, base, sign, tie, columns, out) -> None:
-        rank_loops.dense_values(
-            self.groups, self.n_groups, *_given(a), base, sign, tie, columns, out
-        )
-
-    def _weighted_sum(self, a, base, sign, tie, sample_weights) -> NDArray:
-        out = np.zeros(self.n_genes)
-        rank_loops.dense_weighted_sum(
-            self.groups, self.n_groups, *_given(a), base, sign, tie, sample_weights, out
-        )
-        return out
-
-    def _scores(self, gamma, w, tie) -> NDArray:
-        out = np.empty(self.n_samples)
-        rank_loops.dense_scores(self.groups, self.n_groups, gamma, w, tie, out)
-        return out
 
 
 @dataclass(frozen=True)
 class SparseOrders(SampleOrders):
     """Orders over the non-zeros of each sample, the zeros being one group."""
+
+    writes_columns = False
 
     indptr: NDArray  # (n + 1,)
     genes: NDArray  # (nnz,)
@@ -204,30 +211,22 @@ class SparseOrders(SampleOrders):
     n_genes: int
 
     @property
-    def n_samples(self) -> int:
-        """Number of samples, n."""
-        return self.n_groups.shape[0]
-
-    @property
-    def nbytes(self) -> int:
-        """Memory held, in bytes."""
-        arrays = (self.indptr, self.genes, self.groups, self.n_groups, self.zero_group)
-        return sum(array.nbytes for array in arrays)
-
-    def lengths(self) -> NDArray:
-        """See :meth:`SampleOrders.lengths`."""
-        return np.diff(self.indptr)
+    def density(self) -> float:
+        """Fraction of the entries that are not zero."""
+        return len(self.genes) / (self.n_samples * self.n_genes)
 
     def take(self, samples: NDArray | slice) -> SparseOrders:
-        """The orders of some of the samples: positions or a mask, or a slice, which copies none."""
-        if isinstance(samples, slice):
-            start, stop, step = samples.indices(self.n_samples)
-            if step == 1:
-                return self._between(start, max(start, stop))
-        samples = np.arange(self.n_samples)[samples]
-        counts = np.diff(self.indptr)[samples]
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        entries = np.repeat(self.indptr[samples] - indptr[:-1], counts) + np.arange(indptr[-1])
+        """See :meth:`SampleOrders.take`; a slice copies no entries."""
+        if isinstance(samples, slice) and samples.step in (None, 1):
+            start, stop, _ = samples.indices(self.n_samples)
+            stop = max(start, stop)
+            entries = slice(self.indptr[start], self.indptr[stop])
+            indptr = self.indptr[start : stop + 1] - self.indptr[start]
+        else:
+            samples = np.arange(self.n_samples)[samples]
+            counts = np.diff(self.indptr)[samples]
+            indptr = np.concatenate([[0], np.cumsum(counts)])
+            entries = np.repeat(self.indptr[samples] - indptr[:-1], counts) + np.arange(indptr[-1])
         return SparseOrders(
             indptr,
             self.genes[entries],
@@ -237,60 +236,29 @@ class SparseOrders(SampleOrders):
             self.n_genes,
         )
 
-    def _between(self, start: int, stop: int) -> SparseOrders:
-        inside = slice(self.indptr[start], self.indptr[stop])
-        pointers = self.indptr[start : stop + 1] - self.indptr[start]
-        parts = self.genes[inside], self.groups[inside]
-        counts = self.n_groups[start:stop], self.zero_group[start:stop]
-        return SparseOrders(pointers, *parts, *counts, self.n_genes)
-
     def groups_of(self, genes: NDArray) -> NDArray:
         """See :meth:`SampleOrders.groups_of`."""
         out = np.repeat(self.zero_group.astype(self.groups.dtype)[:, None], len(genes), axis=1)
-        samples, places, entries = find_entries(self.indptr, self.genes, self.n_genes, genes)
+        samples, places, entries = _find_entries(self, genes)
         out[samples, places] = self.groups[entries]
         return out
 
-    def _values(self, a, base, sign, tie, dtype, reuse) -> SparseRanks:
-        constants = np.empty(self.n_samples)
-        out = np.empty(len(self.genes), dtype) if reuse is None else reuse.excess
-        rank_loops.sparse_values(
-            *self._arrays(), a, float(a.sum()), base, sign, tie, constants, out
-        )
-        return SparseRanks(constants, out, self.genes, self.indptr, self.n_genes)
-
-    @property
-    def density(self) -> float:
-        """Fraction of the entries that are not zero."""
-        return len(self.genes) / (self.n_samples * self.n_genes)
-
     def to_dense(self) -> DenseOrders:
         """The same orders with every gene's group written out."""
-        zero_group = self.zero_group.astype(_index_type(self.n_genes))[:, None]
-        groups = np.repeat(zero_group, self.n_genes, axis=1)
-        counts = np.diff(self.indptr)
-        groups[np.repeat(np.arange(self.n_samples), counts), self.genes] = self.groups
-        without_zeros = counts == self.n_genes  # their zeros' group is empty: number it away
+        groups, zero_group = self.groups_of(np.arange(self.n_genes)), self.zero_group[:, None]
+        without_zeros = np.diff(self.indptr) == self.n_genes  # whose group for zeros is empty
         groups -= without_zeros[:, None] & (groups > zero_group)
         return DenseOrders(groups, self.n_groups - without_zeros)
 
-    def _weighted_sum(self, a, base, sign, tie, sample_weights) -> NDArray:
-        out = np.zeros(self.n_genes)
-        constant = rank_loops.sparse_weighted_sum(
-            *self._arrays(), a, float(a.sum()), base, sign, tie, sample_weights, out
-        )
-        out += constant
-        return out
-
-    def _scores(self, gamma, w, tie) -> NDArray:
-        out = np.empty(self.n_samples)
-        rank_loops.sparse_scores(
-            *self._arrays(), gamma, float(gamma.sum()), w, float(w.sum()), tie, out
-        )
-        return out
-
-    def _arrays(self) -> tuple[NDArray, ...]:
-        return self.indptr, self.genes, self.groups, self.n_groups, self.zero_group
+    def _values(self, a, base, sign, tie, dtype, reuse, genes) -> Ranks:
+        constants = np.empty(self.n_samples)
+        out = np.empty(len(self.genes), dtype) if reuse is None else reuse.excess
+        rank_loops.sparse_values(
+            self.indptr, self.genes, self.groups, self.n_groups, self.zero_group,
+            a, float(a.sum()), base, sign, tie, constants, out,
+        )  # fmt: skip
+        found = SparseRanks(constants, out, self.genes, self.indptr, self.n_genes)
+        return found if genes is None else DenseRanks(found.columns(genes))
 
 
 def order_samples(
@@ -306,34 +274,41 @@ def order_samples(
     n_jobs : int or None
         Threads that sort; -1 is all cores.
     """
-    if sparse.issparse(X):
-        return _order_sparse(X, n_jobs)
-    X = np.asarray(X)
-    _check_shape(X)
-    sortable(X[:0])  # refuses a wrong type before any work
+    stays_sparse = sparse.issparse(X)
+    X = sparse.csr_array(X) if stays_sparse else np.asarray(X)  # shares the data of a CSR input
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(f"X has shape {X.shape}: samples x genes are needed, at least one of each")
+    _sortable(X[:0].data if stays_sparse else X[:0])  # refuses a wrong type before any work
+    return _order_sparse(X, n_jobs) if stays_sparse else _order_dense(X, n_jobs)
+
+
+def _order_dense(X: NDArray, n_jobs: int | None) -> DenseOrders:
     n, d = X.shape
     groups = np.empty((n, d), _index_type(d))
     n_groups = np.empty(n, np.int32)
 
     def order_block(block: slice) -> None:
-        values = sortable(X[block]).ravel()
-        check_finite(values, X)
-        indptr = np.arange(0, values.size + 1, d)
-        number_values(values, indptr, groups[block].reshape(-1), n_groups[block])
+        values = _sortable(X[block])
+        check_finite(values)
+        rank_loops.number_values(
+            values.ravel(),
+            values.argsort(axis=1).ravel(),
+            np.arange(0, values.size + 1, d),
+            groups[block].reshape(-1),
+            n_groups[block],
+        )
 
-    in_blocks(order_block, n, d, n_jobs)
+    _in_blocks(order_block, n, d, n_jobs)
     return DenseOrders(groups, n_groups)
 
 
-def _order_sparse(X, n_jobs: int | None) -> SparseOrders:
-    _check_shape(X)
-    X = sparse.csr_array(X)  # shares the data of a CSR input
+def _order_sparse(X: sparse.csr_array, n_jobs: int | None) -> SparseOrders:
     if not X.has_canonical_format or (X.data == 0).any():
         X = X.copy()
         X.sum_duplicates()
         X.eliminate_zeros()
-    values = sortable(X.data)
-    check_finite(values, values)
+    values = _sortable(X.data)
+    check_finite(values)
     n, d = X.shape
     indptr = X.indptr.astype(np.int64)
     groups = np.empty(values.size, _index_type(d))
@@ -343,17 +318,37 @@ def _order_sparse(X, n_jobs: int | None) -> SparseOrders:
     def order_block(block: slice) -> None:
         begin, end = indptr[block.start], indptr[block.stop]
         here = indptr[block.start : block.stop + 1] - begin
-        entries = values[begin:end], here, groups[begin:end], n_groups[block]
-        number_values(*entries)
-        sort_loops.leave_room_for_zero(*entries, zero_group[block])
+        part = values[begin:end]
+        order = np.empty(part.size, np.int64)
+        for start, stop in zip(here[:-1].tolist(), here[1:].tolist(), strict=True):
+            order[start:stop] = part[start:stop].argsort()
+        numbers = groups[begin:end], n_groups[block]
+        rank_loops.number_values(part, order, here, *numbers)
+        rank_loops.leave_room_for_zero(part, here, *numbers, zero_group[block])
 
-    in_blocks(order_block, n, values.size // n, n_jobs)
+    _in_blocks(order_block, n, values.size // n, n_jobs)
     return SparseOrders(indptr, X.indices.astype(_index_type(d)), groups, n_groups, zero_group, d)
 
 
-def _check_shape(X) -> None:
-    if X.ndim != 2 or 0 in X.shape:
-        raise ValueError(f"X has shape {X.shape}: samples x genes are needed, at least one of each")
+def _in_blocks(
+    work: Callable[[slice], None], n_samples: int, sample_size: int, n_jobs: int | None
+) -> None:
+    """Call ``work`` on blocks of samples that cover them all, in ``n_jobs`` threads."""
+    rows = max(1, _BLOCK // max(1, sample_size))
+    blocks = [slice(at, min(n_samples, at + rows)) for at in range(0, n_samples, rows)]
+    with ThreadPoolExecutor(max(1, min(worker_count(n_jobs), len(blocks)))) as pool:
+        list(pool.map(work, blocks))
+
+
+def _sortable(values: NDArray) -> NDArray:
+    """The values, C-contiguous, in a type that the compiled loops take and that compares alike."""
+    dtype = values.dtype
+    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+        raise ValueError(
+            f"X has dtype {dtype}: booleans, integers or floats of at most 64 bits are needed"
+        )
+    taken = {"b": np.uint8, "e": np.float32}.get(dtype.char if dtype.kind == "f" else dtype.kind)
+    return np.ascontiguousarray(values, dtype=taken or dtype.newbyteorder("="))
 
 
 def _index_type(n_genes: int) -> type:
@@ -361,25 +356,31 @@ def _index_type(n_genes: int) -> type:
     return np.uint16 if n_genes <= 65535 else np.uint32
 
 
-def _given(a: NDArray) -> tuple[NDArray, NDArray]:
-    """The genes with a weight and their weights; all of them unless a third has none."""
-    genes = np.flatnonzero(a)
-    if 3 * len(genes) > 2 * len(a):
-        return genes, a
-    return genes, a[genes]
+def take_columns(values: NDArray, columns: NDArray) -> NDArray:
+    """Some columns (positions) in memory of their own; the array itself if all in their order."""
+    n_columns = values.shape[1]
+    if len(columns) == n_columns and (columns == np.arange(n_columns)).all():
+        return values
+    return np.take(values, columns, axis=1)
 
 
-def _vector(a: ArrayLike, size: int, of: str) -> NDArray:
+def _find_entries(
+    matrix: SparseRanks | SparseOrders, wanted: NDArray
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Where the non-zeros of some genes are: their samples, places among the wanted, positions."""
+    place = np.full(matrix.n_genes, -1)
+    place[wanted] = np.arange(len(wanted))
+    places = place[matrix.genes]
+    entries = np.flatnonzero(places >= 0)
+    samples = np.searchsorted(matrix.indptr, entries, side="right") - 1
+    return samples, places[entries], entries
+
+
+def _vector(a: ArrayLike, n_genes: int) -> NDArray:
     a = np.asarray(a)
-    if a.dtype.kind not in "biuf":
-        raise ValueError(f"expected one number a {of}, got dtype {a.dtype}")
-    if a.shape != (size,):
-        raise ValueError(f"expected one value a {of}, shape ({size},), got shape {a.shape}")
+    if a.dtype.kind not in "biuf" or a.shape != (n_genes,):
+        raise ValueError(
+            f"expected one number per gene, shape ({n_genes},), got dtype {a.dtype} and shape "
+            f"{a.shape}"
+        )
     return np.ascontiguousarray(a, dtype=np.float64)
-
-
-def _float_type(dtype: DTypeLike) -> np.dtype:
-    dtype = np.dtype(dtype)
-    if dtype not in (np.float32, np.float64):
-        raise ValueError(f"dtype={dtype} cannot hold ranks here: use float32 or float64")
-    return dtype

@@ -108,22 +108,17 @@ def _positions_of(wanted: list[str], names: NDArray | None, what: str) -> list[i
             f"{what} gives gene names ({some(wanted, 5, quoted=True)}) but X has none: "
             "fit on a data frame whose columns are the genes, or give positions or a mask"
         )
-    columns = Counter(names)
-    if missing := [name for name in wanted if name not in columns]:
-        raise ValueError(
-            f"{len(missing)} of the {len(wanted)} genes of {what} are not among the "
-            f"{len(names)} genes of X: {some(missing, 5, quoted=True)}; check that both use the "
-            "same kind of gene name, or leave these out"
-        )
-    if unclear := [name for name in wanted if columns[name] > 1]:
-        raise ValueError(
-            f"{len(unclear)} genes of {what} name several columns of X: "
-            f"{some(unclear, 5, quoted=True)}; make the column names unique, or give positions"
-        )
-    if twice := [name for name, count in Counter(wanted).items() if count > 1]:
-        raise ValueError(
-            f"{what} names {len(twice)} genes more than once: {some(twice, 5, quoted=True)}; "
-            "give each gene once"
-        )
+    columns, given = Counter(names), Counter(wanted)
+    kind = "check that both use the same kind of gene name, or leave these out"
+    for wrong, what_is_wrong, remedy in (
+        ([g for g in given if g not in columns], f"are not among the {len(names)} of X", kind),
+        ([g for g in given if columns[g] > 1], "name several columns of X", "give positions"),
+        ([g for g in given if given[g] > 1], "are given more than once", "give each once"),
+    ):
+        if wrong:
+            raise ValueError(
+                f"{len(wrong)} of the {len(wanted)} genes of {what} {what_is_wrong}: "
+                f"{some(wrong, 5, quoted=True)}; {remedy}"
+            )
     where = {name: j for j, name in enumerate(names)}
     return [where[name] for name in wanted]

@@ -6,27 +6,41 @@ See docs/solver.md for what each stage is for and what it was measured to give.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.solver.alternation import Alternation, State
+from optirank.solver.constants import (
+    CHEAP,
+    CLOSE,
+    CLOSE_SETS,
+    FAR,
+    FEW,
+    INNER_STEPS,
+    INTEGRAL,
+    NEAR_ACTIVE,
+    PUSH_ROUNDS,
+    PUSH_STEP,
+    RELAXED,
+    RELAXED_RIDGE,
+    ROUNDED_STEPS,
+    ROUNDS_PER_SET,
+    SCREEN,
+    STARTS,
+)
+from optirank.solver.convex import solution_at, solve_at
 from optirank.solver.exchange import exchange_batches, exchange_pairs
-from optirank.solver.fixed import solution_at, solve_at
-from optirank.solver.stages import PUSH_STEP, RELAX, Stages
+from optirank.solver.feasible import CappedSimplex
+from optirank.solver.losses import LogisticLoss
+from optirank.solver.matrices import ProblemMatrices, spread, taken
+from optirank.solver.steps import BlockResult, accelerated_steps, curvature_scale
 
 if TYPE_CHECKING:
-    from optirank.solver.matrices import ProblemMatrices
+    from numpy.typing import NDArray
+
+    from optirank.solver.matrices import CentredMatrix
     from optirank.solver.problem import Problem, Solution
-
-SIDES = ("rising", "falling")
-
-_SCREEN = (20, 5e-3)  # rounds at most, and the relative decrease that ends them, then compare
-_FAR = 0.02  # a start this much above the other after screening is left
-_CLOSE = 0.005  # starts that differ by less after relaxing are both carried to a set
-_PUSH_ROUNDS = 60  # at most: what is fractional then is rounded
-_RELAXED_RIDGE = 1e-5  # least l2 until gamma is a set: below, steps are too slow to be of use
 
 
 def solve_alternating(
@@ -64,29 +78,29 @@ def solve_alternating(
     callback : callable
         Gets a dict for each stage.
     """
-    run = Run(problem, callback)
-    only = run.alternation.feasible.only_point(problem.n_genes)
+    only = problem.feasible.only_point(problem.n_genes)
     if only is not None:  # nothing to choose
         return solve_at(problem, only, tol=tol, max_iter=max_iter)
-    starts = dict(zip(SIDES, run.alternation.tilted_starts(), strict=True))
-    if side != "best":
-        starts = {side: starts[side]}
+    run = Run(problem, callback)
+    states = run.starts(side)
     if not integral:
-        return run.relaxed(starts, tol, max_iter)
+        return run.relaxed(states, tol, max_iter)
 
     cheap = run.cheap
-    states = {name: run.relax(start, *_SCREEN, name) for name, start in starts.items()}
-    states = near_best(states, np.inf if cheap else _FAR)
-    states = {name: run.relax(state, *RELAX, name) for name, state in states.items()}
-    states = near_best(states, np.inf if cheap else _CLOSE)
+    states = {name: run.relax(state, *SCREEN, name) for name, state in states.items()}
+    states = near_best(states, np.inf if cheap else FAR)
+    states = {name: run.relax(state, *RELAXED, name) for name, state in states.items()}
+    states = near_best(states, np.inf if cheap else CLOSE)
     for name in states:
         states[name] = run.push(states[name], path_step, name)
         if polish:
             states[name] = run.exchange(states[name], n_models=8 if cheap else 0)
-    state = min(states.values(), key=lambda s: s.objective)
-    if polish and not cheap:
-        state = run.exchange(state)
-    return run.finish(state, tol, max_iter, refit)
+    # (w, b) of the sets are not converged yet: those that are close are compared at the end
+    ends = []
+    for state in near_best(states, CLOSE_SETS).values():
+        polished = run.exchange(state) if polish and not cheap else state
+        ends.append(run.finish(polished, tol, max_iter, refit))
+    return run.end(min(ends, key=lambda solution: solution.objective))
 
 
 def near_best(states: dict[str, State], margin: float) -> dict[str, State]:
@@ -95,8 +109,137 @@ def near_best(states: dict[str, State], margin: float) -> dict[str, State]:
     return {k: state for k, state in states.items() if state.objective <= best * (1.0 + margin)}
 
 
-class Run(Stages):
-    """One solve: the alternation, and what happened so far."""
+@dataclass(frozen=True)
+class WorkingSets:
+    """The genes that a few rounds keep to, the others' weights being zero; None: all genes."""
+
+    w: NDArray | None
+    gamma: NDArray | None
+    rounds: int  # that they are still good for
+
+
+@dataclass(frozen=True)
+class State:
+    """A point on the way: b belongs to centred matrices, L to the blocks' step sizes."""
+
+    w: NDArray
+    b: float
+    gamma: NDArray
+    objective: float = np.inf  # loss plus elastic net
+    L_w: float | None = None
+    L_gamma: float | None = None
+    n_iter: int = 0
+    z: NDArray | None = None  # the scores, after a round
+    sets: WorkingSets | None = None  # of the rounds to come; None: the next one is over all genes
+    batch: int | None = None  # genes that an exchange swaps next; None: not begun, 0: ended
+
+
+class Alternation:
+    """Takes rounds on one problem, with its matrices and buffers."""
+
+    def __init__(self, problem: Problem, matrices: ProblemMatrices | None = None) -> None:
+        self.problem = problem
+        self.matrices = ProblemMatrices(problem) if matrices is None else matrices
+        self.loss = LogisticLoss(problem.y, problem.v)
+        self.penalty = problem.penalty
+        self.feasible = problem.feasible
+        self._among_candidates = CappedSimplex(problem.n_reference)
+
+    def round(self, state: State, lambda_p: float = 0.0) -> State:
+        """A few steps on (w, b), then on (gamma, b) with the push penalty's tangent.
+
+        One round in four is over all genes and says which ones the next three keep to.
+        """
+        loss, sets, n_genes = self.loss, state.sets, self.problem.n_genes
+        whole = sets is None or sets.rounds == 0
+        genes = None if whole else sets.w
+        matrix = self.matrices.ranks(state.gamma, genes)
+        L = state.L_w or curvature_scale(matrix, loss.v)
+        w = taken(state.w, genes)
+        on_w = accelerated_steps(matrix, loss, w, state.b, self.penalty, L, INNER_STEPS, z=state.z)
+        w = spread(on_w.x, genes, n_genes)
+        active = self._active(matrix, on_w) if whole else None
+
+        genes = None if whole else sets.gamma
+        matrix = self.matrices.coranks(w, genes)
+        L = state.L_gamma or curvature_scale(matrix, loss.v)
+        before = taken(state.gamma, genes)
+        push = lambda_p * (1.0 - 2.0 * before) if lambda_p else None
+        feasible = self.feasible if genes is None else self._among_candidates
+        b = loss.best_intercept(on_w.z, on_w.b)
+        # both matrices are centred, so these scores are those of gamma as well
+        on_gamma = accelerated_steps(
+            matrix, loss, before, b, feasible, L, INNER_STEPS, linear=push, z=on_w.z
+        )
+        gamma = spread(on_gamma.x, genes, n_genes)
+        b = loss.best_intercept(on_gamma.z, on_gamma.b)
+        objective = loss.evaluate(on_gamma.z, b) + self.penalty.value(w)
+        if not whole:
+            sets = replace(sets, rounds=sets.rounds - 1)
+        elif self.matrices.restricts:
+            sets = WorkingSets(active, self._entering(matrix, gamma), ROUNDS_PER_SET)
+        n_iter = state.n_iter + on_w.n_steps + on_gamma.n_steps
+        return State(w, b, gamma, objective, on_w.L, on_gamma.L, n_iter, on_gamma.z, sets)
+
+    def _active(self, matrix: CentredMatrix, on_w: BlockResult) -> NDArray | None:
+        """The genes with a weight, and those that l1 may let have one soon."""
+        if not (self.penalty.l1 and self.matrices.restricts):
+            return None
+        self.loss.differentiate(on_w.z, on_w.b)
+        near = np.abs(matrix.transpose_dot(self.loss.slopes)) > NEAR_ACTIVE * self.penalty.l1
+        return self._if_few(np.flatnonzero((on_w.x != 0) | near))
+
+    def _entering(self, matrix: CentredMatrix, gamma: NDArray) -> NDArray | None:
+        """The genes of the reference, and a few more that the gradient would let in next."""
+        gradient = matrix.transpose_dot(self.loss.slopes)
+        gradient[gamma > 0] = -np.inf
+        if self.feasible.candidates is not None:
+            gradient[~self.feasible.candidates] = np.inf
+        size = int(1.2 * np.count_nonzero(gamma)) + 8
+        if size >= len(gamma):
+            return None
+        genes = np.argpartition(gradient, size)[:size]
+        return self._if_few(np.sort(genes[gradient[genes] < np.inf]))
+
+    def _if_few(self, genes: NDArray) -> NDArray | None:
+        """The genes, or None for all where there are too many for it to pay."""
+        return genes if 0 < len(genes) <= FEW * self.problem.n_genes else None
+
+    def rounds(self, state: State, n_rounds: int, tol: float) -> tuple[State, bool]:
+        """Rounds until one lowers the objective by less than ``tol`` of it; whether one did."""
+        state = replace(state, z=None, sets=None)
+        for _ in range(n_rounds):
+            new = self.round(state)
+            if state.objective - new.objective < tol * new.objective:
+                return min(state, new, key=lambda one: one.objective), True
+            state = new
+        return state, False
+
+    def steps_on_w(self, state: State, n_steps: int) -> State:
+        """Steps on (w, b) alone; ``loss`` is left evaluated at the result."""
+        matrix = self.matrices.ranks(state.gamma)
+        L = state.L_w or curvature_scale(matrix, self.loss.v)
+        done = accelerated_steps(matrix, self.loss, state.w, state.b, self.penalty, L, n_steps)
+        b = self.loss.best_intercept(done.z, done.b)
+        objective = self.loss.evaluate(done.z, b) + self.penalty.value(done.x)
+        n_iter = state.n_iter + done.n_steps
+        return replace(state, w=done.x, b=b, objective=objective, L_w=done.L, n_iter=n_iter)
+
+    def tilted_starts(self) -> dict[str, State]:
+        """Two starts: gamma tilted to the genes whose ranks rise with the label, and that fall.
+
+        "Up gene above down gene" can be counted with the weights on the up genes and the reference
+        among the down genes, or the other way round: two minima, and a start for each.
+        """
+        problem = self.problem
+        matrix = self.matrices.ranks(self.feasible.centre(problem.n_genes))
+        covariance = matrix.transpose_dot((problem.v * (problem.y - 0.5)).astype(np.float32))
+        tilted = zip(STARTS, self.feasible.tilted(covariance), strict=True)
+        return {name: State(np.zeros(problem.n_genes), 0.0, gamma) for name, gamma in tilted}
+
+
+class Run:
+    """The stages of one solve, and what happened so far; ``callback`` gets a dict for each."""
 
     def __init__(
         self,
@@ -104,85 +247,81 @@ class Run(Stages):
         callback: Callable[[dict], None] | None = None,
         matrices: ProblemMatrices | None = None,
     ) -> None:
-        super().__init__(len(problem.y), problem.n_genes, callback)
         self.problem = problem
+        self.cheap = len(problem.y) * problem.n_genes**2 <= CHEAP
         self.alternation = Alternation(problem, matrices)
-        ridge = max(problem.l2, _RELAXED_RIDGE)
-        self.on_the_way = Alternation(replace(problem, l2=ridge), self.alternation.matrices)
+        ridge = max(problem.l2, RELAXED_RIDGE)
+        self._on_the_way = Alternation(replace(problem, l2=ridge), self.alternation.matrices)
+        self._callback = callback
+        self._path: list[dict] = []
 
-    def start(self, side: str) -> State:
-        """Where the way to one of the two minima starts."""
-        return self.alternation.tilted_starts()[SIDES.index(side)]
+    def _note(self, stage: str, state: State, **more: object) -> State:
+        """Write down where a stage ended."""
+        entry = {"stage": stage, "objective": float(state.objective), **more}
+        self._path.append(entry)
+        if self._callback is not None:
+            self._callback(entry)
+        return state
+
+    def starts(self, side: str) -> dict[str, State]:
+        """Where the way to each of the minima asked for starts."""
+        if side not in (*STARTS, "best"):
+            raise ValueError(f"side={side!r}: use 'best' or one of {', '.join(map(repr, STARTS))}")
+        starts = self.alternation.tilted_starts()
+        return starts if side == "best" else {side: starts[side]}
 
     def relax(self, state: State, n_rounds: int, tol: float, side: str) -> State:
         """Rounds on the relaxed problem."""
-        state, _ = self.on_the_way.rounds(state, n_rounds, tol)
-        return self.note("relaxed", state, side=side, lambda_p=0.0)
-
-    def exchange(self, state: State, n_batches: int = 6, n_models: int = 8) -> State:
-        """Exchange genes, in batches and then pair by pair."""
-        state = exchange_batches(self.alternation, state, n_batches)
-        n_candidates, n_failures = (60, 12) if self.cheap else (30, 6)
-        state = exchange_pairs(
-            self.alternation,
-            state,
-            n_models=n_models,
-            n_candidates=n_candidates,
-            n_failures=n_failures,
-        )
-        return self.note("exchanged", state)
+        state, _ = self._on_the_way.rounds(state, n_rounds, tol)
+        return self._note("relaxed", state, side=side, lambda_p=0.0)
 
     def push(self, state: State, path_step: float, side: str) -> State:
         """Raise lambda_p a little each round until gamma is a set, or round what is left."""
         rise = PUSH_STEP * path_step * self.problem.loss(np.zeros(len(self.problem.y)))
         lambda_p = 0.0
         state = replace(state, z=None, sets=None)
-        for _ in range(_PUSH_ROUNDS):
+        for _ in range(PUSH_ROUNDS):
             rho = float((state.gamma * (1.0 - state.gamma)).sum())
-            if rho < 1e-3:
+            if rho < INTEGRAL:
                 break
             lambda_p += rise / rho
-            state = self.on_the_way.round(state, lambda_p)
+            state = self._on_the_way.round(state, lambda_p)
         gamma = self.alternation.feasible.vertex(state.gamma)
-        state = self.alternation.steps_on_w(replace(state, gamma=gamma), 30)
-        return self.note("rounded", state, side=side, lambda_p=lambda_p, rho=rho)
+        state = self.alternation.steps_on_w(replace(state, gamma=gamma), ROUNDED_STEPS)
+        return self._note("rounded", state, side=side, lambda_p=lambda_p, rho=rho)
+
+    def exchange(self, state: State, n_batches: int = 6, n_models: int = 8) -> State:
+        """Exchange genes, in batches and then pair by pair."""
+        state = exchange_batches(self.alternation, state, n_batches)
+        state = exchange_pairs(self.alternation, state, n_models=n_models, cheap=self.cheap)
+        return self._note("exchanged", state)
 
     def relaxed(self, starts: dict[str, State], tol: float, max_iter: int) -> Solution:
         """The relaxed problem to convergence from each start; the lower one."""
-        results = []
+        ends = []
         for name, start in starts.items():
             state, converged = self.alternation.rounds(start, max(1, max_iter // 6), tol)
-            results.append((self.note("relaxed", state, side=name, lambda_p=0.0), converged))
-        state, converged = min(results, key=lambda r: r[0].objective)
-        return self._end(
-            solution_at(
-                self.problem, state.w, state.gamma, n_iter=state.n_iter, converged=converged
-            )
+            self._note("relaxed", state, side=name, lambda_p=0.0)
+            ends.append((state, converged))
+        state, converged = min(ends, key=lambda end: end[0].objective)
+        found = solution_at(
+            self.problem, state.w, state.gamma, n_iter=state.n_iter, converged=converged
         )
+        return self.end(found)
 
     def finish(
-        self, state: State, tol: float, max_iter: int, refit: bool, exact: bool = True
+        self, state: State, tol: float, max_iter: int, refit: bool = True, exact: bool = True
     ) -> Solution:
         """(w, b) to convergence at the final set, in the problem's own units."""
         problem, gamma = self.problem, state.gamma
-        if refit:
-            solution = solve_at(
-                problem,
-                gamma,
-                w=state.w,
-                b=state.b,
-                L=state.L_w,
-                tol=tol,
-                max_iter=max_iter,
-                exact=exact,
-                matrices=self.alternation.matrices,
-            )
-            solution.n_iter += state.n_iter
-        else:
-            solution = solution_at(problem, state.w, gamma, n_iter=state.n_iter, converged=True)
-        return self._end(solution)
+        if not refit:
+            return solution_at(problem, state.w, gamma, n_iter=state.n_iter, converged=True)
+        start = {"w": state.w, "b": state.b, "L": state.L_w, "matrices": self.alternation.matrices}
+        solution = solve_at(problem, gamma, tol=tol, max_iter=max_iter, exact=exact, **start)
+        solution.n_iter += state.n_iter
+        return solution
 
-    def _end(self, solution: Solution) -> Solution:
-        self._path.append({"stage": "end", "objective": solution.objective})
-        solution.path = self._path
+    def end(self, solution: Solution) -> Solution:
+        """The solution, with what led to it."""
+        solution.path = [*self._path, {"stage": "end", "objective": solution.objective}]
         return solution

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank.solver.problem import Problem, Solution, sigmoid
-from optirank.solver.proximal import prox_elastic_net
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -144,14 +143,14 @@ class Descent:
         return {
             "lambda_p": self.lambda_p,
             "iterations": iterations,
-            "objective": self.loss + self.problem.penalty(self.w),
+            "objective": self.loss + self.problem.penalty.value(self.w),
             "rho": push(self.gamma),
             "n_fractional": int((fractional(self.gamma) > INTEGRAL_TOL).sum()),
         }
 
     def objective(self, loss: float, w: NDArray, gamma: NDArray) -> float:
         """Loss, elastic net and push penalty."""
-        return loss + self.problem.penalty(w) + self.lambda_p * push(gamma)
+        return loss + self.problem.penalty.value(w) + self.lambda_p * push(gamma)
 
     def solve(
         self, lambda_p: float, tol: float, max_iter: int, scale: float | None = None
@@ -192,7 +191,7 @@ class Descent:
             "w",
             self.w,
             gradient,
-            prox=lambda x, step: prox_elastic_net(x, step, problem.l1, problem.l2),
+            prox=problem.penalty.prox,
             scores=lambda w: R.dot(w) / s + self.b,
             objective=lambda w, loss: self.objective(loss, w, self.gamma),
         )
@@ -229,7 +228,7 @@ class Descent:
             "gamma",
             self.gamma,
             gradient,
-            prox=lambda x, _: self.feasible.project(x),
+            prox=self.feasible.prox,
             scores=lambda gamma: V.dot(gamma) / s + constant,
             objective=lambda gamma, loss: self.objective(loss, self.w, gamma),
             tangent=tangent,

@@ -13,28 +13,31 @@ import numpy as np
 
 from optirank._compiled import solver_loops
 from optirank.ranks.definition import check_ties
-from optirank.solver.alternation import spread
-from optirank.solver.hessian import RidgeHessian, newton_steps, steps_with_hessian
-from optirank.solver.matrices import CentredDense
-from optirank.solver.steps import ElasticNet, accelerated_steps
+from optirank.ranks.orders import take_columns
+from optirank.solver.constants import (
+    BATCH_STEPS,
+    EXACT_TRIALS,
+    FEW_GENES,
+    HOPELESS,
+    MODEL_ENTRIES,
+    NEAR_ACTIVE,
+    NEWTON_SIZE,
+    PAIRS,
+    PAIRS_IF_CHEAP,
+    SMALL,
+    SMALLEST_GAIN,
+    TRIAL_NEWTON_STEPS,
+)
+from optirank.solver.convex import RidgeHessian, newton_steps, steps_with_hessian
+from optirank.solver.matrices import CentredDense, spread
+from optirank.solver.steps import accelerated_steps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.solver.alternation import Alternation, State
+    from optirank.solver.alternating import Alternation, State
     from optirank.solver.losses import LogisticLoss
     from optirank.solver.problem import Problem
-
-_SMALLEST_GAIN = 1e-6  # of the objective
-_BATCH_STEPS = 15
-_MODEL_SIZE = 1500  # largest number of unknowns in the model
-_MODEL_ENTRIES = 2e7  # largest matrix that trials go over: beyond, they take longer than the rest
-_NEWTON_SIZE = 100  # up to here, with l1 = 0, an exchange is judged by Newton steps
-_CHEAP_HESSIAN = 300  # genes up to which each model has a Hessian of its own
-_FEW = 20  # reference genes of which each is so much of the set that H changes with it
-_NEAR_ACTIVE = 0.8  # of l1: genes that may get a weight after an exchange
-_TRIAL_STEPS = 12  # that judge an exchange at l1 > 0
-_TRIAL_NEWTON_STEPS = 4  # that do so at l1 = 0, at most
 
 
 def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> State:
@@ -63,28 +66,28 @@ def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> St
         gamma = state.gamma.copy()
         gamma[inside[better]] = 0.0
         gamma[outside[better]] = 1.0
-        new = alternation.steps_on_w(replace(state, gamma=gamma), _BATCH_STEPS)
-        if new.objective < state.objective * (1.0 - _SMALLEST_GAIN):
+        new = alternation.steps_on_w(replace(state, gamma=gamma), BATCH_STEPS)
+        if new.objective < state.objective * (1.0 - SMALLEST_GAIN):
             state, gradient, changed = new, None, True
         else:
             batch //= 2
     return replace(state, batch=None if changed else batch)
 
 
-def exchange_pairs(
-    alternation: Alternation, state: State, *, n_models: int, n_candidates: int, n_failures: int
-) -> State:
+def exchange_pairs(alternation: Alternation, state: State, *, n_models: int, cheap: bool) -> State:
     """Swap the pairs that a second-order model ranks best, as long as the objective falls.
 
-    Each model serves until ``n_failures`` pairs in a row were refused; then a new one is made, if
-    any was accepted, up to ``n_models``. At l1 = 0, for many reference genes among many genes, it
-    has the old one's Hessian, which is most of its cost, as long as that leads to exchanges.
+    Each model serves until too many pairs in a row were refused; then a new one is made, if any was
+    accepted, up to ``n_models``. At l1 = 0, for many reference genes among many genes, it has the
+    old one's Hessian, which is most of its cost, as long as that leads to exchanges. ``cheap``
+    problems have more pairs tried.
     """
     problem = alternation.problem
-    keep = problem.l1 == 0 and problem.n_genes > _CHEAP_HESSIAN and problem.n_reference > _FEW
+    keep = problem.l1 == 0 and problem.n_genes > SMALL and problem.n_reference > FEW_GENES
     hessian = None
     for _ in range(n_models):
-        new, after = _exchange_by_one_model(alternation, state, n_candidates, n_failures, hessian)
+        limits = PAIRS_IF_CHEAP if cheap else PAIRS
+        new, after = _exchange_by_one_model(alternation, state, *limits, hessian)
         if new is None and hessian is None:
             break
         state = state if new is None else new
@@ -97,30 +100,31 @@ def _exchange_by_one_model(
     state: State,
     n_candidates: int,
     n_failures: int,
+    n_steps: int,
     factored: RidgeHessian | None,
 ) -> tuple[State | None, RidgeHessian | None]:
     """Try pairs in the order of one model; no state if there is none or no pair was accepted."""
-    problem, loss = alternation.problem, alternation.loss
+    problem, loss, penalty = alternation.problem, alternation.loss, alternation.penalty
     orders, s, d = problem.orders, problem.n_reference, problem.n_genes
-    l1, l2 = problem.l1, problem.l2
+    l1, l2 = penalty.l1, penalty.l2
     tie, _ = check_ties(problem.ties)
-    state = alternation.steps_on_w(state, _BATCH_STEPS)
+    state = alternation.steps_on_w(state, BATCH_STEPS)
     matrix = alternation.matrices.ranks(state.gamma)
     columns = active = np.arange(d)
     if l1 > 0:
-        near = np.abs(matrix.transpose_dot(loss.slopes)) > _NEAR_ACTIVE * l1
+        near = np.abs(matrix.transpose_dot(loss.slopes)) > NEAR_ACTIVE * l1
         columns = np.flatnonzero((state.w != 0) | near)
         active = np.flatnonzero(state.w[columns])
-    if not state.w.any() or min(len(active), orders.n_samples) > _MODEL_SIZE:
+    if not state.w.any() or min(len(active), orders.n_samples) > NEWTON_SIZE:
         return None, None
-    if len(columns) * orders.n_samples > _MODEL_ENTRIES:
+    if len(columns) * orders.n_samples > MODEL_ENTRIES:
         return None, None
     ranks = matrix.columns(columns)
     w, b, objective = state.w[columns], state.b, state.objective
-    exact = l1 == 0 and d <= _NEWTON_SIZE
+    exact = l1 == 0 and d <= EXACT_TRIALS
     if exact:
-        w, b, objective, _ = newton_steps(ranks, loss, w, b, 0.0, l2, 10)
-    hessian = RidgeHessian(_taken(ranks, active), loss.curvatures, l2, factored)
+        w, b, objective, _ = newton_steps(ranks, loss, w, b, penalty, 10)
+    hessian = RidgeHessian(take_columns(ranks, active), loss.curvatures, l2, factored)
     if l1 == 0 and not exact:  # the model wants w where its gradient is nearly zero
         w, b, objective = steps_with_hessian(hessian, ranks, loss, w, b, l2, 2)
     coranks = alternation.matrices.coranks(spread(w, columns, d))
@@ -138,10 +142,9 @@ def _exchange_by_one_model(
     failures = accepted = 0
     spare = np.empty_like(ranks) if len(columns) < d else coranks.columns(columns)
     uncentred = np.zeros(len(columns), np.float32)
-    proximal = ElasticNet(l1, l2)
     for pair in np.argsort(gains, axis=None, kind="stable"):
         i, k = divmod(int(pair), gains.shape[1])
-        if failures >= n_failures or gains[i, k] > 0.003 * objective:
+        if failures >= n_failures or gains[i, k] > HOPELESS * objective:
             break
         goes, comes = int(inside[i]), int(outside[k])
         if goes in used or comes in used:
@@ -150,20 +153,20 @@ def _exchange_by_one_model(
         solver_loops.exchange_in_ranks(groups, group_in, group_out, tie, 1.0 / s, ranks, spare)
         guess = w.copy()
         guess[active] -= responses[:, len(inside) + k] - responses[:, i]
-        target = objective * (1.0 - _SMALLEST_GAIN)
+        target = objective * (1.0 - SMALLEST_GAIN)
         if exact:
             new_w, new_b, new_objective, _ = newton_steps(
-                spare, loss, guess, b, 0.0, l2, _TRIAL_NEWTON_STEPS, target=objective
+                spare, loss, guess, b, penalty, TRIAL_NEWTON_STEPS, target=objective
             )
         elif l1 > 0:
             guess[guess * w < 0] = 0.0
             trial = CentredDense(spare, uncentred)
-            done = accelerated_steps(trial, loss, guess, b, proximal, state.L_w, _TRIAL_STEPS)
+            done = accelerated_steps(trial, loss, guess, b, penalty, state.L_w, n_steps)
             new_w, new_b = done.x, loss.best_intercept(done.z, done.b)
-            new_objective = loss.value(done.z, new_b) + problem.penalty(new_w)
+            new_objective = loss.value(done.z, new_b) + penalty.value(new_w)
         else:
             new_w, new_b, new_objective = steps_with_hessian(
-                hessian, spare, loss, guess, b, l2, _TRIAL_NEWTON_STEPS, target
+                hessian, spare, loss, guess, b, l2, TRIAL_NEWTON_STEPS, target
             )
         if new_objective < target:
             gamma[goes], gamma[comes] = 0.0, 1.0
@@ -178,11 +181,6 @@ def _exchange_by_one_model(
         return None, hessian
     state = replace(state, w=spread(w, columns, d), b=b, gamma=gamma, objective=objective)
     return state, hessian
-
-
-def _taken(values: NDArray, columns: NDArray) -> NDArray:
-    """Some columns, in memory of their own unless all are taken."""
-    return values if len(columns) == values.shape[1] else np.take(values, columns, axis=1)
 
 
 def _second_order_model(
@@ -206,7 +204,7 @@ def _second_order_model(
     ``g.u + u'Du/2 - q'H^-1 q/2``: a quadratic form in the difference of two candidates.
     """
     slopes, curvatures = loss.slopes, loss.curvatures
-    ranks, groups = _taken(ranks, active), _taken(groups, active)
+    ranks, groups = take_columns(ranks, active), take_columns(groups, active)
     roots = np.sqrt(curvatures)[:, None]
     mean = curvatures @ v / max(curvatures.sum(), 1e-30)
     v_scaled = ((v - mean) * roots).astype(np.float32)
@@ -215,7 +213,7 @@ def _second_order_model(
     q = turn.T.astype(np.float64) / problem.n_reference
     q += hessian.transpose_scaled_dot(v_scaled)
     w = w[active]
-    rest = (slopes @ ranks) + 2.0 * problem.l2 * w + problem.l1 * np.sign(w)
+    rest = (slopes @ ranks) + problem.penalty.gradient(w, np.sign(w))
     responses = hessian.solve(q)
     linear = gradient - responses.T @ rest
     form = (v_scaled.T @ v_scaled).astype(np.float64) - q.T @ responses

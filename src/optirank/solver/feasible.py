@@ -9,10 +9,33 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank._compiled import solver_loops
-from optirank.solver.capped_simplex import project_capped_simplex
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
+
+
+def project_capped_simplex(x: ArrayLike, s: float) -> NDArray[np.float64]:
+    """The point of ``{z : 0 <= z <= 1, sum z = s}`` nearest to ``x``.
+
+    It is ``z = clip(x - shift, 0, 1)`` for the ``shift`` at which ``z`` sums to ``s``.
+
+    Parameters
+    ----------
+    x : array of d finite numbers.
+    s : the sum asked for, between 0 and d.
+    """
+    x = np.array(x, dtype=np.float64, order="C")
+    if x.ndim != 1:
+        raise ValueError(f"x has {x.ndim} dimensions: the projection takes a vector")
+    d = x.size
+    if not 0 <= s <= d:
+        raise ValueError(f"s={s} cannot be the sum of {d} weights in [0, 1]: use 0 <= s <= {d}")
+    if not np.isfinite(x).all():
+        raise ValueError(f"x has {np.count_nonzero(~np.isfinite(x))} entries that are not finite")
+    if s == 0 or s == d:
+        return np.full(d, 0.0 if s == 0 else 1.0)
+    solver_loops.project_capped_simplex(x, float(s))
+    return x
 
 
 @dataclass(frozen=True)
@@ -32,34 +55,19 @@ class CappedSimplex:
         return slice(None) if self.candidates is None else np.flatnonzero(self.candidates)
 
     def _spread(self, part: NDArray, n_genes: int) -> NDArray:
-        """A vector of all genes: ``part`` on the candidates, zero elsewhere."""
+        """A vector of all genes: ``part`` on the candidates, zero for the others."""
         if self.candidates is None:
             return part
         full = np.zeros(n_genes)
         full[self._where] = part
         return full
 
-    def project(self, x: NDArray) -> NDArray:
-        """The nearest point of the set."""
+    def prox(self, x: NDArray, step: float = 1.0) -> NDArray:
+        """The nearest point of the set, whatever the step."""
         return self._spread(project_capped_simplex(x[self._where], self.s), len(x))
 
-    def __call__(self, x: NDArray, gradient: NDArray, L: float, out: NDArray) -> float:
-        """Write the projection of ``x - gradient / L`` into ``out``; return ``|out - x|^2``.
-
-        For a point x of the set, or of the line through two of its points.
-        """
-        if self.candidates is None:
-            return solver_loops.capped_simplex_step(x, gradient, L, float(self.s), out)
-        part = np.empty(len(self._where))
-        squared = solver_loops.capped_simplex_step(
-            x[self._where], gradient[self._where], L, float(self.s), part
-        )
-        out.fill(0.0)
-        out[self._where] = part
-        return squared
-
     def parameters(self) -> tuple[float, float, float, NDArray]:
-        """What the compiled loop of steps is told: no penalty, the sum, the candidates if any."""
+        """What the compiled steps are told: no penalty, the sum, the candidates if any."""
         where = np.empty(0, np.int64) if self.candidates is None else self._where
         return 0.0, 0.0, float(self.s), where
 

@@ -14,22 +14,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.solver.alternating import SIDES, Run, near_best
-from optirank.solver.convex import fit_weights
-from optirank.solver.fixed import solution_at
+from optirank.solver.alternating import Run, near_best
+from optirank.solver.constants import FAR, FASTER, FEW_GENES, RIDGE_FLOOR, ROUNDED_STEPS
+from optirank.solver.convex import fit_weights, solution_at
 from optirank.solver.losses import LogisticLoss
 from optirank.solver.matrices import ProblemMatrices
-from optirank.solver.problem import RIDGE_FLOOR
-from optirank.solver.stages import FASTER
 
 if TYPE_CHECKING:
-    from optirank.solver.alternation import State
+    from optirank.solver.alternating import State
     from optirank.solver.convex import Weights
     from optirank.solver.matrices import CentredMatrix
     from optirank.solver.problem import Problem, Solution
 
-_FAR = 0.02  # a side this much above the other in the relaxed problem is not carried to sets
-_FEW = 20  # up to this size a set's neighbours are judged pair by pair at every setting
+_RELAXED = (20, 3e-3)  # rounds and decrease, looser than for one fit: neighbours start near
 
 Penalties = tuple[float, float]  # l1, l2
 
@@ -64,48 +61,40 @@ def solve_grid(
 ) -> dict[Penalties, Solution]:
     """Solutions of a problem at many penalties, from one of the two starts or the better of both.
 
-    "best" carries both starts through the relaxed problems of all l2, and to sets those that are
-    close to the better one there. ``problem``'s own penalties are not used.
+    "best" follows both starts through the relaxed problems of all l2, and takes to sets those that
+    are close to the better one there. ``problem``'s own penalties are not used.
     """
-    if side not in (*SIDES, "best"):
-        raise ValueError(f"side={side!r}: use 'best' or one of {', '.join(map(repr, SIDES))}")
-    feasible = problem.feasible
-    only = feasible.only_point(problem.n_genes)
+    only = problem.feasible.only_point(problem.n_genes)
     if only is not None:  # nothing to choose
         return solve_grid_at(problem, only, penalties, tol=tol, max_iter=max_iter)
     found: dict[Penalties, Solution] = {}
-    states: dict[Penalties, dict[str, State]] = {}  # at each setting, by side
+    states: dict[Penalties, dict[str, State]] = {}  # at each setting, by start
     relaxed: dict[str, State] = {}
-    run: Run | None = None
+    matrices = ProblemMatrices(problem)
     for setting, before in walk(penalties):
-        here = replace(problem, l1=setting[0], l2=max(setting[1], RIDGE_FLOOR))
-        run = Run(here, matrices=None if run is None else run.alternation.matrices)
-        if before is None or before[1] != setting[1]:
-            for one in SIDES if side == "best" else (side,):
-                start = run.start(one) if before is None else relaxed[one]
-                relaxed[one] = run.relax(start, 20, 3e-3, one)
+        l1, l2 = setting
+        run = Run(replace(problem, l1=l1, l2=max(l2, RIDGE_FLOOR)), matrices=matrices)
+        if before is None or before[1] != l2:
+            start = run.starts(side) if before is None else relaxed
+            relaxed = {name: run.relax(state, *_RELAXED, name) for name, state in start.items()}
             step = path_step if before is None else FASTER * path_step
             states[setting] = {
-                one: run.exchange(run.push(state, step, one), n_models=8 if run.cheap else 1)
-                for one, state in near_best(relaxed, np.inf if run.cheap else _FAR).items()
+                name: run.exchange(run.push(state, step, name), n_models=8 if run.cheap else 1)
+                for name, state in near_best(relaxed, np.inf if run.cheap else FAR).items()
             }
-        else:
-            few = problem.n_reference <= _FEW or run.cheap
-            refitted = {
-                one: run.alternation.steps_on_w(replace(state, batch=None), 30)
-                for one, state in states[before].items()
-            }
+        else:  # few genes: the neighbours of a set are judged pair by pair at every setting
+            few = problem.n_reference <= FEW_GENES or run.cheap
             states[setting] = {
-                one: run.exchange(state, n_models=1 if few else 0)
-                for one, state in refitted.items()
+                name: run.exchange(
+                    run.alternation.steps_on_w(replace(state, batch=None), ROUNDED_STEPS),
+                    n_models=1 if few else 0,
+                )
+                for name, state in states[before].items()
             }
-        if setting[0] > 0 and setting[1] == 0:  # the floor was for the exchanges alone
-            run = Run(replace(here, l2=0.0), matrices=run.alternation.matrices)
-        ends = [
-            run.finish(state, tol, max_iter, refit=True, exact=False)
-            for state in states[setting].values()
-        ]
-        found[setting] = min(ends, key=lambda solution: solution.objective)
+        if l1 > 0 and l2 == 0:  # the floor was for the exchanges alone
+            run = Run(replace(problem, l1=l1, l2=0.0), matrices=matrices)
+        ends = [run.finish(state, tol, max_iter, exact=False) for state in states[setting].values()]
+        found[setting] = run.end(min(ends, key=lambda solution: solution.objective))
     return found
 
 

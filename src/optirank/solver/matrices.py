@@ -1,7 +1,7 @@
-"""Centred matrices on which the solver takes its steps; only this file knows how they are stored.
+"""The maps R(gamma) and V(w) as centred matrices; only this file knows how they are stored.
 
-Algorithms see a matrix through ``n_columns``, ``dot``, ``transpose_dot`` and ``columns`` alone.
-Another kind of storage is one class with these and one entry of ``_CENTRED``.
+Algorithms see a matrix through ``n_columns``, ``dot``, ``transpose_dot`` and ``columns``; the
+compiled steps take its arrays, ``stored``.
 
 The intercept is free, so subtracting from each column its weighted mean changes nothing but the
 conditioning, and that by an order of magnitude. Entries are float32; sums over genes of sparse data
@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.ranks.matrices import DenseRanks, SparseRanks, all_in_order
+from optirank.ranks.orders import DenseRanks, SparseRanks, take_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.solver.problem import Problem
+
+_NO_VALUES = np.empty((0, 0), np.float32)
+_NO_ENTRIES = np.empty(0, np.int64), np.empty(0, np.uint16), np.empty(0, np.float32), np.empty(0)
 
 
 @dataclass
@@ -39,9 +42,9 @@ class CentredDense:
         return self.values.shape[1]
 
     @property
-    def stored(self) -> tuple[NDArray, NDArray]:
-        """Values and means, for compiled loops."""
-        return self.values, self.mean
+    def stored(self) -> tuple:
+        """The arrays of the matrix, dense and sparse ones, and its means, for compiled loops."""
+        return (self.values, *_NO_ENTRIES), self.mean
 
     def dot(self, x: NDArray) -> NDArray:
         """``M x``, float32."""
@@ -54,8 +57,9 @@ class CentredDense:
 
     def columns(self, which: NDArray) -> NDArray:
         """Some columns (positions), float32; if all, the means are subtracted in place."""
-        if not all_in_order(which, self.n_columns):
-            return np.take(self.values, which, axis=1) - self.mean[which]
+        taken = take_columns(self.values, which)
+        if taken is not self.values:
+            return taken - self.mean[which]
         self.values -= self.mean
         self.mean = np.zeros_like(self.mean)
         return self.values
@@ -66,14 +70,19 @@ class CentredSparse:
     """A matrix held as one constant per row plus the non-zeros, minus the mean of each column."""
 
     ranks: SparseRanks
-    mean: NDArray
-
-    stored = None  # no compiled loop of steps
+    mean: NDArray  # float32
 
     @property
     def n_columns(self) -> int:
         """Number of columns."""
         return self.ranks.n_genes
+
+    @property
+    def stored(self) -> tuple:
+        """See :class:`CentredDense`."""
+        ranks = self.ranks
+        entries = ranks.indptr, ranks.genes, ranks.excess, ranks.constants
+        return (_NO_VALUES, *entries), self.mean
 
     def dot(self, x: NDArray) -> NDArray:
         """``M x``, float32."""
@@ -81,8 +90,7 @@ class CentredSparse:
 
     def transpose_dot(self, a: NDArray) -> NDArray:
         """``M^T a``, float64."""
-        a = a.astype(np.float64)
-        return self.ranks.transpose_dot(a) - self.mean * a.sum()
+        return self.ranks.transpose_dot(a) - self.mean * a.sum(dtype=np.float64)
 
     def columns(self, which: NDArray) -> NDArray:
         """Some columns (positions), dense float32."""
@@ -92,20 +100,20 @@ class CentredSparse:
 CentredMatrix = CentredDense | CentredSparse
 
 
-def _centre_dense(matrix: DenseRanks, v: NDArray) -> CentredDense:
-    return CentredDense(matrix.values, v.astype(np.float32) @ matrix.values)
-
-
-def _centre_sparse(matrix: SparseRanks, v: NDArray) -> CentredSparse:
-    return CentredSparse(matrix, matrix.transpose_dot(v))
-
-
-_CENTRED = {DenseRanks: _centre_dense, SparseRanks: _centre_sparse}
-
-
 def centre(matrix: DenseRanks | SparseRanks, v: NDArray) -> CentredMatrix:
     """Subtract from each column its mean under the weights v."""
-    return _CENTRED[type(matrix)](matrix, v)
+    mean = matrix.transpose_dot(v).astype(np.float32)
+    if isinstance(matrix, DenseRanks):
+        return CentredDense(matrix.values, mean)
+    return CentredSparse(matrix, mean)
+
+
+def centred_values(X, v: NDArray) -> CentredDense:
+    """The values themselves, dense and float32, with each column's weighted mean subtracted."""
+    values = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+    values = np.array(values, dtype=np.float64, order="C")
+    values -= v @ values
+    return CentredDense(values.astype(np.float32), np.zeros(values.shape[1], np.float32))
 
 
 class ProblemMatrices:
@@ -128,35 +136,31 @@ class ProblemMatrices:
     def ranks(self, gamma: NDArray, genes: NDArray | None = None) -> CentredMatrix:
         """``R(gamma) / s``, centred: scores are linear in w."""
         problem = self._problem
-        scaled = gamma / problem.n_reference
-        if genes is not None:
-            out = _part(self._ranks, genes)
-            problem.orders.write_ranks(scaled, problem.ties, genes, out)
-            return centre(DenseRanks(out), problem.v)
-        self._ranks = problem.orders.ranks(scaled, problem.ties, reuse=self._ranks)
-        return centre(self._ranks, problem.v)
+        found = problem.orders.ranks(
+            gamma / problem.n_reference, problem.ties, reuse=self._ranks, genes=genes
+        )
+        self._ranks = found if genes is None else self._ranks
+        return centre(found, problem.v)
 
     def coranks(self, w: NDArray, genes: NDArray | None = None) -> CentredMatrix:
         """``V(w) / s``, centred: scores are linear in gamma."""
         problem = self._problem
-        scaled = w / problem.n_reference
-        if genes is not None:
-            out = _part(self._coranks, genes)
-            problem.orders.write_coranks(scaled, problem.ties, genes, out)
-            return centre(DenseRanks(out), problem.v)
-        self._coranks = problem.orders.coranks(scaled, problem.ties, reuse=self._coranks)
-        return centre(self._coranks, problem.v)
+        found = problem.orders.coranks(
+            w / problem.n_reference, problem.ties, reuse=self._coranks, genes=genes
+        )
+        self._coranks = found if genes is None else self._coranks
+        return centre(found, problem.v)
 
 
-def _part(whole: DenseRanks, genes: NDArray) -> NDArray:
-    """The beginning of a matrix's memory, as a matrix with fewer columns."""
-    n = len(whole.values)
-    return whole.values.reshape(-1)[: n * len(genes)].reshape(n, len(genes))
+def taken(x: NDArray, genes: NDArray | None) -> NDArray:
+    """The entries of some genes; all if None."""
+    return x if genes is None else x[genes]
 
 
-def centred_values(X, v: NDArray) -> CentredDense:
-    """The values themselves, dense and float32, with each column's weighted mean subtracted."""
-    values = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
-    values = np.array(values, dtype=np.float64, order="C")
-    values -= v @ values
-    return CentredDense(values.astype(np.float32), np.zeros(values.shape[1], np.float32))
+def spread(part: NDArray, genes: NDArray | None, n_genes: int) -> NDArray:
+    """A vector of all genes: ``part`` at some genes (all if None), zero for the others."""
+    if genes is None:
+        return part
+    full = np.zeros(n_genes)
+    full[genes] = part
+    return full

@@ -18,49 +18,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank.ranks.definition import check_ties
+from optirank.solver.constants import RIDGE_FLOOR
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.ranks.orders import SampleOrders
     from optirank.solver.feasible import CappedSimplex
-
-RIDGE_FLOOR = 1e-7
-"""Stands in for l2 when l1 = l2 = 0: separable data would have no minimiser."""
-
-
-class ReferenceProblem:
-    """What problems of one class and of all classes share: penalties, and where gamma may lie."""
-
-    orders: SampleOrders
-    n_reference: int
-    l1: float
-    l2: float
-    candidates: NDArray | None
-
-    def __post_init__(self) -> None:
-        if self.l1 == 0 and self.l2 == 0:
-            object.__setattr__(self, "l2", RIDGE_FLOOR)
-        if self.candidates is not None:
-            check_candidates(self.candidates, self.n_genes, self.n_reference)
-            if self.candidates.all():
-                object.__setattr__(self, "candidates", None)
-
-    @property
-    def n_genes(self) -> int:
-        """Number of genes, d."""
-        return self.orders.n_genes
-
-    @property
-    def feasible(self) -> CappedSimplex:
-        """Where gamma may lie."""
-        from optirank.solver.feasible import CappedSimplex  # loads numba
-
-        return CappedSimplex(self.n_reference, self.candidates)
+    from optirank.solver.losses import ElasticNet
 
 
 @dataclass(frozen=True)
-class Problem(ReferenceProblem):
+class Problem:
     """One binary problem: data as orders, labels, weights, penalties, size of the reference."""
 
     orders: SampleOrders
@@ -72,17 +41,41 @@ class Problem(ReferenceProblem):
     ties: str = "average"
     candidates: NDArray | None = None  # mask of the genes that may be in the reference; None: all
 
+    def __post_init__(self) -> None:
+        if self.l1 == 0 and self.l2 == 0:
+            object.__setattr__(self, "l2", RIDGE_FLOOR)
+        if self.candidates is not None:
+            _check_candidates(self.candidates, self.n_genes, self.n_reference)
+            if self.candidates.all():
+                object.__setattr__(self, "candidates", None)
+
+    @property
+    def n_genes(self) -> int:
+        """Number of genes, d."""
+        return self.orders.n_genes
+
+    @property
+    def offset(self) -> float:
+        """What ranks are lowered by, so that the first reference gene has rank 0."""
+        return check_ties(self.ties)[1]
+
+    @property
+    def penalty(self) -> ElasticNet:
+        """``l1 |w|_1 + l2 |w|_2^2``."""
+        from optirank.solver.losses import ElasticNet  # loads numba
+
+        return ElasticNet(self.l1, self.l2)
+
+    @property
+    def feasible(self) -> CappedSimplex:
+        """Where gamma may lie."""
+        from optirank.solver.feasible import CappedSimplex  # loads numba
+
+        return CappedSimplex(self.n_reference, self.candidates)
+
     def scores(self, w: NDArray, b: float, gamma: NDArray) -> NDArray:
-        """``z``, without making a matrix."""
+        """``z``, in float64."""
         return self.orders.scores(w, gamma, self.ties) / self.n_reference + b
-
-    def gradient_w(self, gamma: NDArray, slopes: NDArray) -> NDArray:
-        """Gradient of the loss in w, from its slopes in the scores."""
-        return self.orders.gradient_w(gamma, slopes, self.ties) / self.n_reference
-
-    def gradient_gamma(self, w: NDArray, slopes: NDArray) -> NDArray:
-        """Gradient of the loss in gamma, from its slopes in the scores."""
-        return self.orders.gradient_gamma(w, slopes, self.ties) / self.n_reference
 
     def loss(self, z: NDArray) -> float:
         """``sum_i v_i logloss(y_i, z_i)`` in plain NumPy; the fast twin is in ``losses``."""
@@ -92,18 +85,9 @@ class Problem(ReferenceProblem):
         """``v_i (sigmoid(z_i) - y_i)``, the derivative of the loss in each score."""
         return self.v * (sigmoid(z) - self.y)
 
-    def penalty(self, w: NDArray) -> float:
-        """``l1 |w|_1 + l2 |w|_2^2``."""
-        return float(self.l1 * np.abs(w).sum() + self.l2 * (w @ w))
-
     def objective(self, w: NDArray, b: float, gamma: NDArray) -> float:
         """Loss plus elastic net (without the push penalty)."""
-        return self.loss(self.scores(w, b, gamma)) + self.penalty(w)
-
-    @property
-    def offset(self) -> float:
-        """What ranks are lowered by, so that the first reference gene has rank 0."""
-        return check_ties(self.ties)[1]
+        return self.loss(self.scores(w, b, gamma)) + self.penalty.value(w)
 
 
 @dataclass
@@ -124,7 +108,7 @@ class Solution:
         return bool(np.isin(self.gamma, (0.0, 1.0)).all())
 
 
-def check_candidates(candidates: NDArray, n_genes: int, n_reference: int) -> None:
+def _check_candidates(candidates: NDArray, n_genes: int, n_reference: int) -> None:
     """Refuse what is no mask of the genes, or has too few of them for a reference set."""
     if candidates.dtype != bool or candidates.shape != (n_genes,):
         raise ValueError(

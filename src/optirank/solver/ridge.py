@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank._util.threads import one_blas_thread
+from optirank._util.workers import one_blas_thread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

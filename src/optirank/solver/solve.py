@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank._compiled import solver_loops
-from optirank.solver.alternating import SIDES, solve_alternating
+from optirank.solver.alternating import solve_alternating
 from optirank.solver.bpcd import solve_bpcd
-from optirank.solver.fixed import solve_at
+from optirank.solver.convex import solve_at
 
 if TYPE_CHECKING:
     from optirank.solver.problem import Problem, Solution
@@ -78,22 +78,20 @@ def solve(
     refit: bool = True,
     callback: Callable[[dict], None] | None = None,
 ) -> list[Solution]:
-    """Solve a problem; two solutions, rising and falling, for ``side="both"``, else one."""
+    """Solve a problem by an algorithm of the registry; a list of its one solution."""
     _compile_rare_loops()
-    return [
-        ALGORITHMS[algorithm].solve(
-            problem,
-            side=one,
-            tol=tol,
-            max_iter=max_iter,
-            path_step=path_step,
-            integral=integral,
-            polish=polish,
-            refit=refit,
-            callback=callback,
-        )
-        for one in (SIDES if side == "both" else (side,))
-    ]
+    found = ALGORITHMS[algorithm].solve(
+        problem,
+        side=side,
+        tol=tol,
+        max_iter=max_iter,
+        path_step=path_step,
+        integral=integral,
+        polish=polish,
+        refit=refit,
+        callback=callback,
+    )
+    return [found]
 
 
 @cache

@@ -2,56 +2,26 @@
 
 With the other block fixed the scores are linear, ``z = M x + b``, and the problem is convex. Steps
 are Nesterov's with restarts; the step size adapts to the curvature where the loss stands, which for
-well-separated samples is far below its bound of 1/4.
+well-separated samples is far below its bound of 1/4. The loop is compiled, and reads the matrix
+once per step.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from optirank._compiled import solver_loops
+from optirank.solver.constants import GROW, INTERCEPT_CURVATURE, LARGEST_L, RELAX, SLACK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.solver.losses import LogisticLoss
+    from optirank.solver.feasible import CappedSimplex
+    from optirank.solver.losses import ElasticNet, LogisticLoss
     from optirank.solver.matrices import CentredMatrix
-
-_GROW = 1.6  # a step refused: shorten it by this
-_RELAX = 0.9  # a step taken: try a longer one next
-_LARGEST_L = 1e12
-_SLACK = 1e-12  # what roundoff of float32 scores adds to the rise of the loss
-
-
-class Proximal(Protocol):
-    """The step of a block: :class:`ElasticNet` for w, a feasible set for gamma."""
-
-    def __call__(self, x: NDArray, gradient: NDArray, L: float, out: NDArray) -> float:
-        """Write the point a step of length 1/L leads to into ``out``; return ``|out - x|^2``."""
-        ...
-
-    def parameters(self) -> tuple[float, float, float, NDArray]:
-        """What the compiled loop is told: l1, l2, the sum s (0 for w), the candidates (if any)."""
-        ...
-
-
-@dataclass(frozen=True)
-class ElasticNet:
-    """The step of w under ``l1 |w|_1 + l2 |w|^2``."""
-
-    l1: float
-    l2: float
-
-    def __call__(self, x: NDArray, gradient: NDArray, L: float, out: NDArray) -> float:
-        """See :class:`Proximal`."""
-        return solver_loops.elastic_net_step(x, gradient, L, self.l1, self.l2, out)
-
-    def parameters(self) -> tuple[float, float, float, NDArray]:
-        """See :class:`Proximal`."""
-        return float(self.l1), float(self.l2), 0.0, np.empty(0, np.int64)
 
 
 @dataclass
@@ -71,7 +41,7 @@ def accelerated_steps(
     loss: LogisticLoss,
     x: NDArray,
     b: float,
-    proximal: Proximal,
+    proximal: ElasticNet | CappedSimplex,
     L: float,
     n_steps: int,
     *,
@@ -81,74 +51,18 @@ def accelerated_steps(
 ) -> BlockResult:
     """Take up to ``n_steps`` accelerated steps; stop when the proximal gradient is below ``tol``.
 
-    ``linear`` is added to the gradient of the block (the tangent of the push penalty). ``z`` are
-    the scores ``M x`` where they are known, and b is then their best intercept. Dense matrices have
-    a compiled loop, which reads the matrix once per step instead of twice.
+    ``proximal`` is the penalty of w or the feasible set of gamma. ``linear`` is added to the
+    gradient of the block (the tangent of the push penalty). ``z`` are the scores ``M x`` where they
+    are known, and b is then their best intercept.
     """
-    stored = matrix.stored
-    if stored is None:
-        return plain_steps(matrix, loss, x, b, proximal, L, n_steps, linear=linear, tol=tol)
-    x, b, L = np.asarray(x, dtype=np.float64), float(b), float(L)
     linear = np.empty(0) if linear is None else linear
     z = np.empty(0, np.float32) if z is None else z
-    found = solver_loops.dense_steps(
-        *stored, loss.y, loss.v, x, b, z, L, *proximal.parameters(), linear, n_steps, tol,
-        (_GROW, _RELAX, _LARGEST_L, _SLACK),
+    found = solver_loops.proximal_steps(
+        *matrix.stored, loss.y, loss.v, np.asarray(x, dtype=np.float64), float(b), z, float(L),
+        *proximal.parameters(), linear, n_steps, tol,
+        (GROW, RELAX, LARGEST_L, SLACK, INTERCEPT_CURVATURE),
     )  # fmt: skip
     return BlockResult(*found)
-
-
-def plain_steps(
-    matrix: CentredMatrix,
-    loss: LogisticLoss,
-    x: NDArray,
-    b: float,
-    proximal: Proximal,
-    L: float,
-    n_steps: int,
-    *,
-    linear: NDArray | None = None,
-    tol: float = 0.0,
-) -> BlockResult:
-    """As :func:`accelerated_steps`, through the methods of matrix, loss and proximal map alone."""
-    z = matrix.dot(x)
-    b = loss.best_intercept(z, b)
-    ahead, b_ahead, z_ahead = x, b, z  # the extrapolated point the gradient is taken at
-    momentum_t = 1.0
-    residual = np.inf
-    taken = 0
-    while taken < n_steps:
-        taken += 1
-        loss.differentiate(z_ahead, b_ahead)
-        gradient = matrix.transpose_dot(loss.slopes)
-        if linear is not None:
-            gradient += linear
-        slope_b = float(loss.slopes.sum(dtype=np.float64))
-        L_b = max(float(loss.curvatures.sum()), 1e-3)
-        new = np.empty_like(x)
-        while True:
-            squared = proximal(ahead, gradient, L, new)
-            b_new = b_ahead - slope_b / L_b
-            z_new = matrix.dot(new)
-            rise = loss.rise_bound(z_new, b_new, z_ahead, b_ahead)
-            allowed = 0.5 * (L * squared + L_b * (b_new - b_ahead) ** 2)
-            if rise <= allowed + _SLACK or L > _LARGEST_L:
-                break
-            L *= _GROW
-            L_b *= _GROW
-        # restart when the step turned against the momentum
-        turned = (ahead - new) @ (new - x) + (b_ahead - b_new) * (b_new - b) > 0
-        next_t = 1.0 if turned else 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum_t**2))
-        momentum = 0.0 if turned else (momentum_t - 1.0) / next_t
-        residual = L * float(np.abs(new - ahead).max()) if tol else np.inf
-        ahead = new + momentum * (new - x)
-        b_ahead = b_new + momentum * (b_new - b)
-        z_ahead = z_new + np.float32(momentum) * (z_new - z)
-        x, b, z, momentum_t = new, b_new, z_new, next_t
-        if residual <= tol:
-            break
-        L *= _RELAX
-    return BlockResult(x, b, z, L, residual, taken)
 
 
 def curvature_scale(matrix: CentredMatrix, v: NDArray) -> float:

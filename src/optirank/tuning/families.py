@@ -1,31 +1,218 @@
-"""The families of classifiers whose settings can be searched."""
+"""Families of classifiers: a grid of settings, cut into chains of neighbouring fits.
+
+A family lists its settings, groups them into chains (what can run apart), and fits a chain on one
+training part for one class against the rest. Everything else of a search is the same for all.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from optirank.solver.sizes import resolve_n_reference
-from optirank.tuning.family import Chain, Family, Key, Model, Samples, Values
-from optirank.tuning.optirank_families import JointFamily, OptirankFamily
+from optirank.solver.sizes import resolve_n_candidates, resolve_n_reference
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "AnovaFamily",
-    "FixedReferenceFamily",
-    "JointFamily",
-    "LogisticFamily",
-    "OptirankFamily",
-    "RankFamily",
-]
+    from optirank.ranks.orders import SampleOrders
+    from optirank.solver.problem import Problem, Solution
+
+Values = tuple  # of a setting's parameters, in the order of the family's names
+Key = tuple  # what tells fitted models apart; several settings may share one
+Penalties = tuple[float, float]  # l1, l2
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples to train on or to score, in the forms that the families need."""
+
+    X: object = None  # values, for families that see them
+    orders: SampleOrders | None = None
+    dataset: NDArray | None = None
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return self.orders.n_samples if self.orders is not None else self.X.shape[0]
+
+    @property
+    def n_genes(self) -> int:
+        """Number of genes."""
+        return self.orders.n_genes if self.orders is not None else self.X.shape[1]
+
+    def take(self, rows: NDArray) -> Samples:
+        """Some of the samples."""
+        return Samples(
+            None if self.X is None else self.X[rows],
+            None if self.orders is None else self.orders.take(rows),
+            None if self.dataset is None else self.dataset[rows],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """One fitted binary model; ``gamma`` is None where values are used instead of ranks."""
+
+    w: NDArray
+    b: float
+    gamma: NDArray | None
+    objective: float
+    converged: bool
+    n_iter: int
+    seconds: float = 0.0  # CPU time, its share of its chain
+
+    @classmethod
+    def of(cls, solution: Solution, seconds: float) -> Model:
+        """A solver's solution, with the time it took."""
+        names = ("w", "b", "gamma", "objective", "converged", "n_iter")
+        return cls(**{name: getattr(solution, name) for name in names}, seconds=seconds)
+
+    @property
+    def genes(self) -> NDArray:
+        """Mask of the genes the model needs."""
+        return self.w != 0 if self.gamma is None else (self.w != 0) | (self.gamma > 0)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Fits that follow each other, neighbours starting from each other.
+
+    The key of a model is the head followed by its penalties.
+    """
+
+    head: tuple  # what the fits have in common, such as the size of the reference set
+    penalties: tuple[Penalties, ...]
+
+
+@dataclass(frozen=True)
+class Family(ABC):
+    """A classifier with its grid.
+
+    ``names`` are the parameters of a setting. Without ``warm_start`` each setting is fitted on its
+    own, as the estimator does.
+    """
+
+    l1s: tuple[float, ...]
+    l2s: tuple[float, ...]
+    _: KW_ONLY
+    tol: float = 1e-5
+    max_iter: int = 10_000
+    ties: str = "average"
+    warm_start: bool = True
+
+    name: ClassVar[str]
+    names: ClassVar[tuple[str, ...]] = ("l1", "l2")
+    needs_values: ClassVar[bool] = False
+    needs_ranks: ClassVar[bool] = True
+    on_device: ClassVar[bool] = False  # on a GPU; the head is the size of the set, or empty: all
+
+    def settings(self) -> list[Values]:
+        """The settings to try: the whole grid."""
+        return list(product(*(getattr(self, f"{name}s") for name in self.names)))
+
+    def params(self, setting: Values) -> dict[str, object]:
+        """A setting's parameters by name."""
+        return dict(zip(self.names, setting, strict=True))
+
+    def chains(self, n_genes: int) -> list[Chain]:
+        """What can be fitted apart, in the order in which it is fitted."""
+        found: dict[tuple, dict[Penalties, None]] = {}
+        for setting in self.settings():
+            *head, l1, l2 = self.key(setting, n_genes)
+            found.setdefault(tuple(head), {})[l1, l2] = None
+        return [Chain(head, tuple(found[head])) for head in sorted(found)]
+
+    def key(self, setting: Values, n_genes: int) -> Key:
+        """The key of a setting's model: the head of its chain, then l1 and l2."""
+        params = self.params(setting)
+        return (*self._head(params, n_genes), params["l1"], params["l2"])
+
+    @abstractmethod
+    def fit_chain(self, samples: Samples, y: NDArray, v: NDArray, chain: Chain) -> dict[Key, Model]:
+        """Fit the settings of a chain; ``y`` is 1 for the positive class, ``v`` are weights."""
+
+    def scores(self, samples: Samples, model: Model) -> NDArray:
+        """Decision scores of a model."""
+        s = model.gamma.sum()
+        return samples.orders.scores(model.w, model.gamma, self.ties) / s + model.b
+
+    def _head(self, params: dict, n_genes: int) -> tuple:
+        """Head of the chain in which the model of a setting is fitted."""
+        return ()
+
+    @property
+    def _accuracy(self) -> dict[str, Any]:
+        return {"tol": self.tol, "max_iter": self.max_iter}
+
+    def _problem(self, samples: Samples, y: NDArray, v: NDArray, n_reference: int) -> Problem:
+        from optirank.solver.problem import Problem
+
+        return Problem(samples.orders, y, v, n_reference, ties=self.ties)
+
+    def _fit(
+        self,
+        problem: Problem,
+        chain: Chain,
+        grid: Callable[[Problem, tuple[Penalties, ...]], Mapping[Penalties, Solution]],
+        alone: Callable[[Problem], Solution],
+    ) -> dict[Key, Model]:
+        """The models of a chain, by ``grid`` all at once or by ``alone`` one by one."""
+        start = time.thread_time()
+        if self.warm_start:
+            found = grid(problem, chain.penalties)
+        else:
+            pairs = chain.penalties
+            found = {(l1, l2): alone(replace(problem, l1=l1, l2=l2)) for l1, l2 in pairs}
+        each = (time.thread_time() - start) / len(found)
+        return {(*chain.head, *pair): Model.of(solution, each) for pair, solution in found.items()}
+
+    def _fit_at(self, problem: Problem, gamma: NDArray, chain: Chain) -> dict[Key, Model]:
+        """All penalties of a chain at fixed reference weights."""
+        from optirank.solver.convex import solve_at
+        from optirank.solver.grid import solve_grid_at
+
+        return self._fit(
+            problem,
+            chain,
+            lambda problem, pairs: solve_grid_at(problem, gamma, pairs, **self._accuracy),
+            lambda problem: solve_at(problem, gamma, **self._accuracy),
+        )
+
+
+@dataclass(frozen=True)
+class OptirankFamily(Family):
+    """optirank: the reference set and the weights learned together."""
+
+    n_references: tuple[float, ...] = (0.2,)
+    candidates: NDArray | None = field(default=None, compare=False)  # mask of genes
+    name = "optirank"
+    on_device = True
+    names = ("n_reference", "l1", "l2")
+
+    def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:
+        """See :class:`Family`."""
+        from optirank.solver.alternating import solve_alternating
+        from optirank.solver.grid import solve_grid
+
+        (size,) = chain.head
+        problem = replace(self._problem(samples, y, v, size), candidates=self.candidates)
+        return self._fit(
+            problem,
+            chain,
+            lambda problem, pairs: solve_grid(problem, pairs, side="best", **self._accuracy),
+            lambda problem: solve_alternating(problem, **self._accuracy),
+        )
+
+    def _head(self, params: dict, n_genes: int) -> tuple:
+        """One chain per size of the reference set."""
+        return (resolve_n_candidates(params["n_reference"], n_genes, self.candidates),)
 
 
 @dataclass(frozen=True)
@@ -40,10 +227,6 @@ class RankFamily(Family):
         d = samples.n_genes
         return self._fit_at(self._problem(samples, y, v, d), np.ones(d), chain)
 
-    def start_of(self, chain: Chain, n_genes: int) -> tuple[int, str]:
-        """See :class:`Family`."""
-        return n_genes, "best"
-
 
 @dataclass(frozen=True)
 class FixedReferenceFamily(Family):
@@ -54,13 +237,16 @@ class FixedReferenceFamily(Family):
 
     def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:
         """See :class:`Family`."""
+        return self._fit_relative_to(list(self.reference), samples, y, v, chain)
+
+    def _fit_relative_to(self, genes, samples, y, v, chain: Chain) -> dict[Key, Model]:
         gamma = np.zeros(samples.n_genes)
-        gamma[list(self.reference)] = 1.0
-        return self._fit_at(self._problem(samples, y, v, len(self.reference)), gamma, chain)
+        gamma[genes] = 1.0
+        return self._fit_at(self._problem(samples, y, v, len(genes)), gamma, chain)
 
 
 @dataclass(frozen=True)
-class AnovaFamily(Family):
+class AnovaFamily(FixedReferenceFamily):
     """ANrank-lr; the data sets are told by ``Samples.dataset`` or by auxiliary samples."""
 
     n_references: tuple[float, ...] = (0.2,)
@@ -72,19 +258,11 @@ class AnovaFamily(Family):
     def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:
         """See :class:`Family`."""
         chosen = self._stable_genes(samples, y, chain.head[0])
-        gamma = np.zeros(samples.n_genes)
-        gamma[chosen] = 1.0
-        return self._fit_at(self._problem(samples, y, v, len(chosen)), gamma, chain)
+        return self._fit_relative_to(chosen, samples, y, v, chain)
 
-    def _grid(self) -> list[Values]:
-        return list(product(self.n_references, self.l1s, self.l2s))
-
-    def _heads(self, params: dict, n_genes: int) -> list[tuple]:
+    def _head(self, params: dict, n_genes: int) -> tuple:
         """One chain per size of the reference set."""
-        return [(resolve_n_reference(params["n_reference"], n_genes),)]
-
-    def _in_order(self, heads: Iterable[tuple]) -> list[tuple]:
-        return sorted(heads)
+        return (resolve_n_reference(params["n_reference"], n_genes),)
 
     def _stable_genes(self, samples: Samples, y: NDArray, size: int) -> NDArray:
         from optirank.preprocessing.anova import select_stable_genes
@@ -102,7 +280,11 @@ class AnovaFamily(Family):
 
 @dataclass(frozen=True)
 class LogisticFamily(Family):
-    """lr: elastic-net logistic regression on the values as they are."""
+    """lr: elastic-net logistic regression on the values as they are.
+
+    scikit-learn's ``LogisticRegression`` with ``C = 1 / (n (2 l2 + l1))`` and
+    ``l1_ratio = l1 / (2 l2 + l1)``, without standardising.
+    """
 
     name = "lr"
     needs_values = True
@@ -110,7 +292,6 @@ class LogisticFamily(Family):
 
     def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:
         """See :class:`Family`."""
-        from optirank.solver.convex import few_weights, finish_exactly, fit_weights
         from optirank.solver.grid import fit_weights_grid
         from optirank.solver.losses import LogisticLoss
         from optirank.solver.matrices import centred_values
@@ -118,22 +299,14 @@ class LogisticFamily(Family):
 
         matrix = centred_values(samples.X, v)
         loss = LogisticLoss(y, v)
-        options = {"tol": self.tol, "max_iter": self.max_iter}
         start = time.thread_time()
-        if self.warm_start:
-            found = fit_weights_grid(matrix, loss, chain.penalties, **options)
-        else:
-            found = {
-                (l1, l2): fit_weights(matrix, loss, l1, l2 if l1 or l2 else RIDGE_FLOOR, **options)
-                for l1, l2 in chain.penalties
-            }
+        found = {}
+        for pairs in [chain.penalties] if self.warm_start else [[one] for one in chain.penalties]:
+            found |= fit_weights_grid(matrix, loss, pairs, **self._accuracy)
         each = (time.thread_time() - start) / len(found)
         models = {}
         for (l1, l2), one in found.items():
             w, floor = one.w, l2 if l1 or l2 else RIDGE_FLOOR
-            if not self.warm_start and few_weights(w, y):
-                columns = _dense(samples.X[:, np.flatnonzero(w)])
-                w = finish_exactly(columns, y, v, w, one.b, l1, floor)
             z = samples.X @ w
             b = float(loss.best_intercept(z, 0.0))
             models[l1, l2] = Model(
@@ -150,7 +323,3 @@ class LogisticFamily(Family):
     def scores(self, samples: Samples, model: Model) -> NDArray:
         """See :class:`Family`."""
         return samples.X @ model.w + model.b
-
-
-def _dense(X) -> NDArray:
-    return X.toarray() if sparse.issparse(X) else np.asarray(X)

@@ -1,8 +1,9 @@
-"""Folds of internal cross-validation that cope with small classes and with groups."""
+"""Folds of internal cross-validation, which cope with small classes and with groups."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,8 +14,12 @@ from sklearn.model_selection import (
     check_cv,
 )
 
+from optirank.tuning.search import HELD_OUT, Unit
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from optirank.tuning.families import Samples
 
 Fold = tuple["NDArray", "NDArray"]  # positions of training and of validation samples
 
@@ -50,6 +55,37 @@ def make_folds(y: NDArray, cv: object, groups: ArrayLike | None) -> list[Fold]:
             stacklevel=3,
         )
     return usable
+
+
+def units_of_folds(
+    samples: Samples,
+    codes: NDArray,
+    folds: Sequence[Fold],
+    *,
+    n_classes: int,
+    weights: NDArray | None = None,
+    balanced: bool = True,
+    platforms: Sequence[str] = (),
+) -> list[Unit]:
+    """One unit per fold, which scores its held-out samples (the view ``HELD_OUT``).
+
+    ``platforms`` names copies of all samples that follow each other below them in ``samples``: the
+    held-out samples are scored there too.
+    """
+    n = len(codes)
+    return [
+        Unit(
+            train=samples.take(train),
+            codes=codes[train],
+            n_classes=n_classes,
+            views={
+                name: samples.take(test + k * n) for k, name in enumerate([HELD_OUT, *platforms])
+            },
+            weights=None if weights is None else weights[train],
+            balanced=balanced,
+        )
+        for train, test in folds
+    ]
 
 
 def _int_folds(y: NDArray, n_folds: int, groups: NDArray | None):

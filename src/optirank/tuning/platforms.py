@@ -1,97 +1,113 @@
-"""Folds that train on simulated platforms and score held-out samples on others.
+"""Simulated platforms: what another laboratory or technology does to the same samples.
 
-The stack of samples holds the samples themselves, then their copies on the platforms to train on,
-then those on the platforms to score; a fold is rows of it.
+Held-out samples of the training set come from its own platform, so a score on them cannot tell a
+setting that works on other platforms from one that does not. Probes, primers and gene lengths give
+every gene its own factor, the same in all samples. This is the largest difference between
+platforms, and the one that ranks within a sample do not remove. A simulated platform draws such
+factors: their logarithms are normal with mean 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from optirank.tuning.search import HELD_OUT, Unit
-from optirank.tuning.shifts import PlatformShift, simulate_platforms, with_platforms
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from optirank.tuning.family import Samples
-    from optirank.tuning.folds import Fold
+from optirank.preprocessing.scales import value_scale
 
 VIEW_STRENGTHS = (0.5, 0.5, 1.0, 1.0)
-"""Strengths of the platforms on which held-out samples are scored."""
-_MOST_PLATFORMS = 5
-_MOST_ROWS = 1500  # of a training set with its copies, where it has more than one copy
-_VIEW_SEED = 1  # the platforms to score are not those to train on
+"""Strengths of the platforms on which ``selection="transfer"`` scores held-out samples: up to the
+full spread of the genes, which factors between real platforms reach."""
+_LOWEST = 0.01  # times the least positive value: what is expressed stays above zero in log values
 
 
-def platforms_for(n_samples: int) -> int:
-    """How many simulated platforms a training set of this size is worth.
+def simulate_platforms(
+    X: Any,
+    n_copies: int,
+    strength: float | Sequence[float],
+    seed: int,
+    *,
+    spread: float | None = None,
+) -> list[Any]:
+    """Copies of the samples as other platforms might measure them.
 
-    What copies teach is known after about 1500 rows: small sets get five, large ones fewer, and
-    none beyond 3000 samples, which say enough themselves about which genes to rely on.
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_samples, n_genes), finite
+        Counts, other values on a linear scale, or logarithms; which of them is told by the values
+        (:func:`~optirank.preprocessing.scales.value_scale`).
+    n_copies : number of platforms.
+    strength : standard deviation of the genes' log factors, relative to the spread of their log
+        values; one for all copies, or one each.
+    seed : the same seed gives the same platforms for any samples, up to the spread.
+    spread : the spread of the genes' log values, where other samples tell it; see `log_spread`.
+
+    Returns
+    -------
+    New matrices of the shape of X, sparse ones in CSR form. Zeros of non-negative data stay zeros:
+    what was not detected has no value to scale.
     """
-    if n_samples > 2 * _MOST_ROWS:
-        return 0
-    return int(np.clip(_MOST_ROWS // n_samples, 1, _MOST_PLATFORMS))
+    strengths = np.broadcast_to(np.asarray(strength, dtype=float), n_copies)
+    if not (strengths >= 0).all():
+        raise ValueError(f"strength={strength!r}: use numbers of at least 0")
+    X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    X = X.astype(np.result_type(X.dtype, np.float32), copy=False)
+    scale = value_scale(X)
+    spread = log_spread(X) if spread is None else spread
+    copies = []
+    for own, child in zip(strengths, np.random.SeedSequence(seed).spawn(n_copies), strict=True):
+        factors = np.random.default_rng(child).normal(0.0, own * spread, X.shape[1])
+        copies.append(_with_factors(X, factors.astype(X.dtype), scale))
+    return copies
 
 
-@dataclass(frozen=True)
-class PlatformFolds:
-    """How folds are cut from a stack of samples that `stack_platforms` made."""
+def log_spread(X: Any) -> float:
+    """How far the genes' log values lie apart: the unit of the factors' strength.
 
-    n_samples: int
-    n_platforms: int = 0  # to train on
-    with_views: bool = True  # whether there are platforms to score
-
-    @property
-    def views(self) -> list[str]:
-        """Names of the views on simulated platforms."""
-        return [f"platform {k + 1}" for k in range(len(VIEW_STRENGTHS))] if self.with_views else []
-
-    def rows(self, samples: NDArray) -> NDArray:
-        """Rows of the stack to train on: samples and their copies."""
-        return np.concatenate([samples + k * self.n_samples for k in range(1 + self.n_platforms)])
-
-    def units(
-        self,
-        stack: Samples,
-        codes: NDArray,
-        folds: Sequence[Fold],
-        *,
-        n_classes: int,
-        weights: NDArray | None = None,
-        balanced: bool = True,
-    ) -> list[Unit]:
-        """One unit per fold; views are the held-out samples, plain and on simulated platforms."""
-        copies = 1 + self.n_platforms
-        return [
-            Unit(
-                train=stack.take(self.rows(train)),
-                codes=np.tile(codes[train], copies),
-                n_classes=n_classes,
-                views={HELD_OUT: stack.take(test)}
-                | {
-                    name: stack.take(test + (copies + k) * self.n_samples)
-                    for k, name in enumerate(self.views)
-                },
-                weights=None if weights is None else np.tile(weights[train], copies),
-                balanced=balanced,
-            )
-            for train, test in folds
-        ]
+    The logarithm is ``sign(x) log(1 + |x|)`` on linear scales; logarithms are taken as they are.
+    With zeros among non-negative values it is the standard deviation over the genes of their means,
+    since single values say more about what was detected than about how much. Otherwise it is that
+    of all values: in ratios to a common reference the means of all genes are nearly equal, and
+    their factors on another platform are not.
+    """
+    zeros = _has_zeros(X)
+    if value_scale(X) != "log":
+        X = _changed(X, lambda values: np.sign(values) * np.log1p(np.abs(values)))
+    if zeros or sparse.issparse(X):
+        return float(np.std(np.asarray(X.mean(axis=0))))
+    return float(np.std(X))
 
 
-def stack_platforms(X: Any, folds: PlatformFolds, random_state: int = 0) -> Any:
-    """The samples with their copies to train on and those to score (`VIEW_STRENGTHS`)."""
-    stack = [with_platforms(X, folds.n_platforms, random_state) if folds.n_platforms else X]
-    if folds.with_views:
-        shifts = [PlatformShift(factors=strength) for strength in VIEW_STRENGTHS]
-        stack += simulate_platforms(X, shifts, random_state + _VIEW_SEED)
-    if len(stack) == 1:
-        return stack[0]
-    return sparse.vstack(stack, format="csr") if sparse.issparse(X) else np.concatenate(stack)
+def _with_factors(X: Any, factors: NDArray, scale: str) -> Any:
+    """The samples with their genes multiplied by ``exp(factors)``."""
+    zeros, shift = _has_zeros(X), factors[X.indices] if sparse.issparse(X) else factors
+
+    def change(values: NDArray) -> NDArray:
+        if scale != "log":
+            return values * np.exp(shift)
+        if not zeros:
+            return values + shift
+        lowest = np.min(values, initial=1.0, where=values > 0)
+        return np.where(values > 0, np.maximum(values + shift, _LOWEST * lowest), values)
+
+    return _changed(X, change)
+
+
+def _changed(X: Any, change: Any) -> Any:
+    """A copy with its values changed; of a sparse matrix those that are stored."""
+    if not sparse.issparse(X):
+        return change(X)
+    X = X.copy()
+    X.data = change(X.data)
+    return X
+
+
+def _has_zeros(X: Any) -> bool:
+    """Whether the values are at least 0, and some are 0."""
+    values = X.data if sparse.issparse(X) else np.asarray(X)
+    if not values.size or values.min() < 0:
+        return False
+    return values.size < np.prod(X.shape) or bool((values == 0).any())

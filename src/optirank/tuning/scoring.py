@@ -15,9 +15,7 @@ from optirank.ranks.scoring import best_class, probabilities
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.tuning.result import UnitResult
-
-_BINARY = np.array([False, True])
+    from optirank.tuning.search import UnitResult
 
 
 def balanced_accuracy(truth: NDArray, labels: NDArray, classes: NDArray | None = None) -> float:
@@ -38,30 +36,12 @@ def predicted(decisions: NDArray, classes: NDArray) -> NDArray:
     return classes[best_class(decisions[:, 0] if decisions.shape[1] == 1 else decisions)]
 
 
-def accuracy_table(
-    results: Sequence[UnitResult], truths: Sequence[NDArray], classes: NDArray, view: str
-) -> NDArray:
-    """Balanced accuracies on a view, settings x units.
-
-    Samples of a class that a unit's training part lacked are not counted there.
-    """
-    n_settings = len(results[0].settings)
-    table = np.empty((n_settings, len(results)))
-    for k, (result, truth) in enumerate(zip(results, truths, strict=True)):
-        fair = result.known[np.searchsorted(classes, truth)]
-        for i in range(n_settings):
-            labels = predicted(result.decision(i, view)[fair], classes)
-            table[i, k] = balanced_accuracy(truth[fair], labels)
-    return table
-
-
 class FixedScores(ClassifierMixin, BaseEstimator):
     """A classifier whose decision scores are known already, to be given to any scorer."""
 
-    def __init__(self, classes: NDArray, scores: NDArray, offset: float = 0.0) -> None:
+    def __init__(self, classes: NDArray, scores: NDArray) -> None:
         self.classes = classes
         self.scores = scores  # samples x problems
-        self.offset = offset  # of the link, see optirank.ranks.scoring.probabilities
 
     @property
     def classes_(self) -> NDArray:
@@ -78,7 +58,7 @@ class FixedScores(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: object) -> NDArray:
         """Probabilities from the scores."""
-        return probabilities(self.decision_function(X), offset=self.offset)
+        return probabilities(self.decision_function(X))
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -90,32 +70,25 @@ def score_table(
     classes: NDArray,
     view: str,
     scorer,
-    problem: int | None = None,
 ) -> NDArray:
     """Scores of all settings by a scorer of scikit-learn, settings x units.
 
-    Of the whole classifier, or of one problem, a class against the rest. Where a scorer cannot say,
-    such as an area under a curve without one of the classes, the score is nan.
+    Where a scorer cannot say, such as an area under a curve without one of the classes, the score
+    is nan.
     """
     failure = None
     plain = _is_balanced_accuracy(scorer)
-    table = np.empty((len(results[0].settings), len(results)))
+    table = np.empty((len(results[0].params), len(results)))
     for k, (result, truth) in enumerate(zip(results, truths, strict=True)):
         for i in range(len(table)):
-            if problem is None:
-                together = result.settings[i].family.fits_together(len(classes))
-                offset = -np.inf if together else 0.0  # a softmax where classes are fitted together
-                model, given = FixedScores(classes, result.decision(i, view), offset), truth
-            else:
-                scores = result.decision(i, view, [problem])
-                model, given = FixedScores(_BINARY, scores), truth == classes[problem]
+            model = FixedScores(classes, result.decision(i, view))
             if plain:
-                table[i, k] = balanced_accuracy(given, model.predict(None))
+                table[i, k] = balanced_accuracy(truth, model.predict(None))
                 continue
             with warnings.catch_warnings():  # a validation part may lack a class
                 warnings.simplefilter("ignore", UserWarning)
                 try:
-                    table[i, k] = scorer(model, np.zeros((len(truth), 1)), given)
+                    table[i, k] = scorer(model, np.zeros((len(truth), 1)), truth)
                 except ValueError as error:
                     table[i, k], failure = np.nan, error
     if failure is not None and not np.isfinite(table).any():

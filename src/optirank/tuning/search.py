@@ -1,34 +1,34 @@
-"""The search: units x classes x chains in parallel, any joblib backend.
+"""The search: units x classes x chains in parallel, and what it found in each unit.
 
 A unit is a training part with the samples that its models score: a fold, or a split of a benchmark.
-Its samples are sorted once for all classes and settings.
+Its samples are sorted once for all classes and settings. Any joblib backend can run the tasks; on
+a GPU, those over the same samples are one batch.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
 from joblib import Parallel, delayed
 from joblib.parallel import SequentialBackend, get_active_backend
 
-from optirank._util.threads import one_blas_thread
-from optirank.tuning.result import Setting, UnitResult
+from optirank._util.workers import one_blas_thread
+from optirank.tuning.families import Model
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank._util.cluster import Cluster
-    from optirank.tuning.family import Chain, Family, Key, Model, Samples
-    from optirank.tuning.folds import Fold
+    from optirank.tuning.families import Chain, Family, Key, Samples
 
 HELD_OUT = "held out"
 
 Progress = Callable[[int, int], None]  # parts done, of how many
-Views = Callable[[int, "NDArray"], Mapping[str, "Samples"]]  # of a fold and its held-out positions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,117 +52,124 @@ class Unit:
 
     @property
     def learnable(self) -> list[int]:
-        """Problems with samples of positive weight on both sides."""
+        """Problems with samples of positive weight both in the class and in the rest."""
         there = self.codes if self.weights is None else self.codes[self.weights > 0]
         present = np.unique(there)
         if len(present) < 2:
             return []
         return [k for k, positive in enumerate(self.positives) if positive in present]
 
+    def problem(self, number: int) -> tuple[NDArray, NDArray]:
+        """Labels (1.0 for the positive class) and weights of the samples in one problem."""
+        from optirank.solver.problem import sample_weights
 
-def fold_units(
-    samples: Samples,
-    codes: NDArray,
-    folds: Sequence[Fold],
-    *,
-    n_classes: int,
-    weights: NDArray | None = None,
-    balanced: bool = True,
-    views: Views | None = None,
-) -> list[Unit]:
-    """One unit per fold; the held-out samples are its view ``HELD_OUT``.
-
-    ``views`` makes further sets of samples to score, such as the held-out samples as another
-    platform would measure them, from the number of a fold and its held-out positions.
-    """
-    return [
-        Unit(
-            train=samples.take(train),
-            codes=codes[train],
-            n_classes=n_classes,
-            views={HELD_OUT: samples.take(test), **(views(k, test) if views else {})},
-            weights=None if weights is None else weights[train],
-            balanced=balanced,
-        )
-        for k, (train, test) in enumerate(folds)
-    ]
+        positive = self.codes == self.positives[number]
+        return positive.astype(float), sample_weights(positive, self.weights, self.balanced)
 
 
 @dataclass(frozen=True)
-class Task:
-    """One chain of one unit; positions in the lists of families and units.
+class Fit:
+    """A fitted model with its scores by view."""
 
-    ``problems`` is the one problem that it fits, or all of them where they are fitted together.
+    model: Model
+    scores: dict[str, NDArray]
+
+
+@dataclass(kw_only=True)
+class UnitResult:
+    """Scores, genes and times of all settings of a family; a setting is named by its position.
+
+    A problem whose class the training part lacked has no models, scores minus infinity and needs no
+    genes.
     """
 
-    unit: int
-    problems: tuple[int, ...]
-    family: int
+    family: Family
+    n_genes: int
+    n_problems: int
+    n_scored: dict[str, int]  # samples of each view
+    score_seconds: float = 0.0
+    _fits: dict[int, dict[Key, Fit]] = field(default_factory=dict)  # by problem
+
+    @cached_property
+    def params(self) -> list[dict[str, object]]:
+        """The parameters of each setting by name."""
+        return [self.family.params(values) for values in self.family.settings()]
+
+    @cached_property
+    def _keys(self) -> list[Key]:
+        return [self.family.key(values, self.n_genes) for values in self.family.settings()]
+
+    def model(self, setting: int, problem: int = 0) -> Model | None:
+        """The model of a setting; None where the class was lacking."""
+        known = self._fits.get(problem)
+        return None if known is None else known[self._keys[setting]].model
+
+    def models(self, setting: int) -> list[Model]:
+        """The models of a setting for all problems that have one."""
+        found = (self.model(setting, problem) for problem in range(self.n_problems))
+        return [model for model in found if model is not None]
+
+    def decision(self, setting: int, view: str) -> NDArray:
+        """Decision scores on a view, samples x problems."""
+        scores = np.full((self.n_scored[view], self.n_problems), -np.inf)
+        for problem, known in self._fits.items():
+            scores[:, problem] = known[self._keys[setting]].scores[view]
+        return scores
+
+    def genes(self, setting: int) -> NDArray:
+        """Mask of the genes a setting needs, over all problems."""
+        return np.any([model.genes for model in self.models(setting)], axis=0)
+
+    def fit_seconds(self, setting: int) -> float:
+        """CPU time of a setting's fits, their shares of their chains."""
+        return sum(model.seconds for model in self.models(setting))
+
+    def converged(self, setting: int) -> bool:
+        """Whether all fits of a setting reached their tolerance."""
+        return all(model.converged for model in self.models(setting))
+
+
+def gene_counts(results: Iterable[UnitResult]) -> NDArray:
+    """Numbers of genes, settings x units."""
+    return np.array([[one.genes(k).sum() for k in range(len(one.params))] for one in results]).T
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One chain of one problem of a unit, with all it needs as one object.
+
+    dask puts large arrays among a call's arguments on one of its workers, where they are lost if it
+    dies; inside of an object they travel with the call, which can then run again.
+    """
+
+    number: int  # of the unit
+    unit: Unit
+    problem: int
+    family: Family
     chain: Chain
 
 
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """A task with all it needs, as one object.
-
-    dask puts large arrays among a call's arguments on one of its workers, where they are lost if it
-    dies; inside of an object they travel with the call, which can then run again elsewhere.
-    """
-
-    task: Task
-    family: Family
-    unit: Unit
-    until: float  # of time.time; a job that starts later fits nothing
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaskResult:
-    """The models of a chain, by problem, and their scores on the views of the unit."""
-
-    task: Task
-    models: dict[int, dict[Key, Model]]
-    scores: dict[int, dict[Key, dict[str, NDArray]]]
-    score_seconds: float
-
-    @classmethod
-    def empty(cls, task: Task) -> TaskResult:
-        """Of a task for which there was no time."""
-        none = {problem: {} for problem in task.problems}
-        return cls(task=task, models=none, scores=none, score_seconds=0.0)
+Found = tuple[int, int, dict["Key", Fit], float]  # unit, problem, models, seconds of scoring
 
 
 def search(
-    families: Family | Sequence[Family],
+    family: Family,
     units: Sequence[Unit],
     *,
     n_jobs: int | None = None,
-    compact: bool = False,
-    until: float = float("inf"),
-    cluster: Cluster | None = None,
     progress: Progress | None = None,
 ) -> list[UnitResult]:
-    """Fit all settings of one or several families in every unit; one result per unit.
+    """Fit all settings of a family in every unit; one result per unit.
 
-    ``compact`` results keep single-precision scores and no models, to save memory. No task starts
-    after ``until`` (of ``time.time``); :meth:`UnitResult.complete` tells which settings are whole.
-    With a ``cluster`` tasks run on its workers, to which each unit is sent once. ``progress`` is
-    told how many tasks are done, of how many.
+    ``progress`` is told how many tasks are done, of how many.
     """
-    families = families if isinstance(families, Sequence) else [families]
-    tasks = _tasks(families, units)
-    settings = [
-        Setting(family, values, number)
-        for number, family in enumerate(families)
-        for values in family.settings()
-    ]
+    tasks = _tasks(family, units)
     results = [
         UnitResult(
-            settings=settings,
+            family=family,
             n_genes=unit.train.n_genes,
             n_problems=len(unit.positives),
-            known=np.isin(np.arange(unit.n_classes), unit.codes),
             n_scored={name: view.n_samples for name, view in unit.views.items()},
-            compact=compact,
         )
         for unit in units
     ]
@@ -170,93 +177,45 @@ def search(
     # processes: threads that set and lift it on their own would lift each other's.
     with one_blas_thread():
         if any(hasattr(unit.train.orders, "whole") for unit in units):
-            from optirank.tuning.on_device import run_on_device  # a GPU is asked for
-
-            finished = run_on_device(tasks, families, units, until)
-        elif cluster is not None:
-            calls = [(units[task.unit], (task, families[task.family], until)) for task in tasks]
-            finished = cluster.run(_run_there, calls)
+            finished = _run_on_device(tasks)
         else:
-            jobs = (delayed(_run)(job) for job in _jobs(tasks, families, units, until))
-            finished = Parallel(n_jobs=n_jobs, prefer="threads", return_as=_return_as())(jobs)
-        for done, result in enumerate(finished, start=1):
-            task = result.task
-            for problem, models in result.models.items():
-                results[task.unit].add(task.family, problem, models, result.scores[problem])
-            results[task.unit].n_fits.append(len(result.models[task.problems[0]]))
-            results[task.unit].score_seconds += result.score_seconds
+            parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as=_return_as())
+            finished = parallel(delayed(_run)(task) for task in tasks)
+        for done, (number, problem, fits, seconds) in enumerate(finished, start=1):
+            results[number]._fits.setdefault(problem, {}).update(fits)
+            results[number].score_seconds += seconds
             if progress is not None:
                 progress(done, len(tasks))
     return results
 
 
-def _tasks(families: Sequence[Family], units: Sequence[Unit]) -> list[Task]:
+def _tasks(family: Family, units: Sequence[Unit]) -> list[Task]:
     learnable = [unit.learnable for unit in units]
     if [] in learnable:
         raise ValueError(
             f"fold {learnable.index([])} has one class only to train on (samples of weight 0 do "
             "not count): use fewer folds or other weights"
         )
-    sizes = {unit.train.n_genes for unit in units}
     return [
-        Task(k, problems, f, chain)
-        for f, family in enumerate(families)
-        for size in sorted(sizes)
-        for chain in family.chains(size)
+        Task(k, unit, problem, family, chain)
         for k, unit in enumerate(units)
-        if unit.train.n_genes == size
-        for problems in (
-            [tuple(learnable[k])]
-            if family.fits_together(unit.n_classes)
-            else [(problem,) for problem in learnable[k]]
-        )
+        for chain in family.chains(unit.train.n_genes)
+        for problem in learnable[k]
     ]
 
 
-def _jobs(
-    tasks: list[Task], families: Sequence[Family], units: Sequence[Unit], until: float
-) -> Iterator[Job]:
-    for task in tasks:
-        yield Job(task=task, family=families[task.family], unit=units[task.unit], until=until)
-
-
-def _run(job: Job) -> TaskResult:
-    if time.time() > job.until:
-        return TaskResult.empty(job.task)
-    return run_task(job.task, job.family, job.unit)
-
-
-def _run_there(unit: Unit, task: Task, family: Family, until: float) -> TaskResult:
-    """A task on a worker of a cluster."""
-    return _run(Job(task=task, family=family, unit=unit, until=until))
-
-
-def run_task(task: Task, family: Family, unit: Unit) -> TaskResult:
+def _run(task: Task) -> Found:
     """Fit a chain, and score the views of its unit."""
-    from optirank.solver.problem import sample_weights
-
-    problems = task.problems
+    family, unit = task.family, task.unit
     with one_blas_thread():
-        if family.fits_together(unit.n_classes):
-            models = family.fit_together(
-                unit.train, unit.codes, problems, unit.weights, unit.balanced, task.chain
-            )
-        else:
-            positive = unit.codes == unit.positives[problems[0]]
-            v = sample_weights(positive, unit.weights, unit.balanced)
-            models = {
-                problems[0]: family.fit_chain(unit.train, positive.astype(float), v, task.chain)
-            }
+        models = family.fit_chain(unit.train, *unit.problem(task.problem), task.chain)
         start = time.perf_counter()
-        scores = {
-            problem: {
-                key: {name: family.scores(view, model) for name, view in unit.views.items()}
-                for key, model in found.items()
-            }
-            for problem, found in models.items()
+        fits = {
+            key: Fit(model, {name: family.scores(view, model) for name, view in unit.views.items()})
+            for key, model in models.items()
         }
         seconds = time.perf_counter() - start
-    return TaskResult(task=task, models=models, scores=scores, score_seconds=seconds)
+    return task.number, task.problem, fits, seconds
 
 
 def _return_as() -> str:
@@ -264,3 +223,69 @@ def _return_as() -> str:
     backend, _ = get_active_backend(prefer="threads")
     as_they_come = isinstance(backend, SequentialBackend) or backend.supports_return_generator
     return "generator_unordered" if as_they_come else "list"
+
+
+def _run_on_device(tasks: Sequence[Task]) -> Iterator[Found]:
+    """The results of all tasks; those over the same samples are one batch, scored unit by unit."""
+    batches: dict[int, list[Task]] = {}
+    for task in tasks:
+        batches.setdefault(id(task.unit.train.orders.whole), []).append(task)
+    for batch in batches.values():
+        fitted = zip(batch, _fit_on_device(batch), strict=True)
+        for number, group in groupby(fitted, key=lambda pair: pair[0].number):
+            own = list(group)
+            start = time.perf_counter()
+            models = [model for _, found in own for model in found.values()]
+            scores = iter(_scores_on_device(own[0][0], models))
+            seconds = (time.perf_counter() - start) / len(own)
+            for task, found in own:
+                fits = {key: Fit(model, next(scores)) for key, model in found.items()}
+                yield number, task.problem, fits, seconds
+
+
+def _fit_on_device(tasks: Sequence[Task]) -> list[dict[Key, Model]]:
+    """The models of tasks over the same samples."""
+    from optirank.solver.device.problems import solve_together  # a GPU is asked for
+    from optirank.solver.device.solve import Options
+    from optirank.solver.problem import Problem
+
+    start = time.perf_counter()
+    family = tasks[0].family
+    if not family.on_device:
+        raise ValueError(f"{family.name} cannot be fitted on a GPU: use device='cpu' for it")
+    candidates = getattr(family, "candidates", None)
+    problems = []
+    for task in tasks:
+        train = task.unit.train
+        (size,) = task.chain.head or (train.n_genes,)
+        same = (train.orders, *task.unit.problem(task.problem), size)
+        pairs = task.chain.penalties
+        problems += [Problem(*same, l1, l2, family.ties, candidates) for l1, l2 in pairs]
+    options = Options(
+        ties=family.ties,
+        tol=family.tol,
+        max_iter=family.max_iter,
+        thorough=not family.warm_start,
+        candidates=candidates,
+    )
+    found = solve_together(problems, ["best"] * len(problems), options)
+    each = (time.perf_counter() - start) / len(problems)
+    models = (Model.of(one.solution, each) for one in found)
+    return [
+        {(*task.chain.head, *pair): next(models) for pair in task.chain.penalties} for task in tasks
+    ]
+
+
+def _scores_on_device(task: Task, models: Sequence[Model]) -> list[dict[str, NDArray]]:
+    """Scores of each model by view of the task's unit; views of one order are scored at once."""
+    w, gamma, b = (np.array([getattr(one, name) for one in models]) for name in ("w", "gamma", "b"))
+    found: list[dict[str, NDArray]] = [{} for _ in models]
+    of_all: dict[int, NDArray] = {}
+    for name, view in task.unit.views.items():
+        whole = view.orders.whole
+        if id(whole) not in of_all:
+            scores = whole.scores_of_many(w, gamma, task.family.ties)
+            of_all[id(whole)] = scores / gamma.sum(axis=1)[:, None] + b[:, None]
+        for own, values in zip(found, of_all[id(whole)], strict=True):
+            own[name] = values[view.orders.rows]
+    return found

@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from optirank._util.names import some
-from optirank.datasets.anndata_files import readable
-from optirank.datasets.errors import DataError
-from optirank.datasets.tables import separator
-from optirank.datasets.text_files import open_text
+from optirank.datasets.errors import DataError, readable
+from optirank.datasets.tables import open_text, separator
 from optirank.model.genes import GeneMatch, check_case
 from optirank.model.linear import linear_parts
 
-MATCH_CASE = ("check", "ignore")
+SAME_CASE = "case"  # names that differ in case alone are the same gene
 Homologs = Mapping[str, str] | str | os.PathLike[str] | None
 
 
@@ -25,7 +23,7 @@ def read_homologs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     """The pairs of a table with two columns, of which one has the names of the query's genes."""
     path = Path(path)
     if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist")
+        raise FileNotFoundError(f"{path} does not exist: give a table of homologs, or 'case'")
     with readable(path), open_text(path) as file:
         lines = [line for line in csv.reader(file, delimiter=separator(path, None)) if any(line)]
     wrong = next((k for k, line in enumerate(lines) if len(line) != 2), None)
@@ -43,10 +41,10 @@ def model_names(
     """The query's gene names in the model's species, and what there is to say about them.
 
     Which column of the table has the model's genes is seen from the names. A gene with several
-    homologs, on either side, keeps its name: which of them it is would be a guess.
+    homologs, in either direction, keeps its name: which of them it is would be a guess.
     """
     names = [str(name) for name in names]
-    if homologs is None:
+    if homologs is None or homologs == SAME_CASE:
         return names, []
     whence = "homologs" if isinstance(homologs, Mapping) else os.fspath(homologs)
     pairs = list(homologs.items()) if isinstance(homologs, Mapping) else read_homologs(homologs)
@@ -70,13 +68,7 @@ def model_names(
     return [unique.get(name, name) for name in names], [note]
 
 
-def check_match_case(match_case: str) -> None:
-    """Refuse another word than those known."""
-    if match_case not in MATCH_CASE:
-        raise ValueError(f"match_case={match_case!r}: use one of {some(MATCH_CASE)}")
-
-
-def check_species(match: GeneMatch, match_case: str) -> None:
+def check_species(match: GeneMatch, homologs: Homologs) -> None:
     """Refuse genes that mostly match in another case, unless that was asked for."""
-    if match_case == "check":
+    if homologs != SAME_CASE:
         check_case(match)

@@ -1,29 +1,61 @@
-"""The labels of many samples: withheld below a threshold, by majority in clusters, in a file."""
+"""Labels of samples: odd ones among those given, majority labels of clusters, files of them."""
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optirank._util.files import replacing
 from optirank.datasets.errors import DataError, need
-from optirank.model.predict import withheld_word
+from optirank.model.predictor import mixed_word, withheld_word
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
-MIN_SHARE = 0.5  # of a cluster's samples that must have its label
-HETEROGENEOUS = "heterogeneous"
+MIN_SHARE = 0.5  # a cluster is named after the majority of its samples
 FORMATS = (".csv", ".parquet", ".h5ad")
-_BLOCK = 8192  # samples written together
-_NUMBER = "%.6f"  # confidences and probabilities in a CSV
-_TEXT = ("sample", "label", "cluster", "cluster_label")
+_DIGITS = 4  # of confidences and probabilities in a CSV: more is noise
+_SPECIAL = re.compile(r'[,"\n\r]')  # what is quoted in a CSV
+_NO_CLASS = (  # words that mark samples without a label
+    *("unknown", "unassigned", "undefined", "undetermined", "unlabelled", "unlabeled"),
+    *("unclassified", "na", "n/a", "nan", "none", "null", "other", "missing", "?", "-"),
+)
+
+
+def label_notes(labels: Iterable[object]) -> list[str]:
+    """What is odd about class labels: words for "no label", and names that differ by a typo.
+
+    Labels that differ only in case or in spaces, and words such as "Unknown" or "NA", are classes
+    like any other to a classifier; mostly that is a mistake.
+    """
+    counts: dict[str, int] = defaultdict(int)
+    for label in labels:
+        if isinstance(label, str):
+            counts[label] += 1
+    notes = [
+        f"{n} samples are labelled {name!r}: it is used as a class like any other; remove these "
+        "samples, or leave their label empty, if they have no known class"
+        for name, n in counts.items()
+        if name.strip().lower() in _NO_CLASS
+    ]
+    alike: dict[str, list[str]] = defaultdict(list)
+    for name in counts:
+        alike["".join(name.split()).casefold()].append(name)
+    notes += [
+        f"the labels {' and '.join(f'{one!r} ({counts[one]} samples)' for one in names)} differ "
+        "only in case or spaces: they are different classes; rename one if they are the same"
+        for names in alike.values()
+        if len(names) > 1
+    ]
+    return notes
 
 
 @dataclass(frozen=True)
@@ -37,52 +69,74 @@ class Clusters:
 
 
 @dataclass(frozen=True)
-class Labels:
-    """Labels of all samples; their probabilities lie on disk, one row of float64 a sample."""
+class Labelled:
+    """The labels of all samples of a query and what there is to say about them.
+
+    ``codes`` are positions in ``classes``, and ``len(classes)`` for a label that is withheld;
+    ``chosen`` has the label before withholding. ``notes`` are sentences for the reader, ``record``
+    is what ``adata.uns`` keeps.
+    """
 
     names: NDArray
     classes: NDArray  # as text
-    codes: NDArray  # (n,): positions in classes; one beyond for a label that is withheld
+    codes: NDArray
+    chosen: NDArray
     confidence: NDArray
-    probabilities: IO[bytes]
-    record: dict[str, Any]  # what is kept of the model and its genes beside the labels
+    probabilities: NDArray
+    notes: list[str]
+    missing: tuple[str, ...]  # genes of the panel that the query lacks
+    losses: pd.DataFrame  # what each class loses by that
+    threshold: float | None = None
     clusters: Clusters | None = None
+    record: dict[str, Any] = field(default_factory=dict)
 
     @property
     def words(self) -> NDArray:
-        """What the codes stand for."""
-        return label_words(self.classes)
+        """What the codes stand for: the classes, and the word for labels that are withheld."""
+        return np.array([*self.classes, withheld_word(self.classes)], dtype=object)
 
-    def blocks(self) -> Iterator[tuple[slice, NDArray]]:
-        """Rows, and their probabilities read back from disk."""
-        self.probabilities.seek(0)
-        width = len(self.classes)
-        for start in range(0, len(self.names), _BLOCK):
-            rows = slice(start, min(start + _BLOCK, len(self.names)))
-            values = np.fromfile(self.probabilities, np.float64, (rows.stop - start) * width)
-            yield rows, values.reshape(-1, width)
+    @property
+    def labels(self) -> NDArray:
+        """The label of each sample."""
+        return self.words[self.codes]
 
-    def table(self, rows: slice, probabilities: NDArray) -> pd.DataFrame:
+    @property
+    def withheld(self) -> NDArray:
+        """Whether the label of each sample is withheld."""
+        return self.codes == len(self.classes)
+
+    def counts(self) -> dict[str, int]:
+        """Samples of each label that occurs, the most frequent first."""
+        number = np.bincount(self.codes, minlength=len(self.words))
+        order = np.argsort(-number, kind="stable")
+        return {str(self.words[k]): int(number[k]) for k in order if number[k]}
+
+    def table(self) -> pd.DataFrame:
         """One line per sample: label, confidence, ``probability_<class>``, then clusters."""
         import pandas as pd
 
-        columns = {
-            "sample": self.names[rows],
-            "label": self.words[self.codes[rows]],
-            "confidence": self.confidence[rows],
-        }
-        for label, column in zip(self.classes, probabilities.T, strict=True):
+        columns = {"sample": self.names, "label": self.labels, "confidence": self.confidence}
+        for label, column in zip(self.classes, self.probabilities.T, strict=True):
             columns[f"probability_{label}"] = column
         if self.clusters is not None:
-            columns["cluster"] = self.clusters.names[rows]
-            columns["cluster_label"] = self.clusters.labels[rows]
-            columns["cluster_share"] = self.clusters.shares[rows]
+            columns["cluster"] = self.clusters.names
+            columns["cluster_label"] = self.clusters.labels
+            columns["cluster_share"] = self.clusters.shares
         return pd.DataFrame(columns)
 
+    def fields(self, key: str) -> tuple[dict[str, Any], pd.DataFrame]:
+        """What is added to ``obs`` and ``obsm`` of an AnnData under a key."""
+        import pandas as pd
 
-def label_words(classes: NDArray) -> NDArray:
-    """The classes, and the word for labels that are withheld."""
-    return np.array([*classes, withheld_word(classes)], dtype=object)
+        columns = {
+            key: as_category(self.labels, self.words),
+            f"{key}_confidence": self.confidence,
+        }
+        if self.clusters is not None:
+            columns[f"{key}_cluster_label"] = as_category(self.clusters.labels, self.words)
+        names = probability_columns(self.classes)
+        index = pd.Index(self.names, dtype=object)
+        return columns, pd.DataFrame(self.probabilities, index=index, columns=names)
 
 
 def probability_columns(classes: NDArray) -> list[str]:
@@ -107,32 +161,18 @@ def as_category(values: ArrayLike, words: NDArray) -> pd.Categorical:
     """Labels as scanpy likes them: the categories that occur, in the model's order."""
     import pandas as pd
 
-    used, known = set(values), dict.fromkeys([*words, HETEROGENEOUS])
+    used, known = set(values), dict.fromkeys([*words, mixed_word(words)])
     return pd.Categorical(values, categories=[word for word in known if word in used])
 
 
-def check_share(min_share: float) -> None:
-    """Refuse what is no share."""
-    if not 0 <= min_share <= 1:
-        raise ValueError(f"min_share={min_share!r}: use a share between 0 and 1")
-
-
-def majority(
-    clusters: pd.Series,
-    codes: NDArray,
-    confidence: NDArray,
-    words: NDArray,
-    min_share: float = MIN_SHARE,
-) -> Clusters:
+def majority(clusters: pd.Series, codes: NDArray, confidence: NDArray, words: NDArray) -> Clusters:
     """Give each cluster the label that most of its samples have.
 
     Samples whose label is withheld have no vote; of labels with as many votes the one with the
-    larger sum of confidences wins. A cluster of which the winner has less than ``min_share`` of
-    all samples is called "heterogeneous".
+    larger sum of confidences wins. A cluster of which the winner has less than half of all samples
+    is called "heterogeneous" (or "mixed" where a class is called so).
     """
     import pandas as pd
-
-    check_share(min_share)
 
     known = clusters.notna().to_numpy()
     names, cluster = np.unique(clusters[known].astype(str).to_numpy(str), return_inverse=True)
@@ -145,7 +185,8 @@ def majority(
     winner = (votes + sums / (len(codes) + 1)).argmax(axis=1)
     sizes = np.bincount(cluster, minlength=len(names))
     wins = np.bincount(cluster[codes[known] == winner[cluster]], minlength=len(names))
-    label = np.where(wins / np.maximum(sizes, 1) < min_share, HETEROGENEOUS, words[winner])
+    mixed = mixed_word(words)
+    label = np.where(wins / np.maximum(sizes, 1) < MIN_SHARE, mixed, words[winner])
     table = pd.DataFrame(
         {"cluster": names, "n_samples": sizes, "label": label, "share": wins / sizes}
     )
@@ -166,7 +207,7 @@ def check_format(out: Path, query: Path, query_format: str) -> None:
     if out.suffix not in FORMATS:
         raise DataError(f"{out}: labels are written as {', '.join(FORMATS)}: use such a name")
     if out.suffix == ".parquet":
-        _need_pyarrow(out)
+        need("pyarrow", "parquet", f"writing {out}")
     if out.suffix == ".h5ad" and query_format != "h5ad":
         raise DataError(
             f"{out} would be a copy of the query with labels, but {query} is not an .h5ad: write "
@@ -174,62 +215,57 @@ def check_format(out: Path, query: Path, query_format: str) -> None:
         )
 
 
-def write_labels(labels: Labels, out: Path, query: Path, key: str) -> None:
+def write_labels(labelled: Labelled, out: Path, query: Path, key: str) -> None:
     """Write labels in the format the name says, whole or not at all."""
     with replacing(out) as temporary:
         if out.suffix == ".csv":
-            _write_csv(labels, temporary)
+            _write_csv(labelled, temporary)
         elif out.suffix == ".parquet":
-            _write_parquet(labels, temporary)
+            labelled.table().to_parquet(temporary, index=False)
         else:
             shutil.copyfile(query, temporary)
-            _add_to_h5ad(labels, temporary, key)
+            _add_to_h5ad(labelled, temporary, key)
 
 
-def _write_csv(labels: Labels, path: Path) -> None:
-    """As pandas would write it, several times faster."""
-    empty = labels.table(slice(0, 0), np.empty((0, len(labels.classes))))
-    text = [name in _TEXT for name in empty.columns]
-    template = ",".join("%s" if words else _NUMBER for words in text) + "\n"
+def _write_csv(labelled: Labelled, path: Path) -> None:
+    """As pandas would write it with four digits, many times faster: digits come from a table."""
+    top = 10**_DIGITS
+    digits = np.array([f"{k / top:.{_DIGITS}f}," for k in range(top + 1)], dtype=f"S{_DIGITS + 3}")
+    numbers = np.column_stack([labelled.confidence, labelled.probabilities])
+    cells = digits[np.rint(np.clip(numbers, 0, 1) * top).astype(np.int64)]
+    rows = np.ascontiguousarray(cells).view(f"S{cells.shape[1] * digits.itemsize}").ravel()
+    words = [_quoted(str(word)) for word in labelled.words]
+    header = ["sample", "label", "confidence", *(f"probability_{one}" for one in labelled.classes)]
+    ends: Iterable[str] = [""] * len(rows)
+    if labelled.clusters is not None:
+        header += ["cluster", "cluster_label", "cluster_share"]
+        grouped = labelled.clusters
+        ends = (
+            f",{_quoted(name)},{_quoted(label)},{'' if share != share else format(share, '.4f')}"
+            for name, label, share in zip(
+                grouped.names, grouped.labels, grouped.shares, strict=True
+            )
+        )
+    names = map(_quoted, map(str, labelled.names))
+    texts = (row.decode("ascii")[:-1] for row in rows.tolist())
     with open(path, "x", encoding="utf-8", newline="") as file:
-        file.write(",".join(map(_quoted, empty.columns)) + "\n")
-        for rows, probabilities in labels.blocks():
-            table = labels.table(rows, probabilities)
-            columns = [table[name].tolist() for name in table]
-            for k in np.flatnonzero(text):
-                columns[k] = map(_quoted, columns[k])
-            lines = (template % line for line in zip(*columns, strict=True))
-            if labels.clusters is not None:  # samples without a cluster have no share
-                lines = (line.replace(",nan\n", ",\n") for line in lines)
-            file.writelines(lines)
+        file.write(",".join(map(_quoted, header)) + "\n")
+        file.writelines(
+            f"{name},{words[code]},{text}{end}\n"
+            for name, code, text, end in zip(
+                names, labelled.codes.tolist(), texts, ends, strict=True
+            )
+        )
 
 
 def _quoted(text: str) -> str:
-    if any(sign in text for sign in ',"\n\r'):
+    if _SPECIAL.search(text):
         return '"' + text.replace('"', '""') + '"'
     return text
 
 
-def _write_parquet(labels: Labels, path: Path) -> None:
-    pyarrow, parquet = _need_pyarrow(path)
-    empty = labels.table(slice(0, 0), np.empty((0, len(labels.classes))))
-    schema = pyarrow.schema(
-        [(name, pyarrow.string() if name in _TEXT else pyarrow.float64()) for name in empty.columns]
-    )
-    with parquet.ParquetWriter(path, schema) as writer:
-        for rows, probabilities in labels.blocks():
-            table = labels.table(rows, probabilities)
-            writer.write_table(
-                pyarrow.Table.from_pandas(table, schema=schema, preserve_index=False)
-            )
-
-
-def _need_pyarrow(out: Path) -> tuple[Any, Any]:
-    return (need("pyarrow", "parquet", f"writing {out}"), need("pyarrow.parquet", "parquet", ""))
-
-
-def _add_to_h5ad(labels: Labels, path: Path, key: str) -> None:
-    """Add to a copy what :func:`optirank.tl.annotate` would add in memory."""
+def _add_to_h5ad(labelled: Labelled, path: Path, key: str) -> None:
+    """Add to a copy what :func:`optirank.tl.annotate` adds in memory."""
     need("anndata", "anndata", f"writing {path}")
     import h5py
 
@@ -238,12 +274,7 @@ def _add_to_h5ad(labels: Labels, path: Path, key: str) -> None:
     except ImportError:  # anndata 0.10
         from anndata.experimental import write_elem
 
-    columns = {
-        key: as_category(labels.words[labels.codes], labels.words),
-        f"{key}_confidence": labels.confidence,
-    }
-    if labels.clusters is not None:
-        columns[f"{key}_cluster_label"] = as_category(labels.clusters.labels, labels.words)
+    columns, probabilities = labelled.fields(key)
     with h5py.File(path, "r+") as file:
         obs = file["obs"]
         for name, values in columns.items():
@@ -254,22 +285,5 @@ def _add_to_h5ad(labels: Labels, path: Path, key: str) -> None:
         for group in ("obsm", "uns"):
             if group not in file:
                 write_elem(file, group, {})
-        _add_probabilities(labels, file["obsm"], f"{key}_proba", write_elem)
-        write_elem(file["uns"], key, labels.record)
-
-
-def _add_probabilities(labels: Labels, obsm: Any, name: str, write_elem: Any) -> None:
-    """Add the probabilities as a data frame, block by block."""
-    import pandas as pd
-
-    obsm.pop(name, None)
-    columns = probability_columns(labels.classes)
-    write_elem(obsm, name, pd.DataFrame(index=pd.Index(labels.names, dtype=object)))
-    frame = obsm[name]
-    stored = [frame.create_dataset(one, len(labels.names), np.float64) for one in columns]
-    for one in stored:
-        one.attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
-    frame.attrs["column-order"] = np.array(columns, dtype=object)
-    for rows, probabilities in labels.blocks():
-        for one, values in zip(stored, probabilities.T, strict=True):
-            one[rows] = values
+        write_elem(file["obsm"], f"{key}_proba", probabilities)
+        write_elem(file["uns"], key, labelled.record)

@@ -1,374 +1,311 @@
-"""Make data ready for training: labels, sources, genes and samples; each loss is reported.
-
-Samples and genes are chosen before they are read: one pass over the samples gives the sums by which
-genes are chosen, for every fold at once, and a second one reads the chosen genes. So memory follows
-what is used, whatever the size of the file.
-"""
+"""From profiles to what a training reads: options, usable samples and genes, folds, one source."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+import fnmatch
+import hashlib
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from scipy import sparse
 
 from optirank._util.names import some
 from optirank.datasets.data import duplicates, text_column
 from optirank.datasets.errors import DataError
-from optirank.datasets.profiles import gather
-from optirank.preprocessing._statistics import is_counts
-from optirank.workflow.candidates import Candidates, gene_limit
-from optirank.workflow.folding import N_FOLDS, fold_samples
-from optirank.workflow.gene_choice import (
-    fixed_reference,
-    reference_candidates,
-    refuse_both,
-    usable_genes,
-)
-from optirank.workflow.scanning import scan, seconds_per_sample, unordered
+from optirank.datasets.profiles import block_rows
+from optirank.estimators.panel_classifier import N_FOLDS, fold_numbers
+from optirank.model.genes import match_genes
+from optirank.preprocessing.scales import value_scale
+from optirank.tuning.folds import make_folds
+from optirank.workflow.labels import label_notes
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import NDArray
 
-    from optirank.datasets.data import ExpressionData
     from optirank.datasets.profiles import Profiles
-    from optirank.tuning.folds import Fold
 
-MIN_CLASS = 3  # samples of a class: two to train on while one is held out
-MOST_ENTRIES = 430_000_000  # values other than zero to train on; beyond, samples are drawn
-_NO_LABEL = {"", "nan", "na", "n/a", "none", "null", "<na>"}
-_FEW_CANDIDATES = 1000  # genes that may be in the reference, up to which all are read
-_ONE_FOLD_ABOVE = 20_000  # samples
-_PROBED = 500  # samples that tell how many values are not zero
-_TIME_MATTERS = 5000  # samples from which on the time of reading is looked at
-
-
-@dataclass(frozen=True)
-class KeptRows:
-    """The values of some of many samples, which are asked for by their positions among all."""
-
-    X: Any
-    rows: NDArray  # positions of the samples of X, in order
-    n_samples: int
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Of the whole matrix."""
-        return self.n_samples, self.X.shape[1]
-
-    def __getitem__(self, rows: NDArray) -> Any:
-        places = np.searchsorted(self.rows, rows).clip(max=len(self.rows) - 1)
-        if not np.array_equal(self.rows[places], rows):
-            raise IndexError("values of samples are asked for that were let go")
-        return self.X[places]
+MIN_CLASS = 3  # samples: two to learn from while one is held out
+_LOOKED_AT = 200  # samples that tell the kind of values, evenly spaced
+_WILD = "*?["
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
-    """What is trained on."""
+class TrainingOptions:
+    """What a user may ask of a training.
 
-    X: Any  # CSR matrix or array, samples by genes; `KeptRows` where the others were let go
-    y: NDArray  # labels, text
-    groups: NDArray | None  # the source of each sample
-    genes: NDArray  # names of the genes that were read, each once
-    n_genes: int  # that could be used, of which some were read
-    samples: NDArray  # names
-    reference: NDArray | None  # positions of a reference set fixed by the user
-    candidates: NDArray | None  # positions of the genes that may be in the reference; None: all
-    max_genes: int | None
-    chooser: Candidates
-    folds: list[Fold]
-    label: str
-    batch: str | None
-    source: str
-    notes: tuple[str, ...]
-    seconds: float = 0.0  # that reading took
-
-    @property
-    def classes(self) -> NDArray:
-        """The labels, each once, in order."""
-        return np.unique(self.y)
-
-    @property
-    def n_problems(self) -> int:
-        """Binary problems of a classifier: one for two classes, one per class for more."""
-        return n_problems(self.y)
-
-    def candidate_mask(self, genes: NDArray) -> NDArray | None:
-        """Which of some genes (positions) may be in the reference set; None for all."""
-        if self.candidates is None:
-            return None
-        mask = np.isin(genes, self.candidates)
-        if not mask.any():
-            raise DataError(
-                f"{self.source}: none of the {len(genes)} genes that were selected may be in the "
-                "reference set: allow more genes, or more of them in the reference set"
-            )
-        return mask
-
-    def noted(self, *texts: str) -> Prepared:
-        """The same with more to say."""
-        return replace(self, notes=(*self.notes, *texts))
-
-    def take(self, rows: NDArray) -> Prepared:
-        """Some of the samples, in folds as before."""
-        return replace(
-            self,
-            X=self.X[rows],
-            y=self.y[rows],
-            groups=None if self.groups is None else self.groups[rows],
-            samples=self.samples[rows],
-            chooser=self.chooser.take(rows),
-            folds=fewer_samples(self.folds, rows, len(self.y)),
-        )
-
-    def let_go(self, kept: NDArray) -> None:
-        """Hold the values of some samples alone (positions, in order), to save memory."""
-        held = KeptRows(self.X[kept], kept, len(self.y))
-        object.__setattr__(self, "X", held)  # everybody who has this object lets go of them
-
-    def thinned(self, n_samples: int, why: str) -> Prepared:
-        """At most about so many samples: classes above a common size lose some, at random."""
-        if len(self.y) <= n_samples:
-            return self
-        rows, cap = thin(self.y, n_samples)
-        return self.take(rows).noted(thinning(why, cap, len(rows), len(self.y)))
-
-
-def prepare(
-    data: Profiles,
-    label: str,
-    *,
-    batch: str | None = None,
-    genes: Sequence[str] | None = None,
-    available: Sequence[str] | None = None,
-    max_genes: int | None = None,
-    include: Sequence[str] = (),
-    exclude: Sequence[str] = (),
-    reference_from: Sequence[str] = (),
-    not_in_reference: Sequence[str] = (),
-    n_folds: int = N_FOLDS,
-    seconds: float | None = None,
-) -> Prepared:
-    """Check everything that can be wrong, and leave out what cannot be used; see `train`.
-
-    ``seconds`` is the time that reading may take: where all samples would take longer, fewer of the
-    large classes are read.
+    Parameters
+    ----------
+    label : the column of ``obs`` with the classes.
+    batch : a column with the source of each sample (data set, donor): folds then leave whole
+        sources out, and the accuracy is that of a new source.
+    n_genes : the size of the panel, or "auto"; see :class:`optirank.PanelClassifier`.
+    gene_list : the genes to choose from; all by default.
+    available : the genes of the data to be labelled later; others are not used. They are found by
+        name as in prediction, whatever their case and version.
+    include, exclude : genes that must be in the panel, and genes that may not; names, or patterns
+        such as ``MT-*``.
+    method : "panel", or "optirank" or "rank-lr" of the paper.
+    target_error : the share of wrong labels to allow: prediction then withholds labels.
+    n_jobs : threads; -1 for all processors. They change the time alone.
+    name, description : of the model, for its card.
     """
-    begin = time.perf_counter()
-    if max_genes is not None and max_genes < 2:
-        raise DataError(f"at most {max_genes} genes: a comparison needs at least 2 genes")
-    data, notes = _unique_genes(data)
-    labels = text_column(data.obs, label, data.source)
-    groups = None if batch is None else text_column(data.obs, batch, data.source)
-    if include and exclude:
-        refuse_both(data.source, include, exclude)
-    columns, told = usable_genes(data.gene_names, data.source, genes, exclude, available)
-    notes += told
-    names = np.asarray(data.gene_names, dtype=object)[columns]
-    reference, reference_notes = fixed_reference(
-        [str(name) for name in names], data.source, include, max_genes
-    )
-    if include and (reference_from or not_in_reference):
-        raise DataError(
-            "the reference set is fixed (include=, --include) and so cannot be chosen: leave out "
-            "reference_from and not_in_reference (--reference-from, --not-in-reference)"
-        )
-    candidates, told = reference_candidates(
-        [str(name) for name in names], data.source, reference_from, not_in_reference
-    )
-    reference_notes += told
-    reading = _Reading(data, label, batch, labels, groups, columns)
-    always = np.zeros(0, np.intp) if reference is None else reference
-    few = _FEW_CANDIDATES if max_genes is None else min(_FEW_CANDIDATES, max_genes // 2)
-    if candidates is not None and len(candidates) <= few:
-        always = candidates  # the selection of genes would leave out most of them
-    empty = np.zeros(data.n_samples, dtype=bool)
-    while True:  # empty samples show when they are read, and then the folds are other ones
-        keep, told = _usable_samples(data, label, labels, batch, groups, empty)
-        found = reading.read(np.flatnonzero(keep), max_genes, always, n_folds, seconds)
-        if not found.empty.any():
-            break
-        empty[found.rows[found.empty]] = True
-    rows, chooser = found.rows, found.chooser
-    narrow = chooser.read
-    if reference is not None and narrow is not None:
-        reference = np.searchsorted(narrow, reference)
-    if candidates is not None and narrow is not None:
-        candidates = np.flatnonzero(np.isin(narrow, candidates))
-    return Prepared(
-        X=found.X,
-        y=reading.y(rows),
-        groups=reading.sources(rows),
-        genes=names if narrow is None else names[narrow],
-        n_genes=len(names),
-        samples=np.asarray(data.sample_names, dtype=object)[rows],
-        reference=reference,
-        candidates=candidates,
-        max_genes=max_genes,
-        chooser=chooser,
-        folds=found.folds,
-        label=label,
-        batch=batch,
-        source=data.source,
-        notes=(*notes, *told, *reference_notes, *found.notes),
-        seconds=time.perf_counter() - begin,
-    )
+
+    label: str
+    batch: str | None = None
+    n_genes: int | str = "auto"
+    gene_list: Sequence[str] | None = None
+    available: Sequence[str] | None = None
+    include: Sequence[str] | str = ()
+    exclude: Sequence[str] | str = ()
+    method: str = "panel"
+    target_error: float | None = None
+    n_jobs: int | None = None
+    name: str = ""
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        n = self.n_genes
+        if n != "auto" and (isinstance(n, bool) or not isinstance(n, int | np.integer)):
+            raise DataError(f"{n!r} genes: give a number, or 'auto'")
+        if n != "auto" and n < 2:
+            raise DataError(f"a panel of {n} genes: ranks among themselves need at least 2 genes")
+        error = self.target_error
+        if error is not None and not 0 < error < 1:
+            raise DataError(f"target error {error!r}: use a share between 0 and 1, such as 0.05")
+        for name in ("include", "exclude"):  # one pattern may be given as it is
+            if isinstance(getattr(self, name), str):
+                object.__setattr__(self, name, (getattr(self, name),))
+        if self.method != "panel" and (self.include or n != "auto"):
+            raise DataError(
+                f"method={self.method!r} chooses its genes itself: leave out include and n_genes "
+                "(--include, --genes), or use the panel method"
+            )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Read:
-    """What was read: X of the samples at ``rows``, unless some of these turned out to be empty."""
+class EmptySamplesError(DataError):
+    """Some samples have the same value in every gene; ``rows`` are their positions."""
 
-    rows: NDArray
-    empty: NDArray
-    X: Any = None
-    chooser: Candidates | None = None
-    folds: list[Fold]
-    notes: list[str]
+    def __init__(self, rows: NDArray) -> None:
+        super().__init__(f"{len(rows)} samples have the same value in every gene")
+        self.rows = rows
+
+
+class ProfilesSource:
+    """The usable samples and genes of some profiles, read in blocks.
+
+    The first pass over all genes checks the values, and makes a checksum of names and values.
+    """
+
+    def __init__(self, profiles: Profiles, rows: NDArray, columns: NDArray) -> None:
+        self._profiles, self._rows, self._columns = profiles, rows, columns
+        self.shape = len(rows), len(columns)
+        self.genes = np.asarray(profiles.gene_names, dtype=object)[columns]
+        looked_at = rows[:: max(1, len(rows) // _LOOKED_AT)]
+        self.sample = next(iter(profiles.blocks(columns, len(looked_at), looked_at))).X
+        _refuse_no_numbers(self.sample, profiles.source)
+        self.scale = value_scale(self.sample)
+        self.checksum = ""
+
+    def blocks(self, columns: NDArray | None = None) -> Iterator[Any]:
+        """All samples in order, with some genes (all): arrays or CSR matrices."""
+        profiles, first = self._profiles, columns is None
+        chosen = self._columns if first else self._columns[columns]
+        if len(chosen) == len(profiles.gene_names) and (np.diff(chosen) == 1).all():
+            chosen = None
+        rows = None if len(self._rows) == profiles.n_samples else self._rows
+        names = [*map(str, self.genes), *map(str, profiles.sample_names[self._rows])]
+        digest = hashlib.blake2b("\0".join(names).encode(), digest_size=16)
+        empty, start = [], 0
+        for block in profiles.blocks(chosen, block_rows(len(profiles.gene_names)), rows):
+            X = block.X.tocsr() if sparse.issparse(block.X) else np.asarray(block.X)
+            if first:
+                _refuse_no_numbers(X, profiles.source)
+                empty.append(start + np.flatnonzero(_constant(X)))
+                _add_values(digest, X)
+            start += X.shape[0]
+            yield X
+        if first:
+            found = np.concatenate(empty)
+            if len(found):
+                raise EmptySamplesError(self._rows[found])
+            self.checksum = digest.hexdigest()
 
 
 @dataclass(frozen=True)
-class _Reading:
-    """Reads usable samples of the chosen genes."""
+class Prepared:
+    """Everything that a training works on."""
 
-    data: Profiles
-    label: str
-    batch: str | None
-    labels: pd.Series
-    groups: pd.Series | None
-    columns: NDArray
+    source: ProfilesSource
+    classes: NDArray
+    codes: NDArray  # the class of each sample, as a number
+    fold_of: NDArray  # the fold that holds each sample out, -1 for none
+    sources: NDArray | None  # the source of each sample, where folds leave sources out
+    samples: NDArray  # names
+    include: NDArray  # positions of the genes that must be in the panel
+    n_genes_of_file: int
+    notes: tuple[str, ...]
 
-    def y(self, rows: NDArray) -> NDArray:
-        """Labels as text."""
-        return self.labels.to_numpy()[rows].astype(str)
 
-    def sources(self, rows: NDArray) -> NDArray | None:
-        """Sources as text."""
-        return None if self.groups is None else self.groups.to_numpy()[rows].astype(str)
+def prepare(data: Profiles, options: TrainingOptions, empty: NDArray | None = None) -> Prepared:
+    """Check everything that can be wrong, and leave out what cannot be used.
 
-    def read(
-        self,
-        rows: NDArray,
-        max_genes: int | None,
-        always: NDArray,
-        n_folds: int,
-        seconds: float | None,
-    ) -> _Read:
-        """Choose genes in one pass and read them in another."""
-        data, columns = self.data, self.columns
-        rows, notes = self._in_time(rows, seconds)
-        y = self.y(rows)
-        self._check(y, self.sources(rows))
-        folds, told = fold_samples(y, self.sources(rows), self.batch, data.source, n_folds)
-        notes += told
-        if len(rows) > _ONE_FOLD_ABOVE:  # one held-out part says enough, and fewer genes are read
-            folds = folds[:1]
-        parts = np.full(len(rows), len(folds))
-        for k, (_, test) in enumerate(folds):
-            parts[test] = k
-        limit = gene_limit(len(columns), n_problems(y), max_genes, len(always))
-        sums = None
-        if limit is not None:
-            _, codes = np.unique(y, return_inverse=True)
-            seen = scan(data, columns, rows, codes, parts)
-            if seen.empty.any():
-                return _Read(rows=rows, empty=seen.empty, folds=folds, notes=notes)
-            sums = seen.sums
-        chooser = Candidates(len(columns), limit, always, sums, parts)
-        if sums is not None:
-            known = np.unique(parts)
-            choices = [chooser.of_parts(known[known != k]) for k in range(len(folds))]
-            columns = columns[chooser.keep_read([*choices, chooser.of_parts(known)])]
-            if len(columns) < 2:
-                raise DataError(
-                    f"{data.source}: {len(columns)} genes differ between the samples and are "
-                    "expressed by enough of them: at least 2 are needed"
-                )
-        kept, told = self._in_memory(rows, chooser, columns)
-        notes += told
-        if len(kept) < len(rows):
-            folds = fewer_samples(folds, kept, len(rows))
-            chooser, rows = chooser.take(kept), rows[kept]
-        X = gather(data, columns, rows)
-        empty = np.zeros(len(rows), dtype=bool) if sums is not None else unordered(X, data.source)
-        X = X.tocsr() if sparse.issparse(X) else X
-        return _Read(rows=rows, empty=empty, X=X, chooser=chooser, folds=folds, notes=notes)
+    ``empty`` are the positions of samples that turned out to have no values to rank.
+    """
+    data, notes = _unique_genes(data)
+    labels = text_column(data.obs, options.label, data.source)
+    groups = None if options.batch is None else text_column(data.obs, options.batch, data.source)
+    columns, told = usable_genes(np.asarray(data.gene_names, dtype=object), data.source, options)
+    notes += told
+    rows, told = _usable_samples(data, options, labels, groups, empty)
+    notes += told
+    y = labels.to_numpy()[rows].astype(str)
+    notes += label_notes(y)
+    sources = None if groups is None else groups.to_numpy()[rows].astype(str)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        found = f"one class ({classes[0]})" if len(classes) else "no class"
+        raise DataError(
+            f"{data.source}: column {options.label!r} has {found} of at least {MIN_CLASS} usable "
+            "samples: a classifier needs two classes"
+        )
+    n_genes = options.n_genes
+    if n_genes != "auto" and n_genes > len(columns):
+        raise DataError(
+            f"a panel of {n_genes} genes: {data.source} has {len(columns)} genes that can be used; "
+            "ask for fewer"
+        )
+    source = ProfilesSource(data, rows, columns)
+    include, told = _included(source.genes, data.source, options)
+    fold_of, fold_notes = _folds(codes, classes, sources, options, data.source)
+    return Prepared(
+        source=source,
+        classes=classes,
+        codes=codes,
+        fold_of=fold_of,
+        sources=sources,
+        samples=np.asarray(data.sample_names, dtype=object)[rows],
+        include=include,
+        n_genes_of_file=len(data.gene_names),
+        notes=(*notes, *told, *fold_notes),
+    )
 
-    def _check(self, y: NDArray, groups: NDArray | None) -> None:
-        if len(np.unique(y)) < 2:
+
+def usable_genes(
+    names: NDArray, source: str, options: TrainingOptions
+) -> tuple[NDArray, list[str]]:
+    """Rising positions of the genes to choose from, and notes."""
+    notes: list[str] = []
+    kept = np.ones(len(names), dtype=bool)
+    texts = [str(name) for name in names]
+    if options.gene_list is not None:
+        wanted = list(dict.fromkeys(str(one) for one in options.gene_list))
+        kept = np.isin(np.array(texts, dtype=object).astype(str), wanted)
+        if kept.sum() < 2:
             raise DataError(
-                f"{self.data.source}: column {self.label!r} has {_n_classes(y)} of at least "
-                f"{MIN_CLASS} usable samples: a classifier needs two classes"
+                f"{source} has {kept.sum()} of the {len(wanted)} genes asked for, too few: it "
+                f"has genes such as {some(texts, 3)}, asked for were {some(wanted, 3)}"
             )
-        if groups is not None and len(np.unique(groups)) < 2:
-            only = str(groups[0])
+        if lost := sorted(set(wanted).difference(texts)):
+            notes.append(f"{len(lost)} of {len(wanted)} genes asked for are missing: {some(lost)}")
+    for pattern in options.exclude:
+        hits = matching(texts, pattern) & kept
+        kept &= ~hits
+        found = [texts[k] for k in np.flatnonzero(hits)]
+        told = f"{len(found)} genes excluded by {pattern!r}: {some(found, 5)}"
+        notes.append(told if found else f"no gene is excluded by {pattern!r}: none has such a name")
+    positions = np.flatnonzero(kept)
+    if len(positions) < 2:
+        raise DataError(
+            f"{source}: {len(positions)} of {len(names)} genes are left to choose from, and ranks "
+            "need at least 2"
+        )
+    if options.available is not None:
+        here = names[positions]
+        match = match_genes(here, options.available)
+        n = int(match.present.sum())
+        if n < 2:
             raise DataError(
-                f"{self.data.source}: column {self.batch!r} has the single value {only!r}, so no "
-                "source can be left out: leave the column out, or name another (batch=, --batch)"
+                f"{source} shares {n} genes with the data to be labelled: it has genes such as "
+                f"{some(here, 3)}, those have {some(options.available, 3)}"
             )
-
-    def _in_time(self, rows: NDArray, seconds: float | None) -> tuple[NDArray, list[str]]:
-        """As many rows as can be read twice in the time there is."""
-        if seconds is None or len(rows) <= _TIME_MATTERS:
-            return rows, []
-        each = 2 * seconds_per_sample(self.data, self.columns, rows)
-        n = max(_TIME_MATTERS, int(seconds / each))
-        if len(rows) <= n:
-            return rows, []
-        kept, cap = thin(self.y(rows), n)
-        why = "reading all samples takes too long for the time allowed"
-        return rows[kept], [thinning(why, cap, len(kept), len(rows))]
-
-    def _in_memory(
-        self, rows: NDArray, chooser: Candidates, columns: NDArray
-    ) -> tuple[NDArray, list[str]]:
-        """Positions of as many rows as may be held, by the entries of the genes that are read."""
-        if chooser.sums is not None:
-            entries = int(chooser.sums.n_expressing[:, chooser.read].sum())
-        elif len(rows) * len(columns) <= MOST_ENTRIES:
-            return np.arange(len(rows)), []
-        else:  # a few samples tell how many entries there are
-            few = gather(self.data, columns, rows[:: -(-len(rows) // _PROBED)])
-            n_few = few.nnz if sparse.issparse(few) else few.size
-            entries = n_few * len(rows) // few.shape[0]
-        if entries <= MOST_ENTRIES:
-            return np.arange(len(rows)), []
-        n = int(len(rows) * MOST_ENTRIES / entries)
-        kept, cap = thin(self.y(rows), n)
-        return kept, [thinning("memory is limited", cap, len(kept), len(rows))]
+        spelled = replace(match, genes=(), columns=match.columns[:0])
+        notes.append(f"{n} of {len(here)} genes are used: those that the data to be labelled have")
+        notes += spelled.notes()
+        positions = positions[match.present]
+    return positions, notes
 
 
-def n_problems(y: NDArray) -> int:
-    """Binary problems of a classifier: one for two classes, one per class for more."""
-    n = len(np.unique(y))
-    return 1 if n == 2 else n
+def matching(names: Sequence[str], pattern: str) -> NDArray:
+    """Mask of the names equal to a word, or that fit a pattern such as ``MT-*``; in any case."""
+    wanted = str(pattern).casefold()
+    if any(sign in wanted for sign in _WILD):
+        return np.array([fnmatch.fnmatchcase(name.casefold(), wanted) for name in names], bool)
+    return np.array([name.casefold() == wanted for name in names], dtype=bool)
 
 
-def thin(y: NDArray, n_samples: int) -> tuple[NDArray, int]:
-    """Sorted positions of about so many samples, and the most that a class has of them."""
-    classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
-    cap = max(MIN_CLASS, _common_cap(counts, n_samples))
-    rng = np.random.default_rng(0)
-    parts = [rng.permutation(np.flatnonzero(codes == k))[:cap] for k in range(len(classes))]
-    return np.sort(np.concatenate(parts)), cap
+def _included(genes: NDArray, source: str, options: TrainingOptions) -> tuple[NDArray, list[str]]:
+    """Positions of the genes that must be in the panel."""
+    texts, notes = [str(gene) for gene in genes], []
+    wanted, lost = np.zeros(len(texts), dtype=bool), []
+    for pattern in options.include:
+        hits = matching(texts, pattern)
+        wanted |= hits
+        if not hits.any():
+            lost.append(pattern)
+    if lost:
+        raise DataError(
+            f"{source} has no gene {some(lost, 5)} that could be in the panel: it was excluded, "
+            f"the query lacks it, or it has another name, such as {some(texts, 3)}"
+        )
+    found = np.flatnonzero(wanted)
+    if options.n_genes != "auto" and len(found) > options.n_genes:
+        raise DataError(
+            f"{len(found)} genes must be in a panel of {options.n_genes}: ask for more genes, or "
+            "include fewer"
+        )
+    if len(found):
+        notes.append(f"{len(found)} genes are in the panel as asked: {some(genes[found])}")
+    return found, notes
 
 
-def thinning(why: str, cap: int, n: int, n_before: int) -> str:
-    """What is said where samples are left out."""
-    return f"{why}: at most {cap} samples per class are used, {n} of {n_before}"
-
-
-def fewer_samples(folds: list[Fold], rows: NDArray, n_samples: int) -> list[Fold]:
-    """The folds of some of the samples; those without samples on either side are left out."""
-    place = np.full(n_samples, -1)
-    place[rows] = np.arange(len(rows))
-    moved = [tuple(place[part][place[part] >= 0] for part in fold) for fold in folds]
-    return [(train, test) for train, test in moved if len(train) and len(test)]
+def _folds(
+    codes: NDArray,
+    classes: NDArray,
+    sources: NDArray | None,
+    options: TrainingOptions,
+    source: str,
+) -> tuple[NDArray, list[str]]:
+    """The fold of each sample, and what there is to say about folds."""
+    if sources is not None and len(np.unique(sources)) < 2:
+        raise DataError(
+            f"{source}: column {options.batch!r} has the single value {sources[0]!r}, so no source "
+            "can be left out: leave the column out, or name another (batch=, --batch)"
+        )
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            folds = make_folds(codes, N_FOLDS, sources)
+        except ValueError:
+            folds = []
+    notes = [str(warning.message) for warning in told]
+    lost = {one for train, test in folds for one in np.setdiff1d(codes[test], codes[train])}
+    folds = [(train, test) for train, test in folds if np.isin(codes[test], codes[train]).any()]
+    if not folds:
+        raise DataError(
+            f"{source}: no class is in two sources of column {options.batch!r}, so none that is "
+            "learned from some can be tested on another: leave the column out, or name another "
+            "(batch=, --batch)"
+        )
+    if lost:
+        notes.append(
+            "where its only source is left out a class cannot be learned, and its samples there "
+            f"are not counted: {some([classes[k] for k in sorted(lost)])}"
+        )
+    return fold_numbers(codes, folds), notes
 
 
 def _unique_genes(data: Profiles) -> tuple[Profiles, list[str]]:
@@ -376,26 +313,21 @@ def _unique_genes(data: Profiles) -> tuple[Profiles, list[str]]:
     twice = duplicates(data.gene_names)
     if not twice:
         return data, []
-    whole = _whole(data)
-    how = "sum" if is_counts(whole.X) else "first"
+    whole = next(iter(data.blocks(None, max(1, data.n_samples))))
+    how = "sum" if value_scale(whole.X) == "counts" else "first"
     told = "their counts are summed" if how == "sum" else "the first of each is used"
     notes = [f"{len(twice)} gene names occur more than once, {told}: {some(twice)}"]
     return whole.merge_duplicates(how), notes
 
 
-def _whole(data: Profiles) -> ExpressionData:
-    return next(data.blocks(None, max(1, data.n_samples)))
-
-
 def _usable_samples(
     data: Profiles,
-    label: str,
+    options: TrainingOptions,
     labels: pd.Series,
-    batch: str | None,
     groups: pd.Series | None,
-    empty: NDArray,
+    empty: NDArray | None,
 ) -> tuple[NDArray, list[str]]:
-    """Mask of the samples with a label, a source, counts, and enough of their class; notes."""
+    """Positions of the samples with a label, a source, values to rank and a class large enough."""
     notes: list[str] = []
 
     def without(mask: NDArray, what: str) -> NDArray:
@@ -407,40 +339,50 @@ def _usable_samples(
     if not data.n_samples:
         raise DataError(f"{data.source} holds no samples")
     keep = np.ones(data.n_samples, dtype=bool)
-    keep = without(_missing(labels), f"no label in {label!r}")
+    keep = without(_missing(labels), f"no label in {options.label!r}")
     if groups is not None:
-        keep = without(_missing(groups), f"no source in {batch!r}")
-    keep = without(empty, "empty, every gene has the same value")
+        keep = without(_missing(groups), f"no source in {options.batch!r}")
+    if empty is not None:
+        mask = np.zeros(data.n_samples, dtype=bool)
+        mask[empty] = True
+        keep = without(mask, "every gene has the same value")
     if not keep.any():
         raise DataError(f"{data.source}: no sample is left to train on; {'; '.join(notes)}")
     counts = labels[keep].value_counts()
     small = counts[counts < MIN_CLASS]
     if len(small):
         named = some([f"{name} ({n})" for name, n in small.items()])
-        keep = without(
-            labels.isin(small.index).to_numpy(),
-            f"their class has fewer than {MIN_CLASS}: {named}",
-        )
-    return keep, notes
+        mask = labels.isin(small.index).to_numpy()
+        keep = without(mask, f"their class has fewer than {MIN_CLASS}: {named}")
+    return np.flatnonzero(keep), notes
 
 
 def _missing(values: pd.Series) -> NDArray:
-    text = values.astype(str).str.strip().str.lower()
-    return (values.isna() | text.isin(_NO_LABEL)).to_numpy()
+    return (values.isna() | (values.astype(str).str.strip() == "")).to_numpy()
 
 
-def _n_classes(y: NDArray) -> str:
-    names = np.unique(y)
-    return f"one class ({names[0]})" if len(names) else "no class"
+def _refuse_no_numbers(X: Any, source: str) -> None:
+    values = X.data if sparse.issparse(X) else X
+    if values.dtype.kind not in "buif":
+        raise DataError(f"{source}: the matrix holds {values.dtype}, not numbers")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        n = int((~np.isfinite(values)).sum())
+        what = "1 value is" if n == 1 else f"{n} values are"
+        raise DataError(
+            f"{source}: {what} missing or infinite (NaN, inf): fill in what is missing, or "
+            "leave these genes or samples out"
+        )
 
 
-def _common_cap(counts: NDArray, total: int) -> int:
-    """The largest class size c with ``sum(min(counts, c)) <= total``."""
-    low, high = 1, int(counts.max())
-    while low < high:
-        middle = (low + high + 1) // 2
-        if np.minimum(counts, middle).sum() <= total:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+def _constant(X: Any) -> NDArray:
+    """Which samples have one value in every gene; of sparse ones, zero."""
+    if sparse.issparse(X):
+        return np.diff(X.indptr) == 0
+    return X.min(axis=1) == X.max(axis=1)
+
+
+def _add_values(digest: Any, X: Any) -> None:
+    """Add the non-zero values of a block and their places to a checksum."""
+    X = sparse.csr_matrix(X)
+    for part, kind in ((X.indptr, "<i8"), (X.indices, "<i4"), (X.data, "<f8")):
+        digest.update(np.ascontiguousarray(part, dtype=kind).data)

@@ -1,50 +1,51 @@
-"""The report of a training: one page that needs nothing else, for readers of any profession."""
+"""The page of a training and the page of an evaluation: one template, one file each."""
 
 from __future__ import annotations
 
 import base64
 import platform
-from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optirank import __version__
-from optirank._plots.performance import confusion_size
+from optirank._plots.common import as_svg
+from optirank._plots.performance import (
+    confusion_size,
+    draw_confusion,
+    draw_curves,
+    draw_reliability,
+    draw_sizes,
+)
 from optirank._util.files import check_outputs, write_text
-from optirank._util.names import folds_in_words
+from optirank._util.names import some
 from optirank.datasets.errors import need
-from optirank.estimators.votes import is_vote
 from optirank.model import panel_table
-from optirank.model.votes import pair_table
-from optirank.workflow import figures
-from optirank.workflow.planning import duration
+from optirank.model.linear import carried, linear_parts
+from optirank.workflow.evaluate import Evaluation
+from optirank.workflow.explain import model_card
+from optirank.workflow.performance import MEASURES
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from collections.abc import Callable
 
-    from optirank.workflow.result import TrainingResult
+    from optirank.workflow.performance import Performance
+    from optirank.workflow.train import TrainingResult
 
-_TOP = 30  # genes shown
-_WEAK = 10  # classes named that need care
-_SMALL = 10  # classes of a confusion matrix that fits a narrow page
-_ROLES = {
-    "reference": "reference set",
-    "weight": "compared with it",
-    "both": "both",
-    "neither": "",
-}
+_TOP = 30  # genes shown: a page of them
+_WEAK = 0.8  # sensitivity below which a class is marked: one in five is missed
+_HEADS = {"sensitivity": "sensitivity", "specificity": "specificity", "ppv": "PPV", "npv": "NPV"}
 
 
 def check_report() -> None:
-    """Raise, before any work, where what a report needs is not installed."""
+    """Raise, before any work, where what a page needs is not installed."""
     need("jinja2", "report", "the report")
     need("matplotlib", "report", "the report")
 
 
-def write_report(result: TrainingResult, path: str | Path) -> Path:
-    """Write the page, whole or not at all."""
+def write_report(result: TrainingResult | Evaluation, path: str | Path) -> Path:
+    """Write the page of a training or of an evaluation, whole or not at all."""
     path = Path(path)
     check_report()
     check_outputs({"the report": path}, (), force=True)
@@ -52,7 +53,7 @@ def write_report(result: TrainingResult, path: str | Path) -> Path:
     return path
 
 
-def page(result: TrainingResult) -> str:
+def page(result: TrainingResult | Evaluation) -> str:
     """The page as text."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -63,104 +64,217 @@ def page(result: TrainingResult) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": _percent, "share": _share, "duration": duration}
-    environment.filters["folds"] = folds_in_words
-    panel = panel_table(result.model)
-    model = result.model
-    return environment.get_template("report.html.jinja").render(
-        result=result,
-        model=model,
-        classes=list(model.classes_),
-        class_rows=_class_rows(result.per_class),
-        weak=_weak(result.per_class),
-        weak_shown=_WEAK,
-        mistakes=_mistakes(result),
-        n_right=int((result.held_out["label"] == result.held_out["predicted"]).sum()),
-        images={
-            "confusion": _image(result, figures.confusion),
-            "confusion_width": f"width: {96 * confusion_size(model.classes_)[0]:.0f}px",
-            "confusion_large": len(model.classes_) > _SMALL,
-            "reliability": _image(result, figures.reliability),
-            "path": _image(result, figures.selection_path) if len(result.path) > 1 else None,
-        },
-        bias=_bias(result),
-        elsewhere=result.accuracy_elsewhere(),
-        genes=[] if is_vote(model) else _top_genes(panel, len(model.classes_) == 2),
-        n_shown=min(_TOP, len(panel)),
-        roles=panel["role"].value_counts().to_dict(),
-        votes=is_vote(model),
-        rules=pair_table(model).to_dict("records") if is_vote(model) else [],
-        n_reference=0 if is_vote(model) else int(model.reference_.sum(axis=1).max()),
-        fixed=not hasattr(model, "side"),
-        on_values=not hasattr(model, "ties"),
-        calibrated=hasattr(model, "calibration_"),
-        rejection=getattr(model, "rejection_", None),
-        version=__version__,
-        python=platform.python_version(),
-        today=model.training_summary_.get("date", date.today().isoformat()),
+    environment.filters["percent"] = _percent
+    view = _common(result.performance, result.model)
+    more = _of_evaluation(result) if isinstance(result, Evaluation) else _of_training(result)
+    view["images"] |= more.pop("images", {})
+    view |= more
+    return environment.get_template("page.html.jinja").render(view)
+
+
+def _common(performance: Performance, model: Any) -> dict[str, Any]:
+    """What both pages show: the tables and figures of labels against the truth."""
+    table = performance.per_class
+    low = np.nanmin(table[[f"{one}_low" for one in MEASURES]].to_numpy())
+    axis = np.floor(10 * low) / 10 if low == low else 0.0
+    figures: dict[str, tuple[Callable, float, float]] = {
+        "confusion": (
+            lambda ax: draw_confusion(ax, performance.confusion),
+            *confusion_size(performance.confusion.columns),
+        ),
+        "reliability": (lambda ax: draw_reliability(ax, performance.reliability), 4.8, 5.0),
+        "roc": (lambda ax: draw_curves(ax, performance.curves, "roc"), 4.8, 4.8),
+        "pr": (lambda ax: draw_curves(ax, performance.curves, "pr"), 4.8, 4.8),
+    }
+    if not performance.curves:
+        del figures["roc"], figures["pr"]
+    control = carried(model, "error_control_")
+    target = getattr(control, "target_error", None)
+    told = "The model withholds no label unless predict --target-error asks for it."
+    if target is not None:
+        told = f"The model was trained to withhold labels: {control.at().reason}."
+    shares = performance.prevalence
+    return {
+        "version": __version__,
+        "python": platform.python_version(),
+        "images": dict.fromkeys(("roc", "pr", "sizes"))
+        | {name: _image(*one) for name, one in figures.items()},
+        "guess": 1 / len(performance.classes),
+        "measures": list(_HEADS.values()),
+        "class_rows": [_class_row(name, row, axis) for name, row in table.iterrows()],
+        "axis": axis,
+        "prevalence": shares and some(f"{name} {share:.1%}" for name, share in shares.items()),
+        "n_withheld": performance.n_withheld,
+        "mistakes": _mistakes(performance),
+        "calibrated": carried(model, "calibration_") is not None,
+        "bias": performance.bias,
+        "withholding": performance.withholding.to_dict("records"),
+        "control": told,
+        "curve": [],
+        "training": False,
+        "missing": None,
+        "genes": [],
+        "card": model_card(model).lines,
+    }
+
+
+def _of_training(result: TrainingResult) -> dict[str, Any]:
+    performance, model = result.performance, result.model
+    summary = carried(model, "training_summary_") or {}
+    classes = performance.classes
+    tiles = [
+        _accuracy_tile(performance, "balanced accuracy of held-out samples"),
+        _tile(f"{performance.n_right} of {performance.n_given}", "held-out samples labelled right"),
+        _tile(f"{len(result.genes)}", f"genes to measure, of {summary['n_genes_of_file']:,}"),
+        _tile(f"{performance.auc:.3f}", "mean area under the ROC curve"),
+    ]
+    about = (
+        "The model compares genes within each sample and never uses absolute values. Held-out "
+        "samples were put aside while the model that labelled them was trained"
     )
+    about += f", together with all others of their {result.batch}." if result.batch else "."
+    curve = result.curve.sort_values("n_genes").to_dict("records")
+    curve = curve if len(curve) > 1 else []
+    images = {}
+    view = _genes(model)
+    if curve:
+        images["sizes"] = _image(lambda ax: draw_sizes(ax, result.curve), 6.6, 4.0)
+    return view | {
+        "title": summary.get("name") or f"A classifier of {result.label}",
+        "lead": f"Trained on {result.source}: {summary.get('n_samples', len(result.held_out))} "
+        f"samples of {len(classes)} classes. {summary.get('description') or ''}",
+        "warnings": [*_weak(performance), *result.warnings],
+        "tiles": tiles,
+        "about": about,
+        "curve": curve,
+        "images": images,
+        "training": True,
+        "batch": result.batch,
+        "sources": _sources(result) if result.batch else [],
+        "notes": [note for note in result.notes if note not in result.warnings],
+    }
 
 
-def _class_rows(table: pd.DataFrame) -> list[dict]:
-    return [{"name": name, **row} for name, row in table.to_dict("index").items()]
+def _of_evaluation(result: Evaluation) -> dict[str, Any]:
+    performance, labelled = result.performance, result.labelled
+    summary = carried(result.model, "training_summary_") or {}
+    trained = summary.get("balanced_accuracy")
+    tiles = [
+        _accuracy_tile(performance, "balanced accuracy of these samples"),
+        _tile(f"{performance.n_right} of {performance.n_given}", "labels given are right"),
+        _tile(f"{performance.n_withheld}", f"labels withheld, of {performance.n_samples}"),
+        _tile(f"{performance.auc:.3f}", "mean area under the ROC curve"),
+    ]
+    if trained is not None:
+        tiles.append(_tile(_percent(trained), "held-out samples of the training, for comparison"))
+    missing = None
+    if labelled.missing:
+        n_genes = len(linear_parts(result.model).genes)
+        rows = labelled.losses.sort_values("weight_lost", ascending=False).to_dict("records")
+        names = some(labelled.missing, 20)
+        missing = {"n": len(labelled.missing), "of": n_genes, "names": names, "rows": rows}
+    name = summary.get("name") or f"classifier of {summary.get('label') or result.label}"
+    return {
+        "title": f"Evaluation on {Path(result.source).name}",
+        "lead": f"{performance.n_samples} samples of {result.source}, true classes from the column "
+        f"{result.label}, labelled by the {name}.",
+        "warnings": _weak(performance),
+        "tiles": tiles,
+        "about": "The labels of the model are compared with the true classes of these samples.",
+        "missing": missing,
+        "notes": result.notes,
+    }
 
 
-def _weak(table: pd.DataFrame) -> list[str]:
-    """Classes of which fewer than 80 % are found."""
-    return [str(name) for name in table.index[table["recall"] < 0.8]]
+def _accuracy_tile(performance: Performance, text: str) -> dict[str, str]:
+    low, high = performance.interval
+    interval = f"95 %: {100 * low:.1f} to {100 * high:.1f} %"
+    return {"value": _percent(performance.balanced_accuracy), "interval": interval, "text": text}
 
 
-def _mistakes(result: TrainingResult) -> list[dict]:
-    """The most frequent confusions, as shares of the true class."""
-    counts = result.confusion()
+def _tile(value: str, text: str) -> dict[str, str]:
+    return {"value": value, "interval": "", "text": text}
+
+
+def _weak(performance: Performance) -> list[str]:
+    table = performance.per_class
+    names = table.index[table["sensitivity"] < _WEAK]
+    if not len(names):
+        return []
+    return [f"fewer than {_WEAK:.0%} of the samples are recognised of {some(names, 10)}."]
+
+
+def _class_row(name: str, row: Any, axis: float) -> dict[str, Any]:
+    """A line of the table of classes; places on the bars are in percent of their width."""
+    cells = []
+    for measure in MEASURES:
+        value, low, high = row[measure], row[f"{measure}_low"], row[f"{measure}_high"]
+        at, left, right = (100 * (one - axis) / (1 - axis) for one in (value, low, high))
+        cells.append(
+            {
+                "value": value,
+                "interval": f"{100 * low:.0f} to {100 * high:.0f} %",
+                "at": f"{at:.1f}",
+                "left": f"{left:.1f}",
+                "width": f"{right - left:.1f}",
+            }
+        )
+    weak = row["sensitivity"] < _WEAK
+    return {"name": name, "n": int(row["n"]), "cells": cells, "auc": row["auc"], "weak": weak}
+
+
+def _mistakes(performance: Performance) -> list[dict[str, Any]]:
+    """The three most frequent confusions, as shares of the true class."""
+    counts = performance.confusion[list(performance.classes)]
     found = [
-        {"truth": truth, "given": given, "n": int(n), "share": n / counts.loc[truth].sum()}
+        {"truth": truth, "given": given, "n": int(n), "of": int(row.sum())}
         for truth, row in counts.iterrows()
         for given, n in row.items()
         if truth != given and n
     ]
-    return sorted(found, key=lambda one: -one["share"])[:3]
+    return sorted(found, key=lambda one: (-one["n"] / one["of"], -one["n"]))[:3]
 
 
-def _bias(result: TrainingResult) -> float:
-    """By how much the mean confidence exceeds the share of right labels."""
-    right = (result.held_out["label"] == result.held_out["predicted"]).mean()
-    return float(result.held_out["confidence"].mean() - right)
-
-
-def _top_genes(panel: pd.DataFrame, binary: bool) -> list[dict]:
-    """The heaviest genes: what they are for and which class they speak for."""
-    weights = panel.filter(regex="^weight_")
-    names = [name.removeprefix("weight_") for name in weights.columns]
-    names = [name.removesuffix("_rising").removesuffix("_falling") for name in names]
-    values = weights.to_numpy()[:_TOP]
+def _sources(result: TrainingResult) -> list[dict[str, Any]]:
+    """Balanced accuracy of each source while it was held out."""
     rows = []
-    for (_, line), row in zip(panel.iterrows(), values, strict=False):
-        k = int(np.abs(row).argmax())
-        speaks = f"{'for' if row[k] > 0 else 'against'} {names[k]}" if row[k] else ""
-        rows.append(
-            {
-                "gene": line["gene"],
-                "role": _ROLES[line["role"]],
-                "speaks": speaks,
-                "weight": f"{row[k]:+.2f}" if row[k] else "",
-                "n_reference": "" if binary else int(line["n_reference"]),
-            }
-        )
+    for source, part in result.held_out.groupby("source", sort=True):
+        right = (part["label"] == part["predicted"]).groupby(part["label"]).mean()
+        scores = {"n_classes": len(right), "balanced_accuracy": float(right.mean())}
+        rows.append({"source": source, "n": len(part)} | scores)
     return rows
 
 
-def _image(result: TrainingResult, figure) -> str:
-    svg = figures.draw(figure, result)
+def _genes(model: Any) -> dict[str, Any]:
+    """The heaviest genes and which class they speak for."""
+    panel, parts = panel_table(model), linear_parts(model)
+    weights = panel.filter(regex="^weight_")
+    names = [name.removeprefix("weight_") for name in weights.columns]
+    rows = []
+    for (_, line), row in zip(panel.head(_TOP).iterrows(), weights.to_numpy(), strict=False):
+        k = int(np.abs(row).argmax())
+        speaks = f"{'for' if row[k] > 0 else 'against'} {names[k]}"
+        if len(names) == 1 and row[k] < 0:
+            speaks = f"for {parts.classes[0]}"
+        weight = f"{row[k]:+.2f}"
+        rows.append({"gene": line["gene"], "speaks": speaks if row[k] else "", "weight": weight})
+        rows[-1]["role"] = line.get("role", "")
+    whole = bool((parts.reference_weights > 0).all())
+    how = f"{len(panel)} genes have to be measured. "
+    how += (
+        "In each sample they are ranked among themselves; the weighted sum of the ranks is the "
+        "score of a class."
+        if whole
+        else "Genes with a weight are ranked relative to the reference genes of a class; the "
+        "weighted sum of these ranks is its score."
+    )
+    return {"genes": rows, "roles": not whole, "how": how, "n_genes": len(panel)}
+
+
+def _image(draw: Callable[..., Any], width: float, height: float) -> str:
+    svg = as_svg(draw, width, height)
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode("utf-8")).decode("ascii")
 
 
 def _percent(value: float) -> str:
-    return "–" if value != value else f"{100 * value:.1f} %"
-
-
-def _share(value: float) -> str:
-    """Out of a hundred, for sentences."""
-    if 0 < value < 0.005:
-        return "fewer than 1"
-    return "–" if value != value else f"{100 * value:.0f}"
+    return "–" if value is None or value != value else f"{100 * value:.1f} %"

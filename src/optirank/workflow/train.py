@@ -1,392 +1,312 @@
-"""Train a model on labelled profiles: choose settings by cross-validation, calibrate, refit."""
+"""Train a model on labelled profiles, and say how well it does on held-out samples."""
 
 from __future__ import annotations
 
-import math
+import platform
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
-from optirank._util.cluster import Cluster
+from optirank import __version__
+from optirank._util.names import some
 from optirank._util.workers import worker_count
 from optirank.datasets.errors import DataError
-from optirank.preprocessing._statistics import is_counts
-from optirank.solver.device.backend import check_device
-from optirank.workflow.concluding import conclude
-from optirank.workflow.device_clock import time_on_device
-from optirank.workflow.finishing import (
-    elsewhere_scores,
-    final_fit,
-    held_out_scores,
-    search_notes,
+from optirank.estimators.elimination import best_codes
+from optirank.estimators.panel_classifier import PanelClassifier
+from optirank.model import (
+    describe_training,
+    fit_calibration,
+    fit_error_control,
+    fit_novelty,
+    panel_ranks,
 )
-from optirank.workflow.folding import N_FOLDS
-from optirank.workflow.grids import METHODS, PREFERENCES, UNTUNED, Grid, make_families, make_grids
-from optirank.workflow.large import PENALTIES, LargeTraining
-from optirank.workflow.planning import (
-    BUDGET,
-    Clock,
-    Plan,
-    compiling_note,
-    fit_into,
-    time_one_fit,
-)
-from optirank.workflow.preparation import Prepared, prepare
-from optirank.workflow.result import TrainingResult
-from optirank.workflow.searching import choose, choose_panel, cross_validate
-from optirank.workflow.sorting import SortedSamples
-from optirank.workflow.voting import METHOD as PAIRS
-from optirank.workflow.voting import train_pairs
+from optirank.workflow.performance import Performance, performance
+from optirank.workflow.preparation import EmptySamplesError, Prepared, TrainingOptions, prepare
+from optirank.workflow.settings import Fitted, Progress, train_settings
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from numpy.typing import NDArray
 
     from optirank.datasets.profiles import Profiles
 
-_MARGIN = 0.85  # of the time allowed that is planned for
-_READING = 0.3  # of the time allowed that reading may take
-_TARGET_SUM = 1e4  # to which counts are scaled before logarithms, for weights on values
-_NO_REFERENCE = {
-    "lr": "uses values and has no reference set",
-    "rank-lr": "takes ranks among all genes",
-    PAIRS: "compares the genes of pairs with each other",
-}
-_TAIL = 0.04  # of the time allowed for what follows the final fit, such as calibration
-_MANY = 3000  # samples from which on one set for all classes comes before a shortened grid
-_FEWEST = 200  # samples below which none are left out to save time
+__all__ = ["METHODS", "TrainingOptions", "TrainingResult", "train"]
+
+_FEW = 10  # samples of a class below which its held-out figures say little
+_VERSIONS = ("numpy", "scipy", "scikit-learn", "numba")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingResult:
+    """A trained model, how well it does on held-out samples, and how it came about.
+
+    Attributes
+    ----------
+    model : fitted on all samples, with ``calibration_``, ``error_control_``, ``novelty_`` and
+        ``training_summary_``; ready for :func:`optirank.save`.
+    held_out : DataFrame
+        One line per held-out sample: ``sample``, ``label``, ``predicted``, ``confidence``,
+        ``fold``, ``source`` (where sources were left out) and ``score_<class>``.
+    curve : DataFrame
+        Held-out accuracy by size of the panel: ``n_genes``, ``balanced_accuracy``,
+        ``standard_error``, ``chosen``.
+    performance : Performance
+        The tables of the held-out samples.
+    balanced_accuracy, standard_error : float
+        Mean over the folds and its standard error, of the chosen size.
+    genes : the genes that the model needs.
+    notes, warnings : what was left out or decided, in words; those of them that need attention.
+    timings : seconds of each part.
+    """
+
+    model: Any
+    label: str
+    batch: str | None
+    source: str
+    held_out: pd.DataFrame
+    curve: pd.DataFrame
+    performance: Performance
+    balanced_accuracy: float
+    standard_error: float
+    genes: list[str]
+    notes: list[str]
+    warnings: list[str]
+    timings: dict[str, float]
 
 
 def train(
     data: Profiles,
-    label: str,
+    options: TrainingOptions,
     *,
-    batch: str | None = None,
-    genes: Sequence[str] | None = None,
-    available: Sequence[str] | None = None,
-    max_genes: int | None = None,
-    include: Sequence[str] = (),
-    exclude: Sequence[str] = (),
-    reference_from: Sequence[str] = (),
-    not_in_reference: Sequence[str] = (),
-    budget: float | None = None,
-    n_jobs: int | None = None,
-    device: str = "cpu",
-    client: Client | None = None,
-    calibrate: bool = True,
-    target_error: float | None = None,
-    method: str = "auto",
-    prefer: str = "accuracy",
-    grids: Sequence[Grid] | None = None,
-    n_folds: int = N_FOLDS,
     say: Callable[[str], None] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> TrainingResult:
     """Train a classifier on labelled expression profiles.
 
-    Samples without a label, samples without counts and classes of fewer than three samples are
-    left out; ``notes`` of the result say so. Above 1000 genes, 1000 to 2000 are selected first by
-    their correlation with the labels, anew in every fold. Models are trained on copies of the
-    samples on simulated platforms too. Settings are compared by their balanced accuracy on held-out
-    samples, as they are and on other simulated platforms; the default is an average of models that
-    carried over best between real platforms, and is left only for something clearly better.
+    Samples without a label, samples without values to rank and classes of fewer than three samples
+    are left out; ``notes`` of the result say so. Five folds repeat the whole training without some
+    of the samples (or sources), which gives the held-out accuracy of every size of the panel, the
+    calibration, the error control and the out-of-distribution score.
 
     Parameters
     ----------
-    data : the profiles, see :func:`optirank.datasets.read_expression`, or an opened file, of which
-        only what is used is read (:func:`optirank.datasets.open_expression`).
-    label : the column of ``data.obs`` with the classes.
-    batch : a column with the source of each sample (data set, donor, platform): folds then leave
-        whole sources out, and the figures say what to expect of a new one.
-    genes : the genes to use; others are ignored.
-    available : the genes of the data to be labelled later; others are not used. They are found by
-        name as in prediction, whatever their case and version.
-    max_genes : the most genes the model may need.
-    include : genes of a fixed reference set (names or patterns such as ``RPL*``), such as
-        housekeeping genes; nothing is then learned about the reference, only the weights are, and
-        the model is an AnovaRankLogisticRegression with this ``reference``.
-    exclude : genes (or patterns such as ``MT-*``) that the model may not use at all, neither as
-        reference nor with a weight.
-    reference_from, not_in_reference : genes (or patterns such as ``RPL*``) that the reference set
-        is chosen from, and genes that may not be in it; every gene may have weights.
-    budget : seconds that the training may take, ten minutes by default. One small fit is timed and
-        the grid of settings shortened to fit, down to the one that carries over best on its own;
-        if that is not enough, so are the samples.
-    n_jobs : threads; -1 for all processors.
-    device : "cpu", or "cuda" to fit on an NVIDIA GPU (``pip install 'optirank[gpu]'``).
-    client : a client of a dask cluster (``distributed.Client``) whose workers fit the settings in
-        all folds. Reading and the final fit are done here, and so is a training that learns one
-        reference set on some of the samples for lack of time.
-    calibrate : whether to fit probabilities on the held-out scores.
-    target_error : the share of wrong labels to allow: the model then carries the confidence below
-        which a label is withheld (``rejection_``).
-    method : "optirank", "rank-lr" (ranks among all genes, which all have to be measured), "auto" to
-        compare both by the same rule, "lr": logistic regression on log values, or "k-tsp": a vote
-        of pairs of genes. For "lr", counts are scaled to 10,000 per sample first; other values are
-        used as they are.
-    prefer : "accuracy", or "genes": small models, which have one panel for all classes and use all
-        of it; of these the fewest genes within two points of the best.
-    grids : the settings to try, from the widest grid to the narrowest; each holds the next. Those
-        of ``method`` where not given.
-    n_folds : of the cross-validation, at most; sources are shared out over so many.
-    say : is told in words what will be done, before it is.
-    progress : is told how much is done, and of how much.
+    data : the profiles, or an opened file, of which only what is used is read.
+    options : see `TrainingOptions`.
+    say : is told in words what was decided, before the work.
+    progress : is told how much is done, of how much, and what is being done.
 
     Raises
     ------
     DataError
-        Where the data cannot be trained on, before any work.
-    DeviceError
-        Where there is no GPU that can be used, before any work.
+        Where the data cannot be trained on.
     """
-    check_device(device)
-    check_choice("method", method, (*METHODS, PAIRS))
-    check_reference(method, bool(include or reference_from or not_in_reference))
-    prepared = prepare(
-        data,
-        label,
-        batch=batch,
-        genes=genes,
-        available=available,
-        max_genes=max_genes,
-        include=include,
-        exclude=exclude,
-        reference_from=reference_from,
-        not_in_reference=not_in_reference,
-        n_folds=n_folds,
-        seconds=reading_seconds(budget),
-    )
-    return train_prepared(
-        prepared,
-        budget=budget,
-        n_jobs=n_jobs,
-        device=device,
-        client=client,
-        calibrate=calibrate,
-        target_error=target_error,
-        method=method,
-        prefer=prefer,
-        grids=grids,
-        say=say,
-        progress=progress,
-    )
+    begin = time.perf_counter()
+    if options.method not in METHODS:
+        raise DataError(f"method {options.method!r}: use one of {', '.join(METHODS)}")
+    prepared = prepare(data, options)
+    method = METHODS[options.method]
+    try:
+        fitted = _told(prepared, say, method, options, progress)
+    except EmptySamplesError as error:
+        prepared = prepare(data, options, error.rows)
+        fitted = _told(prepared, say, method, options, progress)
+    searched = time.perf_counter()
+    result = _conclude(data, prepared, options, fitted)
+    result.timings.update(search=searched - begin, calibration=time.perf_counter() - searched)
+    return result
 
 
-def train_prepared(
+def _told(
     prepared: Prepared,
-    *,
-    budget: float | None = None,
-    n_jobs: int | None = None,
-    device: str = "cpu",
-    client: Client | None = None,
-    calibrate: bool = True,
-    target_error: float | None = None,
-    method: str = "auto",
-    prefer: str = "accuracy",
-    grids: Sequence[Grid] | None = None,
-    panel_size: int | None = None,
-    say: Callable[[str], None] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> TrainingResult:
-    """Train on data that `prepare` has made ready; see `train`.
-
-    With ``panel_size`` the best setting of at most so many genes is chosen, and its penalty raised
-    where the final model would need more.
-    """
-    budget = BUDGET if budget is None else check_budget(budget)
-    check_target_error(target_error)
-    check_choice("method", method, (*METHODS, PAIRS))
-    check_choice("prefer", prefer, PREFERENCES)
-    check_device(device)
-    check_reference(method, prepared.reference is not None or prepared.candidates is not None)
-    if device != "cpu" and prepared.reference is not None:
-        raise DataError(
-            f"a fixed reference set (include) is fitted on the CPU alone: leave device={device!r} "
-            "out"
-        )
-    if device != "cpu" and method in ("lr", PAIRS):
-        raise DataError(
-            f"method={method!r} is fitted on the CPU alone: leave device={device!r} out"
-        )
-    if client is not None and device != "cpu":
-        raise DataError(f"a dask cluster fits on CPUs: leave device={device!r} out, or client")
-    begin = time.perf_counter() - prepared.seconds
-    if method == PAIRS:
-        if client is not None:
-            raise DataError("method='k-tsp' is fitted in this process alone: leave client out")
-        tail = {"calibrate": calibrate, "target_error": target_error, "seconds": _TAIL * budget}
-        return train_pairs(prepared, begin, budget, prefer, say=say, progress=progress, **tail)
-    if grids is None:
-        grids = make_grids(method, len(prepared.classes), prefer)
-    if prepared.reference is not None:
-        grids = [replace(grid, average=None) for grid in grids]
-    chooser = prepared.chooser
-    values = grids[0].values
-    target_sum = _TARGET_SUM if values and is_counts(prepared.X) else None
-    samples = SortedSamples(
-        prepared.X,
-        worker_count(n_jobs),
-        device=device,
-        values=values,
-        target_sum=target_sum,
-    )
-    if say is not None and (note := compiling_note(budget)) is not None:
-        say(note)
-    time_fits = time_one_fit if device == "cpu" else time_on_device
-    clock = time_fits(prepared, chooser, samples, prepared.folds[0], grids)
-    cluster = None if client is None else Cluster(client)
-    if cluster is not None:
-        clock.n_final, clock.n_jobs = clock.n_jobs, cluster.n_threads
-    room = _MARGIN * (budget - (time.perf_counter() - begin))
-    size = fit_into(clock, samples, len(prepared.folds), room)
-    # on many samples one set for all classes is as accurate as one per class, and much faster
-    narrow = size is None or (size[0] > 0 and len(prepared.y) > _MANY)
-    may_be_large = len(prepared.y) > _FEWEST and not values
-    may_be_large &= prepared.reference is None and panel_size is None and device == "cpu"
-    large = narrow and may_be_large
-    size = None if large else size
-    if size is None and not large:
-        prepared, samples = _thinned(prepared, clock, samples, room)
-        chooser, size = prepared.chooser, (len(grids) - 1, len(prepared.folds))
-    level, n_folds = (len(grids) - 1, 1) if size is None else size
-    notes = list(prepared.notes)
-    end = begin + (1 - _TAIL) * budget  # of the final fit
-    plan = _plan(prepared, n_folds, clock, level, begin, budget, large, device, cluster)
-    for line in (*notes, *plan.lines()) if say else ():
+    say: Callable[[str], None] | None,
+    method: Callable[..., Fitted],
+    options: TrainingOptions,
+    progress: Progress | None,
+) -> Fitted:
+    n, d = prepared.source.shape
+    n_folds = len(np.unique(prepared.fold_of[prepared.fold_of >= 0]))
+    lines = [f"{n} samples, {d} genes, {len(prepared.classes)} classes, {n_folds} folds"]
+    for line in (*prepared.notes, *lines) if say is not None else ():
         say(line)
-    planned = time.perf_counter()
-    rule = {"real": prepared.groups is not None, "prefer": prefer}
-    if not large:
-        found = cross_validate(
-            prepared, chooser, samples, n_folds, clock, level, end, progress, cluster, may_be_large
-        )
-        if not found.results:
-            large, plan = True, replace(plan, n_folds=1)
-            notes.append(
-                "fits took longer than planned: one reference set for all classes was learned "
-                "instead of one per class"
-            )
-    if large:
-        first = UNTUNED if grids[-1].whole_panel else grids[-1].settings[0]
-        threads = samples.n_jobs
-        del samples  # and what it has sorted
-        stages = LargeTraining(prepared, first, threads, end)
-        found = stages.search(progress)
-        choice = choose(found, prepared.y, **rule)
-        stages.refit(found, choice)
-        searched = time.perf_counter()
-        model, genes, fit_notes = stages.finish(choice)
-    else:
-        if panel_size is None:
-            choice = choose(found, prepared.y, **rule)
-        else:
-            choice = choose_panel(found, prepared.y, panel_size)
-        searched = time.perf_counter()
-        model, genes, fit_notes = final_fit(prepared, chooser, choice, samples, panel_size)
-    fitted = time.perf_counter()
-    scored = held_out_scores(prepared, found, choice)
-    elsewhere = elsewhere_scores(prepared, found, choice)
-    return conclude(
-        prepared,
+    try:
+        return method(prepared, options, progress)
+    except EmptySamplesError:
+        raise
+    except ValueError as error:
+        raise DataError(str(error)) from error
+
+
+def _train_panel(prepared: Prepared, options: TrainingOptions, progress: Progress | None) -> Fitted:
+    """The panel model: nested panels by elimination, a size by held-out accuracy."""
+    model = PanelClassifier(
+        options.n_genes, include=prepared.include, n_jobs=worker_count(options.n_jobs)
+    )
+
+    def tell(done: int, total: int) -> None:
+        if progress is not None:
+            progress(done, total, "training")
+
+    found = model._fit_source(
+        prepared.source,
+        prepared.classes,
+        prepared.codes,
+        prepared.fold_of,
+        progress=None
+        if progress is None
+        else lambda done, total: progress(done, total, "training"),
+    )
+    genes = prepared.source.genes
+    model.set_params(n_jobs=None, include=genes[prepared.include].tolist() or None)
+    held_out, size = found.held_out, len(model.panel_)
+    table = [(n, accuracy, error, n == size) for n, accuracy, error in held_out.curve()]
+    columns = ["n_genes", "balanced_accuracy", "standard_error", "chosen"]
+    measured = min(held_out.scores, key=lambda n: abs(n - size))
+    return Fitted(
         model,
-        plan=plan,
-        choice=choice,
-        scored=scored,
-        elsewhere=elsewhere,
-        fold=found.folds[0],
-        genes=genes,
-        notes=(notes, [*search_notes(plan, found), *fit_notes]),
-        calibrate=calibrate,
-        target_error=target_error,
-        seconds=_TAIL * budget,
-        times=(begin, planned, searched, fitted),
+        genes,
+        found.X,
+        found.rows,
+        held_out.rows,
+        held_out.scores[measured],
+        pd.DataFrame(table, columns=columns),
     )
 
 
-def check_budget(budget: float) -> float:
-    """A number of seconds, or a DataError."""
-    if not math.isfinite(budget) or budget <= 0:
-        raise DataError(f"budget={budget!r}: give a time above 0, in seconds")
-    return float(budget)
+METHODS: dict[str, Callable[..., Fitted]] = {
+    "panel": _train_panel,
+    "optirank": train_settings,
+    "rank-lr": train_settings,
+}
 
 
-def reading_seconds(budget: float | None) -> float:
-    """The time that reading may take."""
-    return _READING * (BUDGET if budget is None else check_budget(budget))
-
-
-def check_target_error(target_error: float | None) -> None:
-    """A share, or a DataError."""
-    if target_error is not None and not 0 < target_error < 1:
-        raise DataError(f"target error {target_error!r}: use a share between 0 and 1, as 0.05")
-
-
-def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
-    """One of some words, or a DataError."""
-    if value not in allowed:
-        raise DataError(f"{name}={value!r} is not known: use one of {', '.join(allowed)}")
-
-
-def check_reference(method: str, given: bool) -> None:
-    """Refuse a reference set that the user has a say in where the method has none."""
-    if given and method in _NO_REFERENCE:
-        raise DataError(
-            f"method={method!r} {_NO_REFERENCE[method]}, so include, reference_from and "
-            "not_in_reference (--include, --reference-from, --not-in-reference) mean nothing: "
-            "leave them out, or use method='optirank'"
+def _conclude(
+    data: Profiles, prepared: Prepared, options: TrainingOptions, fitted: Fitted
+) -> TrainingResult:
+    """Calibrate by the held-out scores, and gather all there is to say."""
+    model, codes, classes = fitted.model, prepared.codes, prepared.classes
+    notes = [*prepared.notes, *fitted.notes]
+    known = np.isfinite(fitted.scores).all(axis=1)
+    rows, scores = fitted.held_out[known], fitted.scores[known]
+    truth = classes[codes[rows]]
+    flat = scores[:, 0] if scores.shape[1] == 1 else scores
+    model.calibration_ = fit_calibration(flat, truth, classes)
+    probabilities = model.calibration_.probabilities(flat)
+    predicted = classes[best_codes(scores)]
+    confidence = probabilities.max(axis=1)
+    correct = predicted == truth
+    try:
+        model.error_control_ = fit_error_control(
+            confidence, correct, truth, target_error=options.target_error
         )
-
-
-def _thinned(
-    prepared: Prepared, clock: Clock, samples: SortedSamples, room: float
-) -> tuple[Prepared, SortedSamples]:
-    """As many samples as the narrowest grid has time for, but not fewer than a few hundred."""
-    shortest = clock.seconds(clock.grids[-1], 1)
-    n = max(_FEWEST, int(len(prepared.y) * room / shortest))
-    if n >= len(prepared.y):
-        return prepared, samples
-    prepared = prepared.thinned(n, "the time allowed is short")
-    return prepared, replace(samples, X=prepared.X)
-
-
-def _plan(
-    prepared: Prepared,
-    n_folds: int,
-    clock: Clock,
-    level: int,
-    begin: float,
-    budget: float,
-    large: bool,
-    device: str,
-    cluster: Cluster | None,
-) -> Plan:
-    grid = clock.grids[level]
-    spent = time.perf_counter() - begin
-    if not large:  # further folds are added where time is left
-        left = (1 - _TAIL) * budget - spent
-        more = range(n_folds + 1, len(prepared.folds) + 1)
-        planned = max((k for k in more if clock.seconds(grid, k) <= left), default=n_folds)
-    return Plan(
-        n_samples=len(prepared.y),
-        n_genes=prepared.n_genes,
-        n_candidates=prepared.chooser.limit,
-        n_classes=len(prepared.classes),
-        n_folds=n_folds,
-        sources=None if prepared.groups is None else len(np.unique(prepared.groups)),
-        n_settings=len(PENALTIES) if large else _n_settings(grid, prepared),
-        n_widest=len(PENALTIES) if large else _n_settings(clock.grids[0], prepared),
-        n_platforms=clock.n_platforms,
-        level=0 if large else level,
-        seconds=budget if large else spent + clock.seconds(grid, planned),
-        large=large,
-        budget=budget,
-        n_jobs=clock.n_final or clock.n_jobs if large else clock.n_jobs,
-        device=device,
-        cluster=cluster is not None and not large,
+    except ValueError as error:
+        raise DataError(str(error)) from error
+    place = np.searchsorted(fitted.rows, rows)
+    try:
+        ranks = panel_ranks(fitted.X[place][:, np.flatnonzero(model.genes_)])
+        model.novelty_ = fit_novelty(model, ranks, truth, predicted)
+    except ValueError as error:
+        notes.append(f"samples of unknown classes cannot be recognised: {error}")
+    held_out = pd.DataFrame(
+        {
+            "sample": prepared.samples[rows],
+            "label": truth,
+            "predicted": predicted,
+            "confidence": confidence,
+            "fold": prepared.fold_of[rows] + 1,
+        }
+    )
+    if prepared.sources is not None:
+        held_out["source"] = prepared.sources[rows]
+    for k, name in enumerate(classes if scores.shape[1] > 1 else classes[1:]):
+        held_out[f"score_{name}"] = scores[:, k]
+    chosen = fitted.curve.loc[fitted.curve["chosen"]].iloc[-1] if len(fitted.curve) else None
+    accuracy, error = (
+        (np.nan, np.nan)
+        if chosen is None
+        else (float(chosen["balanced_accuracy"]), float(chosen["standard_error"]))
+    )
+    found = performance(truth, predicted, probabilities, classes)
+    warnings_ = _warnings(found, codes, classes)
+    notes += warnings_
+    describe_training(
+        model,
+        fitted.X,
+        classes[codes[fitted.rows]],
+        genes=fitted.genes,
+        **_summary(data, prepared, options, fitted.curve, found, (accuracy, error), notes),
+    )
+    return TrainingResult(
+        model=model,
+        label=options.label,
+        batch=options.batch,
+        source=data.source,
+        held_out=held_out,
+        curve=fitted.curve,
+        performance=found,
+        balanced_accuracy=accuracy,
+        standard_error=error,
+        genes=[str(gene) for gene in fitted.genes[model.genes_]],
+        notes=notes,
+        warnings=warnings_,
+        timings={},
     )
 
 
-def _n_settings(grid: Grid, prepared: Prepared) -> int:
-    return sum(len(one.settings()) for one in make_families(grid, prepared.reference))
+def _warnings(found: Performance, codes: NDArray, classes: NDArray) -> list[str]:
+    """What needs attention: a model that may know nothing, and classes of few samples."""
+    told = []
+    chance = 1.0 / len(classes)
+    if found.interval[0] <= chance:
+        told.append(
+            f"the accuracy of held-out samples, {found.headline()}, cannot be told from chance "
+            f"({chance:.0%}): do not rely on this model"
+        )
+    counts = np.bincount(codes, minlength=len(classes))
+    few = [f"{classes[k]} ({counts[k]})" for k in np.flatnonzero(counts < _FEW)]
+    if few:
+        told.append(
+            f"classes of fewer than {_FEW} samples are learned from little, and their figures are "
+            f"rough: {some(few, 10)}"
+        )
+    return told
+
+
+def _summary(
+    data: Profiles,
+    prepared: Prepared,
+    options: TrainingOptions,
+    curve: pd.DataFrame,
+    found: Performance,
+    accuracy: tuple[float, float],
+    notes: list[str],
+) -> dict[str, Any]:
+    """What the model file keeps of the training: plain values, the same for the same data."""
+    counts = np.bincount(prepared.codes, minlength=len(prepared.classes)).tolist()
+    per_class = found.per_class
+    return {
+        "source": str(data.source),
+        "label": options.label,
+        "batch": options.batch,
+        "method": options.method,
+        "name": options.name,
+        "description": options.description,
+        "n_samples": len(prepared.codes),
+        "class_counts": dict(zip(map(str, prepared.classes), counts, strict=True)),
+        "n_genes_of_file": prepared.n_genes_of_file,
+        "n_folds": len(np.unique(prepared.fold_of[prepared.fold_of >= 0])),
+        "balanced_accuracy": accuracy[0],
+        "balanced_accuracy_standard_error": accuracy[1],
+        "balanced_accuracy_interval": [float(one) for one in found.interval],
+        "n_held_out": {name: int(n) for name, n in per_class["n"].items()},
+        "recall": {name: float(share) for name, share in per_class["sensitivity"].items()},
+        "precision": {name: float(share) for name, share in per_class["ppv"].items()},
+        "curve": curve.drop(columns="chosen", errors="ignore").to_dict("records"),
+        "checksum": prepared.source.checksum,
+        "versions": {"optirank": __version__, "python": platform.python_version()}
+        | {name: version(name) for name in _VERSIONS},
+        "notes": notes,
+    }

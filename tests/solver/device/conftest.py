@@ -2,6 +2,7 @@
 
 import pytest
 
+from numpy_device import NumpyBackend
 from optirank.solver.device.backend import Backend, DeviceError, backend_of
 
 
@@ -12,4 +13,4 @@ def backend(request) -> Backend:
             return backend_of("cuda")
         except DeviceError as error:
             pytest.skip(str(error))
-    return backend_of("numpy")
+    return NumpyBackend()

@@ -1,111 +1,127 @@
-"""Passes over orders on a device, against the definition; on NumPy, and with CuPy on a GPU."""
+"""The kernels of ``steps.cu`` against NumPy on a GPU; NumPy against the definitions everywhere."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy import sparse
 
-from optirank.ranks.definition import comparison_matrix
-from optirank.ranks.orders import order_samples
-from optirank.solver.capped_simplex import project_capped_simplex
-from optirank.solver.device.backend import DeviceError, backend_of, check_device
-from optirank.solver.device.kernels import best_intercept, project_rows
-from optirank.solver.device.orders import from_groups, order_on_device
+from numpy_device import KERNELS, NumpyBackend
+from optirank.solver.device.backend import threads_for
+
+SIZE, RIGHT = 3, 2  # problems, and right-hand sides of each
+SIZES = [(1, 1), (37, 11), (300, 5000), (9000, 33)]
 
 
-def samples(kind: str, n: int, d: int, seed: int = 0):
+def arguments_of(kernel: str, n: int, d: int, seed: int = 0) -> list:
+    """Random arguments of a kernel; those that it only writes start at zero."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    if kind == "ties":
-        return np.round(np.maximum(X, 0) * 3)
-    if kind == "counts":
-        return rng.poisson(0.4, (n, d))
-    if kind == "single precision":
-        return X.astype(np.float32)
-    if kind == "unsigned":
-        return rng.integers(0, 7, (n, d)).astype(np.uint16)
-    if kind == "close doubles":
-        return 1.0 + np.round(X) * 1e-12
-    return X
+    single, ints = np.float32, np.int32
+
+    def rows(width, dtype=float):
+        return rng.normal(size=(SIZE, width)).astype(dtype)
+
+    def many(width, dtype=float):
+        return rng.normal(size=(SIZE, RIGHT, width)).astype(dtype)
+
+    def each(low=0.1, high=2.0):
+        return rng.uniform(low, high, SIZE)
+
+    v = rng.dirichlet(np.ones(n), SIZE)
+    y = (rng.random((SIZE, n)) < 0.4).astype(float)
+    support = rng.random((SIZE, d)) < 0.7
+    curvatures = v * rng.uniform(0.01, 0.25, (SIZE, n))
+    done = np.array([False, True, False])
+    s = np.minimum([1.0, max(1, d // 3), max(1, d // 2)], (d + 1) // 2)
+    written = (np.zeros((SIZE, d)), np.zeros((SIZE, d), single), np.zeros((4, SIZE)))
+    step = (rows(d, single), rows(d), each(-1), rows(d), rows(d), each(0.3, 20))
+    allowed = np.arange(d) % 2 == 0
+    facts = np.abs(rng.normal(size=(4, SIZE))) * [[d], [1], [1], [1]]
+    r, p = (np.where(support[:, None, :], many(d), 0.0) for _ in range(2))
+    limit = np.zeros((SIZE, RIGHT))
+    limit[0, 0] = 1e9  # this one has ended
+    found = {
+        "project_rows": (rows(d) * each(0.01, 100)[:, None], s, ints(d), np.zeros((SIZE, d))),
+        "best_intercepts": (rows(n) * [[0.1], [1], [30]], y, v, ints(n), ints(40), each(-1)),
+        "weigh_scores": (
+            many(n, single), curvatures.astype(single), ints(n), ints(RIGHT),
+            np.zeros((SIZE, RIGHT, n), single),
+        ),
+        "gradient_step": (
+            many(d, single), np.abs(rows(d)) + 1, support, each(), limit, ints(d), ints(RIGHT),
+            many(d), r, p, p.astype(single), np.abs(many(1))[:, :, 0],
+            np.array([[True, True], [False, True], [True, True]]),
+        ),
+        "slopes_of_scores": (
+            rows(n), each(-1), y, v, ints(n), np.zeros((SIZE, n), single), np.zeros((SIZE, n)),
+            np.zeros(SIZE), np.zeros(SIZE),
+        ),
+        "elastic_net_step": (*step, each(), each(), ints(d), ints(SIZE), *written),
+        "capped_simplex_step": (*step, s, rows(d), allowed, ints(d), ints(SIZE), *written),
+        "judge_step": (
+            rows(n, single) * single(0.1), facts, each(-1), each(), curvatures, v, rows(d),
+            np.full(SIZE, 1e-3), 0.93, 1.6, ints(n), ints(d), ints(SIZE), rows(d), rows(d), rows(n),
+            rows(n), each(-1), each(-1), each(1, 4), each(0.3, 20), each(), done,
+            np.arange(SIZE),
+        ),
+    }  # fmt: skip
+    return list(found[kernel])
 
 
-KINDS = ["plain", "ties", "counts", "single precision", "unsigned", "close doubles"]
+@pytest.mark.gpu
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(("n", "d"), SIZES)
+def test_kernels_write_what_numpy_writes(backend, kernel, n, d):
+    if isinstance(backend, NumpyBackend):
+        pytest.skip("the twin itself")
+    for seed in range(4):
+        here, given = (arguments_of(kernel, n, d, seed) for _ in range(2))
+        there = [backend.array(one) if np.ndim(one) else one for one in given]
+        KERNELS[kernel](*here)
+        blocks = SIZE * RIGHT if kernel in ("weigh_scores", "gradient_step") else SIZE
+        backend.launch(kernel, (blocks,), threads_for(max(n, d)), tuple(there))
+        for one, other in zip(here, there, strict=True):
+            if np.ndim(one):
+                np.testing.assert_allclose(backend.host(other), one, rtol=2e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("n", "d"), [(5, 1), (4, 2), (7, 33), (3, 129)])
-@pytest.mark.parametrize("ties", ["average", "min", "max"])
-def test_ranks_and_coranks_are_those_of_the_definition(backend, kind, n, d, ties):
-    X = samples(kind, n, d)
-    orders = order_on_device(backend, X)
-    rng = np.random.default_rng(1)
-    a = rng.normal(size=(2, d))
-    per_sample = rng.normal(size=(n, d))
-    offset = {"average": 0.5, "min": 0.0, "max": 1.0}[ties]
-    ranks = backend.host(orders.ranks(backend.array(a), ties))
-    coranks = backend.host(orders.coranks(backend.array(a), ties))
-    divided = backend.host(orders.ranks(backend.array(a), ties, size=backend.array([2.0, 5.0])))
-    np.testing.assert_allclose(divided, ranks / np.array([2, 5])[:, None, None], atol=1e-5 * d)
-    own = backend.host(orders.coranks_of_samples(backend.array(per_sample), ties))
-    for i in range(n):
-        C = comparison_matrix(X[i], ties)
-        np.testing.assert_allclose(ranks[:, i], a @ C.T - offset, atol=1e-5 * d)
-        np.testing.assert_allclose(coranks[:, i], a @ C, atol=1e-5 * d)
-        np.testing.assert_allclose(own[i], C.T @ per_sample[i], atol=1e-5 * d)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(1, 40), st.integers(0, 10_000))
-def test_orders_of_values_groups_and_sparse_data_are_the_same(d, seed):
-    backend = backend_of("numpy")
-    X = samples("ties", 3, d, seed) - samples("counts", 3, d, seed)
-    straight = order_on_device(backend, X)
-    others = (
-        order_on_device(backend, sparse.csr_array(X)),
-        from_groups(backend, order_samples(X).groups),
-    )
-    for other in others:
-        for name in ("perm", "start", "end"):
-            np.testing.assert_array_equal(getattr(other, name), getattr(straight, name))
-
-
-@pytest.mark.parametrize("d", [1, 2, 50, 1000])
-def test_rows_are_projected_as_one_by_one(backend, d):
-    rng = np.random.default_rng(d)
-    x = rng.normal(size=(5, d)) * np.array([[1e-6], [0.1], [1], [10], [1000]])
-    s = np.minimum([1, 1, max(1, d // 3), d, 1], d).astype(float)
-    found = backend.host(project_rows(backend.xp, backend.array(x), backend.array(s)))
-    wanted = [project_capped_simplex(row, size) for row, size in zip(x, s, strict=True)]
-    np.testing.assert_allclose(found, wanted, atol=1e-8)
+def test_projected_rows_are_the_nearest_points_of_their_set(backend):
+    x, s, d, out = arguments_of("project_rows", 1, 50)
+    there = [backend.array(one) if np.ndim(one) else one for one in (x, s, d, out)]
+    backend.launch("project_rows", (SIZE,), 128, tuple(there))
+    u = backend.host(there[3])
+    np.testing.assert_allclose(u.sum(axis=1), s)
+    for moved, point in zip(x - u, u, strict=True):  # a step towards x leaves the set
+        inner = moved[(point > 0) & (point < 1)]
+        shift = (
+            inner.mean()
+            if len(inner)
+            else 0.5 * (moved[point == 0].max() + moved[point == 1].min())
+        )
+        np.testing.assert_allclose(inner, shift, atol=1e-8)
+        assert (moved[point == 0] <= shift + 1e-8).all()
+        assert (moved[point == 1] >= shift - 1e-8).all()
 
 
 def test_intercepts_have_no_slope(backend):
-    rng = np.random.default_rng(0)
-    z = rng.normal(size=(6, 80)) * np.array([[0], [0.1], [1], [5], [30], [200]])
-    y = (rng.random((6, 80)) < 0.2).astype(float)
-    v = rng.random((6, 80))
-    v /= v.sum(axis=1, keepdims=True)
-    arrays = [backend.array(one) for one in (z, y, v, np.zeros(6))]
-    b = backend.host(best_intercept(backend.xp, *arrays, 60))
-    slope = (v * (1 / (1 + np.exp(-np.clip(z + b[:, None], -700, 700))) - y)).sum(axis=1)
-    assert np.abs(slope).max() < 1e-8
+    z, y, v, n, steps, b = arguments_of("best_intercepts", 80, 1)
+    there = [backend.array(one) if np.ndim(one) else one for one in (z, y, v, n, steps, b)]
+    backend.launch("best_intercepts", (SIZE,), 128, tuple(there))
+    score = z + backend.host(there[5])[:, None]
+    assert np.abs((v * (1 / (1 + np.exp(-score)) - y)).sum(axis=1)).max() < 1e-8
 
 
-def test_values_that_are_not_finite_are_refused():
-    with pytest.raises(ValueError, match="not finite"):
-        order_on_device(backend_of("numpy"), np.array([[1.0, np.nan]]))
+def test_slopes_are_derivatives_of_the_loss(backend):
+    given = arguments_of("slopes_of_scores", 37, 1)
+    there = [backend.array(one) if np.ndim(one) else one for one in given]
+    backend.launch("slopes_of_scores", (SIZE,), 128, tuple(there))
+    slopes, curvatures, total, L_b = map(backend.host, there[5:])
+    z, b, y, v = given[:4]
 
+    def loss(shift):
+        score = z + b[:, None] + shift
+        return v * (np.logaddexp(0, score) - y * score)
 
-def test_an_unknown_device_names_those_there_are():
-    with pytest.raises(ValueError, match="'cpu' or 'cuda'"):
-        check_device("gpu")
-
-
-def test_without_cupy_the_error_names_the_extra(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "cupy", None)
-    backend_of.cache_clear()
-    with pytest.raises(DeviceError, match=r"pip install 'optirank\[gpu\]'"):
-        check_device("cuda")
+    h = 1e-4
+    np.testing.assert_allclose(slopes, (loss(h) - loss(-h)) / (2 * h), atol=1e-6)
+    second = (loss(h) - 2 * loss(0.0) + loss(-h)) / h**2
+    np.testing.assert_allclose(curvatures, second, atol=1e-6)
+    np.testing.assert_allclose(total, slopes.sum(axis=1), atol=1e-5)
+    np.testing.assert_allclose(L_b, curvatures.sum(axis=1).clip(1e-3))

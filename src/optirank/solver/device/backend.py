@@ -1,24 +1,23 @@
-"""Where arrays live: NumPy in the tests, CuPy on a GPU. The rest is written for both."""
+"""Where arrays live: CuPy on a GPU; the tests put NumPy in its place. The rest serves both.
+
+A kernel is reached through :meth:`Backend.launch` alone, with the arguments that its CUDA source
+lists.
+"""
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, cached_property
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from optirank.solver.device.constants import FILLS_DEVICE, USABLE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DEVICES = ("cpu", "cuda")
-WHOLE_PANEL_ON_CPU = (
-    "whole_panel=True fits two classes, and one reference set per class, on the CPU alone: use "
-    "device='cpu'"
-)
-_OLDEST_CUDA = 11_000  # driver version as the CUDA runtime reports it: 11.0
-_HOST_BYTES = 2 << 30  # what the NumPy twin may hold at once
-_LARGE = 1 << 22  # entries of a matrix from which each fills the device by itself
-_USABLE = 0.8  # of the free memory of a GPU: the rest is for temporary arrays
+_C_TYPES = {"uint16": "unsigned short", "uint32": "unsigned int", "uint64": "unsigned long long"}
 
 
 class DeviceError(ValueError):
@@ -26,11 +25,33 @@ class DeviceError(ValueError):
 
 
 class Backend:
-    """An array module with the few operations that differ between NumPy and CuPy."""
+    """An array module, its kernels, and the few operations that NumPy and CuPy do differently."""
 
-    def __init__(self, xp: Any, on_gpu: bool) -> None:
+    def __init__(self, xp: Any) -> None:
         self.xp = xp
-        self.on_gpu = on_gpu
+
+    @cached_property
+    def shared_bytes(self) -> int:
+        """Shared memory that a block of threads may ask for: 64 to 227 KiB on GPUs of today."""
+        return _most_shared_bytes()
+
+    def launch(
+        self,
+        name: str,
+        blocks: tuple[int, ...],
+        threads: int,
+        arguments: tuple,
+        *,
+        shared: int = 0,
+        types: tuple[str, str] | None = None,
+    ) -> None:
+        """Run a kernel; ``types`` are the unsigned types of one in ``orders.cu``."""
+        kernel = _kernel(name, types)
+        kernel(blocks, (threads,), arguments, shared_mem=shared)
+
+    def fuse(self, function: Callable) -> Callable:
+        """A function of arrays, element by element, as one kernel."""
+        return self.xp.fuse()(function)
 
     def array(self, values: Any, dtype: Any = None) -> Any:
         """An array on the device."""
@@ -40,7 +61,7 @@ class Backend:
         """Dense or sparse values as a dense array on the device; non-zeros alone travel there."""
         if not hasattr(values, "toarray"):
             return self.array(values)
-        if not self.on_gpu or is_device_array(values) or values.dtype.kind not in "f":
+        if is_device_array(values) or values.dtype.kind != "f":
             return self.array(values.toarray())
         from cupyx.scipy import sparse  # a GPU is asked for
 
@@ -50,60 +71,88 @@ class Backend:
 
     def host(self, values: Any) -> NDArray:
         """The array as NumPy has it."""
-        return self.xp.asnumpy(values) if self.on_gpu else np.asarray(values)
+        return self.xp.asnumpy(values)
 
     def free_bytes(self) -> int:
         """Memory that arrays may still take."""
-        if not self.on_gpu:
-            return _HOST_BYTES
         free, _ = self.xp.cuda.runtime.memGetInfo()
         pool = self.xp.get_default_memory_pool()
-        return int(_USABLE * (free + pool.total_bytes() - pool.used_bytes()))
+        return int(USABLE * (free + pool.total_bytes() - pool.used_bytes()))
+
+    def check_memory(self, needed: int, what: str) -> None:
+        """A :class:`DeviceError` where a problem does not fit, however small the batch."""
+        free = self.free_bytes()
+        if needed > free:
+            raise DeviceError(
+                f"device='cuda': {what} needs about {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB "
+                "of GPU memory are free: select fewer genes or samples, free the GPU, or use "
+                "device='cpu'"
+            )
 
     def dot(self, matrix: Any, x: Any) -> Any:
-        """``M x`` for each problem: (B, n, d) and (B, d) give (B, n).
+        """``M x`` for each problem: (B, n, d) and (B, d) give (B, n); (B, m, d) give (B, m, n).
 
         Here and below, one matrix (1, n, d) may serve all problems: one product for all of them.
         """
+        if x.ndim == 3 and x.shape[1] > 1:
+            return self.xp.matmul(x, matrix.transpose(0, 2, 1))
+        if x.ndim == 3:
+            return self.dot(matrix, x[:, 0])[:, None]
         if len(matrix) == 1 < len(x):
             return x @ matrix[0].T
-        if len(matrix) == 1 or matrix[0].size >= _LARGE:
+        if len(matrix) == 1 or matrix[0].size >= FILLS_DEVICE:
             return self.xp.stack([one @ row for one, row in zip(matrix, x, strict=True)])
         return self.xp.matmul(matrix, x[:, :, None])[:, :, 0]
 
     def transpose_dot(self, a: Any, matrix: Any) -> Any:
-        """``M^T a`` for each problem: (B, n) and (B, n, d) give (B, d)."""
+        """``M^T a`` for each problem: (B, n) gives (B, d); (B, m, n) give (B, m, d)."""
+        if a.ndim == 3 and a.shape[1] > 1:
+            return self.xp.matmul(a, matrix)
+        if a.ndim == 3:
+            return self.transpose_dot(a[:, 0], matrix)[:, None]
         if len(matrix) == 1 < len(a):
             return a @ matrix[0]
-        if len(matrix) == 1 or matrix[0].size >= _LARGE:
+        if len(matrix) == 1 or matrix[0].size >= FILLS_DEVICE:
             return self.xp.stack([row @ one for one, row in zip(matrix, a, strict=True)])
         return self.xp.matmul(a[:, None, :], matrix)[:, 0, :]
 
-    def rows_dot(self, matrix: Any, rows: Any) -> Any:
-        """``M x`` for m rows x of each problem: (B, n, d) and (B, m, d) give (B, m, n)."""
-        if rows.shape[1] == 1:
-            return self.dot(matrix, rows[:, 0])[:, None]
-        if len(matrix) == 1:
-            return (rows.reshape(-1, rows.shape[2]) @ matrix[0].T).reshape(*rows.shape[:2], -1)
-        return self.xp.matmul(rows, matrix.transpose(0, 2, 1))
 
-    def rows_transpose_dot(self, matrix: Any, rows: Any) -> Any:
-        """``M^T a`` for m rows a of each problem: (B, n, d) and (B, m, n) give (B, m, d)."""
-        if rows.shape[1] == 1:
-            return self.transpose_dot(rows[:, 0], matrix)[:, None]
-        if len(matrix) == 1:
-            return (rows.reshape(-1, rows.shape[2]) @ matrix[0]).reshape(*rows.shape[:2], -1)
-        return self.xp.matmul(rows, matrix)
+@cache
+def _kernel(name: str, types: tuple[str, str] | None) -> Any:
+    kernel = _module(types).get_function(name)
+    if types is not None:  # those of orders ask for shared memory at each launch, up to all of it
+        kernel.max_dynamic_shared_size_bytes = _most_shared_bytes()
+    return kernel
+
+
+@cache
+def _most_shared_bytes() -> int:
+    import cupy  # loaded only where a GPU is used
+
+    return int(cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"])
+
+
+@cache
+def _module(types: tuple[str, str] | None) -> Any:
+    """A compiled source of this folder: that of orders, with its INDEX and KEY, or of steps."""
+    import cupy  # loaded only where a GPU is used
+
+    folder = resources.files("optirank.solver.device")
+    source = folder.joinpath("steps.cu" if types is None else "orders.cu").read_text()
+    if types is not None:
+        index, key = (_C_TYPES[one] for one in types)
+        source = source.replace("INDEX", index).replace("KEY", key)
+    return cupy.RawModule(code=source, options=("--std=c++14",))
+
+
+def threads_for(n: int) -> int:
+    """Threads of a block that goes over n entries: whole warps, few where there is little to do."""
+    return 128 if n <= 256 else 256 if n <= 4096 else 1024
 
 
 @cache
 def backend_of(device: str) -> Backend:
-    """The backend of a device; a :class:`DeviceError` where it cannot be used.
-
-    ``"numpy"`` is the twin that the tests run: the same code without a GPU.
-    """
-    if device == "numpy":
-        return Backend(np, on_gpu=False)
+    """The backend of a device; a :class:`DeviceError` where it cannot be used."""
     if device != "cuda":
         raise ValueError(f"device={device!r}: use {' or '.join(map(repr, DEVICES))}")
     try:
@@ -114,25 +163,14 @@ def backend_of(device: str) -> Backend:
             "pip install 'optirank[gpu]', or use device='cpu'"
         ) from error
     try:
-        driver = cupy.cuda.runtime.driverGetVersion()
-        count = cupy.cuda.runtime.getDeviceCount()
+        cupy.cuda.runtime.getDeviceCount()  # an error where there is none
     except Exception as error:
+        reason = " ".join(str(error).split())[:200]
         raise DeviceError(
-            f"device='cuda': no CUDA GPU can be used ({_short(error)}): check the driver with "
-            "nvidia-smi, or use device='cpu'"
+            f"device='cuda': no CUDA GPU can be used ({reason}): check with nvidia-smi that there "
+            "is one and its driver works, or use device='cpu'"
         ) from error
-    if driver < _OLDEST_CUDA:
-        raise DeviceError(
-            f"device='cuda': the driver supports CUDA {driver // 1000}.{driver % 1000 // 10}, and "
-            "11.0 is the oldest that CuPy works with: update the NVIDIA driver, or use "
-            "device='cpu'"
-        )
-    if count == 0:
-        raise DeviceError(
-            "device='cuda': there is no CUDA GPU on this machine: use device='cpu', or a machine "
-            "with an NVIDIA GPU"
-        )
-    return Backend(cupy, on_gpu=True)
+    return Backend(cupy)
 
 
 def check_device(device: object) -> None:
@@ -146,15 +184,3 @@ def check_device(device: object) -> None:
 def is_device_array(values: object) -> bool:
     """Whether these are values of a CuPy array, without importing CuPy."""
     return type(values).__module__.partition(".")[0] in ("cupy", "cupyx")
-
-
-def out_of_memory(needed: int, free: int, what: str) -> DeviceError:
-    """The error for a problem that does not fit, however small the batch."""
-    return DeviceError(
-        f"device='cuda': {what} needs about {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB of GPU "
-        "memory are free: select fewer genes or samples, free the GPU, or use device='cpu'"
-    )
-
-
-def _short(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]

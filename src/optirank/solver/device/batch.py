@@ -1,4 +1,4 @@
-"""Many binary problems on one order of samples, and points on their way, as arrays on a device.
+"""Many binary problems on one order of samples, points on their way, and their matrices.
 
 A problem of the batch is a row: labels, sample weights, size of the reference set, penalties. The
 samples that a fold holds out have weight zero, so all folds of a search share one order, and the
@@ -25,6 +25,7 @@ class Batch:
     s: Any  # (B,) sizes of the reference sets
     l1: Any  # (B,)
     l2: Any  # (B,)
+    owner: Any  # (B,) position of the problem that a start belongs to
     same_set: bool = False  # whether all have the same reference weights: one matrix serves all
     allowed: Any = None  # (d,) mask of the genes that may be in a reference set; None: all
 
@@ -43,10 +44,8 @@ class Batch:
 
     def take(self, items: Any) -> Batch:
         """Some of the problems."""
-        return replace(
-            self, y=self.y[items], v=self.v[items], s=self.s[items], l1=self.l1[items],
-            l2=self.l2[items],
-        )  # fmt: skip
+        names = ("y", "v", "s", "l1", "l2", "owner")
+        return replace(self, **{name: getattr(self, name)[items] for name in names})
 
     def with_ridge(self, least: float) -> Batch:
         """The same problems with l2 of at least ``least``."""
@@ -70,6 +69,7 @@ class States:
     L_gamma: Any  # (B,)
     n_iter: Any  # (B,)
     z: Any  # (B, n) centred scores; zeros at w = 0
+    swap: Any  # (B,) genes that an exchange swaps next; -1: not begun, 0: ended
 
     def __len__(self) -> int:
         return len(self.b)
@@ -119,47 +119,35 @@ class CentredBatch:
         return z - (self.mean * x).sum(axis=1)[:, None]
 
     def transpose_dot(self, a: Any) -> Any:
-        """``(M - 1 mean^T)^T a`` of each problem, float64."""
-        xp = self.backend.xp
+        """``(M - 1 mean^T)^T a`` of each problem, float64; a is (B, n), or (B, m, n)."""
+        mean = self.mean if a.ndim == 2 else self.mean[:, None, :]
         product = self.backend.transpose_dot(a.astype(self.values.dtype), self.values)
-        return product.astype(xp.float64) - self.mean * a.sum(axis=1)[:, None]
+        return product.astype(self.backend.xp.float64) - mean * a.sum(axis=-1)[..., None]
 
-    def rows_transpose_dot(self, rows: Any) -> Any:
-        """``(M - 1 mean^T)^T a`` for m rows a of each problem: (B, m, n) to (B, m, d), float64."""
-        xp = self.backend.xp
-        product = self.backend.rows_transpose_dot(self.values, rows.astype(xp.float32))
-        return product.astype(xp.float64) - self.mean[:, None, :] * rows.sum(axis=2)[:, :, None]
-
-    def few_columns_of(self, items: Any, columns: Any, v: Any) -> CentredBatch:
-        """Some columns, (k, m), of the matrices of k problems whose sample weights are ``v``."""
-        xp = self.backend.xp
-        problems = (items % len(self.values))[:, None, None]  # one matrix may serve all
-        samples = xp.arange(self.values.shape[1])[None, :, None]
-        return CentredBatch(self.backend, self.values[problems, samples, columns[:, None, :]], v)
-
-    def take(self, items: Any, v: Any) -> CentredBatch:
-        """The matrices of some of the problems, whose sample weights are ``v``."""
-        values = self.values if len(self.values) == 1 else self.values[items]
+    def take(self, items: Any, v: Any, columns: Any = None) -> CentredBatch:
+        """The matrices of k problems whose sample weights are ``v``, or columns (k, m) of them."""
+        values = self.values
+        if columns is not None:
+            problems = (items % len(values))[:, None, None]  # one matrix may serve all
+            samples = self.backend.xp.arange(values.shape[1])[None, :, None]
+            values = values[problems, samples, columns[:, None, :]]
+        elif len(values) > 1:
+            values = values[items]
         return CentredBatch(self.backend, values, v)
 
 
-def ranks_of(batch: Batch, gamma: Any) -> CentredBatch:
-    """``R(gamma) / s``, centred."""
-    gamma, s = _different(batch, gamma)
-    return CentredBatch(batch.backend, batch.orders.ranks(gamma, batch.ties, size=s), batch.v)
+def ranks_of(batch: Batch, gamma: Any, *, exact: bool = False) -> CentredBatch:
+    """``R(gamma) / s``, centred; ``exact``: in float64.
 
-
-def exact_ranks_of(batch: Batch, gamma: Any) -> CentredBatch:
-    """``R(gamma) / s`` in float64: ranks among a set are whole or half, which float32 holds."""
-    gamma, s = _different(batch, gamma)
-    values = batch.orders.ranks(gamma, batch.ties).astype(batch.xp.float64)
-    values /= s[:, None, None]
+    Ranks among a set are whole or half, which float32 holds before they are divided.
+    """
+    some = slice(0, 1) if batch.same_set else slice(None)
+    gamma, s = gamma[some], batch.s[some]
+    values = batch.orders.ranks(gamma, batch.ties, size=1.0 if exact else s)
+    if exact:
+        values = values.astype(batch.xp.float64)
+        values /= s[:, None, None]
     return CentredBatch(batch.backend, values, batch.v)
-
-
-def _different(batch: Batch, gamma: Any) -> tuple[Any, Any]:
-    """Reference weights and their sums, once where all problems have the same."""
-    return (gamma[:1], batch.s[:1]) if batch.same_set else (gamma, batch.s)
 
 
 def coranks_of(batch: Batch, w: Any) -> CentredBatch:

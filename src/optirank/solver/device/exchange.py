@@ -10,97 +10,48 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from optirank.solver.device import constants as c
 from optirank.solver.device.batch import Batch, CentredBatch, States, coranks_of, ranks_of
-from optirank.solver.device.newton import newton_steps, solve_hessian
 from optirank.solver.device.steps import accelerated_steps, best_intercept, elastic_net, logistic
-from optirank.solver.device.weights import steps_on_w, with_weights
-
-SMALLEST_GAIN = 1e-6  # of the objective
-_BATCH_STEPS = 18
-_JUDGE_STEPS = 14
-_NEWTON_SIZE = 300  # genes up to which, with l1 = 0, an exchange is judged by Newton steps
-_NEAR_ACTIVE = 0.8  # of l1: genes that may get a weight after an exchange
-_FAR = 1e300
-_TOGETHER = (2, 3, 4, 6, 8, 12, 16)  # pairs without a common gene that are tried at once
+from optirank.solver.device.weights import newton_steps, solve_hessian, steps_on_w, with_weights
 
 
-def gradient_gamma(batch: Batch, states: States) -> tuple[Any, CentredBatch, Any, Any]:
-    """Gradient of the loss in gamma, the co-ranks it came from, slopes and curvatures."""
-    xp = batch.xp
-    matrix = coranks_of(batch, states.w)
-    z = matrix.dot(states.gamma)
-    b = best_intercept(xp, z, batch.y, batch.v, states.b)
-    slopes, curvatures = logistic(xp, z, b, batch.y, batch.v)
-    return matrix.transpose_dot(slopes), matrix, slopes, curvatures
-
-
-def sorted_candidates(batch: Batch, gamma: Any, gradient: Any) -> tuple[Any, Any, Any, Any]:
-    """Genes inside that most want out and outside that most want in, best first, with counts."""
-    xp = batch.xp
-    inside = gamma > 0.5
-    outside = ~inside if batch.allowed is None else ~inside & batch.allowed[None, :]
-    out_first = xp.argsort(xp.where(inside, -gradient, _FAR), axis=1)
-    in_first = xp.argsort(xp.where(outside, gradient, _FAR), axis=1)
-    return out_first, in_first, inside.sum(axis=1), outside.sum(axis=1)
-
-
-def first_sizes(batch: Batch) -> Any:
-    """How many genes of each problem are swapped at once at first."""
+def exchange_batches(batch: Batch, states: States, n_tries: int) -> States:
+    """Swap batches of genes by the gradient of gamma, halving a batch that a refit refuses."""
     xp = batch.xp
     n_allowed = batch.orders.n_genes if batch.allowed is None else int(batch.allowed.sum())
-    return xp.maximum(1, xp.minimum(batch.s, n_allowed - batch.s) // 4).astype(xp.int64)
-
-
-def exchange_batches(
-    batch: Batch, states: States, n_tries: int, size: Any = None
-) -> tuple[States, Any]:
-    """Swap batches of genes by the gradient of gamma, halving a batch that a refit refuses.
-
-    Returns the states and the sizes of the batches to try next, 0 where none is left, with which
-    another call goes on.
-    """
-    xp = batch.xp
-    size = first_sizes(batch) if size is None else size.copy()
-    active = xp.flatnonzero(size)
+    first = xp.maximum(1, xp.minimum(batch.s, n_allowed - batch.s) // 4).astype(xp.int64)
+    states = replace(states, swap=xp.where(states.swap < 0, first, states.swap))
     for _ in range(n_tries):
+        active = xp.flatnonzero(states.swap)
         if not len(active):
             break
         part, here = batch.take(active), states.take(active)
-        gradient, *_ = gradient_gamma(part, here)
-        out_first, in_first, n_in, n_out = sorted_candidates(part, here.gamma, gradient)
-        most = int(size[active].max())
+        gradient, *_ = _gradient_gamma(part, here)
+        out_first, in_first, n_in, n_out = _sorted_candidates(part, here.gamma, gradient)
+        most = int(here.swap.max())
         goes, comes = out_first[:, :most], in_first[:, :most]
-        rows = xp.arange(len(active))[:, None]
-        count = xp.minimum(size[active], xp.minimum(n_in, n_out))
+        rows = xp.broadcast_to(xp.arange(len(active))[:, None], goes.shape)
+        count = xp.minimum(here.swap, xp.minimum(n_in, n_out))
         chosen = (xp.arange(most)[None, :] < count[:, None]) & (
             gradient[rows, comes] < gradient[rows, goes]
         )
-        gamma = _exchanged(xp, here.gamma, goes, comes, chosen)
-        new = steps_on_w(part, replace(here, gamma=gamma), _BATCH_STEPS)
+        gamma = here.gamma.copy()
+        gamma[rows[chosen], goes[chosen]] = 0.0
+        gamma[rows[chosen], comes[chosen]] = 1.0
+        new = steps_on_w(part, replace(here, gamma=gamma), c.BATCH_STEPS)
         tried = chosen.any(axis=1)
-        improved = tried & (new.objective < here.objective * (1.0 - SMALLEST_GAIN))
-        states = states.put(active, here.better(xp, new, improved))
-        size[active] = xp.where(improved, size[active], xp.where(tried, size[active] // 2, 0))
-        active = active[size[active] > 0]
-    return states, size
+        improved = tried & (new.objective < here.objective * (1.0 - c.SMALLEST_GAIN))
+        smaller = xp.where(tried, here.swap // 2, 0)
+        kept = here.better(xp, new, improved)
+        states = states.put(active, replace(kept, swap=xp.where(improved, here.swap, smaller)))
+    return states
 
 
-def _exchanged(xp: Any, gamma: Any, goes: Any, comes: Any, chosen: Any) -> Any:
-    """Gamma after the chosen pairs changed places."""
-    rows = xp.broadcast_to(xp.arange(len(gamma))[:, None], goes.shape)
-    new = gamma.copy()
-    new[rows[chosen], goes[chosen]] = 0.0
-    new[rows[chosen], comes[chosen]] = 1.0
-    return new
-
-
-def exchange_pairs(
-    batch: Batch, states: States, n_models: int, n_candidates: int, n_trials: int
-) -> States:
+def exchange_pairs(batch: Batch, states: States, n_candidates: int, n_trials: int) -> States:
     """Swap the pairs that a second-order model ranks best, as long as the objective falls."""
-    xp = batch.xp
-    active = xp.arange(len(batch))
-    for _ in range(n_models):
+    active = batch.xp.arange(len(batch))
+    for _ in range(c.MODELS):
         new, improved = _one_model(batch.take(active), states.take(active), n_candidates, n_trials)
         states = states.put(active[improved], new.take(improved))
         active = active[improved]
@@ -109,49 +60,62 @@ def exchange_pairs(
     return states
 
 
+def _gradient_gamma(batch: Batch, states: States) -> tuple[Any, CentredBatch, Any, Any]:
+    """Gradient of the loss in gamma, the co-ranks it came from, slopes and curvatures."""
+    matrix = coranks_of(batch, states.w)
+    z = matrix.dot(states.gamma)
+    slopes, curvatures = logistic(batch, z, best_intercept(batch, z, states.b))
+    return matrix.transpose_dot(slopes), matrix, slopes, curvatures
+
+
+def _sorted_candidates(batch: Batch, gamma: Any, gradient: Any) -> tuple[Any, Any, Any, Any]:
+    """Genes inside that most want out and outside that most want in, best first, with counts."""
+    xp = batch.xp
+    inside = gamma > 0.5
+    outside = ~inside if batch.allowed is None else ~inside & batch.allowed[None, :]
+    out_first = xp.argsort(xp.where(inside, -gradient, xp.inf), axis=1)
+    in_first = xp.argsort(xp.where(outside, gradient, xp.inf), axis=1)
+    return out_first, in_first, inside.sum(axis=1), outside.sum(axis=1)
+
+
 def _one_model(
     batch: Batch, states: States, n_candidates: int, n_trials: int
 ) -> tuple[States, Any]:
-    """Judge the exchanges that one model proposes; the states, and which of them improved."""
+    """Judge the exchanges that one model proposes; the states, and which of them improved.
+
+    The model is ``g.u + u'Du/2 - q'H^-1 q/2`` as on the CPU: a quadratic form in the difference of
+    two candidates.
+    """
     xp = batch.xp
-    states = steps_on_w(batch, states, _BATCH_STEPS)
-    gradient, coranks, slopes, curvatures = gradient_gamma(batch, states)
-    out_first, in_first, n_in, n_out = sorted_candidates(batch, states.gamma, gradient)
+    states = steps_on_w(batch, states, c.BATCH_STEPS)
+    gradient, coranks, slopes, curvatures = _gradient_gamma(batch, states)
+    out_first, in_first, n_in, n_out = _sorted_candidates(batch, states.gamma, gradient)
     m_in, m_out = (min(n_candidates, int(count.min())) for count in (n_in, n_out))
     if not m_in or not m_out:
         return states, xp.zeros(len(batch), bool)
-    inside, outside = out_first[:, :m_in], in_first[:, :m_out]
-    chosen = xp.concatenate([inside, outside], axis=1)
+    chosen = xp.concatenate([out_first[:, :m_in], in_first[:, :m_out]], axis=1)
     v_chosen = xp.take_along_axis(coranks.values, chosen[:, None, :], axis=2).copy()
     del coranks
     ranks = ranks_of(batch, states.gamma)
-    weights_gradient = ranks.transpose_dot(slopes)
-    near = xp.abs(weights_gradient) > _NEAR_ACTIVE * batch.l1[:, None]
-    support = xp.where((batch.l1 > 0)[:, None], states.w != 0, near | True)
-    turn = _turns(batch, slopes, chosen)
-    root = xp.sqrt(curvatures)
+    support = xp.where((batch.l1 > 0)[:, None], states.w != 0, True)
+    root = xp.sqrt(curvatures)[:, :, None]
     total = xp.maximum(curvatures.sum(axis=1), 1e-30)
     mean = xp.matmul(curvatures[:, None, :], v_chosen) / total[:, None, None]
-    v_scaled = ((v_chosen - mean) * root[:, :, None]).astype(xp.float32)
-    change = ranks.rows_transpose_dot((v_scaled * root[:, :, None]).transpose(0, 2, 1))
-    q = turn + change.transpose(0, 2, 1)
-    responses = solve_hessian(batch, ranks, curvatures, support, q, tol=1e-3, max_iter=40)
-    l1, l2 = batch.l1[:, None], batch.l2[:, None]
-    rest = weights_gradient + 2.0 * l2 * states.w + l1 * xp.sign(states.w)
-    rest = xp.where(support, rest, 0.0)
+    v_scaled = ((v_chosen - mean) * root).astype(xp.float32)
+    change = ranks.transpose_dot((v_scaled * root).transpose(0, 2, 1))
+    q = _turns(batch, slopes, chosen) + change.transpose(0, 2, 1)
+    responses = solve_hessian(batch, ranks, curvatures, support, q)
+    rest = ranks.transpose_dot(slopes) + 2.0 * batch.l2[:, None] * states.w
+    rest = xp.where(support, rest + batch.l1[:, None] * xp.sign(states.w), 0.0)
     picked = xp.take_along_axis(gradient, chosen, axis=1)
     linear = picked - (responses * rest[:, :, None]).sum(axis=1)
-    form = xp.matmul(v_scaled.transpose(0, 2, 1), v_scaled).astype(xp.float64) - xp.matmul(
-        xp.where(support[:, :, None], q, 0.0).transpose(0, 2, 1), responses
-    )
-    own = xp.diagonal(form, axis1=1, axis2=2)
-    gains = (
-        linear[:, None, m_in:]
-        - linear[:, :m_in, None]
-        + 0.5 * (own[:, None, m_in:] + own[:, :m_in, None])
-        - form[:, :m_in, m_in:]
-    )
-    return _judge(batch, states, ranks, inside, outside, gains, responses, n_trials)
+    q = xp.where(support[:, :, None], q, 0.0)
+    form = xp.matmul(v_scaled.transpose(0, 2, 1), v_scaled).astype(xp.float64)
+    form -= xp.matmul(q.transpose(0, 2, 1), responses)
+    alone = 0.5 * xp.diagonal(form, axis1=1, axis2=2)
+    gains = (alone + linear)[:, None, m_in:] + (alone - linear)[:, :m_in, None]
+    gains = gains - form[:, :m_in, m_in:]
+    return _judge(batch, states, chosen, gains, responses.transpose(0, 2, 1), n_trials)
 
 
 def _turns(batch: Batch, slopes: Any, chosen: Any) -> Any:
@@ -159,9 +123,8 @@ def _turns(batch: Batch, slopes: Any, chosen: Any) -> Any:
 
     A column of C is the rank pass of one gene alone, the slopes then give its weighted sum.
     """
-    xp = batch.xp
+    xp, d = batch.xp, batch.orders.n_genes
     size, m = chosen.shape
-    d = batch.orders.n_genes
     out = xp.empty((size, d, m))
     at_once = max(1, batch.backend.free_bytes() // 4 // (4 * batch.orders.n_samples * d * size))
     for begin in range(0, m, at_once):
@@ -177,81 +140,70 @@ def _turns(batch: Batch, slopes: Any, chosen: Any) -> Any:
 
 
 def _judge(
-    batch: Batch, states: States, ranks: CentredBatch, inside: Any, outside: Any, gains: Any,
-    responses: Any, n_trials: int,
-) -> tuple[States, Any]:  # fmt: skip
-    """Try the best pairs one by one and the best disjoint ones together; keep what is best."""
-    xp = batch.xp
+    batch: Batch, states: States, chosen: Any, gains: Any, responses: Any, n_trials: int
+) -> tuple[States, Any]:
+    """Try the best pairs one by one and the best disjoint ones together; keep what is best.
+
+    ``gains`` are those of (inside, outside) pairs, (B, m_in, m_out), whose genes are ``chosen``,
+    and ``responses`` how w follows each of these genes, (B, m_in + m_out, d).
+    """
+    xp, n, d = batch.xp, batch.orders.n_samples, batch.orders.n_genes
     size, m_in, m_out = gains.shape
-    apart = disjoint_pairs(batch, gains, _TOGETHER[-1])
-    singles = xp.argsort(gains.reshape(size, -1), axis=1)[:, :n_trials]
-    goes = xp.concatenate([apart[0], singles // m_out], axis=1)
-    comes = xp.concatenate([apart[1], singles % m_out], axis=1)
-    n_apart = apart[0].shape[1]
-    plans = [(0, k) for k in _TOGETHER if k <= n_apart]
-    plans += [(n_apart + k, n_apart + k + 1) for k in range(singles.shape[1])]
-    value = xp.take_along_axis(gains.reshape(size, -1), goes * m_out + comes, axis=1)
-    worth = value < 0.003 * states.objective[:, None]
-    rows = xp.arange(size)
-    best, improved = states, xp.zeros(size, bool)
-    at_once = max(
-        1, batch.backend.free_bytes() // (16 * batch.orders.n_samples * batch.orders.n_genes * size)
+    by_gain = xp.argsort(gains.reshape(size, -1), axis=1)[:, :n_trials]
+    apart = _disjoint_pairs(xp, gains, c.TOGETHER[-1])
+    pairs = xp.concatenate([apart, by_gain], axis=1)  # (B, K)
+    goes, comes = pairs // m_out, m_in + pairs % m_out
+    worth = xp.take_along_axis(gains.reshape(size, -1), pairs, axis=1)
+    worth = worth < c.HOPELESS * states.objective[:, None]
+    n_apart, n_pairs = apart.shape[1], pairs.shape[1]
+    together = [xp.arange(n_pairs) < k for k in c.TOGETHER if k <= n_apart]
+    plans = xp.concatenate(
+        [*(one[None] for one in together), xp.eye(n_pairs, dtype=bool)[n_apart:]]
     )
+    rows, places = xp.arange(size)[:, None], xp.arange(n_pairs)[None, :]
+    swap = xp.zeros((size, n_pairs, d))
+    swap[rows, places, chosen[rows, goes]] = -1.0
+    swap[rows, places, chosen[rows, comes]] = 1.0
+    use = (plans[None] & worth[:, None, :]).astype(xp.float64)  # (B, plans, K)
+    gammas = states.gamma[:, None, :] + xp.matmul(use, swap)
+    follow = responses[rows, comes] - responses[rows, goes]
+    guesses = states.w[:, None, :] - xp.matmul(use, follow)
+    flipped = (guesses * states.w[:, None, :] < 0) & (batch.l1 > 0)[:, None, None]
+    guesses = xp.where(flipped, 0.0, guesses)
+    best, improved = states, xp.zeros(size, bool)
+    target = states.objective * (1.0 - c.SMALLEST_GAIN)
+    at_once = max(1, batch.backend.free_bytes() // (16 * n * d * size))
     for begin in range(0, len(plans), at_once):
-        some = plans[begin : begin + at_once]
-        gammas, guesses = [], []
-        for first, last in some:
-            use = worth[:, first:last]
-            g_out = inside[rows[:, None], goes[:, first:last]]
-            g_in = outside[rows[:, None], comes[:, first:last]]
-            gammas.append(_exchanged(xp, states.gamma, g_out, g_in, use))
-            guess = states.w.copy()
-            for k in range(first, last):
-                response = responses[rows, :, m_in + comes[:, k]] - responses[rows, :, goes[:, k]]
-                guess = guess - xp.where(worth[:, k, None], response, 0.0)
-            flipped = (guess * states.w < 0) & (batch.l1 > 0)[:, None]
-            guesses.append(xp.where(flipped, 0.0, guess))
-        repeat = xp.tile(rows, len(some))
-        trial = batch.take(repeat)
-        there = replace(
-            states.take(repeat), gamma=xp.concatenate(gammas), w=xp.concatenate(guesses)
-        )
-        judged = _judged(trial, there)
-        objective = judged.objective.reshape(len(some), size)
-        winner = objective.argmin(axis=0)
-        won = judged.take(winner * size + rows)
-        better = won.objective < xp.minimum(
-            best.objective, states.objective * (1.0 - SMALLEST_GAIN)
-        )
+        gamma, w = (one[:, begin : begin + at_once] for one in (gammas, guesses))
+        n_here = gamma.shape[1]
+        repeated = xp.repeat(xp.arange(size), n_here)
+        there = replace(states.take(repeated), gamma=gamma.reshape(-1, d), w=w.reshape(-1, d))
+        judged = _judged(batch.take(repeated), there)
+        winner = judged.objective.reshape(size, n_here).argmin(axis=1)
+        won = judged.take(xp.arange(size) * n_here + winner)
+        better = won.objective < xp.minimum(best.objective, target)
         best, improved = best.better(xp, won, better), improved | better
     return best, improved
 
 
 def _judged(batch: Batch, states: States) -> States:
     """Steps on (w, b) that tell what an exchange is worth."""
-    xp = batch.xp
     matrix = ranks_of(batch, states.gamma)
-    if batch.orders.n_genes <= _NEWTON_SIZE and not bool((batch.l1 > 0).any()):
-        w, b, objective, _ = newton_steps(batch, matrix, states.w, states.b, 4)
+    if batch.orders.n_genes <= c.SMALL and not bool((batch.l1 > 0).any()):
+        w, b, objective, _ = newton_steps(batch, matrix, states.w, states.b, c.TRIAL_NEWTON_STEPS)
         return replace(states, w=w, b=b, objective=objective)
     done = accelerated_steps(
-        batch, matrix, states.w, states.b, elastic_net(batch), states.L_w, _JUDGE_STEPS
+        batch, matrix, states.w, states.b, elastic_net(batch), states.L_w, c.TRIAL_STEPS
     )
-    return with_weights(xp, batch, states, done)
+    return with_weights(batch, states, done)
 
 
-def disjoint_pairs(batch: Batch, gains: Any, n_pairs: int) -> tuple[Any, Any]:
-    """The best pairs of each problem that share no gene: positions inside and outside."""
-    xp = batch.xp
+def _disjoint_pairs(xp: Any, gains: Any, n_pairs: int) -> Any:
+    """The best pairs of each problem that share no gene, as positions in its flat gains."""
     size, m_in, m_out = gains.shape
-    left = gains.copy()
-    rows = xp.arange(size)
-    goes, comes = [], []
+    left, rows, found = gains.copy(), xp.arange(size), []
     for _ in range(min(n_pairs, m_in, m_out)):
-        best = left.reshape(size, -1).argmin(axis=1)
-        i, k = best // m_out, best % m_out
-        goes.append(i)
-        comes.append(k)
-        left[rows, i, :] = xp.inf
-        left[rows, :, k] = xp.inf
-    return xp.stack(goes, axis=1), xp.stack(comes, axis=1)
+        found.append(left.reshape(size, -1).argmin(axis=1))
+        left[rows, found[-1] // m_out, :] = xp.inf
+        left[rows, :, found[-1] % m_out] = xp.inf
+    return xp.stack(found, axis=1)

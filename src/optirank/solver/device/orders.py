@@ -1,23 +1,26 @@
-"""Orders of samples on a device: sorted genes and the places of their ties, and the passes."""
+"""Orders of samples on a device: sorted genes and the places of their ties, and the rank passes.
+
+A kernel sorts a sample, or passes over it, in the shared memory of a block. Where a sample has more
+genes than that holds (the GPU says how much it is), array operations on a block of samples do the
+same.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optirank.ranks.definition import check_ties
-from optirank.solver.device.backend import Backend, out_of_memory
-from optirank.solver.device.kernels import rank_values, sort_keys
+from optirank.solver.device.backend import Backend
+from optirank.solver.device.constants import BLOCK_BYTES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_LARGEST = 65_535  # genes whose places fit into 16 bits
-_BLOCK_BYTES = 1 << 30  # values that are sorted at a time
-_ARRAYS = 3  # of an order: genes in their order, first and last places of ties
-_SORTING = 4  # arrays like the values of a block that sorting holds
+_GRID = 65_535  # the most blocks that CUDA allows in the second axis of a grid
 
 
 @dataclass(frozen=True)
@@ -57,13 +60,7 @@ class DeviceOrders:
         """The orders of some of the samples (positions or a mask): nothing is copied."""
         return SomeOrders(self, self.rows[samples])
 
-    def over(self, genes: NDArray) -> DeviceOrders:
-        """The orders of some genes (positions) among themselves."""
-        xp = self.backend.xp
-        keys = self.start[:, self.backend.array(genes)].astype(xp.uint32)
-        return DeviceOrders(self.backend, *sort_keys(xp, keys, self.perm.dtype))
-
-    def ranks(self, gamma: Any, ties: str, out: Any = None, size: Any = 1.0) -> Any:
+    def ranks(self, gamma: Any, ties: str, size: Any = 1.0) -> Any:
         """``(C_i gamma - offset) / size`` for each row of gamma: (B, n, d), float32.
 
         ``size`` is one number, or one per row.
@@ -71,19 +68,12 @@ class DeviceOrders:
         tie, offset = check_ties(ties)
         xp = self.backend.xp
         size = xp.broadcast_to(xp.asarray(size, dtype=xp.float64), (len(gamma),))
-        return self._values(gamma / size[:, None], -offset / size, 1.0, tie, out)
+        return self._pass(gamma / size[:, None], -offset / size, 1.0, tie)
 
-    def coranks(self, w: Any, ties: str, out: Any = None) -> Any:
+    def coranks(self, w: Any, ties: str) -> Any:
         """``C_i^T w`` for each row of w: (B, n, d), float32."""
         tie, _ = check_ties(ties)
-        return self._values(w, w.sum(axis=1), -1.0, 1.0 - tie, out)
-
-    def coranks_of_samples(self, weights: Any, ties: str, out: Any = None) -> Any:
-        """``C_i^T weights_i`` with a row of weights per sample: (n, d), float32."""
-        tie, _ = check_ties(ties)
-        xp = self.backend.xp
-        out = xp.empty((1, self.n_samples, self.n_genes), xp.float32) if out is None else out
-        return rank_values(xp, self, weights, xp.zeros(1), -1.0, 1.0 - tie, out, True)[0]
+        return self._pass(w, w.sum(axis=1), -1.0, 1.0 - tie)
 
     def scores(self, w: NDArray, gamma: NDArray, ties: str = "average") -> NDArray:
         """``w . (C_i gamma - offset)`` of each sample, on the host."""
@@ -101,11 +91,47 @@ class DeviceOrders:
             found[part] = backend.host(backend.dot(values, weights))
         return found
 
-    def _values(self, a: Any, base: Any, sign: float, tie: float, out: Any) -> Any:
+    def _pass(self, a: Any, base: Any, sign: float, tie: float) -> Any:
+        """``base + sign (c_k + tie h_k)`` at each gene's tie group k, for each row of a.
+
+        ``c_k`` is the sum of the weights below the group and ``h_k`` that of the group.
+        """
+        backend, xp = self.backend, self.backend.xp
+        n, d = self.perm.shape
+        out = xp.empty((len(a), n, d), xp.float32)
+        threads = 128 if d <= 1024 else 256 if d <= 8192 else 512
+        shared = 8 * (d + 1 + threads // 32)  # prefix sums, and a sum per warp
+        if shared > backend.shared_bytes:
+            for rows in _blocks_of_samples(n, d):
+                self._pass_of_arrays(a, base, sign, tie, rows, out)
+            return out
+        a = xp.ascontiguousarray(a, dtype=xp.float32)
+        base = xp.ascontiguousarray(base, dtype=xp.float64)
+        for begin in range(0, len(out), _GRID):
+            part = out[begin : begin + _GRID]
+            arguments = (
+                self.perm, self.start, self.end, a[begin:], base[begin:], xp.float64(sign),
+                xp.float64(tie), xp.int32(n), xp.int32(d), part,
+            )  # fmt: skip
+            types = (str(self.perm.dtype), "uint32")
+            backend.launch(
+                "rank_pass", (n, len(part)), threads, arguments, shared=shared, types=types
+            )
+        return out
+
+    def _pass_of_arrays(
+        self, a: Any, base: Any, sign: float, tie: float, rows: slice, out: Any
+    ) -> None:
         xp = self.backend.xp
-        if out is None:
-            out = xp.empty((len(a), self.n_samples, self.n_genes), xp.float32)
-        return rank_values(xp, self, a, base, sign, tie, out[: len(a)], False)
+        perm, start, end = (
+            part[rows].astype(xp.int64) for part in (self.perm, self.start, self.end)
+        )
+        c = xp.zeros((len(perm), perm.shape[1] + 1))
+        for item, weights in enumerate(a):
+            xp.cumsum(weights.astype(xp.float64)[perm], axis=1, out=c[:, 1:])
+            low = xp.take_along_axis(c, start, axis=1)
+            high = xp.take_along_axis(c, end, axis=1)
+            out[item, rows] = base[item] + sign * (low + tie * (high - low))
 
 
 @dataclass(frozen=True)
@@ -133,35 +159,28 @@ class SomeOrders:
         """``w . (C_i gamma - offset)`` of each of these samples, on the host."""
         return self.whole.scores(w, gamma, ties)[self.rows]
 
-    def over(self, genes: NDArray) -> SomeOrders:
-        """The orders of some genes (positions) among themselves."""
-        return SomeOrders(self.whole.over(genes), self.rows)
-
     def take(self, samples: NDArray) -> SomeOrders:
         """The orders of some of these samples (positions or a mask)."""
         return SomeOrders(self.whole, self.rows[samples])
 
 
 def order_on_device(backend: Backend, X: Any) -> DeviceOrders:
-    """Sort the genes of each sample on the device; X is dense or sparse, on either side.
+    """Sort the genes of each sample on the device; X is dense or sparse, on the host or there.
 
     The orders are dense whatever X is, and are sorted a block of samples at a time.
     """
     xp = backend.xp
     n, d = X.shape
-    index = xp.uint16 if d <= _LARGEST else xp.uint32
-    needed = _ARRAYS * n * d * xp.dtype(index).itemsize + _SORTING * min(_BLOCK_BYTES, 8 * n * d)
-    if backend.on_gpu and needed > (free := backend.free_bytes()):
-        raise out_of_memory(needed, free, f"the order of {n} samples x {d} genes")
-    parts: list[tuple[Any, Any, Any]] = []
-    rows = max(1, _BLOCK_BYTES // (8 * d))
+    index = xp.dtype(xp.uint16 if d <= np.iinfo(np.uint16).max else xp.uint32)
+    sorting = 4 * min(BLOCK_BYTES, 8 * n * d)  # arrays like the values of a block
+    needed = 3 * n * d * index.itemsize + sorting
+    backend.check_memory(needed, f"the order of {n} samples x {d} genes")
+    found = tuple(xp.empty((n, d), index) for _ in range(3))
+    rows = max(1, BLOCK_BYTES // (8 * d))
     for begin in range(0, n, rows):
-        block = X[begin : begin + rows]
-        parts.append(sort_keys(xp, _keys(xp, backend.dense(block)), index))
-    joined = (
-        parts[0] if len(parts) == 1 else [xp.concatenate(one) for one in zip(*parts, strict=True)]
-    )
-    return DeviceOrders(backend, *joined)
+        keys = _keys(xp, backend.dense(X[begin : begin + rows]))
+        _sort(backend, keys, *(one[begin : begin + rows] for one in found))
+    return DeviceOrders(backend, *found)
 
 
 def _keys(xp: Any, values: Any) -> Any:
@@ -186,9 +205,33 @@ def _keys(xp: Any, values: Any) -> Any:
     return xp.where(bits >> xp.uint32(31), ~bits, bits | xp.uint32(1 << 31))
 
 
-def from_groups(backend: Backend, groups: Any) -> DeviceOrders:
-    """Orders from tie groups that were found on the CPU (``DenseOrders.groups``)."""
-    index = groups.dtype if groups.dtype in (np.uint16, np.uint32) else np.uint32
-    xp = backend.xp
-    keys = backend.array(groups).astype(xp.uint32)
-    return DeviceOrders(backend, *sort_keys(xp, keys, xp.dtype(index)))
+def _sort(backend: Backend, keys: Any, perm: Any, start: Any, end: Any) -> None:
+    """Write the sorted genes of each row of unsigned ``keys``, and the places of their ties."""
+    xp, index = backend.xp, perm.dtype
+    n, d = keys.shape
+    size = 1 << max(1, (d - 1).bit_length())  # a bitonic sort takes a power of two
+    shared = size * (keys.dtype.itemsize + index.itemsize)
+    if shared <= backend.shared_bytes:
+        sizes = (xp.int32(n), xp.int32(d), xp.int32(size))
+        backend.launch(
+            "sort_samples", (n,), min(1024, max(32, size // 2)), (keys, *sizes, perm, start, end),
+            shared=shared, types=(str(index), str(keys.dtype)),
+        )  # fmt: skip
+        return
+    for rows in _blocks_of_samples(n, d):
+        order = xp.argsort(keys[rows], axis=1, kind="stable")
+        ordered = xp.take_along_axis(keys[rows], order, axis=1)
+        first = xp.ones(order.shape, bool)
+        first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+        bounds = xp.append(xp.flatnonzero(first), first.size)  # of the groups of all rows
+        group = xp.cumsum(first.ravel()).reshape(order.shape) - 1
+        sample = xp.arange(len(order))[:, None]
+        perm[rows] = order
+        start[rows][sample, order] = bounds[group] - sample * d
+        end[rows][sample, order] = bounds[group + 1] - sample * d
+
+
+def _blocks_of_samples(n: int, d: int) -> Iterator[slice]:
+    """Samples for which a dozen arrays of 64 bits are small beside the memory."""
+    step = max(1, BLOCK_BYTES // (12 * 8 * d))
+    return (slice(begin, begin + step) for begin in range(0, n, step))

@@ -1,6 +1,173 @@
-// The CUDA kernels of optirank.solver.device.moves, which says what each computes: the parts of an
-// accelerated proximal step, one block per problem.
+// The CUDA kernels of optirank.solver.device.steps and weights: one block of whole warps per problem,
+// or per right-hand side. tests/numpy_device.py says in NumPy what each computes.
+
+// Sums over the threads of a block; all of them get both.
+__device__ double2 block_sum(double2 value)
+{
+    __shared__ double2 parts[33];
+    const int t = threadIdx.x, lane = t & 31, warp = t >> 5;
+    for (int o = 16; o; o >>= 1) {
+        value.x += __shfl_xor_sync(0xffffffffu, value.x, o);
+        value.y += __shfl_xor_sync(0xffffffffu, value.y, o);
+    }
+    __syncthreads();
+    if (lane == 0) parts[warp] = value;
+    __syncthreads();
+    if (t == 0) {
+        double2 sum = parts[0];
+        for (int k = 1; k < (blockDim.x >> 5); ++k) { sum.x += parts[k].x; sum.y += parts[k].y; }
+        parts[32] = sum;
+    }
+    __syncthreads();
+    return parts[32];
+}
+
+// The largest value of the threads of a block.
+__device__ double block_max(double value)
+{
+    __shared__ double parts[33];
+    const int t = threadIdx.x, lane = t & 31, warp = t >> 5;
+    for (int o = 16; o; o >>= 1) value = fmax(value, __shfl_xor_sync(0xffffffffu, value, o));
+    __syncthreads();
+    if (lane == 0) parts[warp] = value;
+    __syncthreads();
+    if (t == 0) {
+        double most = parts[0];
+        for (int k = 1; k < (blockDim.x >> 5); ++k) most = fmax(most, parts[k]);
+        parts[32] = most;
+    }
+    __syncthreads();
+    return parts[32];
+}
+
+// First and second derivative of weight * logloss(y, score) in the score.
+__device__ double2 derivatives(const double score, const double y, const double weight)
+{
+    const double e = exp(-fabs(score)), q = 1.0 / (1.0 + e), p = score > 0 ? q : e * q;
+    return make_double2(weight * (p - y), weight * e * q * q);
+}
+
+// The shift at which clip(x - shift, 0, 1) sums to s: Newton steps inside a bracket.
+__device__ double shift_to_sum(const double* x, const double s, const int d)
+{
+    double high = -1e300, least = 1e300;
+    for (int j = threadIdx.x; j < d; j += blockDim.x) {
+        high = fmax(high, x[j]);
+        least = fmin(least, x[j]);
+    }
+    high = block_max(high);
+    double low = fmax(-block_max(-least), high - 1e6) - 1.0;   // forbidden entries lie far below
+    double shift = 0.5 * (low + high);
+    for (int step = 0; step < 100; ++step) {
+        double2 sums = make_double2(0, 0);                     // of the clipped, number of the free
+        for (int j = threadIdx.x; j < d; j += blockDim.x) {
+            const double u = x[j] - shift;
+            if (u >= 1.0) sums.x += 1.0;
+            else if (u > 0.0) { sums.x += u; sums.y += 1.0; }
+        }
+        sums = block_sum(sums);
+        const double excess = sums.x - s;
+        if (excess > 0) low = shift; else high = shift;
+        if (fabs(excess) <= 1e-12 * s || high - low <= 1e-15 * fmax(fabs(low), fabs(high))) break;
+        double next = sums.y > 0 ? shift + excess / sums.y : low;
+        if (!(next > low && next < high)) next = 0.5 * (low + high);
+        if (next == shift) break;
+        shift = next;
+    }
+    return shift;
+}
+
 extern "C" {
+
+// The point of {0 <= u <= 1, sum u = s} nearest to each row of x.
+__global__ void project_rows(const double* x, const double* s, const int d, double* out)
+{
+    const double* row = x + (long long)blockIdx.x * d;
+    double* to = out + (long long)blockIdx.x * d;
+    const double shift = shift_to_sum(row, s[blockIdx.x], d);
+    for (int j = threadIdx.x; j < d; j += blockDim.x) to[j] = fmin(fmax(row[j] - shift, 0.0), 1.0);
+}
+
+// The intercept that minimises sum_i v_i logloss(y_i, z_i + b): Newton steps inside a bracket, each
+// at most twice as long as the one before.
+__global__ void best_intercepts(const double* z, const double* y, const double* v, const int n,
+                                const int steps, double* b)
+{
+    const long long begin = (long long)blockIdx.x * n;
+    double here = b[blockIdx.x], low = -1e300, high = 1e300, reach = 2.0;
+    for (int step = 0; step < steps; ++step) {
+        double2 sums = make_double2(0, 0);
+        for (int i = threadIdx.x; i < n; i += blockDim.x) {
+            const double2 own = derivatives(z[begin + i] + here, y[begin + i], v[begin + i]);
+            sums.x += own.x;
+            sums.y += own.y;
+        }
+        sums = block_sum(sums);
+        if (sums.x > 0) high = fmin(high, here); else low = fmax(low, here);
+        if (fabs(sums.x) < 1e-14) break;
+        const double move = fmin(fmax(sums.x / fmax(sums.y, 1e-12), -reach), reach);
+        double next = here - move;
+        if (!(next >= low && next <= high)) next = 0.5 * (low + high);
+        if (fabs(next - here) < 1e-12) { here = next; break; }
+        here = next;
+        reach *= 2.0;
+    }
+    if (threadIdx.x == 0) b[blockIdx.x] = here;
+}
+
+// t = c (u - sum c u / sum c), one block per right-hand side, m of them per problem.
+__global__ void weigh_scores(const float* u, const float* c, const int n, const int m, float* out)
+{
+    const float* row = u + (long long)blockIdx.x * n;
+    const float* weights = c + (long long)(blockIdx.x / m) * n;
+    float* to = out + (long long)blockIdx.x * n;
+    double2 sums = make_double2(0, 0);
+    for (int i = threadIdx.x; i < n; i += blockDim.x) {
+        sums.x += (double)weights[i] * row[i];
+        sums.y += weights[i];
+    }
+    sums = block_sum(sums);
+    const double shift = sums.x / fmax(sums.y, 1e-30);
+    for (int i = threadIdx.x; i < n; i += blockDim.x)
+        to[i] = (float)(weights[i] * (row[i] - shift));
+}
+
+// One step of conjugate gradients for each right-hand side that has not ended; q is the product
+// with its direction p, to which the ridge is added here.
+__global__ void gradient_step(const float* q, const double* diagonal, const bool* support,
+                              const double* ridge, const double* limit, const int d, const int m,
+                              double* x, double* r, double* p, float* p_single, double* rz,
+                              bool* active)
+{
+    const long long row = blockIdx.x, problem = row / m;
+    if (!active[row]) return;
+    q += row * d; x += row * d; r += row * d; p += row * d; p_single += row * d;
+    diagonal += problem * d; support += problem * d;
+    const double own = ridge[problem], before = rz[row];
+    double2 sums = make_double2(0, 0);  // p' H p and the squared residual
+    for (int j = threadIdx.x; j < d; j += blockDim.x)
+        if (support[j]) { sums.x += p[j] * (q[j] + own * p[j]); sums.y += r[j] * r[j]; }
+    sums = block_sum(sums);
+    if (!(sums.y > limit[row] && sums.x > 0)) {
+        if (threadIdx.x == 0) active[row] = false;
+        return;
+    }
+    const double alpha = before / sums.x;
+    double after = 0;
+    for (int j = threadIdx.x; j < d; j += blockDim.x)
+        if (support[j]) {
+            x[j] += alpha * p[j];
+            r[j] -= alpha * (q[j] + own * p[j]);
+            after += r[j] * r[j] / diagonal[j];
+        }
+    after = block_sum(make_double2(after, 0)).x;
+    for (int j = threadIdx.x; j < d; j += blockDim.x)
+        if (support[j]) {
+            p[j] = r[j] / diagonal[j] + after / before * p[j];
+            p_single[j] = (float)p[j];
+        }
+    if (threadIdx.x == 0) rz[row] = after;
+}
 
 // Slopes and curvatures of v logloss(y, z + b), the sum of the slopes, and the bound L_b.
 __global__ void slopes_of_scores(const double* z, const double* b, const double* y, const double* v,
@@ -9,19 +176,16 @@ __global__ void slopes_of_scores(const double* z, const double* b, const double*
 {
     const long long begin = (long long)blockIdx.x * n;
     const double here = b[blockIdx.x];
-    double sum = 0, curved = 0;
+    double2 sums = make_double2(0, 0);
     for (int i = threadIdx.x; i < n; i += blockDim.x) {
-        const double score = z[begin + i] + here, e = exp(-fabs(score)), q = 1.0 / (1.0 + e);
-        const double p = score > 0 ? q : e * q, weight = v[begin + i];
-        const double slope = weight * (p - y[begin + i]), curvature = weight * e * q * q;
-        slopes[begin + i] = (float)slope;
-        curvatures[begin + i] = curvature;
-        sum += slope;
-        curved += curvature;
+        const double2 own = derivatives(z[begin + i] + here, y[begin + i], v[begin + i]);
+        slopes[begin + i] = (float)own.x;
+        curvatures[begin + i] = own.y;
+        sums.x += own.x;
+        sums.y += own.y;
     }
-    sum = block_sum(sum);
-    curved = block_sum(curved);
-    if (threadIdx.x == 0) { total[blockIdx.x] = sum; L_b[blockIdx.x] = fmax(curved, 1e-3); }
+    sums = block_sum(sums);
+    if (threadIdx.x == 0) { total[blockIdx.x] = sums.x; L_b[blockIdx.x] = fmax(sums.y, 1e-3); }
 }
 
 // What is known of a step once its new point is: facts[0..3] are the squared change, its product
@@ -29,23 +193,23 @@ __global__ void slopes_of_scores(const double* z, const double* b, const double*
 __device__ void measure(const double* to, const double* ahead, const double* x, const double* mean,
                         const int d, float* single, const int problems, double* facts)
 {
-    double squared = 0, turn = 0, largest = 0, shift = 0;
+    double2 moved = make_double2(0, 0);
+    double largest = 0, shift = 0;
     for (int j = threadIdx.x; j < d; j += blockDim.x) {
         const double u = to[j], change = u - ahead[j];
-        squared += change * change;
-        turn -= change * (u - x[j]);
+        moved.x += change * change;
+        moved.y -= change * (u - x[j]);
         largest = fmax(largest, fabs(change));
         shift += mean[j] * u;
         single[j] = (float)u;
     }
-    squared = block_sum(squared);
-    turn = block_sum(turn);
+    moved = block_sum(moved);
     largest = block_max(largest);
-    shift = block_sum(shift);
+    shift = block_sum(make_double2(shift, 0)).x;
     if (threadIdx.x == 0) {
         double* own = facts + blockIdx.x;
-        own[0] = squared;
-        own[problems] = turn;
+        own[0] = moved.x;
+        own[problems] = moved.y;
         own[2 * problems] = largest;
         own[3 * problems] = shift;
     }
@@ -68,42 +232,23 @@ __global__ void elastic_net_step(const float* product, const double* mean, const
     measure(to + begin, ahead + begin, x + begin, mean + begin, d, single + begin, problems, facts);
 }
 
-// The step of gamma within {0 <= gamma <= 1, sum gamma = s}; forbidden genes stay at zero.
+// The step of gamma within {0 <= gamma <= 1, sum gamma = s}; genes that are not allowed
+// stay at zero. linear, added to the gradient, and allowed may be null.
 __global__ void capped_simplex_step(const float* product, const double* mean, const double* total,
-                                    const double* linear, const bool* allowed, const double* ahead,
-                                    const double* x, const double* L, const double* s, const int d,
-                                    const int problems, double* to, float* single, double* facts)
+                                    const double* ahead, const double* x, const double* L,
+                                    const double* s, const double* linear, const bool* allowed,
+                                    const int d, const int problems, double* to, float* single,
+                                    double* facts)
 {
     const long long k = blockIdx.x, begin = k * d;
-    const double own_L = L[k], sum = total[k], size = s[k];
-    double high = -1e300, least = 1e300;
+    const double own_L = L[k], sum = total[k];
     for (int j = threadIdx.x; j < d; j += blockDim.x) {
         double gradient = product[begin + j] - mean[begin + j] * sum;
         if (linear) gradient += linear[begin + j];
-        const double u = allowed && !allowed[j] ? -1e30 : ahead[begin + j] - gradient / own_L;
-        to[begin + j] = u;
-        high = fmax(high, u);
-        least = fmin(least, u);
+        to[begin + j] = allowed && !allowed[j] ? -1e30 : ahead[begin + j] - gradient / own_L;
     }
-    high = block_max(high);
-    double low = fmax(-block_max(-least), high - 1e6) - 1.0;
-    double shift = 0.5 * (low + high);
-    for (int step = 0; step < 100; ++step) {
-        double clipped = 0, between = 0;
-        for (int j = threadIdx.x; j < d; j += blockDim.x) {
-            const double u = to[begin + j] - shift;
-            if (u >= 1.0) clipped += 1.0;
-            else if (u > 0.0) { clipped += u; between += 1.0; }
-        }
-        const double excess = block_sum(clipped) - size;
-        between = block_sum(between);
-        if (excess > 0) low = shift; else high = shift;
-        if (fabs(excess) <= 1e-12 * size || high - low <= 1e-15 * fmax(fabs(low), fabs(high))) break;
-        double next = between > 0 ? shift + excess / between : low;
-        if (!(next > low && next < high)) next = 0.5 * (low + high);
-        if (next == shift) break;
-        shift = next;
-    }
+    __syncthreads();
+    const double shift = shift_to_sum(to + begin, s[k], d);
     for (int j = threadIdx.x; j < d; j += blockDim.x)
         to[begin + j] = fmin(fmax(to[begin + j] - shift, 0.0), 1.0);
     __syncthreads();
@@ -138,7 +283,7 @@ __global__ void judge_step(const float* product, const double* facts, const doub
         }
         rise += bound;
     }
-    rise = block_sum(rise);
+    rise = block_sum(make_double2(rise, 0)).x;
     const double most = 0.5 * (own_L * squared + L_b[k] * b_move * b_move);
     const bool accepted = rise <= most * (1.0 + 1e-6) + 1e-13;
     const bool turned = turn - b_move * (b_new - at) > 0;

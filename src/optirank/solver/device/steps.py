@@ -1,67 +1,105 @@
-"""Accelerated proximal steps on many problems in lock step; see ``solver/steps.py`` for one.
+"""The loss, and accelerated proximal steps on many problems in lock step.
 
-Where a problem's step is refused it waits, with a shorter step, while the others go on: one product
-with each matrix per step, whatever the problems do. Problems that converged stay where they are.
+See ``solver/steps.py`` for one problem. Where a problem's step is refused it waits, with a shorter
+step, while the others go on: one product with each matrix per step, whatever the problems do.
+Problems that converged stay where they are. A step takes the slopes at the point ahead, multiplies
+them with M^T, moves the block's variable, multiplies it with M, and judges what came of it. The
+products are those of the array module. Each other part is one launch of a kernel of ``steps.cu``,
+with a block of threads per problem, since launches are what takes the time of small problems.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+from optirank.solver.device import constants as c
+from optirank.solver.device.backend import Backend, threads_for
 from optirank.solver.device.batch import Batch, CentredBatch
-from optirank.solver.device.fused import formulas
-from optirank.solver.device.kernels import best_intercept, project_rows
-from optirank.solver.device.moves import (
-    FORBIDDEN,
-    CappedSimplexStep,
-    ElasticNetStep,
-    Path,
-    Proximal,
-    judge,
-    slopes_ahead,
-)
-
-_CHECK_EVERY = 10  # steps between two looks at how many have converged: a look waits for the device
 
 
-def logistic(xp: Any, z: Any, b: Any, y: Any, v: Any) -> tuple[Any, Any]:
+@cache
+def _formulas(backend: Backend) -> tuple[Callable, Callable]:
+    xp = backend.xp
+
+    def logistic(z, b, y, v):
+        score = z + b
+        e = xp.exp(-xp.abs(score))
+        q = 1.0 / (1.0 + e)
+        p = xp.where(score > 0, q, e * q)
+        return v * (p - y), v * (e * q * q)
+
+    def loss(z, b, y, v):
+        score = z + b
+        return v * (xp.log1p(xp.exp(-xp.abs(score))) + xp.maximum(score, 0.0) - y * score)
+
+    return backend.fuse(logistic), backend.fuse(loss)
+
+
+def logistic(batch: Batch, z: Any, b: Any) -> tuple[Any, Any]:
     """Slopes and curvatures of ``v logloss(y, z + b)`` in the scores."""
-    return formulas(xp).logistic(z, b[:, None], y, v)
+    return _formulas(batch.backend)[0](z, b[:, None], batch.y, batch.v)
 
 
-def loss_of(xp: Any, z: Any, b: Any, y: Any, v: Any) -> Any:
+def loss_of(batch: Batch, z: Any, b: Any) -> Any:
     """``sum_i v_i logloss(y_i, z_i + b)`` of each problem."""
-    return formulas(xp).loss(z, b[:, None], y, v).sum(axis=1)
+    return _formulas(batch.backend)[1](z, b[:, None], batch.y, batch.v).sum(axis=1)
 
 
-def elastic_net(batch: Batch) -> ElasticNetStep:
-    """The step of w under the penalties of each problem."""
-    return ElasticNetStep(batch.l1, batch.l2)
-
-
-def capped_simplex(batch: Batch, linear: Any = None) -> CappedSimplexStep:
-    """The step of gamma among the sets of each problem; ``linear`` is added to the gradient."""
-    return CappedSimplexStep(batch.s, batch.allowed, linear)
+def best_intercept(batch: Batch, z: Any, b: Any, n_steps: int = 10) -> Any:
+    """The b of each problem that minimises the loss at scores z + b, by Newton steps."""
+    xp, n = batch.xp, z.shape[1]
+    b = xp.array(b, dtype=xp.float64)
+    rows = (xp.ascontiguousarray(one, dtype=xp.float64) for one in (z, batch.y, batch.v))
+    arguments = (*rows, xp.int32(n), xp.int32(n_steps), b)
+    batch.backend.launch("best_intercepts", (len(b),), threads_for(n), arguments)
+    return b
 
 
 def project(batch: Batch, x: Any) -> Any:
-    """The feasible point nearest to each row."""
+    """The point of ``{0 <= u <= 1, sum u = s}``, on the genes allowed, nearest to each row."""
+    xp, d = batch.xp, x.shape[1]
     if batch.allowed is not None:
-        x = batch.xp.where(batch.allowed[None, :], x, FORBIDDEN)
-    return project_rows(batch.xp, x, batch.s)
+        x = xp.where(batch.allowed[None, :], x, c.FORBIDDEN)
+    x = xp.ascontiguousarray(x, dtype=xp.float64)
+    out = xp.empty_like(x)
+    arguments = (x, batch.s, xp.int32(d), out)
+    batch.backend.launch("project_rows", (len(x),), threads_for(d), arguments)
+    return out
+
+
+@dataclass(frozen=True)
+class Proximal:
+    """The proximal step of a block: a kernel, and what it takes beside the arrays of the step."""
+
+    kernel: str
+    own: tuple
+
+
+def elastic_net(batch: Batch) -> Proximal:
+    """The step of w under ``l1 |w|_1 + l2 |w|^2``."""
+    return Proximal("elastic_net_step", (batch.l1, batch.l2))
+
+
+def capped_simplex(batch: Batch, linear: Any = None) -> Proximal:
+    """The step of gamma in the set of :func:`project`; ``linear`` is added to the gradient."""
+    nothing = batch.xp.intp(0)
+    given = (nothing if one is None else one for one in (linear, batch.allowed))
+    return Proximal("capped_simplex_step", (batch.s, *given))
 
 
 @dataclass
 class BlockResult:
-    """Where the steps of a block ended."""
+    """Where the steps of a block ended, one row per problem."""
 
     x: Any  # (B, d)
+    z: Any  # (B, n): centred M x
     b: Any  # (B,)
-    z: Any  # (B, n): M x
-    L: Any  # (B,)
-    residual: Any  # (B,) largest entry of the last proximal gradient
-    n_steps: Any  # (B,)
+    L: Any  # (B,): to start the next steps of this block from
+    residual: Any  # (B,): largest entry of the last proximal gradient
+    taken: Any  # (B,): steps that were accepted
 
 
 def accelerated_steps(
@@ -80,21 +118,49 @@ def accelerated_steps(
 
     ``z`` are the centred scores M x, where they are known.
     """
-    xp, y, v, values = batch.xp, batch.y, batch.v, matrix.values
+    xp, backend, values = batch.xp, batch.backend, matrix.values
     z = matrix.dot(x) if z is None else z.copy()
-    path = Path.start(xp, x, z, best_intercept(xp, z, y, v, b), L, tol)
+    b = best_intercept(batch, z, b)
+    x, L = x.copy(), L.astype(xp.float64)
+    (size, n), d = z.shape, x.shape[1]
+    n_, d_, size_ = map(xp.int32, (n, d, size))
+    limit = xp.full(size, -1.0) if tol is None else tol
+    residual, done = xp.full(size, xp.inf), xp.zeros(size, bool)
+    taken = xp.zeros(size, xp.int64)
+    ahead, z_ahead, b_ahead, t = x.copy(), z.copy(), b.copy(), xp.ones(size)  # with momentum
+    slopes, curvatures = xp.empty((size, n), xp.float32), xp.empty((size, n))
+    total, L_b = xp.empty(size), xp.empty(size)  # sum of the slopes, curvature in b
+    to, single = xp.empty((size, d)), xp.empty((size, d), xp.float32)
+    facts = xp.empty((4, size))  # squared change, product with momentum, largest, mean . to
+    y, v = xp.ascontiguousarray(batch.y), xp.ascontiguousarray(batch.v)
     for step in range(n_steps):
-        slopes = slopes_ahead(xp, path, y, v)
-        product = matrix.backend.transpose_dot(slopes.single, values)
-        move = proximal(xp, path, product, matrix.mean, slopes)
-        judge(xp, path, move, matrix.backend.dot(values, move.single), slopes, v)
-        ends = tol is not None and step % _CHECK_EVERY == _CHECK_EVERY - 1
-        if ends and bool(path.done.all()):
+        arguments = (z_ahead, b_ahead, y, v, n_, slopes, curvatures, total, L_b)
+        backend.launch("slopes_of_scores", (size,), threads_for(n), arguments)
+        product = xp.ascontiguousarray(backend.transpose_dot(slopes, values))
+        point = (product, matrix.mean, total, ahead, x, L)
+        arguments = (*point, *proximal.own, d_, size_, to, single, facts)
+        backend.launch(proximal.kernel, (size,), threads_for(d), arguments)
+        product = xp.ascontiguousarray(backend.dot(values, single))
+        arguments = (
+            product, facts, total, L_b, curvatures, v, to, limit, xp.float64(c.RELAX),
+            xp.float64(c.GROW), n_, d_, size_, x, ahead, z, z_ahead, b, b_ahead, t, L, residual,
+            done, taken,
+        )  # fmt: skip
+        backend.launch("judge_step", (size,), threads_for(max(n, d)), arguments)
+        look = tol is not None and step % c.CHECK_EVERY == c.CHECK_EVERY - 1
+        if look and bool(done.all()):
             break
-    return BlockResult(path.x, path.b, path.z, path.L, path.residual, path.taken)
+    return BlockResult(x, z, b, L, residual, taken)
 
 
-def curvature_scale(batch: Batch, matrix: CentredBatch) -> Any:
+def start_length(batch: Batch, matrix: CentredBatch, L: Any) -> Any:
+    """The step sizes to start from: those known, else from the curvature."""
+    xp = batch.xp
+    unknown = L <= 0
+    return xp.where(unknown, _curvature_scale(batch, matrix), L) if bool(unknown.any()) else L
+
+
+def _curvature_scale(batch: Batch, matrix: CentredBatch) -> Any:
     """About the largest eigenvalue of ``M^T diag(v/4) M`` of each problem, by power steps."""
     xp = batch.xp
     start = 1.0 + xp.arange(matrix.n_columns) % 3

@@ -1,0 +1,138 @@
+"""A model on labelled data of another cohort: its labels against the true ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optirank._util.names import some
+from optirank.datasets.data import check_column, text_column
+from optirank.datasets.errors import DataError
+from optirank.datasets.reading import open_expression
+from optirank.model.file import as_model
+from optirank.workflow.performance import Performance, check_prevalence, performance
+from optirank.workflow.predict import PredictOptions, Progress, label_profiles
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from optirank.datasets.profiles import Profiles
+    from optirank.workflow.labels import Labelled
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How a model does on labelled samples.
+
+    Attributes
+    ----------
+    performance : the tables, of the samples whose true class the model has.
+    label, source : the column of the true classes, and where the samples come from.
+    samples : one line per such sample: ``sample``, ``label`` (true), ``predicted`` (before
+        withholding), ``confidence``, ``withheld``.
+    unknown : samples of each class that the model does not have; they are in no table.
+    labelled : what the model says of all samples, with its notes and the missing genes.
+    """
+
+    model: Any
+    performance: Performance
+    label: str
+    source: str
+    samples: pd.DataFrame
+    unknown: dict[str, int]
+    labelled: Labelled
+
+    @property
+    def notes(self) -> list[str]:
+        """What there is to say about the query and the comparison."""
+        return self.labelled.notes
+
+
+def evaluate_file(
+    path: str | os.PathLike[str],
+    model: Any,
+    label: str,
+    options: PredictOptions | None = None,
+    *,
+    prevalence: Mapping[str, float] | None = None,
+    progress: Progress | None = None,
+    **reading: Any,
+) -> Evaluation:
+    """Label the samples of a file and compare with its column ``label``.
+
+    ``reading`` are options of :func:`optirank.datasets.read_expression`; the others as in
+    :func:`evaluate_profiles`.
+    """
+    model = as_model(model)
+    with open_expression(path, label=label, **reading) as opened:
+        return evaluate_profiles(
+            opened, model, label, options, prevalence=prevalence, progress=progress
+        )
+
+
+def evaluate_profiles(
+    profiles: Profiles,
+    model: Any,
+    label: str,
+    options: PredictOptions | None = None,
+    *,
+    prevalence: Mapping[str, float] | None = None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Label the samples of an open file or an AnnData and compare with a column of its annotations.
+
+    Parameters
+    ----------
+    label : the column with the true classes. Samples without one are left out; samples of classes
+        that the model does not have are counted apart.
+    prevalence : share of some or all classes where the model will be used, for PPV and NPV.
+    options : as for prediction.
+    """
+    import pandas as pd
+
+    check_column(profiles.obs, label, str(profiles.source))
+    truth = text_column(profiles.obs, label, str(profiles.source)).to_numpy(dtype=object)
+    labelled = label_profiles(profiles, model, options, progress)
+    classes = labelled.classes
+    given = np.array([isinstance(one, str) for one in truth])
+    known = np.isin(truth, classes) & given
+    if not known.any():
+        raise DataError(
+            f"{profiles.source}: no value of {label!r} is a class of the model: it has "
+            f"{some(sorted(set(truth[given])))}, the model {some(classes)}"
+        )
+    if prevalence is not None:
+        counts = dict(zip(*np.unique(truth[known].astype(str), return_counts=True), strict=True))
+        prevalence = check_prevalence(prevalence, classes, counts)
+    result = performance(
+        truth[known],
+        classes[labelled.chosen[known]],
+        labelled.probabilities[known],
+        classes,
+        labelled.withheld[known],
+        prevalence,
+    )
+    names, counts = np.unique(truth[given & ~known].astype(str), return_counts=True)
+    unknown = dict(zip(names.tolist(), counts.tolist(), strict=True))
+    if unknown:
+        hidden = labelled.withheld[given & ~known].mean()
+        labelled.notes.append(
+            f"{sum(unknown.values())} samples are of classes that the model does not have and are "
+            f"in no table; {hidden:.0%} of their labels are withheld: {some(unknown)}"
+        )
+    if not given.all():
+        labelled.notes.append(f"{(~given).sum()} samples have no {label} and are in no table")
+    samples = pd.DataFrame(
+        {
+            "sample": labelled.names[known],
+            "label": truth[known],
+            "predicted": classes[labelled.chosen[known]],
+            "confidence": labelled.confidence[known],
+            "withheld": labelled.withheld[known],
+        }
+    )
+    return Evaluation(model, result, label, str(profiles.source), samples, unknown, labelled)

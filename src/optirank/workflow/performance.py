@@ -1,0 +1,324 @@
+"""How well labels fit the truth: the tables of a training page and of an evaluation.
+
+Every table counts the samples that it is given and no others: held-out samples for a training,
+the samples of a labelled query for an evaluation. Labels that are withheld are counted apart; all
+shares are of the labels given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
+
+Z = 1.959964  # standard deviations of a 95 % interval
+TARGETS = (0.01, 0.02, 0.05, 0.1)  # errors that people ask for
+_BINS = 10  # of confidence, as in most reliability diagrams
+_POINTS = 200  # of a curve that is drawn: more cannot be seen
+MEASURES = ("sensitivity", "specificity", "ppv", "npv")
+
+
+@dataclass(frozen=True)
+class Curves:
+    """ROC and precision-recall curve of one class against the rest."""
+
+    false_positives: NDArray
+    recall: NDArray
+    precision: NDArray
+    auc: float
+    average_precision: float
+
+
+@dataclass(frozen=True)
+class Performance:
+    """Truth against labels.
+
+    Attributes
+    ----------
+    classes : the model's classes, as text.
+    n_samples, n_right, n_withheld : numbers of samples; those withheld have no label.
+    balanced_accuracy, interval : mean sensitivity of the classes that have samples, and its 95 %
+        interval.
+    per_class : one line per class: ``n`` (true samples with a label), ``sensitivity``,
+        ``specificity``, ``ppv``, ``npv``, each with ``_low`` and ``_high``, ``auc`` and
+        ``average_precision``. NaN where there is nothing to count.
+    confusion : samples by true class (rows) and label (columns); the last column are labels
+        withheld, where there are any.
+    reliability : labels by confidence: ``confidence`` (mean), ``accuracy``, ``low``, ``high``,
+        ``n_samples``.
+    withholding : what withholding the least confident labels would give on these samples:
+        ``target_error``, ``threshold``, ``given`` (share of the labels), ``error`` among them.
+    curves : of each class that has samples inside and outside of it.
+    prevalence : the shares of the classes that PPV and NPV suppose; None: as in these samples.
+    """
+
+    classes: tuple[str, ...]
+    n_samples: int
+    n_right: int
+    n_withheld: int
+    balanced_accuracy: float
+    interval: tuple[float, float]
+    per_class: pd.DataFrame
+    confusion: pd.DataFrame
+    reliability: pd.DataFrame
+    withholding: pd.DataFrame
+    curves: dict[str, Curves] = field(repr=False)
+    prevalence: dict[str, float] | None = None
+
+    @property
+    def n_given(self) -> int:
+        """Number of labels given."""
+        return self.n_samples - self.n_withheld
+
+    @property
+    def auc(self) -> float:
+        """Mean over the classes of the area under the ROC curve."""
+        return _mean(one.auc for one in self.curves.values())
+
+    @property
+    def bias(self) -> float:
+        """By how much the mean confidence exceeds the share of right labels."""
+        table = self.reliability
+        n = max(1, int(table["n_samples"].sum()))
+        return float((table["n_samples"] * (table["confidence"] - table["accuracy"])).sum() / n)
+
+    def headline(self) -> str:
+        """The balanced accuracy with its interval."""
+        low, high = self.interval
+        return f"{_percent(self.balanced_accuracy)} (95 % interval {_percent(low, high)})"
+
+
+def performance(
+    truth: ArrayLike,
+    predicted: ArrayLike,
+    probabilities: ArrayLike,
+    classes: Sequence[Any],
+    withheld: ArrayLike | None = None,
+    prevalence: Mapping[str, float] | None = None,
+) -> Performance:
+    """Compare labels with the truth.
+
+    Parameters
+    ----------
+    truth, predicted : the true class and the label of each sample; all of ``classes``. The label of
+        a sample that is withheld is the one it would have had.
+    probabilities : (samples, classes), in the order of ``classes``.
+    classes : the model's classes.
+    withheld : whether the label of each sample is withheld.
+    prevalence : the share of every class where the model will be used; PPV and NPV then are those
+        expected there. None: the shares of these samples.
+    """
+    import pandas as pd
+
+    names = tuple(str(one) for one in classes)
+    true, given = _codes(truth, names, "true class"), _codes(predicted, names, "label")
+    proba = np.asarray(probabilities, dtype=float)
+    if proba.shape != (len(true), len(names)):
+        raise ValueError(
+            f"probabilities of shape {proba.shape} for {len(true)} samples and {len(names)} classes"
+        )
+    hidden = np.zeros(len(true), bool) if withheld is None else np.asarray(withheld, dtype=bool)
+    kept, k = ~hidden, len(names)
+    table = np.bincount(true[kept] * k + given[kept], minlength=k * k).reshape(k, k)
+    columns, counts = list(names), table
+    if hidden.any():
+        columns.append("withheld")
+        counts = np.column_stack([table, np.bincount(true[hidden], minlength=k)])
+    sizes, right = table.sum(axis=1), table.diagonal()
+    curves = {
+        name: _curves(true == c, proba[:, c])
+        for c, name in enumerate(names)
+        if 0 < (true == c).sum() < len(true)
+    }
+    per_class = _class_table(table, names, prevalence)
+    for measure in ("auc", "average_precision"):
+        per_class[measure] = [
+            getattr(curves[name], measure) if name in curves else np.nan for name in names
+        ]
+    confidence = proba[np.arange(len(given)), given]
+    balanced, interval = _balanced(right, sizes)
+    return Performance(
+        classes=names,
+        n_samples=len(true),
+        n_right=int(right.sum()),
+        n_withheld=int(hidden.sum()),
+        balanced_accuracy=balanced,
+        interval=interval,
+        per_class=per_class,
+        confusion=pd.DataFrame(counts, index=pd.Index(names, name="true class"), columns=columns),
+        reliability=reliability_table(confidence[kept], (true == given)[kept]),
+        withholding=_withholding(confidence, true == given),
+        curves=curves,
+        prevalence=None if prevalence is None else dict(prevalence),
+    )
+
+
+def check_prevalence(
+    given: Mapping[str, float], classes: Sequence[Any], counts: Mapping[str, int]
+) -> dict[str, float]:
+    """Shares of all classes from those given; the other classes share the rest as in ``counts``."""
+    names = [str(one) for one in classes]
+    for name, share in given.items():
+        if name not in names:
+            raise ValueError(f"prevalence of {name!r}: the model's classes are {', '.join(names)}")
+        if not 0 <= share <= 1:
+            raise ValueError(f"prevalence {share!r} of {name!r}: use a share between 0 and 1")
+    total, others = sum(given.values()), [name for name in names if name not in given]
+    if total > 1 + 1e-9 or (not others and abs(total - 1) > 1e-3):
+        raise ValueError(f"the prevalences sum to {total:g}: they must sum to 1")
+    rest = np.array([counts.get(name, 0) for name in others], dtype=float)
+    rest = rest / rest.sum() if rest.sum() else np.full(len(others), 1 / max(1, len(others)))
+    left = dict(zip(others, (max(0.0, 1 - total) * rest).tolist(), strict=True))
+    return {name: float(given[name]) if name in given else left[name] for name in names}
+
+
+def wilson(share: ArrayLike, n: ArrayLike) -> tuple[NDArray, NDArray]:
+    """Wilson's 95 % interval of a share of n samples; NaN where n is 0."""
+    share, n = np.asarray(share, dtype=float), np.asarray(n, dtype=float)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        centre = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
+        half = Z / (1 + Z**2 / n) * np.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
+    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+
+
+def reliability_table(confidence: ArrayLike, correct: ArrayLike, n_bins: int = _BINS) -> Any:
+    """Labels in bins of confidence: their mean confidence, the share that is right, intervals."""
+    import pandas as pd
+
+    confidence, correct = np.asarray(confidence, dtype=float), np.asarray(correct, dtype=float)
+    place = np.clip((confidence * n_bins).astype(int), 0, n_bins - 1)
+    number = np.bincount(place, minlength=n_bins)
+    there = number > 0
+    mean = np.bincount(place, confidence, n_bins)[there] / number[there]
+    right = np.bincount(place, correct, n_bins)[there] / number[there]
+    low, high = wilson(right, number[there])
+    return pd.DataFrame(
+        {
+            "confidence": mean,
+            "accuracy": right,
+            "low": low,
+            "high": high,
+            "n_samples": number[there],
+            "bin": np.flatnonzero(there) / n_bins,
+        }
+    )
+
+
+def _class_table(
+    table: NDArray, names: tuple[str, ...], prevalence: Mapping[str, float] | None
+) -> pd.DataFrame:
+    """Sensitivity, specificity, PPV and NPV of each class with intervals, from the confusion.
+
+    With ``prevalence`` a sample of class c counts ``prevalence_c / n_c``; the interval then is that
+    of ``(sum w)^2 / sum w^2`` samples.
+    """
+    import pandas as pd
+
+    sizes = table.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        weights = np.ones(len(names))
+        if prevalence is not None:
+            weights = np.array([prevalence[name] for name in names]) / sizes
+            weights[sizes == 0] = 0.0
+        w, w2 = table * weights[:, None], table * weights[:, None] ** 2
+        outside = sizes.sum() - sizes
+        called = table.sum(axis=0)
+        true_negative = table.sum() - sizes - called + table.diagonal()
+        negative, negative2 = (one.sum() - one.sum(axis=0) for one in (w, w2))
+        hit = w.sum() - w.sum(axis=1) - w.sum(axis=0) + w.diagonal()
+        shares = {
+            "sensitivity": (table.diagonal() / sizes, sizes),
+            "specificity": (true_negative / outside, outside),
+            "ppv": (w.diagonal() / w.sum(axis=0), w.sum(axis=0) ** 2 / w2.sum(axis=0)),
+            "npv": (hit / negative, negative**2 / negative2),
+        }
+    columns: dict[str, Any] = {"n": sizes}
+    for measure, (share, n) in shares.items():
+        low, high = wilson(share, n)
+        columns |= {measure: share, f"{measure}_low": low, f"{measure}_high": high}
+    return pd.DataFrame(columns, index=pd.Index(names, name="class"))
+
+
+def _balanced(right: NDArray, sizes: NDArray) -> tuple[float, tuple[float, float]]:
+    """Mean sensitivity and its interval.
+
+    The variance of a class of r right labels among n samples is ``p (1 - p) / n`` with
+    ``p = (r + 1) / (n + 2)``, so that a class without an error is not certain.
+    """
+    there = sizes > 0
+    if not there.any():
+        return float("nan"), (float("nan"), float("nan"))
+    r, n = right[there], sizes[there]
+    p = (r + 1) / (n + 2)
+    mean = float((r / n).mean())
+    half = Z * float(np.sqrt((p * (1 - p) / n).sum())) / len(n)
+    return mean, (max(0.0, mean - half), min(1.0, mean + half))
+
+
+def _curves(positive: NDArray, score: NDArray) -> Curves:
+    """Curves over all thresholds; equal scores are one threshold."""
+    order = np.argsort(-score, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(score[order])), len(order) - 1)
+    hits = np.cumsum(positive[order])[ends]
+    recall = hits / positive.sum()
+    false = (ends + 1 - hits) / (~positive).sum()
+    precision = hits / (ends + 1)
+    steps = np.diff(recall, prepend=0.0)
+    before = np.append(0.0, recall[:-1])
+    auc = (np.diff(false, prepend=0.0) * (recall + before)).sum() / 2
+    drawn = np.unique(np.linspace(0, len(ends) - 1, _POINTS).astype(int))
+    return Curves(
+        false_positives=np.append(0.0, false[drawn]),
+        recall=np.append(0.0, recall[drawn]),
+        precision=np.append(precision[0], precision[drawn]),
+        auc=float(auc),
+        average_precision=float((steps * precision).sum()),
+    )
+
+
+def _withholding(confidence: NDArray, correct: NDArray) -> pd.DataFrame:
+    """For each target error, the most labels of highest confidence that keep it."""
+    import pandas as pd
+
+    order = np.argsort(-confidence, kind="stable")
+    values = confidence[order]
+    error = np.cumsum(~correct[order]) / np.arange(1, len(order) + 1)
+    whole = np.append(values[1:] != values[:-1], True) if len(values) else np.zeros(0, bool)
+    rows = []
+    for target in TARGETS:
+        fits = np.flatnonzero(whole & (error <= target))
+        last = fits[-1] if fits.size else -1
+        rows.append(
+            {
+                "target_error": target,
+                "threshold": values[last] if fits.size else np.nan,
+                "given": (last + 1) / max(1, len(values)),
+                "error": error[last] if fits.size else np.nan,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _codes(values: ArrayLike, names: tuple[str, ...], what: str) -> NDArray:
+    import pandas as pd
+
+    codes = pd.Index(names).get_indexer(pd.Index(np.asarray(values, dtype=object)).map(str))
+    if (codes < 0).any():
+        first = np.asarray(values, dtype=object)[codes < 0][0]
+        raise ValueError(f"the {what} {first!r} is not a class: the classes are {', '.join(names)}")
+    return codes
+
+
+def _mean(values: Any) -> float:
+    values = list(values)
+    return float(np.mean(values)) if values else float("nan")
+
+
+def _percent(*values: float) -> str:
+    return " to ".join("–" if value != value else f"{100 * value:.1f}" for value in values) + " %"

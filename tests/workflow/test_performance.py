@@ -1,0 +1,112 @@
+"""The tables of labels against the truth: by hand, and beside scikit-learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import average_precision_score, balanced_accuracy_score, roc_auc_score
+
+from optirank.workflow.performance import check_prevalence, performance, wilson
+
+CLASSES = np.array(["a", "b", "c"])
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """Truth, and probabilities that are right more often than not, with ties."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 200)
+    p = rng.dirichlet(np.ones(3), 200)
+    p[np.arange(200), y] += 0.4
+    p = np.round(p / p.sum(axis=1, keepdims=True), 2)
+    return CLASSES[y], p / p.sum(axis=1, keepdims=True)
+
+
+def test_figures_are_those_of_scikit_learn(drawn):
+    truth, p = drawn
+    given = CLASSES[p.argmax(axis=1)]
+    found = performance(truth, given, p, CLASSES)
+    assert found.balanced_accuracy == pytest.approx(balanced_accuracy_score(truth, given))
+    assert found.n_right == (truth == given).sum()
+    for k, name in enumerate(CLASSES):
+        row = found.per_class.loc[name]
+        assert row["auc"] == pytest.approx(roc_auc_score(truth == name, p[:, k]))
+        assert row["average_precision"] == pytest.approx(
+            average_precision_score(truth == name, p[:, k])
+        )
+        assert row["sensitivity"] == pytest.approx((given == name)[truth == name].mean())
+        assert row["specificity"] == pytest.approx((given != name)[truth != name].mean())
+        assert row["ppv"] == pytest.approx((truth == name)[given == name].mean())
+        assert row["npv"] == pytest.approx((truth != name)[given != name].mean())
+        for measure in ("sensitivity", "specificity", "ppv", "npv"):
+            assert 0 <= row[f"{measure}_low"] < row[measure] < row[f"{measure}_high"] <= 1
+    assert found.confusion.to_numpy().sum() == len(truth)
+    assert found.interval[0] < found.balanced_accuracy < found.interval[1]
+    assert found.reliability["n_samples"].sum() == len(truth)
+
+
+def test_withheld_labels_are_counted_apart(drawn):
+    truth, p = drawn
+    given, hidden = CLASSES[p.argmax(axis=1)], p.max(axis=1) < 0.6
+    found = performance(truth, given, p, CLASSES, hidden)
+    kept = performance(truth[~hidden], given[~hidden], p[~hidden], CLASSES)
+    assert found.n_withheld == hidden.sum() == found.confusion["withheld"].sum()
+    assert found.n_given == len(truth) - hidden.sum()
+    assert found.balanced_accuracy == kept.balanced_accuracy
+    np.testing.assert_array_equal(found.per_class["ppv"], kept.per_class["ppv"])
+
+
+def test_withholding_gives_the_most_labels_of_an_error():
+    truth = np.array(["a"] * 20)
+    p = np.column_stack([np.linspace(0.99, 0.6, 20), 1 - np.linspace(0.99, 0.6, 20)])
+    given = np.where(np.arange(20) >= 18, "b", "a")
+    p[18:] = p[18:, ::-1]
+    table = performance(truth, given, p, ["a", "b"]).withholding.set_index("target_error")
+    assert table.loc[0.01, "given"] == pytest.approx(0.9)
+    assert table.loc[0.1, "given"] == pytest.approx(1.0)
+    assert table.loc[0.1, "error"] == pytest.approx(0.1)
+
+
+def test_ppv_and_npv_follow_the_prevalence():
+    truth = np.array(["sick"] * 50 + ["well"] * 50)
+    given = np.array(["sick"] * 45 + ["well"] * 5 + ["sick"] * 10 + ["well"] * 40)
+    p = np.where(given[:, None] == ["sick", "well"], 0.9, 0.1)
+    shares = check_prevalence({"sick": 0.1}, ["sick", "well"], {"sick": 50, "well": 50})
+    row = performance(truth, given, p, ["sick", "well"], prevalence=shares).per_class.loc["sick"]
+    assert row["sensitivity"] == 0.9
+    assert row["ppv"] == pytest.approx(0.9 * 0.1 / (0.9 * 0.1 + 0.2 * 0.9))
+    assert row["npv"] == pytest.approx(0.8 * 0.9 / (0.8 * 0.9 + 0.1 * 0.1))
+    assert row["ppv_low"] < row["ppv"] < row["ppv_high"]
+
+
+def test_prevalences_that_cannot_be_are_refused():
+    counts = {"a": 1, "b": 3, "c": 0}
+    assert check_prevalence({"c": 0.2}, CLASSES, counts) == {
+        "a": 0.2,
+        "b": pytest.approx(0.6),
+        "c": 0.2,
+    }
+    for shares, message in (
+        ({"d": 0.1}, "the model's classes are a, b, c"),
+        ({"a": 2.0}, "between 0 and 1"),
+        ({"a": 0.7, "b": 0.7}, "sum to 1.4"),
+        ({"a": 0.1, "b": 0.1, "c": 0.1}, "must sum to 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check_prevalence(shares, CLASSES, counts)
+
+
+def test_classes_without_samples_have_no_figures():
+    found = performance(["a", "a"], ["a", "b"], [[0.9, 0.1], [0.2, 0.8]], ["a", "b"])
+    assert found.balanced_accuracy == 0.5
+    assert np.isnan(found.per_class.loc["b", "sensitivity"])
+    assert not found.curves
+    assert np.isnan(found.auc)
+    with pytest.raises(ValueError, match="'x' is not a class"):
+        performance(["x"], ["a"], [[1.0, 0.0]], ["a", "b"])
+
+
+def test_wilson_s_interval():
+    low, high = wilson([0.0, 0.9, 1.0], [10, 100, 10])
+    np.testing.assert_allclose(low, [0.0, 0.8256, 0.7225], atol=1e-4)
+    np.testing.assert_allclose(high, [0.2775, 0.9448, 1.0], atol=1e-4)

@@ -1,0 +1,187 @@
+"""From labelled profiles to a model: what is used, what is refused, and the same every time."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from optirank.datasets import DataError, ExpressionData
+from optirank.datasets.example import make_example
+from optirank.model import save
+from optirank.workflow.train import TrainingOptions, train
+
+
+@pytest.fixture(scope="module")
+def cells() -> ExpressionData:
+    return make_example(150, 20)[0]
+
+
+@pytest.fixture(scope="module")
+def result(cells):
+    return train(cells, TrainingOptions(label="cell_type", name="cells", target_error=0.2))
+
+
+def as_array(X):
+    return X.toarray() if sparse.issparse(X) else X
+
+
+def with_obs(data, **columns):
+    return replace(data, obs=data.obs.assign(**columns))
+
+
+def test_a_model_with_all_that_prediction_needs(result, cells):
+    model, summary = result.model, result.model.training_summary_
+    assert result.balanced_accuracy > 0.8
+    assert len(result.genes) == len(model.panel_) == summary["n_panel"]
+    assert summary["n_samples"] == cells.n_samples
+    assert sum(summary["class_counts"].values()) == cells.n_samples
+    assert model.error_control_.target_error == 0.2
+    assert model.calibration_.n_samples == len(result.held_out)
+    assert model.novelty_.profiles.shape == (len(model.classes_), len(model.panel_))
+    assert summary["name"] == "cells"
+    assert set(summary["versions"]) >= {"optirank", "numpy", "scikit-learn"}
+    assert result.curve["chosen"].sum() == 1
+    assert result.performance.n_samples == len(result.held_out)
+
+
+def test_held_out_tables_count_held_out_samples_alone(result, cells):
+    truth = cells.obs["cell_type"].to_numpy()
+    held_out = result.held_out
+    assert not held_out["sample"].duplicated().any()
+    assert result.performance.per_class["n"].sum() == len(held_out) <= cells.n_samples
+    place = {name: k for k, name in enumerate(cells.sample_names)}
+    assert (truth[[place[name] for name in held_out["sample"]]] == held_out["label"]).all()
+    assert set(held_out["fold"]) == {1, 2, 3, 4, 5}
+
+
+def test_the_same_file_and_fingerprint_every_time(result, cells, tmp_path):
+    options = TrainingOptions(label="cell_type", name="cells", target_error=0.2, n_jobs=2)
+    again = train(cells, options)
+    dense = train(
+        replace(cells, X=cells.X.toarray() if sparse.issparse(cells.X) else cells.X), options
+    )
+    save(result.model, tmp_path / "one.optirank")
+    save(again.model, tmp_path / "two.optirank")
+    assert (tmp_path / "one.optirank").read_bytes() == (tmp_path / "two.optirank").read_bytes()
+    checksum = result.model.training_summary_["checksum"]
+    assert len(checksum) == 32
+    assert dense.model.training_summary_["checksum"] == checksum
+    assert np.array_equal(dense.model.coef_, result.model.coef_)
+    other = replace(cells, X=cells.X * 2)
+    assert train(other, options).model.training_summary_["checksum"] != checksum
+
+
+def test_a_size_a_list_and_genes_in_and_out(cells):
+    names = list(cells.gene_names)
+    options = TrainingOptions(
+        label="cell_type",
+        n_genes=20,
+        gene_list=[*names[:80], "NOWHERE"],
+        include=(names[70],),
+        exclude=names[0],
+    )
+    found = train(cells, options)
+    assert len(found.genes) == 20
+    assert names[70] in found.genes
+    assert names[0] not in found.genes
+    assert set(found.genes) <= set(names[:80])
+    text = " ".join(found.notes)
+    assert "1 of 81 genes asked for are missing: NOWHERE" in text
+    assert "1 genes excluded" in text
+
+
+def test_genes_of_the_query_are_found_as_in_prediction(cells):
+    query = [name.lower() for name in cells.gene_names[:60]]
+    found = train(cells, TrainingOptions(label="cell_type", n_genes=20, available=query))
+    assert {gene.lower() for gene in found.genes} <= set(query)
+    assert any("60 of" in note for note in found.notes)
+
+
+def test_sources_are_left_out_whole(cells):
+    donor = np.array([f"d{k % 3}" for k in range(cells.n_samples)])
+    found = train(
+        with_obs(cells, donor=donor), TrainingOptions(label="cell_type", batch="donor", n_genes=20)
+    )
+    by_fold = found.held_out.groupby("fold")["source"].nunique()
+    assert (by_fold == 1).all()
+    assert len(by_fold) == 3
+
+
+def test_what_cannot_be_used_is_left_out_and_said(cells):
+    label = cells.obs["cell_type"].astype(object).to_numpy().copy()
+    label[0], label[1], label[2:4], label[4] = np.nan, "", "rare", "Unknown"
+    label[5:7] = "Unknown"
+    X = cells.X.tolil() if sparse.issparse(cells.X) else cells.X.copy()
+    X[10] = 0
+    data = replace(with_obs(cells, cell_type=label), X=sparse.csr_matrix(X))
+    found = train(data, TrainingOptions(label="cell_type", n_genes=20))
+    text = " ".join(found.notes)
+    assert "2 samples are left out: no label" in text
+    assert "rare (2)" in text
+    assert "1 sample is left out: every gene has the same value" in text
+    assert "'Unknown'" in text
+    assert found.model.training_summary_["n_samples"] == cells.n_samples - 5
+
+
+def test_counts_of_genes_that_share_a_name_are_summed(cells):
+    names = cells.gene_names.copy()
+    names[1] = names[0]
+    found = train(replace(cells, gene_names=names), TrainingOptions(label="cell_type", n_genes=20))
+    assert any("occur more than once, their counts are summed" in note for note in found.notes)
+
+
+def test_a_model_of_noise_is_called_one():
+    rng = np.random.default_rng(0)
+    samples = np.array([f"s{k}" for k in range(60)], dtype=object)
+    obs = pd.DataFrame({"kind": np.repeat(["a", "b"], 30)}, index=samples)
+    genes = np.array([f"g{k}" for k in range(150)], dtype=object)
+    data = ExpressionData(rng.normal(size=(60, 150)), genes, samples, obs, "noise")
+    found = train(data, TrainingOptions(label="kind", n_genes=20))
+    assert any("cannot be told from chance" in note for note in found.warnings)
+
+
+@pytest.mark.parametrize("method", ["optirank", "rank-lr"])
+def test_the_methods_of_the_paper(cells, method):
+    data = cells.select_genes(np.arange(120))
+    first, again = (
+        train(data, TrainingOptions(label="cell_type", method=method)) for _ in range(2)
+    )
+    assert first.balanced_accuracy > 0.8
+    assert np.array_equal(first.model.coef_, again.model.coef_)
+    assert len(first.genes) == first.model.genes_.sum()
+    assert any("setting chosen among" in note for note in first.notes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"label": "nothing"}, "no column 'nothing'"),
+        ({"n_genes": 1}, "at least 2 genes"),
+        ({"n_genes": 100_000}, "ask for fewer"),
+        ({"target_error": 1.5}, "between 0 and 1"),
+        ({"method": "forest"}, "use one of panel, optirank, rank-lr"),
+        ({"method": "optirank", "n_genes": 30}, "chooses its genes itself"),
+        ({"exclude": "*"}, "0 of .* genes are left"),
+        ({"include": ("NOWHERE",)}, "no gene NOWHERE"),
+        ({"available": ["x", "y"]}, "shares 0 genes"),
+        ({"gene_list": ["x", "y"]}, "0 of the 2 genes asked for"),
+        ({"batch": "one"}, "single value"),
+        ({"label": "one"}, "one class"),
+        ({"target_error": 1e-5}, "cannot show it"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_words(cells, changes, said):
+    data = with_obs(cells, one="same")
+    with pytest.raises(DataError, match=said):
+        train(data, TrainingOptions(**{"label": "cell_type"} | changes))
+
+
+def test_values_that_are_no_numbers_are_refused(cells):
+    X = as_array(cells.X).astype(float)
+    X[3, 4] = np.nan
+    with pytest.raises(DataError, match="missing or infinite"):
+        train(replace(cells, X=X), TrainingOptions(label="cell_type"))
+    with pytest.raises(DataError, match="no sample is left"):
+        train(replace(cells, X=np.ones_like(X)), TrainingOptions(label="cell_type"))
