@@ -1,4 +1,7 @@
-"""Helpers of the benchmarks: fair timing, peak memory, lines with a target and what was reached."""
+"""Helpers of the benchmarks: fair timing, peak memory, lines with a target and what was reached.
+
+With ``--quick`` every benchmark takes small sizes: it shows that it runs, and its figures say little.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 
+QUICK = "--quick" in sys.argv
 Work = Callable[[], object]
 
 
@@ -20,7 +24,7 @@ def interleaved(
     ``time.perf_counter``. A first round compiles and is not counted.
     """
     times: dict[str, list[float]] = {name: [] for name in works}
-    for turn in range(repeats + 1):
+    for turn in range(2 if QUICK else repeats + 1):
         for name, work in works.items():
             start = clock()
             work()
