@@ -18,11 +18,8 @@ from numpy.typing import NDArray
 from timing import QUICK, columns, heading, line
 
 from optirank import OptirankClassifier, OptirankClassifierCV
-from optirank.benchmark.classifiers import PENALTIES, REFERENCE_SIZES, get
-from optirank.ranks.orders import order_samples
-from optirank.tuning.families import Samples
+from optirank.benchmark.classifiers import PENALTIES, REFERENCE_SIZES
 from optirank.tuning.folds import make_folds
-from optirank.tuning.search import fold_units, search
 
 ANCHORS = Path(os.environ.get("OPTIRANK_ANCHORS", "anchors"))
 N_FOLDS = 2 if QUICK else 5
@@ -36,8 +33,6 @@ def anchor(name: str, n: int | None = None) -> tuple[NDArray, NDArray]:
     data = np.load(ANCHORS / f"{name}.npz")
     return data["X"][:n], data["y"][:n].astype(int)
 
-
-# --- time and memory ------------------------------------------------------------------------------
 
 _FULL_GRID = """
 import json, resource, sys, time
@@ -87,7 +82,7 @@ def one_by_one(grid_cpu: float | None) -> None:
     X, y = anchor("nb_n1000_d1000", N_SAMPLES)
     train, _ = make_folds(y, N_FOLDS, None)[0]
     settings = list(product(SIZES, L, L))
-    some = settings[6::13]
+    some = settings[:2] if QUICK else settings[6::13]
     OptirankClassifier(5).fit(X[:60, :30], y[:60])
     start = time.process_time()
     for setting in some:
@@ -101,30 +96,11 @@ def one_by_one(grid_cpu: float | None) -> None:
         line("of the whole grid", f"{grid_cpu:.0f} s, {ratio:.1f}x", ">= 2x", ratio >= 2)
 
 
-# --- other classifiers ----------------------------------------------------------------------------
-
-
-def others() -> None:
-    heading("The grids of the other classifiers on the same samples and folds, two threads")
-    columns()
-    X, y = anchor("nb_n1000_d1000", N_SAMPLES)
-    samples = Samples(np.log1p(X.astype(float)), order_samples(X), np.arange(N_SAMPLES) % 2)
-    folds = make_folds(y, N_FOLDS, None)
-    for name in ("rank-lr", "lr", "ANrank-lr"):
-        classifier = get(name)
-        family = classifier.make_family(classifier.grid)
-        wall, cpu = time.perf_counter(), time.process_time()
-        search(family, fold_units(samples, y, folds, n_classes=2), n_jobs=2)
-        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        line(f"{name}, {classifier.n_settings} settings", f"{wall:.1f} s, {cpu:.1f} CPU s")
-
-
 def main() -> None:
     if not (ANCHORS / "nb_n1000_d1000.npz").is_file():
         print("no anchor problems here: set OPTIRANK_ANCHORS to their folder")
         return
     one_by_one(whole_grid())
-    others()
 
 
 if __name__ == "__main__":

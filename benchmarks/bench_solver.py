@@ -1,7 +1,8 @@
 """OptirankClassifier on the anchor problems: objective, time against saga, memory, first fits.
 
-The paper's algorithm (``algorithm="bpcd"`` without its refit) stands beside the published results. Anchor problems
-are read from OPTIRANK_ANCHORS, real sets from OPTIRANK_DATA; parts without their data say so.
+The paper's algorithm (``algorithm="bpcd"`` without its refit) stands beside the published results.
+Anchor problems are read from OPTIRANK_ANCHORS, real sets from OPTIRANK_DATA; parts without their
+data say so.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def median_cpu(works: dict, repeats: int = 3) -> dict[str, float]:
     return {name: statistics.median(taken) for name, taken in times.items()}
 
 
-def published() -> list[dict[str, str]]:
+def published_rows() -> list[dict[str, str]]:
     """The lines of the published results, small problems first; empty where there are none."""
     if not (ANCHORS / "published.csv").is_file():
         print("no anchor problems here: set OPTIRANK_ANCHORS to their folder")
@@ -84,7 +85,7 @@ def published() -> list[dict[str, str]]:
 
 def bpcd() -> None:
     heading("The paper's algorithm on the anchor problems, beside the published results")
-    if not (rows := published()):
+    if not (rows := published_rows()):
         return
     print(
         "| problem | l1 | s | objective | published | iterations | published | CPU s | published |"
@@ -116,7 +117,7 @@ def bpcd() -> None:
 
 def anchors() -> None:
     heading("The anchor problems; ratios are CPU seconds over saga's, sorting included, in one run")
-    if not (rows := published()):
+    if not (rows := published_rows()):
         return
     data = {name: np.load(ANCHORS / f"{name}.npz") for name in {row["problem"] for row in rows}}
     data = {name: (arrays["X"], arrays["y"]) for name, arrays in data.items()}

@@ -1,14 +1,13 @@
 """What the studies share: pairs of real sets, one row per measurement, a CSV with its header.
 
-Every study has the options ``--data DIR`` (default: OPTIRANK_DATA), ``--out DIR`` (default:
-results), ``--jobs N`` and ``--quick`` (the first pair of each tissue, or one seed). Real sets are
-.h5ad files: `optirank datasets fetch stand-ins` builds them.
+Every study has the options ``--data DIR`` (default: OPTIRANK_DATA, else where `optirank datasets
+fetch stand-ins` puts the sets), ``--out DIR`` (default: results), ``--jobs N`` and ``--quick`` (the
+first pair of each tissue, or one seed).
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import platform
 import sys
 from collections.abc import Callable, Iterable
@@ -29,6 +28,7 @@ from optirank.benchmark.real import RealTasks
 from optirank.benchmark.splits import at_most
 from optirank.benchmark.tasks import find_pairs
 from optirank.datasets import ExpressionData
+from optirank.datasets.catalogue import data_folder
 from optirank.model import Predictor
 from optirank.workflow.train import TrainingOptions, train
 
@@ -47,12 +47,24 @@ def options(description: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    data = os.environ.get("OPTIRANK_DATA")
-    parser.add_argument("--data", type=Path, default=data, help="folder of .h5ad files")
+    parser.add_argument("--data", type=Path, default=data_folder(), help="folder of .h5ad files")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the CSV files")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--quick", action="store_true", help="a part of it, in minutes")
     return parser.parse_args()
+
+
+def pairs_of(args: argparse.Namespace) -> tuple[Task, ...]:
+    """Every ordered pair of sets of the folder, or the first of each tissue."""
+    pairs, problems = find_pairs(args.data) if args.data.is_dir() else ((), {})
+    for name, problem in problems.items():
+        print(f"{name} cannot be read: {problem}", file=sys.stderr)
+    if not pairs:
+        sys.exit(f"no pair of sets in {args.data}: run optirank datasets fetch stand-ins")
+    first: dict[str, Task] = {}
+    for pair in pairs:
+        first.setdefault(pair.tissue, pair)
+    return tuple(first.values()) if args.quick else pairs
 
 
 def over_pairs(
@@ -62,17 +74,8 @@ def over_pairs(
 
     ``study`` is told the pair, the training set and the query, over common genes and classes.
     """
-    if args.data is None:
-        sys.exit("no data: give --data DIR, or set OPTIRANK_DATA")
-    pairs, problems = find_pairs(Path(args.data))
-    for name, problem in problems.items():
-        print(f"{name} cannot be read: {problem}", file=sys.stderr)
-    if args.quick:
-        first: dict[str, Task] = {}
-        for pair in pairs:
-            first.setdefault(pair.tissue, pair)
-        pairs = tuple(first.values())
-    source = RealTasks(Path(args.data).resolve(), pairs)
+    pairs = pairs_of(args)
+    source = RealTasks(args.data.resolve(), pairs)
     parts = (delayed(_one_pair)(study, source, pair) for pair in pairs)
     return collect(Parallel(n_jobs=args.jobs, return_as="generator")(parts), args, len(pairs))
 

@@ -9,7 +9,6 @@ two of which (24 to 90 samples) train and one tests, once per part. Ten seeds of
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from joblib import Parallel, delayed
@@ -31,11 +30,9 @@ CANDIDATES = 3000
 
 def main() -> None:
     args = options(__doc__)
-    if args.data is None:
-        sys.exit("no data: give --data DIR, or set OPTIRANK_DATA")
     seeds = range(1 if args.quick else SEEDS)
     work = [(name, seed) for name in TASKS for seed in seeds]
-    parts = (delayed(study)(Path(args.data).resolve(), *one) for one in work)
+    parts = (delayed(study)(args.data.resolve(), *one) for one in work)
     found = Parallel(n_jobs=args.jobs, return_as="generator")(parts)
     table = collect(found, args, len(work))["small"]
     wide = table.pivot_table(index="task", columns="method", values="balanced_accuracy", sort=False)
