@@ -17,7 +17,6 @@ from optirank.datasets.stored import CompressedColumns, CompressedRows, Sliceabl
 if TYPE_CHECKING:
     import pandas as pd
     from anndata import AnnData
-    from numpy.typing import ArrayLike
 
     from optirank.datasets.reading import OpenExpression
 
@@ -217,14 +216,3 @@ def profiles_of(adata: AnnData, layer: str | None, gene_column: str | None) -> O
 def gene_names_of(adata: AnnData, gene_column: str | None) -> np.ndarray:
     """The names of the genes: the index of ``var`` or one of its columns."""
     return gene_names(adata.var, gene_column, "adata")
-
-
-def blocks_of(
-    adata: AnnData, layer: str | None, columns: ArrayLike, size: int
-) -> Iterator[tuple[slice, Any]]:
-    """Blocks of at most ``size`` samples in memory, with these genes alone."""
-    start = 0
-    for block in profiles_of(adata, layer, None).blocks(np.asarray(columns), size):
-        rows = slice(start, start + block.n_samples)
-        start = rows.stop
-        yield rows, block.X

@@ -197,7 +197,11 @@ def open_expression(
             )
         matrix, names, obs, others = parts
         if samples is not None:
-            obs = _join(obs, Path(samples), path)
+            if not Path(samples).exists():
+                raise FileNotFoundError(f"{samples} does not exist")
+            obs, named = tables.join_annotations(obs, [Path(samples)], str(path))
+            if not named.all():
+                logger.warning("%s has no entry for %d samples", samples, (~named).sum())
         if label is not None:
             check_column(obs, label, str(path))
         twice = duplicates(names)
@@ -258,19 +262,3 @@ def read_gene_names(path: Path, genes_in: str | None = None) -> list[str]:
         return tables.read_gene_names(path, genes_in)
     with open_expression(path) as opened:
         return [str(name) for name in opened.gene_names]
-
-
-def _join(obs: pd.DataFrame, samples: Path, path: Path) -> pd.DataFrame:
-    if not samples.exists():
-        raise FileNotFoundError(f"{samples} does not exist")
-    table = tables.read_annotations(samples)
-    found = obs.index.isin(table.index)
-    if not found.any():
-        raise DataError(
-            f"{samples} names no sample of {path}: it has {some(table.index, 3)}, the data have "
-            f"{some(obs.index, 3)}"
-        )
-    if not found.all():
-        logger.warning("%s has no entry for %d samples of %s", samples, (~found).sum(), path)
-    both = [column for column in table.columns if column in obs.columns]
-    return obs.drop(columns=both).join(table)

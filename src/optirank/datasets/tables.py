@@ -129,6 +129,23 @@ def read_annotations(path: Path, sep: str | None = None, key: str | None = None)
     return frame.drop(columns=header[names]).replace("", np.nan).set_index(index)
 
 
+def join_annotations(
+    obs: pd.DataFrame, paths: Sequence[Path], source: str, key: str | None = None
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Annotations joined with tables about the samples, and the mask of the samples they name."""
+    import pandas as pd
+
+    table = pd.concat([read_annotations(path, key=key) for path in paths])
+    named = obs.index.isin(table.index)
+    if not named.any():
+        raise DataError(
+            f"{paths[0]} names no sample of {source}: it has {some(table.index, 3)}, the data have "
+            f"{some(obs.index, 3)}"
+        )
+    both = [column for column in table.columns if column in obs.columns]
+    return obs.drop(columns=both).join(table), named
+
+
 def _read_oriented(
     path: Path, genes_in: str | None, sep: str | None
 ) -> tuple[list[str], pd.DataFrame]:
