@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,8 +36,6 @@ _OTHERS = {
     ".xlsx": _EXCEL,
     ".xls": _EXCEL,
 }  # files that are not read, and what converts them
-_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec"
-_DATE = re.compile(rf"\d{{1,2}}-({_MONTHS})(-\d+)?|({_MONTHS})-\d{{1,2}}", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -207,14 +204,6 @@ def open_expression(
         twice = duplicates(names)
         if twice:
             logger.warning("%s: %d gene names occur twice: %s", path, len(twice), some(twice))
-        dates = [name for name in names if _DATE.fullmatch(str(name))]
-        if dates:
-            logger.warning(
-                "%s: %s look like gene names that a spreadsheet turned into dates (1-Mar was "
-                "MARCH1, 2-Sep was SEPT2): restore them, or they match no other data",
-                path,
-                some(dates),
-            )
         yield OpenExpression(matrix, names, obs, path, others)
 
 
