@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from anndata import AnnData
 
-    from optirank.datasets.anndata_files import AnnDataProfiles
+    from optirank.datasets.reading import OpenExpression
     from optirank.workflow.evaluate import Evaluation
 else:  # typing.get_type_hints works without importing them
-    AnnData = AnnDataProfiles = Evaluation = Any
+    AnnData = OpenExpression = Evaluation = Any
 
 __all__ = ["annotate", "evaluate", "train"]
 
@@ -307,24 +307,12 @@ def evaluate(
 
 def _profiles(
     adata: AnnData, function: str, layer: str | None, use_raw: bool, gene_column: str | None
-) -> AnnDataProfiles:
+) -> OpenExpression:
     """The profiles of an AnnData, of ``raw`` where asked for."""
-    from optirank.datasets.anndata_files import (
-        AnnDataProfiles,
-        check_anndata,
-        gene_names,
-        profiles_of,
-    )
+    from optirank.datasets.anndata_files import check_anndata, profiles_of
 
     check_anndata(adata, function)
-    if not use_raw:
-        return profiles_of(adata, layer, gene_column)
-    if layer is not None:
-        raise ValueError(f"use_raw=True and layer={layer!r}: give one of them")
-    if adata.raw is None:
-        raise ValueError("use_raw=True: adata.raw is empty; use X (use_raw=False) or a layer")
-    names = gene_names(adata.raw.var, gene_column, "adata.raw")
-    return AnnDataProfiles(adata, adata.raw.X, names)
+    return profiles_of(adata, layer, gene_column, use_raw=use_raw)
 
 
 def _raw_note(adata: AnnData, use_raw: bool, missing: Sequence[str]) -> list[str]:

@@ -106,9 +106,9 @@ SamplesOption = Annotated[
 HomologsOption = Annotated[
     str | None,
     option(
-        "FILE|case",
-        "Genes of another species: a table of two columns; case: names that differ only in case "
-        "are the same gene.",
+        "FILE|mouse|case",
+        "Genes of another species: a table of two columns; mouse: mouse and human symbols; case: "
+        "names that differ only in case are the same gene.",
         READING,
     ),
 ]
