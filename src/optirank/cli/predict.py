@@ -20,6 +20,7 @@ from optirank.cli.options import (
     OUTPUT,
     AdaptOption,
     AnnotationsOption,
+    DropMissingOption,
     FileArgument,
     ForceOption,
     GeneColumnOption,
@@ -86,6 +87,7 @@ def predict(
     gene_column: GeneColumnOption = None,
     genes_in: GenesInOption = None,
     annotations: AnnotationsOption = None,
+    drop_missing: DropMissingOption = False,
     samples: SamplesOption = None,
     homologs: HomologsOption = None,
 ) -> None:
@@ -117,7 +119,7 @@ def predict(
             drop_classes=drop_classes,
             homologs=homologs,
         )
-        reading = reading_options(layer, gene_column, genes_in, annotations, samples)
+        reading = reading_options(layer, gene_column, genes_in, annotations, samples, drop_missing)
         fitted = load(model)
         with file_or_stdout(out, ".csv") as target:
             with (
