@@ -55,6 +55,15 @@ def test_a_plan_has_binary_and_whole_units_and_the_tasks_that_test_their_models(
     assert len({unit.path for unit in plan.units}) == len(plan.units)
 
 
+def test_a_classifier_that_needs_a_second_source_is_left_out_where_there_is_none(source, tmp_path):
+    tasks = tuple(task for task in TASKS if task.name in ("pair", "triple"))
+    chosen = choose(["ANrank-lr", "lr"], "binary")
+    plan = plan_real(source, tasks, chosen, SMALL, Storage(tmp_path / "out"), named=True)
+    found = {(unit.design, unit.classifier) for unit in plan.units}
+    assert ("pair", "lr") in found
+    assert {name for name, one in found if one == "ANrank-lr"} == {"triple.single", "triple.multi"}
+
+
 def test_one_record_holds_both_kinds_of_problems(finished):
     _, scores = finished
     assert set(scores["group"]) == {"Each class against the rest", "All classes at once"}

@@ -69,6 +69,7 @@ def test_names_from_files_cannot_change_the_page(written):
     assert "out of &lt;luck&gt;" in page
 
 
+@pytest.mark.slow
 def test_the_page_opens_without_complaint_and_fits_a_phone(written, tmp_path):
     page = tmp_path / "page.html"
     check = (
@@ -113,20 +114,16 @@ def test_the_tables_say_what_the_statistics_found(written):
     assert rows.loc[HOSTILE, "panel"] == "–"
 
 
-def test_a_report_of_the_same_results_is_the_same(written, tmp_path):
+def test_a_report_of_the_same_results_is_the_same_and_files_of_others_stay(written, tmp_path):
+    mine = tmp_path / "tables" / "mine.csv"
+    mine.parent.mkdir()
+    mine.write_text("mine")
     write(made(), tmp_path)
+    assert mine.read_text() == "mine"
     for path in written[0].rglob("*.*"):
         if path.suffix in (".csv", ".md", ".tex", ".svg"):
             other = tmp_path / path.relative_to(written[0])
             assert other.read_bytes() == path.read_bytes(), path.name
-
-
-def test_files_of_others_stay(tmp_path):
-    mine = tmp_path / "tables" / "mine.csv"
-    mine.parent.mkdir()
-    mine.write_text("mine")
-    write(made(("All classes at once",)), tmp_path)
-    assert mine.read_text() == "mine"
 
 
 def test_without_the_extra_there_are_tables_only(tmp_path, monkeypatch):

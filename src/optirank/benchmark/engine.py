@@ -6,7 +6,10 @@ What is finished is stored at once, so that an interrupted run goes on where it 
 from __future__ import annotations
 
 import functools
+import os
 import platform
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -192,12 +195,32 @@ def _results(
 
     parallel = Parallel(n_jobs=min(jobs, len(units)), return_as="generator_unordered")
     try:
-        yield from parallel(delayed(attempt)(unit, work) for unit in units)
+        yield from parallel(delayed(_in_worker)(unit, work, os.getpid()) for unit in units)
     except TerminatedWorkerError as error:
         raise RuntimeError(
             "a worker process was ended from outside, perhaps for lack of memory; finished units "
             "are kept: run the same again, with fewer jobs"
         ) from error
+
+
+def _in_worker(unit: Unit, work: Work, parent: int) -> tuple[Unit, dict]:
+    """The result of a unit, in a worker of joblib or in the process that runs it all."""
+    if os.getpid() != parent:
+        _depend_on(parent)
+    return attempt(unit, work)
+
+
+@functools.cache
+def _depend_on(parent: int) -> None:
+    """End this worker with the process that started it, whatever ends that, and leave it Ctrl-C."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def on_cluster(client, units: list[Unit], work: Work) -> Iterator[tuple[Unit, dict]]:
