@@ -131,6 +131,10 @@ def train(
     for note in result.notes:
         if note not in said:
             _say(note, verbose)
+    sizes = result.curve.sort_values("n_genes")
+    rows = zip(sizes["n_genes"], sizes["balanced_accuracy"], strict=True)
+    told = ", ".join(f"{n:.0f} genes {100 * share:.1f} %" for n, share in rows)
+    _say(f"held-out accuracy by size, means over folds: {told}", verbose)
     _say(
         f"balanced accuracy of held-out samples {result.performance.headline()}, "
         f"{len(result.genes)} genes",
