@@ -112,9 +112,9 @@ DropMissingOption = Annotated[
 HomologsOption = Annotated[
     str | None,
     option(
-        "FILE|case",
-        "Genes of another species: a table of two columns; case: names that differ only in case "
-        "are the same gene.",
+        "mouse|case|FILE",
+        "Genes of another species: mouse (to or from human), a table of two columns, or case "
+        "(names that differ only in case are the same gene).",
         READING,
     ),
 ]
