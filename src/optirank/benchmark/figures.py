@@ -96,14 +96,17 @@ def curve(means: pd.DataFrame) -> Figure:
     figure, ax = _new(4.6)
     for k, (method, rows) in enumerate(means.groupby("method", sort=False)):
         rows = rows.sort_values("n_genes")
-        colour = f"C{k}"
-        line = "-" if len(rows) > 1 else "none"
-        width = 2.5 if method == "panel" else 1.2
-        marker = "osv^D<>pX"[k % 9]
-        ax.plot(rows["n_genes"], 100 * rows["mean"], marker=marker, ls=line, lw=width,
-                color=colour, label=method)  # fmt: skip
-        ax.fill_between(rows["n_genes"], 100 * rows["low"], 100 * rows["high"], color=colour,
-                        alpha=0.1, lw=0)  # fmt: skip
+        mean = 100 * rows["mean"]
+        ax.errorbar(
+            rows["n_genes"] * 1.02 ** (k - 3),  # side by side, so that the bars can be seen
+            mean,
+            [mean - 100 * rows["low"], 100 * rows["high"] - mean],
+            label=method,
+            color=f"C{k}",
+            marker="osv^D<>pX"[k % 9],
+            linewidth=2.5 if method == "panel" else 1.2,
+            elinewidth=0.6,
+        )
     ax.set(xscale="log", xlabel="genes", ylabel="mean balanced accuracy (%)")
     figure.legend(loc="outside right upper", fontsize=8, frameon=False)
     return figure
