@@ -77,7 +77,7 @@ def sorting() -> None:
             repeats=5,
         )
         ours, theirs = (taken[who] / (n * d) * 1e9 for who in ("ours", "argsort"))
-        ratio_line(name, ours, theirs, "ns per entry", 0.9)
+        ratio_line(name, ours, theirs, "ns per entry", 0.5)
     X = rng.normal(size=(n, d))
     taken = interleaved(
         {"one": lambda: order_samples(X), "two": lambda: order_samples(X, n_jobs=2)},

@@ -1,4 +1,4 @@
-"""Plots: what is drawn, where, and what is said when matplotlib is missing."""
+"""Plots: what is drawn of what tl made, where, and what is said when matplotlib is missing."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-import optirank.pl
-from optirank import OptirankClassifierCV
-from optirank.datasets import make_unstable_ranks
+import optirank.pl as pl
+from example_model import LABEL, as_anndata, panel_names, trained_example
+from optirank import OptirankClassifierCV, PanelClassifier, tl
+from optirank.datasets import DataError, make_unstable_ranks
 
 mpl = pytest.importorskip("matplotlib")
 
@@ -24,88 +25,129 @@ def quiet_figures():
 
 @pytest.fixture(scope="module")
 def model():
+    return trained_example()[0]
+
+
+@pytest.fixture(scope="module")
+def adata(model):
+    adata = as_anndata(trained_example()[1])
+    tl.annotate(adata, model)
+    return adata
+
+
+@pytest.fixture(scope="module")
+def search():
     data = make_unstable_ranks(120, 20, 12, random_state=0)
     grid = OptirankClassifierCV((2, 0.5, 1.0), (0.0, 3e-3), (1e-4, 1e-2), cv=3)
     return grid.fit(data.X, data.y)
 
 
-@pytest.fixture(scope="module")
-def per_class():
+def texts(ax) -> list[str]:
+    return [text.get_text() for text in ax.texts]
+
+
+def test_a_confusion_matrix_has_the_counts(model, adata):
+    evaluation = tl.evaluate(adata, model, LABEL)
+    counts = evaluation.performance.confusion.to_numpy()
+    for ax in (pl.confusion(evaluation), pl.confusion(adata, LABEL)):
+        assert sorted(map(int, texts(ax))) == sorted(counts[counts > 0].tolist())
+        assert len(ax.get_xticklabels()) == len(model.classes_)
+    other = adata.copy()
+    other.obs[LABEL] = other.obs[LABEL].astype(str).replace("b cell", "martian")
+    names = [one.get_text() for one in pl.confusion(other, LABEL).get_yticklabels()]
+    assert any(name.startswith("martian") for name in names)
+    with pytest.raises(DataError, match="no column 'absent'"):
+        pl.confusion(adata, "absent")
+    with pytest.raises(ValueError, match="name the column"):
+        pl.confusion(adata)
+
+
+def test_many_classes_have_no_numbers_and_small_names():
+    import pandas as pd
+
     rng = np.random.default_rng(0)
-    y = np.arange(90) % 3
-    X = rng.normal(size=(90, 8)) + 1.5 * np.eye(8)[y]
-    return OptirankClassifierCV((2, 1.0), (0.0,), (1e-2,), cv=3, per_class=True).fit(X, y)
+    names = np.array([f"class number {k}" for k in range(100)])
+    frame = pd.DataFrame({"truth": names[rng.integers(0, 100, 900)]})
+    frame["optirank"] = names[rng.integers(0, 100, 900)]
+    ax = pl.confusion(frame, "truth")
+    ax.figure.canvas.draw()
+    assert not texts(ax)
+    assert ax.get_yticklabels()[0].get_fontsize() < 10
 
 
-def drawn(ax, beginning):
-    """The line with a label that begins so."""
-    (found,) = (line for line in ax.lines if str(line.get_label()).startswith(beginning))
-    return found
+def test_reliability_and_curves_take_an_evaluation_or_an_annotated_adata(model, adata):
+    evaluation = tl.evaluate(adata, model, LABEL)
+    table = evaluation.performance.reliability
+    for ax in (pl.reliability(evaluation), pl.reliability(adata, LABEL)):
+        drawn = np.concatenate([c.lines[0].get_xdata() for c in ax.containers]).astype(float)
+        np.testing.assert_allclose(np.sort(drawn), np.sort(table["confidence"]))
+    for kind in ("roc", "pr"):
+        for ax in (pl.roc(evaluation, kind=kind), pl.roc(adata, LABEL, kind=kind)):
+            labels = [text.get_text() for text in ax.get_legend().get_texts()]
+            assert len(labels) == len(model.classes_)
+    with pytest.raises(ValueError, match="kind='area'"):
+        pl.roc(evaluation, kind="area")
+    plain = as_anndata(trained_example()[1])
+    with pytest.raises(ValueError, match="annotate it first"):
+        pl.roc(plain, LABEL)
 
 
-def test_the_selected_setting_is_marked(model):
-    ax = optirank.pl.selection_path(model)
-    chosen = drawn(ax, "selected")
-    assert chosen.get_xdata()[0] == model.cv_results_["mean_n_genes"][model.best_index_]
-    assert chosen.get_ydata()[0] == pytest.approx(model.best_score_)
-    assert f"{model.best_score_:.3f}" in chosen.get_label()
+def test_panel_sizes_show_the_one_chosen(model):
+    ax = pl.panel_sizes(model)
+    (chosen,) = [line for line in ax.lines if str(line.get_label()).startswith("chosen")]
+    assert chosen.get_xdata()[0] == len(panel_names(model))
 
 
-def test_the_band_is_one_standard_error_below_the_best(model):
-    ax = optirank.pl.selection_path(model)
-    path = model.one_se_path()
+def test_the_panel_has_ranks_of_the_heaviest_genes(model, adata):
+    ax = pl.panel(model, adata, LABEL, n_genes=3, max_samples=30)
+    values = ax.images[0].get_array()
+    assert values.shape[1] <= 30 + len(model.classes_)
+    assert values.shape[0] <= 3 * len(model.classes_)
+    assert 0 <= values.min() < values.max() <= 1
+    names = [one.get_text()[:-2] for one in ax.get_yticklabels()]
+    assert set(names) <= set(panel_names(model))
+    assert {text.replace("\n", " ") for text in texts(ax)} <= set(map(str, model.classes_))
+
+
+def test_weights_are_bars_for_two_classes_and_a_map_for_more(model):
+    ax = pl.panel_weights(model, n_genes=10)
+    assert ax.images[0].get_array().shape == (10, len(model.classes_))
+    data = make_unstable_ranks(120, 20, 12, random_state=0)
+    two = PanelClassifier(10).fit(data.X, data.y)
+    ax = pl.panel_weights(two)
+    widths = sorted(bar.get_width() for bar in ax.patches)
+    np.testing.assert_allclose(widths, np.sort(two.coef_[0, two.panel_]))
+    assert "for 0 below 0, for 1 above" in ax.get_xlabel()
+
+
+def test_the_selected_setting_is_marked_in_its_band(search):
+    ax = pl.selection_path(search)
+    (chosen,) = [line for line in ax.lines if str(line.get_label()).startswith("selected")]
+    assert chosen.get_xdata()[0] == search.cv_results_["mean_n_genes"][search.best_index_]
+    assert chosen.get_ydata()[0] == pytest.approx(search.best_score_)
+    path = search.one_se_path()
     best = path[path["best"]].iloc[0]
     (band,) = ax.patches
-    low, high = band.get_y(), band.get_y() + band.get_height()
-    assert (low, high) == pytest.approx((best["score"] - best["standard_error"], best["score"]))
+    assert band.get_y() == pytest.approx(best["score"] - best["standard_error"])
 
 
-def test_every_setting_and_the_path_are_drawn(model):
-    ax = optirank.pl.selection_path(model)
-    assert len(drawn(ax, "all settings").get_xdata()) == 12
-    (bars,) = ax.containers
-    assert bars.has_yerr
-    assert (np.diff(bars.lines[0].get_xdata()) > 0).all()
-    assert (np.diff(bars.lines[0].get_ydata()) > 0).all()
-    assert ax.get_xlabel() == "genes needed (mean over folds)"
-    assert ax.get_ylabel() == "balanced accuracy, validation"
-    assert ax.get_legend() is not None
+def test_axes_are_used_where_given_and_figures_are_saved(model, tmp_path):
+    _, ax = mpl.pyplot.subplots()
+    assert pl.panel_weights(model, ax=ax) is ax
+    for end in ("png", "svg", "pdf"):
+        assert pl.save_figure(pl.panel_weights(model), tmp_path / f"w.{end}").stat().st_size > 1000
+    with pytest.raises(DataError, match="figures are written as"):
+        pl.save_figure(pl.panel_weights(model), tmp_path / "w.docx")
+    assert not mpl.pyplot.get_fignums() or ax.figure.number in mpl.pyplot.get_fignums()
 
 
-def test_it_draws_where_it_is_told(model):
-    figure, axes = mpl.pyplot.subplots(1, 2)
-    assert optirank.pl.selection_path(model, ax=axes[1]) is axes[1]
-    assert not axes[0].lines
-    assert len(mpl.pyplot.get_fignums()) == 1
-    assert axes[1].figure is figure
-
-
-def test_it_shows_only_when_asked(model, monkeypatch):
-    shown = []
-    monkeypatch.setattr(mpl.pyplot, "show", lambda: shown.append(True))
-    optirank.pl.selection_path(model)
-    assert not shown
-    optirank.pl.selection_path(model, show=True)
-    assert shown
-
-
-def test_a_class_is_named(per_class):
-    ax = optirank.pl.selection_path(per_class, 1)
-    assert ax.get_title() == "1 against the rest"
-    with pytest.raises(ValueError, match="name one of"):
-        optirank.pl.selection_path(per_class)
-
-
-def test_importing_plots_loads_no_matplotlib_and_missing_it_says_what_to_install():
+def test_without_matplotlib_one_line_says_what_to_install():
     code = (
-        "import sys, optirank.pl\n"
-        "heavy = [m for m in ('matplotlib', 'numba', 'sklearn', 'pandas') if m in sys.modules]\n"
-        "assert not heavy, heavy\n"
-        "sys.modules['matplotlib'] = None\n"
-        "try:\n"
-        "    optirank.pl.selection_path(None)\n"
-        "except ImportError as error:\n"
-        "    print(error)\n"
+        "import sys; sys.modules['matplotlib'] = sys.modules['matplotlib.pyplot'] = None\n"
+        "import optirank.pl, pandas\n"
+        "frame = pandas.DataFrame({'a': ['x'], 'optirank': ['x']})\n"
+        "try: optirank.pl.confusion(frame, 'a')\n"
+        "except ImportError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'optirank[report]'" in done.stdout

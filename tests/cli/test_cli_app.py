@@ -77,9 +77,6 @@ def test_help_imports_nothing_heavy():
         (["no-such-command"], "no-such-command"),
         (["simulate", "--grid", "coarse"], "--grid"),
         (["simulate", "--sweeps", "d,foo"], "no sweep is called 'foo'"),
-        (["simulate", "--genes", "30"], "40 perturbed of 30 genes"),
-        (["simulate", "--samples", "20"], "20 samples: use at least 50"),
-        (["simulate", "--sigma", "0"], "sigma=0"),
     ],
 )
 def test_bad_options_end_with_code_2_and_say_what_was_wrong(arguments, message):
@@ -98,16 +95,15 @@ def test_an_output_that_is_a_file_is_bad_input(tmp_path):
     assert target.read_text() == "here already"
 
 
-def test_debug_shows_the_traceback(tmp_path):
+def test_debug_belongs_to_optirank_and_shows_the_traceback(tmp_path):
     target = tmp_path / "file"
     target.write_text("")
-    for arguments in (
-        ["simulate", "--debug", "--out", str(target)],
-        ["--debug", "simulate", "--out", str(target)],
-    ):
-        done = optirank(*arguments)
-        assert done.returncode != 0
-        assert "Traceback" in done.stderr
+    done = optirank("--debug", "simulate", "--out", str(target))
+    assert done.returncode != 0
+    assert "Traceback" in done.stderr
+    done = optirank("simulate", "--debug", "--out", str(target))
+    assert done.returncode == errors.BAD_INPUT
+    assert "--debug" in done.stderr
 
 
 def test_an_unexpected_failure_is_one_line_and_code_1(capsys):
@@ -121,4 +117,4 @@ def test_an_interrupt_is_code_130(capsys):
     with pytest.raises(typer.Exit) as stop, errors.clean_exit():
         raise KeyboardInterrupt
     assert stop.value.exit_code == errors.INTERRUPTED
-    assert capsys.readouterr().err == "optirank: interrupted\n"
+    assert capsys.readouterr().err.startswith("optirank: interrupted")

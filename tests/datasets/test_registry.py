@@ -8,7 +8,7 @@ import pytest
 
 from expression_files import make
 from optirank.datasets import DataError, catalogue, load_dataset
-from optirank.datasets.registry import find_entry, harmonise, registry, stand_ins
+from optirank.datasets.registry import find_entry, harmonise, homolog_table, registry, stand_ins
 from optirank.datasets.writing import write_h5ad, write_table
 
 PAPER = ["tcga", "brca", "pcawg", "met500", "baron", "muraro", "segerstolpe", "mws", "tm10x"]
@@ -100,3 +100,13 @@ def test_the_real_sets_load_and_pass_the_check(data_folder):
     name = min(sets, key=lambda found: found.path.stat().st_size).name
     assert catalogue.check(catalogue.find_path(name, data_folder)).ok
     assert "cell_type" in load_dataset(name, data_folder).obs
+
+
+def test_the_table_of_homologs_is_one_to_one():
+    table = pd.read_csv(homolog_table(), sep="\t", keep_default_na=False)
+    assert list(table) == ["mouse", "human"]
+    assert len(table) > 15_000
+    for column in table:
+        assert table[column].is_unique
+    pairs = dict(zip(table["mouse"], table["human"], strict=True))
+    assert pairs["Trp53"] == "TP53"

@@ -1,4 +1,4 @@
-"""A hundred thousand damaged model files: each is a model or is refused in words."""
+"""Damaged model files: each is a model or is refused in words."""
 
 from __future__ import annotations
 
@@ -6,70 +6,57 @@ import io
 import json
 import zipfile
 
-import numpy as np
 import pytest
 from fuzzing import ROUNDS, fuzz
 from mutations import mutated, with_other_value
 
-from example_model import trained_example
-from optirank import TopScoringPairsClassifier
-from optirank.model import ModelFileError, load, remember_training, save
-from optirank.model.archive import write_arrays, write_zip
+import optirank
+from optirank.datasets import make_unstable_ranks
+from optirank.model import ModelFileError
 
 pytestmark = pytest.mark.slow
-COUNT = 100_000
-OF_PAIRS = 10_000
+COUNT = 20_000
 
 
-def unpacked(content: bytes) -> tuple[dict, dict[str, bytes]]:
+def unpacked(content: bytes) -> dict[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        document = json.loads(archive.read("model.json"))
-        arrays = archive.read("arrays.npz")
-    with zipfile.ZipFile(io.BytesIO(arrays)) as archive:
-        return document, {name: archive.read(name) for name in archive.namelist()}
+        return {name: archive.read(name) for name in archive.namelist()}
 
 
-def weights():
-    return trained_example()[0]
+def packed(members: dict[str, bytes]) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, member in members.items():
+            archive.writestr(name, member)
+    return content.getvalue()
 
 
-def pairs():
-    _, query = trained_example()
-    y = query.labels("cell_type").to_numpy()
-    model = TopScoringPairsClassifier(3, choose_k="variance").fit(query.X, y)
-    return remember_training(model, query.X, y, genes=query.gene_names)
-
-
-@pytest.mark.parametrize(("make", "count"), [(weights, COUNT), (pairs, OF_PAIRS)])
-def test_damaged_model_files_are_read_or_refused(tmp_path, make, count):
+def test_damaged_model_files_are_read_or_refused(tmp_path):
     path = tmp_path / "model.optirank"
-    save(make(), path)
+    data = make_unstable_ranks(200, random_state=0)
+    optirank.save(optirank.OptirankClassifier(10).fit(data.X, data.y), path)
     good = path.read_bytes()
-    document, members = unpacked(good)
-    text = json.dumps(document).encode()
-    whole = write_arrays({name[:-4]: np.load(io.BytesIO(one)) for name, one in members.items()})
+    members = unpacked(good)
 
     def damaged(rng) -> bytes:
-        kind = rng.random()
-        if kind < 0.2:
+        if rng.random() < 0.2:
             return mutated(good, rng)
-        if kind < 0.5:
-            changed = json.dumps(with_other_value(document, rng)).encode()
-            return write_zip({"model.json": changed, "arrays.npz": whole})
-        if kind < 0.7:
-            return write_zip({"model.json": mutated(text, rng), "arrays.npz": whole})
-        if kind < 0.75:
-            return write_zip({"model.json": text, "arrays.npz": mutated(whole, rng)})
-        name = rng.choice(sorted(members))  # its checksum is right, its content is not
-        head = members[name][:128]
-        changed = mutated(head, rng) + members[name][128:] if rng.random() < 0.7 else b""
-        arrays = write_zip(members | {name: changed or mutated(members[name], rng)})
-        return write_zip({"model.json": text, "arrays.npz": arrays})
+        name = rng.choice(sorted(members))  # checksums are right, the content is not
+        content = members[name]
+        if name.endswith(".json") and rng.random() < 0.6:
+            changed = json.dumps(with_other_value(json.loads(content), rng)).encode()
+        elif zipfile.is_zipfile(io.BytesIO(content)) and rng.random() < 0.8:
+            inner = unpacked(content)
+            one = rng.choice(sorted(inner))
+            changed = packed(inner | {one: mutated(inner[one], rng)})
+        else:
+            changed = mutated(content, rng)
+        return packed(members | {name: changed})
 
     def case(rng) -> str:
         path.write_bytes(damaged(rng))
         try:
-            load(path)
+            optirank.load(path)
         except ModelFileError as error:
             words = str(error)
         else:
@@ -79,7 +66,7 @@ def test_damaged_model_files_are_read_or_refused(tmp_path, make, count):
         return "refused"
 
     for round_ in range(ROUNDS):
-        outcome = fuzz(case, count, seed=round_, seconds=2.0, memory=200.0)
+        outcome = fuzz(case, COUNT, seed=round_, seconds=2.0, memory=200.0)
         assert not outcome.bad, outcome
-        assert outcome.results["refused"] > count // 4
-        assert sum(outcome.results.values()) == count
+        assert outcome.results["refused"] > COUNT // 4
+        assert sum(outcome.results.values()) == COUNT

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from optirank.preprocessing import Downsample, LogCPM, SingleCellNetGenes
+from optirank.preprocessing import SingleCellNetGenes
 from optirank.preprocessing.scales import log_values, value_scale
-from optirank.preprocessing.singlecellnet import label_correlations, top_each_way
+from optirank.preprocessing.singlecellnet import label_correlations
 
 
 @pytest.fixture
@@ -29,13 +29,6 @@ def test_correlations_agree_with_numpy(expression, kind):
         np.testing.assert_allclose(found[k], expected, atol=1e-12)
 
 
-def test_top_each_way_takes_both_ends_and_leaves_out_what_is_unknown():
-    correlation = np.array([0.5, np.nan, -0.9, 0.1, 0.5, -0.2])
-    assert top_each_way(correlation, 1).tolist() == [0, 2]
-    assert top_each_way(correlation, 2).tolist() == [0, 2, 4, 5]
-    assert top_each_way(correlation, 10).tolist() == [0, 2, 3, 4, 5]
-
-
 def test_more_classes_give_the_union_of_their_own_choices(expression):
     X, y = expression
     chosen = SingleCellNetGenes(3).fit(X, y).get_support()
@@ -43,12 +36,6 @@ def test_more_classes_give_the_union_of_their_own_choices(expression):
     for k in range(3):
         union |= SingleCellNetGenes(3).fit(X, y == k).get_support()
     np.testing.assert_array_equal(chosen, union)
-
-
-def test_the_order_of_two_classes_does_not_matter(expression):
-    X, y = expression
-    first, second = (SingleCellNetGenes(4).fit(X, labels) for labels in (y == 0, y != 0))
-    np.testing.assert_array_equal(first.get_support(), second.get_support())
 
 
 def test_marker_genes_are_chosen_from_counts():
@@ -61,14 +48,6 @@ def test_marker_genes_are_chosen_from_counts():
     model = SingleCellNetGenes(1, random_state=0).fit(X, y)
     assert model.get_support(indices=True).tolist() == [10, 20]
     assert model.transform(X).shape == (200, 2)
-
-
-def test_counts_are_downsampled_scaled_and_logged_before_they_are_correlated():
-    rng = np.random.default_rng(2)
-    X, y = rng.poisson(30, size=(40, 100)), np.arange(40) % 2
-    model = SingleCellNetGenes(n_counts=500, random_state=7).fit(X, y)
-    logged = LogCPM(1e4).fit_transform(Downsample(500, random_state=7).fit_transform(X))
-    np.testing.assert_allclose(model.correlations_, label_correlations(logged, y, 2))
 
 
 @pytest.mark.parametrize("spoil", [lambda X: X - 1, lambda X: X + 0.5, np.log1p])

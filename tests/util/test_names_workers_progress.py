@@ -24,16 +24,6 @@ def test_a_list_shows_its_first_names_and_counts_the_others(names, limit):
     assert more == (f"{len(names) - limit} more" if len(names) > limit else "")
 
 
-def test_names_can_be_quoted():
-    assert some(["a b"], quoted=True) == "'a b'"
-
-
-@given(st.text())
-def test_a_printable_text_has_no_control_characters(text):
-    control = {chr(code) for code in (*range(32), *range(127, 160))} - {"\n", "\t"}
-    assert not control & set(printable(text))
-
-
 def test_printable_escapes_what_moves_the_cursor_and_leaves_other_scripts():
     assert printable("T\x1b[31m cell\x9b2J\u202e") == "T\\x1b[31m cell\\x9b2J\\u202e"
     assert printable("Zelle ä 細胞 α\n") == "Zelle ä 細胞 α\n"
@@ -89,17 +79,6 @@ def test_without_a_terminal_there_is_one_line_per_minute(capsys, monkeypatch):
         "units, time left: 4 min",
         "units, time left: 3 min",
     ]
-
-
-def test_the_time_left_does_not_count_what_was_stored(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    with progress_bar("units", 10) as bar:
-        bar.advance(5, stored=True)
-        assert bar.left() == ""
-        now[0] = 20.0
-        bar.advance(1)
-        assert bar.left() == "80 s"
 
 
 def test_an_address_without_a_scheduler_is_refused(monkeypatch):

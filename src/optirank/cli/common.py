@@ -98,8 +98,8 @@ def listed(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
-def this_command(context: typer.Context, **changed: object) -> str:
-    """The current command line with some options changed."""
+def this_command(context: typer.Context, *, names: bool = False, **changed: object) -> str:
+    """The current command line with some options changed; of files ``names`` alone."""
     values = context.params | changed
     words = ["optirank", str(context.info_name)]
     for parameter in context.command.params:
@@ -107,6 +107,7 @@ def this_command(context: typer.Context, **changed: object) -> str:
         if value is None or value is False or value == parameter.default:
             continue
         several = value if isinstance(value, list | tuple) else [value]
+        several = [one.name if names and isinstance(one, Path) else one for one in several]
         if parameter.param_type_name == "argument":
             words += map(str, several)
         elif value is True:

@@ -163,7 +163,10 @@ def train(
                     say=say,
                     progress=lambda done, total, what: bar.update(done, total, text=what),
                 )
-            result.model.training_summary_["command"] = this_command(context)
+            result.model.training_summary_ |= {
+                "source": ", ".join(path.name for path in files),  # not where they lie
+                "command": this_command(context, names=True),
+            }
             save(result.model, target, overwrite=True)
             if len(result.curve) > 1:
                 show_sizes(result.curve)

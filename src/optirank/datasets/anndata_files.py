@@ -5,21 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optirank._util.names import some
-from optirank.datasets.data import ExpressionData
 from optirank.datasets.errors import DataError, need, readable
-from optirank.datasets.stored import CompressedColumns, CompressedRows, Dense, StoredMatrix
+from optirank.datasets.stored import CompressedColumns, CompressedRows, Sliceable, StoredMatrix
 
 if TYPE_CHECKING:
     import pandas as pd
     from anndata import AnnData
     from numpy.typing import ArrayLike
+
+    from optirank.datasets.reading import OpenExpression
 
 # The matrix, the names of the genes, the annotations, and other names that the genes have.
 Parts = tuple[StoredMatrix, np.ndarray, "pd.DataFrame", dict[str, np.ndarray]]
@@ -149,7 +149,7 @@ def _matrix(element: Any, path: Path) -> StoredMatrix:
                 f"{path}: X has shape {tuple(element.shape)} and type {element.dtype}; it should "
                 "be a matrix of numbers"
             )
-        return Dense(element, tuple(element.shape))
+        return Sliceable(element)
     check_sizes(element, path)
     kind = str(element.attrs.get("encoding-type", ""))
     shape = tuple(int(n) for n in element.attrs.get("shape", (0, 0)))
@@ -202,59 +202,16 @@ def check_anndata(adata: object, function: str) -> None:
     raise TypeError(f"tl.{function} takes an AnnData, not a {kind}: {remedy}")
 
 
-@dataclass(frozen=True)
-class AnnDataProfiles:
-    """The profiles of an AnnData: in memory, backed, or lazy (dask arrays); read by blocks."""
-
-    adata: AnnData
-    matrix: Any
-    gene_names: np.ndarray
-    source: str = "adata"
-
-    @property
-    def obs(self) -> pd.DataFrame:
-        """Annotations of the samples."""
-        return self.adata.obs
-
-    @property
-    def sample_names(self) -> np.ndarray:
-        """Names of the samples."""
-        return self.adata.obs_names.astype(str).to_numpy(dtype=object)
-
-    @property
-    def n_samples(self) -> int:
-        """Number of samples."""
-        return self.adata.n_obs
-
-    def blocks(
-        self,
-        genes: np.ndarray | None = None,
-        block_size: int = 1024,
-        rows: np.ndarray | None = None,
-    ) -> Iterator[ExpressionData]:
-        """Blocks of all samples, or of those at some sorted positions, with all or some genes.
-
-        A matrix stored by genes is cut to them first: reading its samples would read all of it.
-        """
-        genes = np.arange(len(self.gene_names)) if genes is None else np.asarray(genes)
-        rows = np.arange(self.n_samples) if rows is None else np.asarray(rows)
-        names, samples, matrix = self.gene_names[genes], self.sample_names, self.matrix
-        if getattr(matrix, "format", "") == "csc":
-            matrix, genes = _in_memory(matrix[:, genes]).tocsr(), slice(None)
-        for first in range(0, len(rows), block_size):
-            here = rows[first : first + block_size]
-            X = _in_memory(matrix[here])[:, genes]
-            yield ExpressionData(X, names, samples[here], self.obs.iloc[here], self.source)
-
-
-def profiles_of(adata: AnnData, layer: str | None, gene_column: str | None) -> AnnDataProfiles:
+def profiles_of(adata: AnnData, layer: str | None, gene_column: str | None) -> OpenExpression:
     """The profiles of an AnnData, left where they are."""
+    from optirank.datasets.reading import OpenExpression
+
     if layer is None and adata.X is None:
         raise DataError(f"adata has no X: name one of its layers, {some(adata.layers)}")
     if layer is not None and layer not in adata.layers:
         raise DataError(f"adata has no layer {layer!r}: there are {some(adata.layers)}")
-    matrix = adata.X if layer is None else adata.layers[layer]
-    return AnnDataProfiles(adata, matrix, gene_names_of(adata, gene_column))
+    matrix = Sliceable(adata.X if layer is None else adata.layers[layer])
+    return OpenExpression(matrix, gene_names_of(adata, gene_column), adata.obs, "adata")
 
 
 def gene_names_of(adata: AnnData, gene_column: str | None) -> np.ndarray:
@@ -271,11 +228,3 @@ def blocks_of(
         rows = slice(start, start + block.n_samples)
         start = rows.stop
         yield rows, block.X
-
-
-def _in_memory(X: Any) -> Any:
-    """A matrix, or part of one, that may be on disk or lazy, in memory."""
-    for way in ("to_memory", "compute"):
-        if hasattr(X, way):
-            return getattr(X, way)()
-    return X if hasattr(X, "tocsr") else np.asarray(X)

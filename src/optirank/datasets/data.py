@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from scipy.sparse import csr_matrix
 
+
 MERGES = ("first", "sum", "drop")
 
 
@@ -102,21 +103,17 @@ class ExpressionData:
 
         if how not in MERGES:
             raise ValueError(f"how={how!r}: use one of {', '.join(MERGES)}")
-        names, first, group, counts = np.unique(
+        _, first, group, counts = np.unique(
             self.gene_names.astype(str), return_index=True, return_inverse=True, return_counts=True
         )
-        order = np.argsort(first)
         if how == "drop":
-            order = order[counts[order] == 1]
-        if how != "sum":
-            return replace(self, X=self.X[:, first[order]], gene_names=names[order].astype(object))
-        place = np.empty(len(names), dtype=np.intp)
-        place[order] = np.arange(len(names))
-        ones = np.ones(self.n_genes, dtype=self.X.dtype)
-        summing = csr_matrix(
-            (ones, (np.arange(self.n_genes), place[group])), shape=(self.n_genes, len(names))
-        )
-        return replace(self, X=self.X @ summing, gene_names=names[order].astype(object))
+            return self.select_genes(np.sort(first[counts == 1]))
+        if how == "first":
+            return self.select_genes(np.sort(first))
+        entries = np.ones(self.n_genes, self.X.dtype), (np.arange(self.n_genes), group)
+        order = np.argsort(first)
+        X = (self.X @ csr_matrix(entries, shape=(self.n_genes, len(first))))[:, order]
+        return replace(self, X=X, gene_names=self.gene_names[first[order]])
 
 
 def duplicates(names: Iterable[str]) -> list[str]:

@@ -26,7 +26,7 @@ logger = logging.getLogger("optirank.datasets")
 FORMATS = ("h5ad", "zarr", "10x_h5", "10x_mtx", "table")
 _TABLES = (".csv", ".tsv", ".txt", ".tab")
 _R_OBJECT = "in R: library(zellkonverter); writeH5AD(OBJECT, {new!r})"
-_BY_PANDAS = "in Python: import pandas; pandas.read_{kind}({name!r}).to_csv({csv!r})"
+_EXCEL = "in Python: import pandas; pandas.read_excel({name!r}).to_csv({csv!r}, index=False)"
 _OTHERS = {
     ".rds": "in R: library(Seurat); library(zellkonverter); "
     "writeH5AD(as.SingleCellExperiment(readRDS({name!r})), {new!r})",
@@ -34,10 +34,8 @@ _OTHERS = {
     ".rdata": _R_OBJECT,
     ".h5seurat": "in R: SeuratDisk::Convert({name!r}, dest = 'h5ad')",
     ".loom": "in Python: import anndata; anndata.io.read_loom({name!r}).write_h5ad({new!r})",
-    ".xlsx": _BY_PANDAS.replace("{kind}", "excel"),
-    ".xls": _BY_PANDAS.replace("{kind}", "excel"),
-    ".feather": _BY_PANDAS.replace("{kind}", "feather"),
-    ".parquet": _BY_PANDAS.replace("{kind}", "parquet"),
+    ".xlsx": _EXCEL,
+    ".xls": _EXCEL,
 }  # files that are not read, and what converts them
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec"
 _DATE = re.compile(rf"\d{{1,2}}-({_MONTHS})(-\d+)?|({_MONTHS})-\d{{1,2}}", re.IGNORECASE)
@@ -53,7 +51,7 @@ class OpenExpression:
     matrix: StoredMatrix
     gene_names: np.ndarray
     obs: pd.DataFrame
-    path: Path
+    path: Path | str
     other_gene_names: dict[str, np.ndarray] = field(default_factory=dict)
     """What ``gene_column`` could name instead, by column."""
 

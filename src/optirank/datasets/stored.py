@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("optirank.datasets")
 
+_PIECE = 1 << 17  # entries looked at together: 1 MB of values and columns fits a core's cache
 _GAP = 16  # rows between two wanted ones that are cheaper to read than to leave out
 
 
@@ -33,21 +34,30 @@ class StoredMatrix(Protocol):
 
 
 @dataclass(frozen=True)
-class Dense:
-    """An HDF5 or zarr array: rows are read whole, then restricted."""
+class Sliceable:
+    """A matrix that gives slices of rows: array or sparse, in memory, in a file, or lazy (dask)."""
 
     values: Any
-    shape: tuple[int, int]
     columns: np.ndarray | None = None
 
-    def reader(self, columns: np.ndarray | None) -> Dense:
-        """Choose columns."""
-        return Dense(self.values, self.shape, columns)
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and genes."""
+        return tuple(self.values.shape)
 
-    def rows(self, start: int, stop: int) -> np.ndarray:
+    def reader(self, columns: np.ndarray | None) -> Sliceable:
+        """Choose columns; a matrix stored by genes is cut to them before samples are read."""
+        if getattr(self.values, "format", "") == "csc":
+            chosen = self.values if columns is None else self.values[:, columns]
+            return Sliceable(_in_memory(chosen).tocsr())
+        return Sliceable(self.values, columns)
+
+    def rows(self, start: int, stop: int) -> csr_matrix | np.ndarray:
         """Return these rows."""
-        block = np.asarray(self.values[start:stop])
-        return block if self.columns is None else np.ascontiguousarray(block[:, self.columns])
+        block = _in_memory(self.values[start:stop])
+        if self.columns is not None:
+            block = block[:, self.columns]
+        return block if hasattr(block, "tocsr") else np.ascontiguousarray(block)
 
 
 class CompressedRows:
@@ -80,24 +90,35 @@ class CompressedRows:
         return CompressedRows(self.data, self.indices, self.indptr, self.stored_shape, columns)
 
     def rows(self, start: int, stop: int) -> csr_matrix:
-        """Return these rows, with sorted columns.
-
-        Entries of other columns leave by one look-up in a table of flags, which stays in the
-        processor's cache; values and places are looked up for the entries that remain.
-        """
+        """Return these rows, with sorted columns."""
         from scipy.sparse import csr_matrix
 
         pointers = self.indptr[start : stop + 1]
         first, last = int(pointers[0]), int(pointers[-1])
-        indices = _within(np.asarray(self.indices[first:last]), self.stored_shape[1])
-        data, pointers = np.asarray(self.data[first:last]), pointers - first
-        if self.columns is not None:
-            kept = np.flatnonzero(self._wanted[indices])
+        if self.columns is None:
+            indices = _within(np.asarray(self.indices[first:last]), self.stored_shape[1])
+            data, pointers = np.asarray(self.data[first:last]), pointers - first
+        else:
+            data, indices, kept = self._chosen(first, last)
             pointers = np.searchsorted(kept, pointers)
-            data, indices = data[kept], self._place[indices[kept]]
         block = csr_matrix((data, indices, pointers), shape=(len(pointers) - 1, self.shape[1]))
         block.sum_duplicates()
         return block
+
+    def _chosen(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Values, columns and positions of the entries in the columns chosen.
+
+        Entries of other columns leave by one look-up in a table of flags, a piece at a time: both
+        then stay in the processor's cache.
+        """
+        parts = []
+        for start in range(first, max(last, first + 1), _PIECE):
+            stop = min(start + _PIECE, last)
+            indices = _within(np.asarray(self.indices[start:stop]), self.stored_shape[1])
+            data = np.asarray(self.data[start:stop])
+            kept = np.flatnonzero(self._wanted[indices])
+            parts.append((data[kept], self._place[indices[kept]], kept + start))
+        return tuple(map(np.concatenate, zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -134,27 +155,7 @@ class CompressedColumns:
             )
         sizes = np.diff(pointers)[columns]
         parts = data, _within(indices, self.shape[0]), np.concatenate(([0], np.cumsum(sizes)))
-        return InMemory(csc_matrix(parts, shape=(self.shape[0], len(columns))).tocsr())
-
-
-@dataclass(frozen=True)
-class InMemory:
-    """A CSR matrix or array that is in memory already."""
-
-    values: csr_matrix | np.ndarray
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Samples and genes."""
-        return self.values.shape
-
-    def reader(self, columns: np.ndarray | None) -> InMemory:
-        """Choose columns."""
-        return self if columns is None else InMemory(self.values[:, columns])
-
-    def rows(self, start: int, stop: int) -> csr_matrix | np.ndarray:
-        """Return these rows."""
-        return self.values[start:stop]
+        return Sliceable(csc_matrix(parts, shape=(self.shape[0], len(columns))).tocsr())
 
 
 def take_rows(reader: RowReader, rows: np.ndarray) -> csr_matrix | np.ndarray:
@@ -173,6 +174,14 @@ def take_rows(reader: RowReader, rows: np.ndarray) -> csr_matrix | np.ndarray:
     from scipy.sparse import vstack
 
     return vstack(parts, format="csr")
+
+
+def _in_memory(X: Any) -> Any:
+    """A matrix, or part of one, that may be on disk or lazy, in memory."""
+    for way in ("to_memory", "compute"):
+        if hasattr(X, way):
+            return getattr(X, way)()
+    return X if hasattr(X, "tocsr") else np.asarray(X)
 
 
 def _pointers(indptr: Any, data: Any, indices: Any, count: int) -> np.ndarray:

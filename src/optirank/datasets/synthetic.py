@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 from scipy.stats import rankdata
-from sklearn.utils import Bunch, check_random_state
+from sklearn.utils import Bunch, check_random_state, check_scalar
 
 _STEEPEST = 1e4  # largest spread of the log-odds: beyond it the labels are noiseless but for ties
 _TRIES = 50  # draws of the weights before giving up on label_accuracy
@@ -40,12 +40,9 @@ def make_unstable_ranks(
 
     One factor on :math:`w` and the intercept :math:`b` are solved for together, such that over the
     samples drawn the mean probability is 1/2 and the expected accuracy of the most probable label
-    is `label_accuracy`. (Setting :math:`b` first and scaling both afterwards, as the paper words
-    it, does not keep the mean at 1/2: it ends anywhere between 0.41 and 0.62.) Where too many
-    samples share the order of the stable genes at the middle score, no model does both: one draw
-    of :math:`w` in ten with 10 stable genes. The weights are then drawn again. With very few
-    stable genes no draw may do; then the accuracy is kept, the share of positive labels is as
-    near to 1/2 as the ties allow, and a warning says how near.
+    is `label_accuracy`. Where too many samples share the order of the stable genes at the middle
+    score, no model does both, and the weights are drawn again. With very few stable genes no draw
+    may do; then the accuracy is kept, and a warning says how far the labels are from balance.
 
     With the same seed, the levels, the noise, the labels and the directions of the shifts are the
     same whatever `tau` is: ``tau=0`` shows the same samples before the shift.
@@ -81,9 +78,12 @@ def make_unstable_ranks(
     ((1000, 50), 10)
     """
     _check_sizes(n_samples, n_genes, n_perturbed)
-    _check_real("tau", tau, low=0.0)
-    _check_real("sigma", sigma, low=0.0)
-    _check_real("label_accuracy", label_accuracy, low=0.5, high=1.0, open_ends=True)
+    for name, value in (("tau", tau), ("sigma", sigma)):
+        check_scalar(value, name, Real, min_val=0.0)
+        if not np.isfinite(value):
+            raise ValueError(f"{name}={value}: use a finite number of at least 0")
+    between = {"min_val": 0.5, "max_val": 1.0, "include_boundaries": "neither"}
+    check_scalar(label_accuracy, "label_accuracy", Real, **between)
     rng = check_random_state(random_state)
 
     # Everything is drawn in one fixed order and size, so that tau and n_perturbed change nothing
@@ -187,31 +187,16 @@ def _balanced_and_accurate(scores: np.ndarray, label_accuracy: float) -> tuple[f
     return float(np.exp(log_factor)), float(intercept(log_factor))
 
 
-def _check_sizes(n_samples: object, n_genes: object, n_perturbed: object) -> None:
-    _check_count("n_samples", n_samples, 2)
-    _check_count("n_genes", n_genes, 2)
-    _check_count("n_perturbed", n_perturbed, 0)
+def _check_sizes(n_samples: int, n_genes: int, n_perturbed: int) -> None:
+    for name, value, least in (
+        ("n_samples", n_samples, 2),
+        ("n_genes", n_genes, 2),
+        ("n_perturbed", n_perturbed, 0),
+    ):
+        check_scalar(value, name, Integral, min_val=least)
     if n_perturbed > n_genes - 2:
         raise ValueError(
             f"n_perturbed={n_perturbed} leaves {max(n_genes - n_perturbed, 0)} stable of "
             f"n_genes={n_genes}: the labels need the ranks of at least 2 stable genes, so use "
             f"n_perturbed of at most {n_genes - 2}"
         )
-
-
-def _check_count(name: str, value: object, lowest: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name}={value!r} is not a whole number")
-    if value < lowest:
-        raise ValueError(f"{name}={value}: use at least {lowest}")
-
-
-def _check_real(
-    name: str, value: object, *, low: float, high: float = np.inf, open_ends: bool = False
-) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name}={value!r} is not a number")
-    inside = low < value < high if open_ends else low <= value < high
-    if not inside:
-        wanted = f"strictly between {low:g} and {high:g}" if open_ends else f"of at least {low:g}"
-        raise ValueError(f"{name}={value}: use a finite number {wanted}")

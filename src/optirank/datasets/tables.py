@@ -15,7 +15,7 @@ import numpy as np
 
 from optirank._util.names import some
 from optirank.datasets.errors import DataError, readable
-from optirank.datasets.stored import InMemory
+from optirank.datasets.stored import Sliceable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +101,7 @@ def read_table(
         values, genes = values[:, kept], genes[kept]
     if not any_scale:
         _check_scales(values, genes, path, genes_in)
-    return InMemory(values), genes, obs, {}
+    return Sliceable(values), genes, obs, {}
 
 
 def read_gene_names(path: Path, genes_in: str | None) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from optirank._util.names import some
 from optirank.datasets.anndata_files import Parts, check_sizes, open_hdf5
 from optirank.datasets.errors import DataError, readable
-from optirank.datasets.stored import CompressedRows, InMemory
+from optirank.datasets.stored import CompressedRows, Sliceable
 from optirank.datasets.tables import open_text
 
 logger = logging.getLogger("optirank.datasets")
@@ -51,7 +51,7 @@ def read_tenx_folder(folder: Path, gene_column: str | None) -> Parts:
     kept, names, others = _expressed(table, np.array(kinds), gene_column, folder)
     if kept is not None:
         matrix = matrix[:, kept]
-    return InMemory(matrix), names, pd.DataFrame(index=pd.Index(barcodes, dtype=str)), others
+    return Sliceable(matrix), names, pd.DataFrame(index=pd.Index(barcodes, dtype=str)), others
 
 
 def open_tenx_h5(path: Path, gene_column: str | None) -> contextlib.AbstractContextManager[Parts]:

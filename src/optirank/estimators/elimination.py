@@ -4,7 +4,10 @@
 2. Softmax regression on the ranks of these genes among themselves; the half of largest weight
    (largest over the classes) stays; the genes that stay are ranked again among themselves; and so
    on, down to 10 genes. These fits see the samples and four copies of them on simulated platforms.
-3. The weights of each set are fitted on the samples alone, with a stronger penalty.
+3. The weights of each set are fitted on the samples alone, with a strong penalty against the mean
+   loss: a platform adds an error to every gene that more samples do not average away. It is in
+   proportion to the number of genes (0.1 for 100), so that panels of all sizes have scores of the
+   same spread, and probabilities as soft.
 
 Everything that is read of the data goes through a *source* (`MatrixSource`, or a file's in
 ``optirank.workflow``), so the steps are the same for a matrix in memory and for a file of a million
@@ -37,7 +40,7 @@ AUTO_FROM = 100  # genes: enough for 2 to 14 classes of real sets, and robust to
 N_CANDIDATES = 2000  # 1000 to 3000 made no difference over real pairs
 PER_CLASS = 500  # samples for the elimination: more change the panel little, and cost time
 _L2_ELIMINATION = 0.03  # against the mean loss; 0.01 to 0.1 choose equally good genes
-_L2_LAST = 0.1  # a platform adds an error to every gene that more samples do not average away
+_L2_PER_GENE = 1e-3  # in the last fit: scores of all sizes then have the same spread beforehand
 _N_COPIES = 4  # simulated platforms beside the samples themselves
 _STRENGTH = 2.0  # of their gene factors, in spreads of the genes' log values
 _TOL_ELIMINATION = 1e-3  # of the gradient: tighter fits keep the same genes
@@ -314,7 +317,7 @@ class _Sorted:
             codes,
             len(present),
             weights,
-            l2=_L2_LAST,
+            l2=_L2_PER_GENE * len(columns),
             tol=_TOL_LAST,
             n_threads=self.n_threads,
         )
@@ -403,7 +406,13 @@ def _last_fits(
         columns = np.searchsorted(widest, genes)
         doubled = among(groups, np.arange(len(codes)), columns, n_threads)
         fitted = fit_ridge(
-            doubled, codes, n_classes, weights, l2=_L2_LAST, tol=_TOL_LAST, n_threads=n_threads
+            doubled,
+            codes,
+            n_classes,
+            weights,
+            l2=_L2_PER_GENE * size,
+            tol=_TOL_LAST,
+            n_threads=n_threads,
         )
         path[size] = Panel(genes, fitted.coef, fitted.intercept, fitted.mean_ranks)
     return path

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank.ranks.relative import relative_ranks, weighted_ranks
-from optirank.ranks.scoring import average_rows, needed_values, probabilities
+from optirank.ranks.scoring import average_rows, needed_values, probabilities, worth_compiling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -129,18 +129,19 @@ def linear_parts(model: Any) -> LinearParts:
     )
 
 
-def panel_ranks(X: Any, columns: NDArray | None = None, compiled: bool = False) -> NDArray:
+def panel_ranks(X: Any, columns: NDArray | None = None, compiled: bool | None = None) -> NDArray:
     """Ranks of each sample's values among themselves, ``(average rank - 1) / genes``.
 
     Parameters
     ----------
     X : samples x genes, an array or CSR or CSC matrix.
     columns : the columns to rank among themselves; all by default.
-    compiled : whether to use the compiled loop, which loads numba; both give the same.
+    compiled : whether to use the compiled loop; None where there are samples enough. Both give the
+        same.
     """
     columns = np.arange(X.shape[1]) if columns is None else columns
     X = needed_values(X, slice(None), columns)
-    if not compiled:
+    if not (worth_compiling(X.shape[0], 1) if compiled is None else compiled):
         return relative_ranks(X, np.ones(len(columns), dtype=bool))
     from optirank._compiled.panel_loops import ranks_among_themselves
 

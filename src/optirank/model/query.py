@@ -16,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     from optirank.model.adaptation import Adaptation
 
-_MORE_ZEROS = 0.35  # above training: with so many more ties even related platforms lose accuracy
+_MORE_ZEROS = 0.35  # above training: a third of the panel more is tied; a guess, not measured
 _SOME_ZEROS = 0.1  # share of zeros in training from which a query without any is told
 _CHANGED = 0.05  # share of labels: fewer change on the training data and on related platforms
 _FEW_CHANGED = 5  # labels: fewer change by chance in a small query

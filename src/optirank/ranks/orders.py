@@ -292,7 +292,7 @@ def _order_dense(X: NDArray, n_jobs: int | None) -> DenseOrders:
         check_finite(values)
         rank_loops.number_values(
             values.ravel(),
-            values.argsort(axis=1).ravel(),
+            _argsort(values).ravel(),
             np.arange(0, values.size + 1, d),
             groups[block].reshape(-1),
             n_groups[block],
@@ -321,7 +321,7 @@ def _order_sparse(X: sparse.csr_array, n_jobs: int | None) -> SparseOrders:
         part = values[begin:end]
         order = np.empty(part.size, np.int64)
         for start, stop in zip(here[:-1].tolist(), here[1:].tolist(), strict=True):
-            order[start:stop] = part[start:stop].argsort()
+            order[start:stop] = _argsort(part[start:stop])
         numbers = groups[begin:end], n_groups[block]
         rank_loops.number_values(part, order, here, *numbers)
         rank_loops.leave_room_for_zero(part, here, *numbers, zero_group[block])
@@ -349,6 +349,11 @@ def _sortable(values: NDArray) -> NDArray:
         )
     taken = {"b": np.uint8, "e": np.float32}.get(dtype.char if dtype.kind == "f" else dtype.kind)
     return np.ascontiguousarray(values, dtype=taken or dtype.newbyteorder("="))
+
+
+def _argsort(values: NDArray) -> NDArray:
+    """The order of each row; numbers of 16 bits have a radix sort, NumPy's stable one."""
+    return values.argsort(axis=-1, kind="stable" if values.itemsize <= 2 else None)
 
 
 def _index_type(n_genes: int) -> type:

@@ -141,7 +141,7 @@ def _of_training(result: TrainingResult) -> dict[str, Any]:
         images["sizes"] = _image(lambda ax: draw_sizes(ax, result.curve), 6.6, 4.0)
     return view | {
         "title": summary.get("name") or f"A classifier of {result.label}",
-        "lead": f"Trained on {result.source}: {summary.get('n_samples', len(result.held_out))} "
+        "lead": f"Trained on {summary['source']}: {summary['n_samples']} "
         f"samples of {len(classes)} classes. {summary.get('description') or ''}",
         "warnings": [*_weak(performance), *result.warnings],
         "tiles": tiles,
@@ -176,7 +176,7 @@ def _of_evaluation(result: Evaluation) -> dict[str, Any]:
     name = summary.get("name") or f"classifier of {summary.get('label') or result.label}"
     return {
         "title": f"Evaluation on {Path(result.source).name}",
-        "lead": f"{performance.n_samples} samples of {result.source}, true classes from the column "
+        "lead": f"{performance.n_samples} samples, true classes from the column "
         f"{result.label}, labelled by the {name}.",
         "warnings": _weak(performance),
         "tiles": tiles,

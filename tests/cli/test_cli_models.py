@@ -1,0 +1,324 @@
+"""The commands of a model, end to end: train, predict, evaluate, panel, inspect."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import anndata
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+from example_model import N_QUERY, as_anndata, panel_names, reference_set, trained_example
+from optirank._util import files
+from optirank.cli.app import app
+from optirank.cli.errors import BAD_INPUT, INTERRUPTED
+from optirank.datasets.writing import write_h5ad, write_table
+from optirank.model import load, save
+
+QUERY, MODEL = "query.h5ad", "model.optirank"
+TRAIN = ("train", "reference.h5ad", "--label", "cell_type", "--genes", 20, "--jobs", 1)
+PREDICT = ("predict", QUERY, "-m", MODEL)
+EVALUATE = ("evaluate", QUERY, "-m", MODEL, "-l", "cell_type")
+
+
+def optirank(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "120"})
+
+
+def good(*arguments: object) -> Result:
+    done = optirank(*arguments)
+    assert done.exit_code == 0, done.output + done.stderr
+    return done
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    model, query = trained_example()
+    reference = reference_set()
+    save(model, tmp_path / MODEL)
+    as_anndata(query).write_h5ad(tmp_path / QUERY)
+    write_h5ad(reference, tmp_path / "reference.h5ad")
+    write_table(reference, tmp_path / "reference.csv")
+    write_table(query, tmp_path / "query.csv")
+    (tmp_path / "genes.txt").write_text("\n".join(map(str, reference.gene_names[:60])))
+    (tmp_path / "kept.csv").write_text("of somebody else")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_from_a_file_to_a_model_a_page_and_labels(folder):
+    done = good(*TRAIN, "-o", "m.optirank", "--report", "page.html", "--name", "mine")
+    assert "150 samples, 200 genes, 5 classes, 5 folds" in done.stdout
+    assert "Panels on held-out samples" in done.stdout
+    assert done.stdout.count("chosen") == 1
+    assert "Balanced accuracy of held-out samples" in done.stdout
+    summary = load("m.optirank").training_summary_
+    assert summary["source"] == "reference.h5ad"
+    assert summary["name"] == "mine"
+    assert summary["command"].startswith("optirank train reference.h5ad --label cell_type")
+    assert "</html>" in (folder / "page.html").read_text("utf-8")
+    good("predict", QUERY, "-m", "m.optirank", "-o", "labels.csv")
+    labels = pd.read_csv("labels.csv")
+    assert len(labels) == N_QUERY
+    truth = trained_example()[1].labels("cell_type").to_numpy()
+    assert (labels["label"] == truth).mean() > 0.7
+
+
+def test_tables_lists_and_queries_at_training(folder):
+    table = ("--genes-in", "columns", "--annotations", "dataset,platform", "--jobs", 1)
+    done = good(
+        *("train", "reference.csv", "-l", "cell_type", *table, "--gene-list", "genes.txt"),
+        *("--include", "CD3E", "--exclude", "CD4*,CD8A", "--genes", 15, "-o", "m.optirank"),
+        *("--for", QUERY, "--for", QUERY),
+    )
+    assert "60 of" in done.stdout or "genes are used" in done.stdout
+    genes = panel_names(load("m.optirank"))
+    assert "CD3E" in genes
+    assert len(genes) == 15
+    assert set(genes) <= set(reference_set().gene_names[:60]) - {"CD4", "CD8A"}
+
+
+def test_several_files_are_held_out_in_turn(folder):
+    reference = reference_set()
+    half = np.arange(reference.n_samples) % 2 == 0
+    for name, rows in (("one", half), ("two", ~half)):
+        write_h5ad(reference.select_samples(rows), folder / f"{name}.h5ad")
+    options = ("--label", "cell_type", "--genes", 20, "-o", "m.optirank", "--jobs", 1)
+    done = good("train", "one.h5ad", "two.h5ad", *options, "--report", "page.html")
+    assert "2 folds" in done.stdout
+    page = (folder / "page.html").read_text("utf-8")
+    assert 'id="sources"' in page
+    assert load("m.optirank").training_summary_["source"] == "one.h5ad, two.h5ad"
+
+
+def test_a_target_error_of_the_training_acts_at_prediction(folder):
+    done = good(*TRAIN, "-o", "m.optirank", "--target-error", 0.2)
+    assert "withholds: labels" in " ".join(good("inspect", "m.optirank").stdout.split())
+    done = good("predict", QUERY, "-m", "m.optirank", "-o", "labels.csv")
+    assert "withheld" in done.stderr
+    limit = load("m.optirank").error_control_.at().threshold
+    table = pd.read_csv("labels.csv")
+    hidden = table["label"] == "unassigned"
+    assert (hidden == (table["confidence"] < limit)).mean() > 0.95  # four digits in a CSV
+    assert f"{hidden.sum()} labels withheld" in done.stdout
+
+
+def test_clusters_a_threshold_a_layer_and_an_h5ad(folder):
+    options = ("--clusters", "leiden", "--threshold", 0.9, "--layer", "double")
+    done = good(*PREDICT, "-o", "labelled.h5ad", *options)
+    assert "Clusters" in done.stdout
+    assert "unassigned" in done.stdout
+    assert "asked for a confidence of at least 0.9" in done.stderr
+    assert "optirank_cluster_label" in anndata.read_h5ad("labelled.h5ad").obs
+
+
+def test_an_evaluation_prints_its_tables(folder):
+    done = good(*EVALUATE, "--report", "page.html", "--prevalence", "b cell=0.5")
+    assert "95 % intervals" in done.stdout
+    assert "sensitivity" in done.stdout
+    assert "labels given" in done.stdout
+    assert "Balanced accuracy" in done.stdout
+    assert "b cell 50.0%" in (folder / "page.html").read_text("utf-8")
+    done = optirank(*EVALUATE, "--prevalence", "half")
+    assert done.exit_code == BAD_INPUT
+    assert "use CLASS=SHARE" in done.stderr
+
+
+def test_a_panel_lists_sizes_and_gives_smaller_models(folder):
+    done = good("panel", MODEL, "-o", "genes.csv", "--figure", "w.png")
+    assert "Panels on held-out samples" in done.stdout
+    assert (folder / "w.png").stat().st_size > 1000
+    model = trained_example()[0]
+    table = pd.read_csv("genes.csv")
+    assert set(table["gene"][:-1]) == set(panel_names(model))
+    assert table["gene"].iloc[-1] == "(intercept)"
+    good("panel", MODEL, "--genes", 20, "-o", "small.optirank")
+    assert len(panel_names(load("small.optirank"))) == 20
+    assert "20 genes of 200" in good("inspect", "small.optirank").stdout
+    done = optirank("panel", MODEL, "--genes", 17, "-o", "x.optirank")
+    assert done.exit_code == BAD_INPUT
+    assert "there are panels of 10, 20, 30 genes" in done.stderr
+
+
+def test_a_model_is_described_and_a_label_explained(folder):
+    done = good("inspect", MODEL)
+    assert "30 genes of 200" in done.stdout
+    assert "recall" in done.stdout
+    sample = trained_example()[1].sample_names[0]
+    done = good("inspect", MODEL, QUERY, "--explain", sample)
+    assert sample in done.stdout
+    assert "contribution" in done.stdout
+    done = good("inspect", MODEL, QUERY, "--explain", sample, "--class", "b cell")
+    assert "The score of b cell" in done.stdout
+    for arguments, message in (
+        ((MODEL, "--explain", sample), "name the file and the sample"),
+        ((MODEL, QUERY, "--explain", "nobody"), "no sample 'nobody'"),
+        ((MODEL, QUERY, "--explain", sample, "--class", "x"), "no class 'x'"),
+    ):
+        done = optirank("inspect", *arguments)
+        assert done.exit_code == BAD_INPUT
+        assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("predict", "nothing.h5ad", "-m", MODEL), "nothing.h5ad does not exist"),
+        (("predict", QUERY, "-m", "nothing.optirank"), "nothing.optirank"),
+        (("predict", QUERY, "-m", QUERY), "cannot open the model file"),
+        (("predict", "query.csv", "-m", MODEL), "'rows' or in 'columns'"),
+        ((*PREDICT, "--clusters", "louvain"), "no column 'louvain'"),
+        ((*PREDICT, "--layer", "counts"), "no layer 'counts'"),
+        ((*PREDICT, "--threshold", "2"), "--threshold"),
+        ((*PREDICT, "-o", "/nowhere/x.csv"), "/nowhere"),
+        ((*PREDICT, "-o", "labels.docx"), "labels.docx"),
+        ((*TRAIN, "-o", "x.optirank", "--genes", "1"), "--genes"),
+        ((*TRAIN, "-o", "x.optirank", "--genes", 5000), "5000"),
+        ((*TRAIN, "-o", "x.optirank", "--label", "absent"), "no column 'absent'"),
+        ((*TRAIN, "-o", "x.optirank", "--method", "magic"), "--method"),
+        ((*EVALUATE, "-l", "absent"), "no column 'absent'"),
+        (("train", "reference.h5ad", "-o", "x.optirank"), "--label"),
+    ],
+)
+def test_bad_input_ends_with_2_and_one_line(arguments, message, folder):
+    before = sorted(folder.iterdir())
+    done = optirank(*arguments)
+    assert done.exit_code == BAD_INPUT, done.stdout
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(folder.iterdir()) == before
+
+
+def test_missing_genes_come_with_commands_that_can_be_pasted(folder):
+    model, query = trained_example()
+    panel = [gene for gene in panel_names(model) if gene in set(query.gene_names)]
+    gone = set(panel[8:])
+    kept = [gene for gene in query.gene_names if gene not in gone]
+    as_anndata(query.select_genes(kept)).write_h5ad("few.h5ad")
+    model.training_summary_ = model.training_summary_ | {"source": "reference.h5ad"}
+    save(model, MODEL, overwrite=True)
+    done = optirank("predict", "few.h5ad", "-m", MODEL)
+    assert done.exit_code == BAD_INPUT
+    lines = [line.strip() for line in done.stderr.splitlines() if line.startswith("  optirank ")]
+    training = next(line for line in lines if line.startswith("optirank train"))
+    good(*shlex.split(training)[1:], "--genes", 20)
+    good("predict", "few.h5ad", "-m", "for_query.optirank", "-o", "labels.csv")
+
+
+@pytest.mark.parametrize("link", ["", "symbolic"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        (*TRAIN, "-o", "reference.h5ad"),
+        (*TRAIN, "-o", "m", "--report", "reference.h5ad"),
+        (*PREDICT, "-o", QUERY),
+        (*EVALUATE, "--report", QUERY),
+        ("panel", MODEL, "-o", MODEL),
+    ],
+    ids=lambda one: f"{one[0]}-{one[-1]}",
+)
+def test_an_output_that_is_an_input_is_refused_even_with_force(folder, command, link):
+    command, target = [*command], command[-1]
+    before = (folder / target).read_bytes()
+    if link:
+        command[-1] = f"other{os.path.splitext(target)[1]}"
+        os.symlink(target, command[-1])
+    done = optirank(*command, "--force")
+    assert done.exit_code == BAD_INPUT, done.output
+    assert "is an input too" in done.stderr
+    assert (folder / target).read_bytes() == before
+
+
+@pytest.mark.parametrize("command", [(*TRAIN, "-o"), (*PREDICT, "-o"), ("panel", MODEL, "-o")])
+def test_a_file_that_exists_is_kept_without_force(folder, command):
+    done = optirank(*command, "kept.csv")
+    assert done.exit_code == BAD_INPUT, done.output
+    assert "kept.csv exists" in done.stderr
+    assert (folder / "kept.csv").read_text() == "of somebody else"
+    if command[0] == "panel":
+        good(*command, "kept.csv", "--force")
+        assert "gene" in (folder / "kept.csv").read_text()
+
+
+def test_results_go_to_standard_output_and_messages_do_not(folder):
+    done = good(*PREDICT, "-o", "-")
+    good(*PREDICT, "-o", "labels.csv")
+    assert done.stdout == (folder / "labels.csv").read_text("utf-8")
+    assert "Labels" in done.stderr
+    assert good("--quiet", *PREDICT, "-o", "quiet.csv").stdout == ""
+    assert good("-q", "panel", MODEL, "-o", "-").stdout.startswith("gene,")
+
+
+def test_a_full_disk_and_ctrl_c_leave_nothing_half_written(folder, monkeypatch):
+    def full(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = sorted(folder.iterdir())
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "_to_disk", full)
+        done = optirank(*PREDICT, "-o", "labels.csv")
+    assert done.exit_code == BAD_INPUT
+    assert "make room" in done.stderr
+    assert sorted(folder.iterdir()) == before
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("optirank.workflow.train.prepare", interrupted)
+    done = optirank(*TRAIN, "-o", "m.optirank")
+    assert done.exit_code == INTERRUPTED
+    assert "interrupted" in done.stderr
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_missing_extra_is_one_line(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "anndata", None)
+    done = optirank(*PREDICT, "-o", "labels.csv")
+    assert done.exit_code == BAD_INPUT
+    assert "pip install 'optirank[anndata]'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["train", "predict", "evaluate", "panel", "inspect", "demo"])
+def test_help_has_headings_and_examples_and_imports_nothing_heavy(command):
+    code = (
+        "import sys; from optirank.cli.app import app\n"
+        f"try: app([{command!r}, '--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'sklearn', 'numba', 'matplotlib', 'pandas'} & set(sys.modules)\n"
+        "sys.exit(f'imported: {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    text, _, options = done.stdout.partition("\nOptions:")
+    examples = [line for line in text.splitlines() if line.startswith(f"    optirank {command}")]
+    assert len(examples) >= 2
+    assert "<list" not in done.stdout
+    assert "--debug" not in options
+    for line in examples:  # each is whole, on a line of its own
+        known = {word.split("=")[0] for word in shlex.split(line) if word.startswith("--")}
+        assert all(word in options for word in known), line
+
+
+def test_a_demo_of_a_minute(tmp_path, monkeypatch):
+    pytest.importorskip("jinja2")
+    monkeypatch.chdir(tmp_path)
+    calls = []
+
+    def experiment(settings, out, jobs):
+        calls.append(settings)
+        return SimpleNamespace(page=None)
+
+    monkeypatch.setattr("optirank.cli.running.run_experiment", experiment)
+    done = good("demo", "-o", "here", "--jobs", 1)
+    assert "another platform" in done.stdout
+    assert "Balanced" in done.stdout or "95 % interval" in done.stdout
+    assert (tmp_path / "here" / "evaluation.html").exists()
+    assert len(calls) == 1

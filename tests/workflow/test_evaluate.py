@@ -1,0 +1,91 @@
+"""A model on labelled samples: the figures, samples apart from the tables, and the page."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import balanced_accuracy_score
+
+from browser import open_page
+from example_model import LABEL, as_anndata, panel_names, training_result
+from optirank import tl
+from optirank.datasets import DataError
+from optirank.workflow.evaluate import evaluate_file
+from optirank.workflow.predict import PredictOptions
+from optirank.workflow.report import page, write_report
+
+
+def test_figures_are_those_of_the_labels(model, query_file):
+    import anndata
+
+    found = evaluate_file(query_file, model, LABEL)
+    adata = anndata.read_h5ad(query_file)
+    tl.annotate(adata, model)
+    truth, given = adata.obs[LABEL].astype(str), adata.obs["optirank"].astype(str)
+    assert found.performance.balanced_accuracy == pytest.approx(
+        balanced_accuracy_score(truth, given)
+    )
+    assert found.samples["predicted"].tolist() == given.tolist()
+    same = tl.evaluate(adata, model, LABEL)
+    assert same.performance.per_class.equals(found.performance.per_class)
+
+
+def test_unknown_classes_and_unlabelled_samples_are_counted_apart(model, query):
+    adata = as_anndata(query)
+    labels = adata.obs[LABEL].astype(object)
+    labels.iloc[:3], labels.iloc[3:5] = "martian", np.nan
+    adata.obs[LABEL] = labels
+    found = tl.evaluate(adata, model, LABEL)
+    assert found.performance.n_samples == adata.n_obs - 5
+    assert found.unknown == {"martian": 3}
+    assert any("3 samples are of classes that the model does not have" in n for n in found.notes)
+    assert any("2 samples have no cell_type" in note for note in found.notes)
+    adata.obs["other"] = "martian"
+    with pytest.raises(DataError, match="no value of 'other' is a class of the model"):
+        tl.evaluate(adata, model, "other")
+    with pytest.raises(DataError, match="no column 'absent'"):
+        tl.evaluate(adata, model, "absent")
+
+
+def test_withheld_labels_are_in_no_share(model, query_file):
+    options = PredictOptions(threshold=0.9)
+    found = evaluate_file(query_file, model, LABEL, options)
+    kept = found.samples[~found.samples["withheld"]]
+    assert 0 < found.performance.n_withheld == found.samples["withheld"].sum()
+    assert found.performance.n_right == (kept["label"] == kept["predicted"]).sum()
+
+
+def test_pages_have_their_tables_and_need_nothing_else(model, query, tmp_path):
+    panel = [gene for gene in panel_names(model) if gene in set(query.gene_names)]
+    adata = as_anndata(query)[:, [one for one in query.gene_names if one not in panel[:2]]].copy()
+    found = tl.evaluate(adata, model, LABEL, prevalence={"b cell": 0.5}, report=tmp_path / "e.html")
+    text = (tmp_path / "e.html").read_text("utf-8")
+    for part in ('id="classes"', 'id="confusion"', 'id="roc"', 'id="withholding"', 'id="losses"'):
+        assert part in text
+    assert "b cell 50.0%" in text
+    assert f"{found.performance.n_right} of {found.performance.n_given}" in text
+    text = page(training_result())
+    for part in ('id="sizes"', 'id="genes"', 'id="card"', "optirank evaluate QUERY"):
+        assert part in text
+    for word in ("http://", "https://", "<script"):
+        assert word not in text.replace("http://www.w3.org", "")
+
+
+def test_names_out_of_files_cannot_write_html(model, query):
+    adata = as_anndata(query)
+    bad = "<b onclick=x>&"
+    adata.obs[LABEL] = adata.obs[LABEL].astype(str).replace("b cell", bad)
+    model.classes_ = np.array([bad if c == "b cell" else c for c in model.classes_], dtype=object)
+    text = page(tl.evaluate(adata, model, LABEL))
+    assert bad not in text
+    assert "&lt;b onclick" in text
+
+
+@pytest.mark.slow
+def test_a_browser_opens_the_pages_without_complaint(model, query, tmp_path):
+    write_report(training_result(), tmp_path / "training.html")
+    tl.evaluate(as_anndata(query), model, LABEL, report=tmp_path / "evaluation.html")
+    for name in ("training", "evaluation"):
+        opened = open_page(tmp_path / f"{name}.html", tmp_path / "profile")
+        assert opened.console == []
+        assert "Model card" in opened.dom
