@@ -94,13 +94,14 @@ def curve(means: pd.DataFrame) -> Figure:
     ``means`` has the columns ``method``, ``n_genes``, ``mean``, ``low`` and ``high``.
     """
     figure, ax = _new(4.6)
+    columns = ("n_genes", "mean", "low", "high")
     for k, (method, rows) in enumerate(means.groupby("method", sort=False)):
         rows = rows.sort_values("n_genes")
-        mean = 100 * rows["mean"]
+        genes, mean, low, high = (rows[name].to_numpy() for name in columns)
         ax.errorbar(
-            rows["n_genes"] * 1.02 ** (k - 3),  # side by side, so that the bars can be seen
-            mean,
-            [mean - 100 * rows["low"], 100 * rows["high"] - mean],
+            genes * 1.02 ** (k - 3),  # side by side, so that the bars can be seen
+            100 * mean,
+            100 * np.array([mean - low, high - mean]),
             label=method,
             color=f"C{k}",
             marker="osv^D<>pX"[k % 9],
