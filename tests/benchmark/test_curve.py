@@ -64,3 +64,14 @@ def test_the_figure_shows_means_over_pairs_with_intervals(study):
     assert row["mean"] == pytest.approx(own.mean())
     assert row["low"] <= row["mean"] <= row["high"]
     assert curve.draw(table, out).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_size_of_a_panel_is_judged_on_tissues_that_did_not_choose_it(study, tmp_path):
+    table, *_ = study
+    assert curve.write_left_out(table, tmp_path / "curve.csv") is None  # one tissue
+    path = curve.write_left_out(table.assign(tissue=table["pair"]), tmp_path / "curve.csv")
+    found = pd.read_csv(path, comment="#")
+    assert path.name == "curve-left-out.csv"
+    panel = found[found["method"] == "panel"]
+    assert set(panel["tissue"]) == {*table["pair"], "all"}
+    assert (panel["score"] <= panel["best"] + 1e-9).all()

@@ -37,7 +37,7 @@ from optirank.benchmark.baselines import (
 from optirank.benchmark.designs import best_genes
 from optirank.benchmark.real import RealTasks
 from optirank.benchmark.splits import at_most
-from optirank.benchmark.statistics import bootstrap_interval
+from optirank.benchmark.statistics import bootstrap_interval, left_out
 from optirank.tuning.scoring import balanced_accuracy
 
 if TYPE_CHECKING:
@@ -225,6 +225,24 @@ def means(table: pd.DataFrame) -> pd.DataFrame:
     frame = pd.DataFrame(rows)
     place = {str(k): n for n, k in enumerate((*SIZES, ALL))}
     return frame.sort_values("k", key=lambda one: one.map(place), kind="stable", ignore_index=True)
+
+
+def write_left_out(table: pd.DataFrame, out: Path) -> Path | None:
+    """Write what the best number of genes is worth where it was chosen without a tissue.
+
+    One row per method and tissue, in ``NAME-left-out.csv`` beside the CSV; None for one tissue.
+    """
+    if table["tissue"].nunique() < 2:
+        return None
+    sizes = table[table["k"] != ALL]
+    columns = {"k": "setting", "balanced_accuracy": "score"}
+    frames = [
+        left_out(rows.rename(columns=columns)).assign(method=method)
+        for method, rows in sizes.groupby("method", sort=False)
+    ]
+    path = out.with_name(f"{out.stem}-left-out.csv")
+    write_text(path, header() + pd.concat(frames).to_csv(index=False))
+    return path
 
 
 def draw(table: pd.DataFrame, out: Path) -> Path | None:
