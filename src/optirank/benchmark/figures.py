@@ -54,6 +54,7 @@ def tasks(table: pd.DataFrame, standings: pd.DataFrame) -> Figure:
         ax.plot(100 * table[name], np.arange(len(table)), ls="none", alpha=0.8, label=name,
                 **_look(name))  # fmt: skip
     ax.set_yticks(range(len(table)), [str(name) for name in table.index], fontsize=8)
+    ax.set_ylim(-0.7, len(table) - 0.3)
     ax.invert_yaxis()
     ax.set_xlabel("balanced accuracy (%)")
     figure.legend(loc="outside upper center", ncols=5, fontsize=8, frameon=False, reverse=True)
