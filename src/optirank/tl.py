@@ -131,6 +131,10 @@ def train(
     for note in result.notes:
         if note not in said:
             _say(note, verbose)
+    sizes = result.curve.sort_values("n_genes")
+    rows = zip(sizes["n_genes"], sizes["balanced_accuracy"], strict=True)
+    told = ", ".join(f"{n:.0f} genes {100 * share:.1f} %" for n, share in rows)
+    _say(f"held-out accuracy by size, means over folds: {told}", verbose)
     _say(
         f"balanced accuracy of held-out samples {result.performance.headline()}, "
         f"{len(result.genes)} genes",
@@ -189,8 +193,9 @@ def annotate(
     drop_classes : bool, default=False
         Whether to leave out classes that lack more instead of raising an error.
     homologs : mapping or file, optional
-        Genes of another species: a mapping from the data's gene names to the model's, or a table of
-        two columns; ``"case"``: names that differ only in case are the same gene.
+        Genes of another species: ``"mouse"`` (to or from human); a mapping from the data's gene
+        names to the model's; a table of two columns; or ``"case"``: names that differ only in case
+        are the same gene.
     layer, use_raw, gene_column
         As in :func:`train`.
     copy : bool, default=False

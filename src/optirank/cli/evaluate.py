@@ -59,8 +59,8 @@ def evaluate(
     gene_column: GeneColumnOption = None,
     genes_in: GenesInOption = None,
     annotations: AnnotationsOption = None,
-    drop_missing: DropMissingOption = False,
     samples: SamplesOption = None,
+    drop_missing: DropMissingOption = False,
     homologs: HomologsOption = None,
 ) -> None:
     """Compare the labels of a model with the true classes of samples.

@@ -105,14 +105,16 @@ SamplesOption = Annotated[
 ]
 DropMissingOption = Annotated[
     bool,
-    option(None, "Leave out a table's genes with missing values.", READING, "--drop-missing-genes"),
+    option(
+        None, "Leave out genes of a table with missing values.", READING, "--drop-missing-genes"
+    ),
 ]
 HomologsOption = Annotated[
     str | None,
     option(
-        "FILE|mouse|case",
-        "Genes of another species: a table of two columns; mouse: mouse and human symbols; case: "
-        "names that differ only in case are the same gene.",
+        "mouse|case|FILE",
+        "Genes of another species: mouse (to or from human), a table of two columns, or case "
+        "(names that differ only in case are the same gene).",
         READING,
     ),
 ]
@@ -170,5 +172,5 @@ def reading_options(
         "genes_in": genes_in.value if genes_in else None,
         "annotations": names,
         "samples": samples,
-        **({"drop_missing": True} if drop_missing else {}),
+        "drop_missing": drop_missing,
     }

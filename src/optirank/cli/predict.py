@@ -87,8 +87,8 @@ def predict(
     gene_column: GeneColumnOption = None,
     genes_in: GenesInOption = None,
     annotations: AnnotationsOption = None,
-    drop_missing: DropMissingOption = False,
     samples: SamplesOption = None,
+    drop_missing: DropMissingOption = False,
     homologs: HomologsOption = None,
 ) -> None:
     """Label the samples of a file with a trained model.

@@ -102,8 +102,8 @@ def train(
     gene_column: GeneColumnOption = None,
     genes_in: GenesInOption = None,
     annotations: AnnotationsOption = None,
-    drop_missing: DropMissingOption = False,
     samples: SamplesOption = None,
+    drop_missing: DropMissingOption = False,
 ) -> None:
     """Train a classifier on labelled expression profiles.
 

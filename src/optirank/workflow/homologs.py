@@ -23,11 +23,9 @@ Homologs = Mapping[str, str] | str | os.PathLike[str] | None
 
 def read_homologs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     """The pairs of a table with two columns, of which one has the names of the query's genes."""
-    path = Path(path)
+    path = homolog_table() if path == MOUSE else Path(path)
     if not path.exists():
-        raise FileNotFoundError(
-            f"{path} does not exist: give a table of homologs, 'mouse' (mouse and human) or 'case'"
-        )
+        raise FileNotFoundError(f"{path} does not exist: give a table, or one of 'mouse', 'case'")
     with readable(path), open_text(path) as file:
         lines = [line for line in csv.reader(file, delimiter=separator(path, None)) if any(line)]
     wrong = next((k for k, line in enumerate(lines) if len(line) != 2), None)
@@ -51,8 +49,6 @@ def model_names(
     if homologs is None or homologs == SAME_CASE:
         return names, []
     whence = "homologs" if isinstance(homologs, Mapping) else os.fspath(homologs)
-    if homologs == MOUSE:
-        homologs, whence = homolog_table(), "the table of mouse and human genes"
     pairs = list(homologs.items()) if isinstance(homologs, Mapping) else read_homologs(homologs)
     parts = linear_parts(model)
     known = set(parts.genes if parts.names is None else parts.names)
