@@ -314,19 +314,10 @@ def _profiles(
     adata: AnnData, function: str, layer: str | None, use_raw: bool, gene_column: str | None
 ) -> OpenExpression:
     """The profiles of an AnnData, of ``raw`` where asked for."""
-    from optirank.datasets.anndata_files import check_anndata, gene_names, profiles_of
-    from optirank.datasets.reading import OpenExpression
-    from optirank.datasets.stored import Sliceable
+    from optirank.datasets.anndata_files import check_anndata, profiles_of
 
     check_anndata(adata, function)
-    if not use_raw:
-        return profiles_of(adata, layer, gene_column)
-    if layer is not None:
-        raise ValueError(f"use_raw=True and layer={layer!r}: give one of them")
-    if adata.raw is None:
-        raise ValueError("use_raw=True: adata.raw is empty; use X (use_raw=False) or a layer")
-    names = gene_names(adata.raw.var, gene_column, "adata.raw")
-    return OpenExpression(Sliceable(adata.raw.X), names, adata.obs, "adata.raw")
+    return profiles_of(adata, layer, gene_column, use_raw=use_raw)
 
 
 def _raw_note(adata: AnnData, use_raw: bool, missing: Sequence[str]) -> list[str]:
