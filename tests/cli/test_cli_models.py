@@ -118,6 +118,14 @@ def test_clusters_a_threshold_a_layer_and_an_h5ad(folder):
     assert "optirank_cluster_label" in anndata.read_h5ad("labelled.h5ad").obs
 
 
+def test_tables_are_labelled_and_evaluated_too(folder):
+    table = ("query.csv", "-m", MODEL, "--genes-in", "columns", "--annotations", "dataset,platform")
+    good("predict", *table, "--clusters", "cell_type", "-o", "labels.csv")
+    assert "cluster_label" in pd.read_csv("labels.csv")
+    done = good("evaluate", *table, "-l", "cell_type")
+    assert done.stdout.splitlines()[-1] == good(*EVALUATE).stdout.splitlines()[-1]
+
+
 def test_an_evaluation_prints_its_tables(folder):
     done = good(*EVALUATE, "--report", "page.html", "--prevalence", "b cell=0.5")
     assert "95 % intervals" in done.stdout

@@ -26,7 +26,7 @@ def demo(
     Examples:
 
       optirank demo
-      optirank demo -o elsewhere
+      optirank demo -o results --jobs 2
     """
     with tidy():
         from optirank import save
