@@ -7,7 +7,6 @@ import os
 import shlex
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import anndata
 import numpy as np
@@ -117,6 +116,14 @@ def test_clusters_a_threshold_a_layer_and_an_h5ad(folder):
     assert "unassigned" in done.stdout
     assert "asked for a confidence of at least 0.9" in done.stderr
     assert "optirank_cluster_label" in anndata.read_h5ad("labelled.h5ad").obs
+
+
+def test_tables_are_labelled_and_evaluated_too(folder):
+    table = ("query.csv", "-m", MODEL, "--genes-in", "columns", "--annotations", "dataset,platform")
+    good("predict", *table, "--clusters", "cell_type", "-o", "labels.csv")
+    assert "cluster_label" in pd.read_csv("labels.csv")
+    done = good("evaluate", *table, "-l", "cell_type")
+    assert done.stdout.splitlines()[-1] == good(*EVALUATE).stdout.splitlines()[-1]
 
 
 def test_an_evaluation_prints_its_tables(folder):
@@ -312,11 +319,7 @@ def test_a_demo_of_a_minute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     calls = []
 
-    def experiment(settings, out, jobs):
-        calls.append(settings)
-        return SimpleNamespace(page=None)
-
-    monkeypatch.setattr("optirank.cli.running.run_experiment", experiment)
+    monkeypatch.setattr("optirank.cli.running.run_experiment", lambda *given: calls.append(given))
     done = good("demo", "-o", "here", "--jobs", 1)
     assert "another platform" in done.stdout
     assert "Balanced" in done.stdout or "95 % interval" in done.stdout
