@@ -1,4 +1,4 @@
-"""PanelClassifier and RankLogisticRegression against scikit-learn on the same ranks, and k-TSP."""
+"""RankLogisticRegression against scikit-learn on the same ranks, and k-TSP, in one run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 from timing import QUICK, columns, heading, interleaved, line, peak_memory
 
-from optirank import PanelClassifier, RankLogisticRegression, TopScoringPairsClassifier
-from optirank.benchmark.baselines import RankedLogisticRegression
+from optirank import RankLogisticRegression, TopScoringPairsClassifier
 from optirank.ranks.relative import relative_ranks
 
 
@@ -81,30 +80,7 @@ def top_pairs() -> None:
         )
 
 
-def panel() -> None:
-    """One panel of 100 genes against one multinomial regression on the ranks of all genes."""
-    n, d, n_classes = (300, 200, 5) if QUICK else (5000, 2000, 20)
-    heading(f"PanelClassifier(100).fit, {n} samples x {d} genes, {n_classes} classes")
-    columns()
-    rng = np.random.default_rng(0)
-    y = np.arange(n) % n_classes
-    raised = np.where(rng.random((n_classes, d)) < 0.05, 3.0, 1.0)
-    X = rng.poisson(rng.gamma(0.5, 2.0, size=d) * raised[y]).astype(np.float32)
-    with threadpool_limits(1):
-        cpu = interleaved(
-            {
-                "panel": lambda: PanelClassifier(100).fit(X, y),
-                "regression": lambda: RankedLogisticRegression().fit(X, y),
-            },
-            repeats=3,
-        )
-    line("panel | regression, ranking included", "{panel:.2f} s | {regression:.2f} s".format(**cpu))
-    ratio = cpu["panel"] / cpu["regression"]
-    line("its ratio", f"{ratio:.1f}", "<= 4", ratio <= 4)
-
-
 def main() -> None:
-    panel()
     top_pairs()
     n = d = 100 if QUICK else 1000
     heading(f"RankLogisticRegression, {n} samples x {d} genes, against scikit-learn on the ranks")
