@@ -4,8 +4,9 @@
 
 For every ordered pair of sets a panel of 100 genes (at most 100 training samples of each class)
 with simulated platforms of strength 0, 1, 2 and 3 in the elimination and a last penalty of 0.03,
-0.1 and 0.3 (for 100 genes); written to tissues.csv. Printed for each tissue: the accuracy of the setting that is
-best on the mean over the other tissues, of the defaults, and of the best setting in hindsight.
+0.1 and 0.3 (for 100 genes); written to tissues.csv. Printed for each tissue: the accuracy of the
+setting that is best on the mean over the other tissues, of the defaults, and of the best setting in
+hindsight.
 """
 
 from __future__ import annotations
