@@ -192,13 +192,16 @@ def missing() -> pd.DataFrame:
 def small() -> pd.DataFrame:
     """Tasks with few training samples: mean over seeds, and its standard deviation."""
     found = read("small")
-    seeds = found.groupby(["task", "method", "seed"], sort=False)["balanced_accuracy"].mean()
-    both = seeds.groupby(level=[0, 1], sort=False).agg(["mean", "std"])
-    wide = (both["mean"].map(percent) + " ± " + both["std"].map(percent)).unstack(sort=False)
-    sizes = found.groupby("task", sort=False)["n_train"].median().astype(int).astype(str)
-    wide.insert(0, "training samples", sizes)
-    over = both["mean"].groupby(level=1, sort=False).mean().map(percent)
-    wide.loc["mean"] = {"training samples": "", **over}
+    keys = ["task", "method", "seed"]
+    wide, mean = _with_spread(
+        found.groupby(keys)["balanced_accuracy"].mean().reset_index(), *keys[:2]
+    )
+    order = found["task"].unique()
+    wide, mean = (one.loc[order, found["method"].unique()] for one in (wide, mean))
+    wide.insert(
+        0, "training samples", found.groupby("task")["n_train"].median().map("{:.0f}".format)
+    )
+    wide.loc["mean"] = ["", *mean.mean().map(percent)]
     return _text(wide, "task")
 
 
@@ -206,13 +209,10 @@ def small() -> pd.DataFrame:
 def synthetic() -> pd.DataFrame:
     """The synthetic data with and without the shift."""
     found = read("synthetic")
-    groups = found.groupby(["method", "tau"], sort=False)["balanced_accuracy"]
-    both = groups.agg(["mean", "std"])
-    wide = (both["mean"].map(percent) + " ± " + both["std"].map(percent)).unstack(sort=False)
-    mean = both["mean"].unstack()
+    wide, mean = _with_spread(found, "method", "tau")
     wide.columns = [f"tau = {tau:g}" for tau in wide.columns]
     wide["lost to the shift"] = (mean[0.0] - mean[0.2]).map(percent)
-    return _text(wide, "method")
+    return _text(wide.loc[found["method"].unique()], "method")
 
 
 @table
@@ -272,6 +272,17 @@ def log_values() -> pd.DataFrame:
         }
         for _, row in means.iterrows()
     )
+
+
+def _with_spread(
+    found: pd.DataFrame, index: str, columns: str
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Mean ± standard deviation as text, and the means alone."""
+    mean, spread = (
+        found.pivot_table(index=index, columns=columns, values="balanced_accuracy", aggfunc=how)
+        for how in ("mean", "std")
+    )
+    return mean.map(percent) + " ± " + spread.map(percent), mean
 
 
 def percent(share: float, digits: int = 1) -> str:

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
 
 from fill_tables import MARKED, filled, markdown, pages  # noqa: E402
-from tables import RESULTS, TABLES  # noqa: E402
+from tables import RESULTS, TABLES, read  # noqa: E402
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
@@ -46,6 +46,20 @@ def test_tables_are_text_without_holes(name):
     text = markdown(table)
     assert "nan" not in text.lower()
     assert len({line.count("|") for line in text.splitlines()}) == 1
+
+
+def test_cells_of_wide_tables_are_the_means_of_their_rows():
+    found, table = read("synthetic"), TABLES["synthetic"]().set_index("method")
+    for (method, tau), rows in found.groupby(["method", "tau"]):
+        shown = table.loc[method, f"tau = {tau:g}"]
+        assert shown.split(" ± ")[0] == f"{100 * rows['balanced_accuracy'].mean():.1f}"
+    found, table = read("small"), TABLES["small"]().set_index("task")
+    for (task, method), rows in found.groupby(["task", "method"]):
+        mean = rows.groupby("seed")["balanced_accuracy"].mean().mean()
+        assert table.loc[task, method].split(" ± ")[0] == f"{100 * mean:.1f}"
+    found, table = read("curve"), TABLES["curve"]().set_index("genes")
+    for (method, k), rows in found.groupby(["method", "k"]):
+        assert table.loc[method, k] == f"{100 * rows['balanced_accuracy'].mean():.1f}"
 
 
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("*.csv")), ids=lambda path: path.name)
