@@ -7,7 +7,6 @@ import os
 import shlex
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import anndata
 import numpy as np
@@ -312,11 +311,7 @@ def test_a_demo_of_a_minute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     calls = []
 
-    def experiment(settings, out, jobs):
-        calls.append(settings)
-        return SimpleNamespace(page=None)
-
-    monkeypatch.setattr("optirank.cli.running.run_experiment", experiment)
+    monkeypatch.setattr("optirank.cli.running.run_experiment", lambda *given: calls.append(given))
     done = good("demo", "-o", "here", "--jobs", 1)
     assert "another platform" in done.stdout
     assert "Balanced" in done.stdout or "95 % interval" in done.stdout

@@ -194,7 +194,7 @@ def search_panels(
     read = np.unique(np.concatenate([candidates, include, *of_fold])).astype(np.intp)
     steps.done()
 
-    samples = _Sorted.with_copies(_dense(X[:, read]).astype(np.float32), n_threads)
+    samples = _Sorted.with_copies(_dense(X[:, read]).astype(np.float32, copy=False), n_threads)
     weights = balanced_weights(codes[rows], None if sample_weight is None else sample_weight[rows])
     labels = _Labels(codes[rows], n_classes, weights)
     always = np.searchsorted(read, include)
@@ -299,10 +299,15 @@ class _Sorted:
     @classmethod
     def with_copies(cls, V: NDArray, n_threads: int) -> _Sorted:
         """Sort dense samples and their copies on simulated platforms."""
-        from optirank.tuning.platforms import simulate_platforms
+        from optirank.tuning.platforms import log_spread, simulate_platforms
 
-        copies = simulate_platforms(V, _N_COPIES, _STRENGTH, 0)
-        groups = np.concatenate([sort_groups(values, n_threads) for values in [V, *copies]])
+        n, spread = len(V), log_spread(V)
+        first = sort_groups(V, n_threads)
+        groups = np.empty(((1 + _N_COPIES) * n, V.shape[1]), first.dtype)
+        groups[:n] = first
+        for k in range(1, 1 + _N_COPIES):  # one at a time, to hold one of them in memory
+            (copy,) = simulate_platforms(V, 1, _STRENGTH, k, spread=spread)
+            groups[k * n : (k + 1) * n] = sort_groups(copy, n_threads)
         return cls(groups, len(V), n_threads)
 
     def ranks(self, rows: NDArray, columns: NDArray) -> NDArray:

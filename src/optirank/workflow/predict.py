@@ -62,8 +62,9 @@ class PredictOptions:
         many that of held-out samples this share loses its label.
     max_missing : share of a class's weights that may be missing.
     drop_classes : leave out classes that lack more, instead of refusing.
-    homologs : genes of another species: a mapping from the query's gene names to the model's, a
-        table of two columns, or ``"case"``: names that differ in case alone are the same gene.
+    homologs : genes of another species: ``"mouse"`` (to or from human), a mapping from the query's
+        gene names to the model's, a table of two columns, or ``"case"``: names that differ in case
+        alone are the same gene.
     """
 
     clusters: str | None = None
