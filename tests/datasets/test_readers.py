@@ -250,7 +250,7 @@ def test_missing_values_name_all_their_genes_which_can_be_left_out(tmp_path):
         fields[gene + 1] = text
         lines[row] = ",".join(fields)
     path.write_text("\n".join(lines))
-    with pytest.raises(DataError, match=r"2 of 30 genes have .*in 3 samples \(first '1'\): "):
+    with pytest.raises(DataError, match=r"2 of 30 genes have .*in 3 of 12 samples \(first '1'\): "):
         read_expression(path, genes_in="columns")
     with pytest.raises(DataError, match=r"G3 \(2\), G9 \(1\).*--drop-missing-genes"):
         read_expression(path, genes_in="columns")

@@ -254,11 +254,12 @@ def _complete(
     if not drop:
         named = [f"{genes[j]} ({counts[j]})" for j in np.flatnonzero(counts)]
         row = samples[int(np.flatnonzero(missing.any(axis=1))[0])]
-        many = "gene has" if len(named) == 1 else "genes have"
+        has = "has" if len(named) == 1 else "have"
         raise DataError(
-            f"{path}: {len(named)} of {len(genes)} {many} missing or infinite values, in "
-            f"{int(missing.any(axis=1).sum())} samples (first {row!r}): {some(named, 20)}; fill "
-            "them in, or leave these genes out (drop_missing=True, --drop-missing-genes)"
+            f"{path}: {len(named)} of {len(genes)} genes {has} missing or infinite values, in "
+            f"{int(missing.any(axis=1).sum())} of {len(samples)} samples (first {row!r}): "
+            f"{some(named, 20)}; fill them in, or leave these genes out (drop_missing=True, "
+            "--drop-missing-genes)"
         )
     if not (counts == 0).any():
         raise DataError(f"{path}: every gene has a missing value: fill them in")
