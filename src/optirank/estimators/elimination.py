@@ -218,7 +218,7 @@ def search_panels(
             sizes = [size for size in sizes if size <= choose_size(held_out)]
     columns = np.searchsorted(read, usable)
     nested = samples.eliminate(np.arange(len(rows)), labels, columns, sizes, always)
-    nested = {size: read[found] for size, found in nested.items() if size <= sizes[-1]}
+    nested = {size: read[found] for size, found in nested.items()}
     steps.done()
     widest = nested[max(nested)]
     blocks = source.blocks(widest) if len(rows) < len(codes) else [X[:, widest]]
@@ -336,7 +336,8 @@ class _Sorted:
         present, codes, weights = labels.of(rows)
         codes, weights = np.tile(codes, n_layers), np.tile(weights, n_layers) / n_layers
         left, fitted, found = columns, None, {}
-        for size in sorted(sizes, reverse=True):
+        larger = [size for size in SIZES if size > max(sizes)]  # the same way to every size
+        for size in sorted([*sizes, *larger], reverse=True):
             while len(left) > size:
                 fitted = fit_ridge(
                     self.ranks(layers, left),
@@ -353,7 +354,8 @@ class _Sorted:
                 kept = np.argsort(-weight, kind="stable")[: max(size, len(left) // 2)]
                 kept.sort()
                 left, fitted = left[kept], _only(fitted, kept)
-            found[size] = left
+            if size in sizes:
+                found[size] = left
         return found
 
 

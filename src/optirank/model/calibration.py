@@ -52,8 +52,8 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Cali
     """Fit a calibration on held-out scores, by the log loss of balanced classes.
 
     The objective is ``-sum_i v_i sum_k t_ik log p_k(z_i)`` with ``v_i = 1 / n_k`` for a sample of a
-    class with n_k samples; ``t`` is ``(n + 1) / (n + 2)`` at that class, with n all samples, and the
-    rest is shared by the others, so that it stays finite where held-out samples are all right.
+    class with n_k samples; ``t`` is ``(n + 1) / (n + 2)`` at that class, with n all samples, and
+    the rest is shared by the others, so that it stays finite where no held-out sample is wrong.
 
     Parameters
     ----------

@@ -114,7 +114,8 @@ def predict_file(
     inputs = [path, reading.get("samples"), *([model] if isinstance(model, str | Path) else [])]
     check_outputs({"the labels": out}, inputs, force=True)
     model = as_model(model)
-    with open_expression(path, **reading) as opened:
+    column = None if options is None else options.clusters  # of a table it is no gene
+    with open_expression(path, label=column, **reading) as opened:
         labelled = label_profiles(opened, model, options, progress, reading.get("genes_in"))
         write_labels(labelled, out, path, key_added)
     return labelled
