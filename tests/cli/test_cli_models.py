@@ -139,9 +139,8 @@ def test_an_evaluation_prints_its_tables(folder):
 
 
 def test_a_panel_lists_sizes_and_gives_smaller_models(folder):
-    done = good("panel", MODEL, "-o", "genes.csv", "--figure", "w.png")
+    done = good("panel", MODEL, "-o", "genes.csv")
     assert "Panels on held-out samples" in done.stdout
-    assert (folder / "w.png").stat().st_size > 1000
     model = trained_example()[0]
     table = pd.read_csv("genes.csv")
     assert set(table["gene"][:-1]) == set(panel_names(model))
@@ -320,7 +319,7 @@ def test_a_demo_of_a_minute(tmp_path, monkeypatch):
     calls = []
 
     monkeypatch.setattr("optirank.cli.running.run_experiment", lambda *given: calls.append(given))
-    done = good("demo", "-o", "here", "--jobs", 1)
+    done = good("demo", "-o", "here")
     assert "another platform" in done.stdout
     assert "Balanced" in done.stdout or "95 % interval" in done.stdout
     assert (tmp_path / "here" / "evaluation.html").exists()
