@@ -71,14 +71,11 @@ def logistic_accuracy(file: Path, query: Path, genes: list[str]) -> float:
     from sklearn.linear_model import LogisticRegression
 
     from optirank.datasets import open_expression, read_expression
-    from optirank.datasets.data import gene_positions
-    from optirank.datasets.profiles import gather
     from optirank.preprocessing import LogCPM
     from optirank.tuning.scoring import balanced_accuracy
 
     with open_expression(file) as data:
-        columns = gene_positions(data.gene_names, genes, str(file))
-        X = gather(data, columns, np.arange(data.n_samples))
+        X = data.read(genes).X
         y = data.obs["cell_type"].astype(str).to_numpy()
     model = LogisticRegression(max_iter=200).fit(LogCPM(1e4).transform(X), y)
     other = read_expression(query, genes=genes)

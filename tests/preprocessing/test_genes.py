@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from optirank.preprocessing import SingleCellNetGenes
-from optirank.preprocessing.singlecellnet import label_correlations
+from optirank.preprocessing.transformers import label_correlations
 
 
 @pytest.fixture

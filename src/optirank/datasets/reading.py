@@ -1,24 +1,33 @@
-"""Read expression data from any supported file: all of it, some genes, some rows, or in blocks."""
+"""Read expression data from any supported file, whole, in part or in blocks; write .h5ad, .csv."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank._util.files import replacing
 from optirank._util.names import some
-from optirank.datasets import anndata_files, tables, tenx
-from optirank.datasets.data import ExpressionData, check_column, duplicates, gene_positions
-from optirank.datasets.errors import DataError, readable
-from optirank.datasets.stored import StoredMatrix, take_rows
+from optirank.datasets import tables
+from optirank.datasets.data import (
+    DataError,
+    ExpressionData,
+    check_column,
+    duplicates,
+    need,
+    readable,
+)
+from optirank.datasets.stored import CompressedColumns, CompressedRows, Sliceable, StoredMatrix
+from optirank.datasets.tables import Parts, check_sizes
 
 if TYPE_CHECKING:
     import pandas as pd
+    from anndata import AnnData
 
 logger = logging.getLogger("optirank.datasets")
 
@@ -38,96 +47,17 @@ _OTHERS = {
 }  # files that are not read, and what converts them
 
 
-@dataclass(frozen=True)
-class OpenExpression:
-    """An opened file: names and annotations in memory, the matrix where it is stored.
-
-    Formats that can be read in parts (h5ad, zarr, 10x h5) are; others are in memory already.
-    """
-
-    matrix: StoredMatrix
-    gene_names: np.ndarray
-    obs: pd.DataFrame
-    path: Path | str
-    other_gene_names: dict[str, np.ndarray] = field(default_factory=dict)
-    """What ``gene_column`` could name instead, by column."""
-
-    @property
-    def n_samples(self) -> int:
-        """Number of samples."""
-        return self.matrix.shape[0]
-
-    @property
-    def n_genes(self) -> int:
-        """Number of genes."""
-        return len(self.gene_names)
-
-    @property
-    def source(self) -> str:
-        """Where the data come from; error messages name it."""
-        return str(self.path)
-
-    @property
-    def sample_names(self) -> np.ndarray:
-        """Names of the samples."""
-        return self.obs.index.to_numpy(dtype=object)
-
-    def read(
-        self,
-        genes: Sequence[str] | np.ndarray | None = None,
-        rows: tuple[int, int] | None = None,
-    ) -> ExpressionData:
-        """Read these genes (names or positions, in this order; None: all) of these rows."""
-        start, stop = (0, self.n_samples) if rows is None else rows
-        if not 0 <= start <= stop <= self.n_samples:
-            raise DataError(f"{self.path}: rows={rows} of {self.n_samples} samples")
-        return next(self._blocks(genes, np.arange(start, stop), max(stop - start, 1)))
-
-    def blocks(
-        self,
-        genes: Sequence[str] | np.ndarray | None = None,
-        block_size: int = 1024,
-        rows: np.ndarray | None = None,
-    ) -> Iterator[ExpressionData]:
-        """Read all samples, or those at some sorted positions, in blocks.
-
-        Memory follows the size of a block. Rows that are not asked for are not kept, and long runs
-        of them are not read.
-        """
-        if block_size < 1:
-            raise ValueError(f"block_size={block_size}: use at least 1")
-        rows = np.arange(self.n_samples) if rows is None else np.asarray(rows)
-        if len(rows):
-            yield from self._blocks(genes, rows, block_size)
-
-    def _blocks(self, genes, rows: np.ndarray, size: int) -> Iterator[ExpressionData]:
-        columns = None if genes is None else gene_positions(self.gene_names, genes, str(self.path))
-        names = self.gene_names if columns is None else self.gene_names[columns]
-        with readable(self.path):
-            reader = self.matrix.reader(columns)
-        for first in range(0, max(len(rows), 1), size):
-            here = rows[first : first + size]
-            with readable(self.path):
-                block = take_rows(reader, here)
-            obs = self.obs.iloc[here]
-            samples = obs.index.to_numpy(dtype=object)
-            yield ExpressionData(block, names, samples, obs, str(self.path))
-
-
 def guess_format(path: Path) -> str:
     """Return the format a file's name or a folder's content says."""
     if path.is_dir():
-        if tenx.find_part(path, "matrix.mtx"):
+        if tables.find_part(path, "matrix.mtx"):
             return "10x_mtx"
         if path.suffix == ".zarr" or any((path / key).exists() for key in (".zgroup", "zarr.json")):
             return "zarr"
         raise DataError(f"{path} is a folder without matrix.mtx (10x) and not a zarr: name a file")
-    suffixes = path.suffixes[-2:]
-    if path.suffix == ".h5ad":
-        return "h5ad"
-    if path.suffix == ".h5":
-        return "10x_h5"
-    if any(suffix in _TABLES for suffix in suffixes):
+    if path.suffix in (".h5ad", ".h5"):
+        return "h5ad" if path.suffix == ".h5ad" else "10x_h5"
+    if any(suffix in _TABLES for suffix in path.suffixes[-2:]):
         return "table"
     if path.suffix.lower() in _OTHERS:
         names = {"name": str(path), "new": f"{path.stem}.h5ad", "csv": f"{path.stem}.csv"}
@@ -135,7 +65,7 @@ def guess_format(path: Path) -> str:
         raise DataError(f"{path}: {path.suffix} files are not read: convert it first, {remedy}")
     raise DataError(
         f"{path}: its name does not tell its format (.h5ad, .zarr, .h5, .csv, .tsv, a 10x folder): "
-        f"give the format, one of {some(FORMATS)} (format=, --format)"
+        f"give the format, one of {some(FORMATS)} (format=)"
     )
 
 
@@ -150,10 +80,9 @@ def open_expression(
     genes_in: str | None = None,
     annotations: Sequence[str] = (),
     samples: str | Path | None = None,
-    sep: str | None = None,
     drop_missing: bool = False,
     any_scale: bool = False,
-) -> Iterator[OpenExpression]:
+) -> Iterator[ExpressionData]:
     """Open expression data; see `read_expression` for the options."""
     path = Path(path)
     if not path.exists():
@@ -165,21 +94,14 @@ def open_expression(
         ("layer= (--layer)", layer, ("h5ad", "zarr")),
         ("genes_in= (--genes-in)", genes_in, ("table",)),
         ("annotations= (--annotations)", annotations, ("table",)),
-        ("sep=", sep, ("table",)),
         ("drop_missing= (--drop-missing-genes)", drop_missing, ("table",)),
     ):
         if value and kind not in kinds:
             raise DataError(f"{path}: {option} is for {some(kinds)}, this is {kind}")
     with contextlib.ExitStack() as stack:
-        if kind == "h5ad":
-            parts = stack.enter_context(anndata_files.open_h5ad(path, layer, gene_column))
-        elif kind == "zarr":
-            parts = stack.enter_context(anndata_files.open_zarr(path, layer, gene_column))
-        elif kind == "10x_h5":
-            parts = stack.enter_context(tenx.open_tenx_h5(path, gene_column))
-        elif kind == "10x_mtx":
-            parts = tenx.read_tenx_folder(path, gene_column)
-        else:
+        if kind == "10x_mtx":
+            parts = tables.read_tenx_folder(path, gene_column)
+        elif kind == "table":
             beside = list(annotations)
             if label and genes_in == "columns" and not samples and label not in beside:
                 beside.append(label)
@@ -188,10 +110,16 @@ def open_expression(
                 genes_in=genes_in,
                 annotations=beside,
                 gene_column=gene_column,
-                sep=sep,
                 drop_missing=drop_missing,
                 any_scale=any_scale,
             )
+        else:
+            store = stack.enter_context(_open_store(path, kind))
+            with readable(path):
+                if kind == "10x_h5":
+                    parts = tables.tenx_parts(store, path, gene_column)
+                else:
+                    parts = _anndata_parts(store, path, layer, gene_column)
         matrix, names, obs, others = parts
         if samples is not None:
             if not Path(samples).exists():
@@ -204,15 +132,12 @@ def open_expression(
         twice = duplicates(names)
         if twice:
             logger.warning("%s: %d gene names occur twice: %s", path, len(twice), some(twice))
-        yield OpenExpression(matrix, names, obs, path, others)
+        cells = obs.index.to_numpy(dtype=object)
+        yield ExpressionData(matrix, names, cells, obs, str(path), others)
 
 
 def read_expression(
-    path: str | Path,
-    *,
-    genes: Sequence[str] | np.ndarray | None = None,
-    rows: tuple[int, int] | None = None,
-    **options,
+    path: str | Path, *, genes: Sequence[str] | np.ndarray | None = None, **options
 ) -> ExpressionData:
     """Read expression profiles from a file.
 
@@ -220,7 +145,6 @@ def read_expression(
     ----------
     path : a .h5ad or .h5 (10x) file, a .zarr or 10x folder, or a .csv/.tsv/.txt table (also .gz)
     genes : names or positions of genes, to read only these, in this order
-    rows : (start, stop), to read only these samples
     format : "h5ad", "zarr", "10x_h5", "10x_mtx" or "table", where the name does not tell
     label : a column of the annotations that must be there
     layer : a layer of an AnnData file instead of ``X``
@@ -228,7 +152,6 @@ def read_expression(
     genes_in : "rows" or "columns"; required for tables
     annotations : columns of a table that hold no expression
     samples : a table about the samples (names first), joined to the annotations
-    sep : the separator of a table, where its name does not tell
     drop_missing : leave out the genes of a table that have missing values, instead of refusing it
     any_scale : accept genes of a table that look like clinical columns (age, IHC %)
 
@@ -237,7 +160,7 @@ def read_expression(
     ExpressionData
     """
     with open_expression(path, **options) as opened:
-        return opened.read(genes, rows)
+        return opened.read(genes)
 
 
 def is_table(path: Path, format: str | None = None) -> bool:
@@ -251,3 +174,187 @@ def read_gene_names(path: Path, genes_in: str | None = None) -> list[str]:
         return tables.read_gene_names(path, genes_in)
     with open_expression(path) as opened:
         return [str(name) for name in opened.gene_names]
+
+
+@contextlib.contextmanager
+def _open_store(path: Path, kind: str) -> Iterator[Any]:
+    """Open an HDF5 file, or a zarr folder if that is the ``kind``, and give its root group."""
+    if kind != "10x_h5":
+        need("anndata", "anndata", f"reading {path}")
+    store = need("zarr" if kind == "zarr" else "h5py", "anndata", f"reading {path}")
+    if kind == "zarr":
+        with readable(path):
+            group = store.open_group(str(path), mode="r")
+        yield group
+        return
+    if not store.is_hdf5(path):
+        raise DataError(
+            f"{path} is not an HDF5 file: give its format (such as 'table'), or fetch it again if "
+            "it should be one"
+        )
+    with readable(path):
+        file = store.File(path, "r")
+    with file:
+        yield file
+
+
+def stored_source(path: Path) -> dict[str, str]:
+    """Return where a .h5ad file says it comes from (``uns['source']``), if it says so."""
+    with _open_store(path, "h5ad") as file, readable(path):
+        about = file.get("uns/source")
+        told = _read_elem(about) if hasattr(about, "keys") else {}
+    return {str(key): str(value) for key, value in told.items()}
+
+
+def _anndata_parts(group: Any, path: Path, layer: str | None, gene_column: str | None) -> Parts:
+    """Find matrix (left on disk), gene names and annotations in an AnnData file."""
+    missing = [key for key in ("X", "obs", "var") if key not in group]
+    if missing and (missing != ["X"] or layer is None):
+        hint = ": it looks like 10x, use format='10x_h5'" if "matrix" in group else ""
+        raise DataError(
+            f"{path} is not an AnnData file: it has no {' and no '.join(missing)}{hint}"
+        )
+    obs, var = _frame(group, "obs", path), _frame(group, "var", path)
+    layers = group.get("layers", {})
+    if layer is not None and layer not in layers:
+        raise DataError(f"{path} has no layer {layer!r}: there are {some(list(layers))}")
+    matrix = _matrix(group["X"] if layer is None else layers[layer], path)
+    others = {
+        str(name): var[name].astype(str).to_numpy(dtype=object)
+        for name in var.columns
+        if name != gene_column and var[name].dtype.kind not in "biufcmM"
+    }
+    return matrix, _gene_names(var, gene_column, path), obs, others
+
+
+def _frame(group: Any, key: str, path: Path) -> pd.DataFrame:
+    if not hasattr(group[key], "keys"):
+        raise DataError(
+            f"{path}: its {key!r} was written by anndata before 0.7; open it with "
+            "anndata.read_h5ad and write it again"
+        )
+    check_sizes(group[key], path)
+    frame = _read_elem(group[key])
+    frame.index = frame.index.astype(str)
+    return frame
+
+
+def _read_elem(element: Any) -> Any:
+    try:
+        from anndata.io import read_elem
+    except ImportError:  # anndata 0.10
+        from anndata.experimental import read_elem
+    return read_elem(element)
+
+
+def _matrix(element: Any, path: Path) -> StoredMatrix:
+    """Wrap an element of an AnnData file that holds a matrix."""
+    if not hasattr(element, "keys"):
+        if element.attrs.get("encoding-type") == "null" or element.shape is None:
+            raise DataError(f"{path} holds no X: name one of its layers (layer=, --layer)")
+        if len(element.shape) != 2 or np.dtype(element.dtype).kind not in "fiub":
+            raise DataError(
+                f"{path}: X has shape {tuple(element.shape)} and type {element.dtype}; it should "
+                "be a matrix of numbers"
+            )
+        return Sliceable(element)
+    check_sizes(element, path)
+    kind = str(element.attrs.get("encoding-type", ""))
+    shape = tuple(int(n) for n in element.attrs.get("shape", (0, 0)))
+    if kind.startswith("csr"):
+        return CompressedRows(element, shape)
+    if kind.startswith("csc"):
+        return CompressedColumns(element, shape, str(path))
+    raise DataError(f"{path}: X is stored as {kind!r}; it should be dense, CSR or CSC")
+
+
+def _gene_names(var: pd.DataFrame, gene_column: str | None, source: object) -> np.ndarray:
+    """Return the names of the genes: the index of ``var`` or one of its columns."""
+    if gene_column is None:
+        return var.index.astype(str).to_numpy(dtype=object)
+    if gene_column not in var.columns:
+        raise DataError(
+            f"{source} has no gene column {gene_column!r}: there are {some(var.columns, 20)}; "
+            "without one the index of var is used"
+        )
+    names = var[gene_column]
+    if names.isna().any():
+        raise DataError(
+            f"{source}: {int(names.isna().sum())} genes have no {gene_column!r}: fill them in, or "
+            "choose another gene column"
+        )
+    return names.astype(str).to_numpy(dtype=object)
+
+
+def check_anndata(adata: object, function: str) -> None:
+    """Refuse what is not an AnnData, and say how to make one."""
+    if all(hasattr(adata, name) for name in ("obs", "var", "obsm", "uns")):
+        return
+    kind, remedy = type(adata).__name__, "give an AnnData"
+    if isinstance(adata, str | os.PathLike):
+        remedy = f"read it first, anndata.read_h5ad({str(adata)!r})"
+    elif hasattr(adata, "columns"):
+        remedy = "make one of a data frame of samples x genes, anndata.AnnData(frame)"
+        if function == "annotate":
+            remedy += ", or use model.predict(frame)"
+    raise TypeError(f"tl.{function} takes an AnnData, not a {kind}: {remedy}")
+
+
+def profiles_of(
+    adata: AnnData, layer: str | None, gene_column: str | None, *, use_raw: bool = False
+) -> ExpressionData:
+    """The profiles of an AnnData (X, a layer, or ``raw``), left where they are."""
+    matrix, var, source = adata.X, adata.var, "adata"
+    if use_raw:
+        if layer is not None:
+            raise ValueError(f"use_raw=True and layer={layer!r}: give one of them")
+        if adata.raw is None:
+            raise ValueError("use_raw=True: adata.raw is empty; use X (use_raw=False) or a layer")
+        matrix, var, source = adata.raw.X, adata.raw.var, "adata.raw"
+    elif layer is not None:
+        if layer not in adata.layers:
+            raise DataError(f"adata has no layer {layer!r}: there are {some(adata.layers)}")
+        matrix = adata.layers[layer]
+    if matrix is None:
+        raise DataError(f"adata has no X: name one of its layers, {some(adata.layers)}")
+    names = _gene_names(var, gene_column, source)
+    samples = adata.obs.index.to_numpy(dtype=object)
+    return ExpressionData(Sliceable(matrix), names, samples, adata.obs, source)
+
+
+def write_h5ad(data: ExpressionData, path: str | Path, source: dict | None = None) -> Path:
+    """Write a gzipped .h5ad file, whole or not at all; ``source`` goes to ``uns['source']``."""
+    anndata = need("anndata", "anndata", f"writing {path}")
+    import pandas as pd
+
+    path = Path(path)
+    obs = data.obs.copy()
+    for column in obs.columns:
+        if obs[column].dtype == object:
+            obs[column] = obs[column].astype("category")
+    obs.index = pd.Index(data.sample_names, dtype=str)
+    adata = anndata.AnnData(
+        X=data.X,
+        obs=obs,
+        var=pd.DataFrame(index=pd.Index(data.gene_names, dtype=str)),
+        uns={"source": source} if source else None,
+    )
+    with replacing(path) as temporary:
+        adata.write_h5ad(temporary, compression="gzip")
+    return path
+
+
+def write_table(data: ExpressionData, path: str | Path) -> Path:
+    """Write a CSV table (.csv, .csv.gz): samples as lines with their annotations."""
+    import pandas as pd
+
+    values = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
+    if values.size and np.abs(values).max() < 2**53 and (values == np.rint(values)).all():
+        values = values.astype(np.int64)  # 3, not 3.0
+    frame = pd.DataFrame(values, index=data.sample_names, columns=data.gene_names)
+    frame = pd.concat([data.obs.set_axis(data.sample_names), frame], axis=1)
+    path = Path(path)
+    packed = "gzip" if path.suffix == ".gz" else None
+    with replacing(path) as temporary:
+        frame.to_csv(temporary, index_label="sample", compression=packed)
+    return path
