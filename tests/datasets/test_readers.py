@@ -256,10 +256,21 @@ def test_missing_values_name_all_their_genes_which_can_be_left_out(tmp_path):
     assert np.isfinite(read.X).all()
 
 
-def test_gene_names_that_a_spreadsheet_made_dates_are_pointed_out(tmp_path, caplog):
+def test_gene_names_that_a_spreadsheet_made_dates_are_pointed_out_once(tmp_path, caplog):
     genes = ["1-Mar", "2-Sep", "Dec-1", *[f"G{j}" for j in range(27)]]
-    read_expression(table_of(tmp_path, genes), genes_in="columns")
-    assert "1-Mar, 2-Sep, Dec-1 look like gene names that a spreadsheet" in caplog.text
+    for _ in range(2):
+        read_expression(table_of(tmp_path, genes), genes_in="columns")
+    told = "1-Mar, 2-Sep, Dec-1 look like gene names that a spreadsheet"
+    assert caplog.text.count(told) == 1  # a file that is read again says it once
+
+
+def test_profiles_in_memory_are_given_in_blocks_too(data):
+    rows = np.array([1, 4, 20])
+    blocks = list(data.blocks(["G7", "G2"], 2, rows))
+    assert [list(block.sample_names) for block in blocks] == [["s1", "s4"], ["s20"]]
+    found = np.vstack([block.X for block in blocks])
+    np.testing.assert_array_equal(found, data.X[np.ix_(rows, [7, 2])])
+    assert_equal(data.read(), data)
 
 
 def test_several_files_become_one_over_their_common_genes(data):

@@ -13,7 +13,6 @@ from optirank.datasets.reading import write_h5ad, write_table
 from optirank.datasets.registry import (
     describe,
     find_entry,
-    find_path,
     harmonise,
     homolog_table,
     local_paths,
@@ -101,15 +100,6 @@ def test_check_finds_what_is_wrong(tmp_path):
     found = describe(write_h5ad(make(values), tmp_path / "nan.h5ad"), values=True)
     assert found.errors == ["some values are missing or infinite: ranks need numbers"]
     assert "no column 'type'" in describe(tmp_path / "nan.h5ad", label="type").errors[0]
-
-
-def test_the_real_sets_load_and_pass_the_check(data_folder):
-    sets = [describe(path) for path in local_paths(data_folder).values()]
-    assert sets
-    assert not [found.name for found in sets if found.errors]
-    name = min(sets, key=lambda found: found.path.stat().st_size).name
-    assert describe(find_path(name, data_folder), values=True).errors == []
-    assert "cell_type" in load_dataset(name, data_folder).obs
 
 
 def test_the_table_of_homologs_is_one_to_one():

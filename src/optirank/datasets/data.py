@@ -44,11 +44,15 @@ def need(module: str, extra: str, purpose: str) -> ModuleType:
 
 @contextlib.contextmanager
 def readable(path: Path | str) -> Iterator[None]:
-    """Turn what libraries raise on a damaged file into one DataError with the remedy."""
+    """Turn what libraries raise on a damaged file into one DataError with its name and remedy."""
     try:
         yield
-    except (DataError, ImportError):
+    except ImportError:
         raise
+    except DataError as error:
+        if str(path) in str(error):
+            raise
+        raise DataError(f"{path}: {error}") from error
     except MemoryError as error:
         raise DataError(
             f"{path} asks for more memory than there is: it is too large for this machine, or "

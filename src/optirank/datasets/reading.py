@@ -1,4 +1,4 @@
-"""Read expression data from any supported file, whole, in part or in blocks; write .h5ad, .csv."""
+"""Read expression data: AnnData (.h5ad, .zarr, in memory), 10x and tables; write .h5ad and .csv."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from optirank.datasets.data import (
     readable,
 )
 from optirank.datasets.stored import CompressedColumns, CompressedRows, Sliceable, StoredMatrix
-from optirank.datasets.tables import Parts, check_sizes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,12 +44,18 @@ _OTHERS = {
     ".xlsx": _EXCEL,
     ".xls": _EXCEL,
 }  # files that are not read, and what converts them
+_EXPRESSION = "Gene Expression"  # the features of 10x that are genes
+_SMALL = 1 << 26  # bytes that any array may have, such as one that was never written
+_EXPANSION = 1 << 14  # compressors reach more than the thousand of deflate; a bomb exceeds this
+
+# A matrix, the table of its genes and that of its samples, as AnnData names them.
+Parts = tuple[StoredMatrix, "pd.DataFrame", "pd.DataFrame"]
 
 
 def guess_format(path: Path) -> str:
     """Return the format a file's name or a folder's content says."""
     if path.is_dir():
-        if tables.find_part(path, "matrix.mtx"):
+        if _find_part(path, "matrix.mtx"):
             return "10x_mtx"
         if path.suffix == ".zarr" or any((path / key).exists() for key in (".zgroup", "zarr.json")):
             return "zarr"
@@ -99,13 +104,12 @@ def open_expression(
         if value and kind not in kinds:
             raise DataError(f"{path}: {option} is for {some(kinds)}, this is {kind}")
     with contextlib.ExitStack() as stack:
-        if kind == "10x_mtx":
-            parts = tables.read_tenx_folder(path, gene_column)
-        elif kind == "table":
+        others: dict[str, np.ndarray] = {}
+        if kind == "table":
             beside = list(annotations)
             if label and genes_in == "columns" and not samples and label not in beside:
                 beside.append(label)
-            parts = tables.read_table(
+            matrix, names, obs = tables.read_table(
                 path,
                 genes_in=genes_in,
                 annotations=beside,
@@ -113,14 +117,15 @@ def open_expression(
                 drop_missing=drop_missing,
                 any_scale=any_scale,
             )
+        elif kind == "10x_mtx":
+            matrix, var, obs = _read_tenx_folder(path)
+            names, others = _gene_names(var, gene_column, path)
         else:
             store = stack.enter_context(_open_store(path, kind))
             with readable(path):
-                if kind == "10x_h5":
-                    parts = tables.tenx_parts(store, path, gene_column)
-                else:
-                    parts = _anndata_parts(store, path, layer, gene_column)
-        matrix, names, obs, others = parts
+                tenx = kind == "10x_h5"
+                matrix, var, obs = _tenx(store, path) if tenx else _anndata(store, path, layer)
+                names, others = _gene_names(var, gene_column, path)
         if samples is not None:
             if not Path(samples).exists():
                 raise FileNotFoundError(f"{samples} does not exist")
@@ -206,25 +211,19 @@ def stored_source(path: Path) -> dict[str, str]:
     return {str(key): str(value) for key, value in told.items()}
 
 
-def _anndata_parts(group: Any, path: Path, layer: str | None, gene_column: str | None) -> Parts:
-    """Find matrix (left on disk), gene names and annotations in an AnnData file."""
+def _anndata(group: Any, path: Path, layer: str | None) -> Parts:
+    """Find matrix (left on disk), genes and samples in an AnnData file."""
     missing = [key for key in ("X", "obs", "var") if key not in group]
     if missing and (missing != ["X"] or layer is None):
         hint = ": it looks like 10x, use format='10x_h5'" if "matrix" in group else ""
         raise DataError(
             f"{path} is not an AnnData file: it has no {' and no '.join(missing)}{hint}"
         )
-    obs, var = _frame(group, "obs", path), _frame(group, "var", path)
     layers = group.get("layers", {})
     if layer is not None and layer not in layers:
         raise DataError(f"{path} has no layer {layer!r}: there are {some(list(layers))}")
     matrix = _matrix(group["X"] if layer is None else layers[layer], path)
-    others = {
-        str(name): var[name].astype(str).to_numpy(dtype=object)
-        for name in var.columns
-        if name != gene_column and var[name].dtype.kind not in "biufcmM"
-    }
-    return matrix, _gene_names(var, gene_column, path), obs, others
+    return matrix, _frame(group, "var", path), _frame(group, "obs", path)
 
 
 def _frame(group: Any, key: str, path: Path) -> pd.DataFrame:
@@ -233,7 +232,7 @@ def _frame(group: Any, key: str, path: Path) -> pd.DataFrame:
             f"{path}: its {key!r} was written by anndata before 0.7; open it with "
             "anndata.read_h5ad and write it again"
         )
-    check_sizes(group[key], path)
+    _check_sizes(group[key], path)
     frame = _read_elem(group[key])
     frame.index = frame.index.astype(str)
     return frame
@@ -258,7 +257,7 @@ def _matrix(element: Any, path: Path) -> StoredMatrix:
                 "be a matrix of numbers"
             )
         return Sliceable(element)
-    check_sizes(element, path)
+    _check_sizes(element, path)
     kind = str(element.attrs.get("encoding-type", ""))
     shape = tuple(int(n) for n in element.attrs.get("shape", (0, 0)))
     if kind.startswith("csr"):
@@ -268,22 +267,145 @@ def _matrix(element: Any, path: Path) -> StoredMatrix:
     raise DataError(f"{path}: X is stored as {kind!r}; it should be dense, CSR or CSC")
 
 
-def _gene_names(var: pd.DataFrame, gene_column: str | None, source: object) -> np.ndarray:
-    """Return the names of the genes: the index of ``var`` or one of its columns."""
-    if gene_column is None:
-        return var.index.astype(str).to_numpy(dtype=object)
-    if gene_column not in var.columns:
+def _gene_names(
+    var: pd.DataFrame, gene_column: str | None, source: object
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Return the names of the genes (index or column of ``var``), and those of other columns."""
+    if gene_column is not None and gene_column not in var.columns:
         raise DataError(
             f"{source} has no gene column {gene_column!r}: there are {some(var.columns, 20)}; "
             "without one the index of var is used"
         )
-    names = var[gene_column]
+    names = var.index.to_series() if gene_column is None else var[gene_column]
     if names.isna().any():
         raise DataError(
             f"{source}: {int(names.isna().sum())} genes have no {gene_column!r}: fill them in, or "
             "choose another gene column"
         )
-    return names.astype(str).to_numpy(dtype=object)
+    others = {
+        str(name): var[name].astype(str).to_numpy(dtype=object)
+        for name in var.columns
+        if name != gene_column and var[name].dtype.kind not in "biufcmM"
+    }
+    return names.astype(str).to_numpy(dtype=object), others
+
+
+def _find_part(folder: Path, *stems: str) -> Path | None:
+    """Return the first file of the folder named as one of ``stems``, plain or gzipped."""
+    names = [f"{stem}{end}" for stem in stems for end in ("", ".gz")]
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+def _read_tenx_folder(folder: Path) -> Parts:
+    """Read matrix.mtx, features.tsv (or genes.tsv) and barcodes.tsv, plain or gzipped."""
+    wanted = {
+        "matrix.mtx": _find_part(folder, "matrix.mtx"),
+        "features.tsv": _find_part(folder, "features.tsv", "genes.tsv"),
+        "barcodes.tsv": _find_part(folder, "barcodes.tsv"),
+    }
+    missing = [name for name, found in wanted.items() if found is None]
+    if missing:
+        raise DataError(f"{folder} is not a 10x folder: it has no {some(missing)} (plain or .gz)")
+    matrix_file, *others = wanted.values()
+    features, barcodes = [], []
+    for path, fields in zip(others, (features, barcodes), strict=True):
+        with readable(path), tables.open_text(path) as file:
+            fields += [line.rstrip("\r\n").split("\t") for line in file if line.strip()]
+    with readable(matrix_file):
+        matrix = _read_matrix(matrix_file, (len(features), len(barcodes)))
+    ids = [fields[0] for fields in features]
+    names = [fields[min(1, len(fields) - 1)] for fields in features]
+    kinds = [fields[2] if len(fields) > 2 else _EXPRESSION for fields in features]
+    kept, var, obs = _tenx_tables(ids, names, kinds, [fields[0] for fields in barcodes])
+    return Sliceable(matrix if kept is None else matrix[:, kept]), var, obs
+
+
+def _read_matrix(path: Path, shape: tuple[int, int]) -> Any:
+    """Read a sparse matrix of genes by cells, transposed; sizes are checked before entries.
+
+    scipy's ``mmread`` ends the process on some damaged files, so the entries are read by pandas.
+    """
+    import pandas as pd
+    from scipy.io import mminfo
+    from scipy.sparse import csr_matrix
+
+    n_rows, n_columns, n_entries, form, field, symmetry = mminfo(str(path))
+    if (n_rows, n_columns) != shape:
+        raise DataError(
+            f"{path} holds {n_rows} genes x {n_columns} cells, but the other files name {shape[0]} "
+            f"genes and {shape[1]} cells"
+        )
+    if form != "coordinate" or symmetry != "general" or n_entries > n_rows * n_columns:
+        raise DataError(
+            f"{path} is no general sparse matrix, or says it has {n_entries} entries, more than "
+            "its places"
+        )
+    with tables.open_text(path) as file:
+        while file.readline().startswith("%"):  # up to the line with the sizes
+            pass
+        kinds = {0: np.int64, 1: np.int64}
+        if field != "pattern":
+            kinds[2] = np.int64 if field == "integer" else np.float64
+        entries = pd.read_csv(file, sep=r"\s+", header=None, names=list(kinds), dtype=kinds)
+    rows, columns = entries[0].to_numpy() - 1, entries[1].to_numpy() - 1
+    if len(entries) != n_entries:
+        raise ValueError(f"it says it has {n_entries} entries and has {len(entries)}")
+    if n_entries and (min(rows.min(), columns.min()) < 0 or not (rows < n_rows).all()):
+        raise ValueError(f"it has entries outside of its {n_rows} x {n_columns} places")
+    values = entries[2].to_numpy() if 2 in entries else np.ones(n_entries)
+    return csr_matrix((values, (columns, rows)), shape=(n_columns, n_rows))
+
+
+def _tenx(file: Any, path: Path) -> Parts:
+    """Find matrix (left on disk), genes and cells in a 10x .h5 file of version 2 or 3."""
+    groups = [key for key in file if hasattr(file[key], "keys") and "indptr" in file[key]]
+    if "X" in file or not groups:
+        hint = ": it looks like AnnData, use format='h5ad'" if "X" in file else ""
+        raise DataError(f"{path} is not a 10x file: it has no group with a matrix{hint}")
+    if len(groups) > 1:
+        raise DataError(f"{path} holds several genomes, {some(groups)}: split it first")
+    group = file[groups[0]]
+    _check_sizes(group, path)
+    where = ("features/id", "features/name") if "features" in group else ("genes", "gene_names")
+    ids, names = (group[key].asstr("utf-8")[:] for key in where)
+    typed = "features/feature_type" in group
+    kinds = group["features/feature_type"].asstr("utf-8")[:] if typed else [_EXPRESSION] * len(ids)
+    kept, var, obs = _tenx_tables(ids, names, kinds, group["barcodes"].asstr("utf-8")[:])
+    return CompressedRows(group, (len(obs), len(ids)), kept), var, obs
+
+
+def _tenx_tables(
+    ids: Sequence[str], names: Sequence[str], kinds: Sequence[str], barcodes: Sequence[str]
+) -> tuple[np.ndarray | None, pd.DataFrame, pd.DataFrame]:
+    """Positions of the features that are genes (None: all are), the genes and the cells."""
+    import pandas as pd
+
+    var = pd.DataFrame({"id": ids, "name": names}, index=pd.Index(names, dtype=str))
+    obs = pd.DataFrame(index=pd.Index(barcodes, dtype=str))
+    kept = np.flatnonzero(np.asarray(kinds) == _EXPRESSION)
+    if len(kept) == len(var):
+        return None, var, obs
+    logger.info("%d features that are not genes are left out", len(var) - len(kept))
+    return kept, var.iloc[kept], obs
+
+
+def _check_sizes(element: Any, path: Path) -> None:
+    """Refuse an array, or a group of arrays, that says it is far larger than what is stored."""
+    if hasattr(element, "keys"):
+        for key in element:
+            _check_sizes(element[key], path)
+        return
+    if element.shape is None:
+        return
+    low = getattr(element, "id", None)
+    stored = low.get_storage_size() if hasattr(low, "get_storage_size") else element.nbytes_stored
+    stored = stored() if callable(stored) else stored
+    declared = int(np.prod(element.shape, dtype=object)) * max(1, element.dtype.itemsize)
+    if declared > max(_SMALL, _EXPANSION * stored):
+        raise DataError(
+            f"{path} cannot be read, {element.name} says it has {tuple(element.shape)} values, "
+            "more than are stored: it may be damaged (copy or fetch it again)"
+        )
 
 
 def check_anndata(adata: object, function: str) -> None:
@@ -317,7 +439,7 @@ def profiles_of(
         matrix = adata.layers[layer]
     if matrix is None:
         raise DataError(f"adata has no X: name one of its layers, {some(adata.layers)}")
-    names = _gene_names(var, gene_column, source)
+    names, _ = _gene_names(var, gene_column, source)
     samples = adata.obs.index.to_numpy(dtype=object)
     return ExpressionData(Sliceable(matrix), names, samples, adata.obs, source)
 

@@ -1,4 +1,4 @@
-"""Text files of profiles: CSV and TSV tables, and 10x Genomics output (its folder and .h5 file)."""
+"""CSV and TSV tables, plain or gzipped, with genes in rows or in columns as the caller says."""
 
 from __future__ import annotations
 
@@ -10,22 +10,19 @@ import re
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
 from optirank._util.names import some
 from optirank.datasets.data import DataError, duplicates, readable
-from optirank.datasets.stored import CompressedRows, Sliceable, StoredMatrix
+from optirank.datasets.stored import Sliceable
 from optirank.preprocessing.scales import value_scale
 
 if TYPE_CHECKING:
     import pandas as pd
 
 logger = logging.getLogger("optirank.datasets")
-
-# The matrix, the names of the genes, the annotations, and other names that the genes have.
-Parts = tuple[StoredMatrix, np.ndarray, "pd.DataFrame", dict[str, np.ndarray]]
 
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
 _MISSING = ("", "na", "nan", "n/a", "null", "none", ".", "-")
@@ -34,11 +31,8 @@ _CLINICAL = re.compile(
     r"event|months|days|years|dose)([\W_]|$)|%",
     re.IGNORECASE,
 )  # words of clinical columns; no gene has such a symbol
-_EXPRESSION = "Gene Expression"  # the features of 10x that are genes
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec"
 _DATE = re.compile(rf"\d{{1,2}}-({_MONTHS})(-\d+)?|({_MONTHS})-\d{{1,2}}", re.IGNORECASE)
-_SMALL = 1 << 26  # bytes that any array may have, such as one that was never written
-_EXPANSION = 1 << 14  # compressors reach more than the thousand of deflate; a bomb exceeds this
 _MANY = 20  # genes that tell what is usual; clinical columns are fewer
 _USUAL = 0.8  # of the columns, by their largest value: those that must look like logarithms
 _HIGHEST = 20.0  # log2 of a million: medians of logarithms stay below
@@ -67,7 +61,7 @@ def read_table(
     gene_column: str | None = None,
     drop_missing: bool = False,
     any_scale: bool = False,
-) -> Parts:
+) -> tuple[Sliceable, np.ndarray, pd.DataFrame]:
     """Read a table of numbers whose first column and first line hold the names.
 
     With ``genes_in="columns"`` a line is a sample and ``annotations`` are the columns that describe
@@ -104,7 +98,7 @@ def read_table(
     if not any_scale:
         _point_out_dates(tuple(name for name in genes if _DATE.fullmatch(str(name))), path)
         _check_scales(values, genes, path, genes_in)
-    return Sliceable(values), genes, obs, {}
+    return Sliceable(values), genes, obs
 
 
 def read_gene_names(path: Path, genes_in: str | None) -> list[str]:
@@ -290,143 +284,4 @@ def _check_scales(values: np.ndarray, genes: np.ndarray, path: Path, genes_in: s
             f"{path}: the {where} {some(names)} look like clinical data among the genes (by their "
             f"name, or by values unlike those of the others): {remedy}; if they are genes, give "
             "any_scale=True"
-        )
-
-
-def find_part(folder: Path, *stems: str) -> Path | None:
-    """Return the first file of the folder named as one of ``stems``, plain or gzipped."""
-    names = [f"{stem}{end}" for stem in stems for end in ("", ".gz")]
-    return next((folder / name for name in names if (folder / name).is_file()), None)
-
-
-def read_tenx_folder(folder: Path, gene_column: str | None) -> Parts:
-    """Read matrix.mtx, features.tsv (or genes.tsv) and barcodes.tsv, plain or gzipped."""
-    import pandas as pd
-
-    wanted = {
-        "matrix.mtx": find_part(folder, "matrix.mtx"),
-        "features.tsv": find_part(folder, "features.tsv", "genes.tsv"),
-        "barcodes.tsv": find_part(folder, "barcodes.tsv"),
-    }
-    missing = [name for name, found in wanted.items() if found is None]
-    if missing:
-        raise DataError(f"{folder} is not a 10x folder: it has no {some(missing)} (plain or .gz)")
-    matrix_file, features_file, barcodes_file = wanted.values()
-    features = [line.split("\t") for line in _lines(features_file)]
-    barcodes = [line.split("\t")[0] for line in _lines(barcodes_file)]
-    with readable(matrix_file):
-        matrix = _read_matrix(matrix_file, (len(features), len(barcodes)))
-    table = {
-        "id": [fields[0] for fields in features],
-        "name": [fields[min(1, len(fields) - 1)] for fields in features],
-    }
-    kinds = [fields[2] if len(fields) > 2 else _EXPRESSION for fields in features]
-    kept, names, others = _expressed(table, np.array(kinds), gene_column, folder)
-    if kept is not None:
-        matrix = matrix[:, kept]
-    return Sliceable(matrix), names, pd.DataFrame(index=pd.Index(barcodes, dtype=str)), others
-
-
-def _read_matrix(path: Path, shape: tuple[int, int]) -> Any:
-    """Read a sparse matrix of genes by cells, transposed; sizes are checked before entries.
-
-    scipy's ``mmread`` ends the process on some damaged files, so the entries are read by pandas.
-    """
-    import pandas as pd
-    from scipy.io import mminfo
-    from scipy.sparse import csr_matrix
-
-    n_rows, n_columns, n_entries, form, field, symmetry = mminfo(str(path))
-    if (n_rows, n_columns) != shape:
-        raise DataError(
-            f"{path} holds {n_rows} genes x {n_columns} cells, but the other files name {shape[0]} "
-            f"genes and {shape[1]} cells"
-        )
-    if form != "coordinate" or symmetry != "general" or n_entries > n_rows * n_columns:
-        raise DataError(
-            f"{path} is no general sparse matrix, or says it has {n_entries} entries, more than "
-            "its places"
-        )
-    with open_text(path) as file:
-        while file.readline().startswith("%"):  # up to the line with the sizes
-            pass
-        kinds = {0: np.int64, 1: np.int64}
-        if field != "pattern":
-            kinds[2] = np.int64 if field == "integer" else np.float64
-        entries = pd.read_csv(file, sep=r"\s+", header=None, names=list(kinds), dtype=kinds)
-    rows, columns = entries[0].to_numpy() - 1, entries[1].to_numpy() - 1
-    if len(entries) != n_entries:
-        raise ValueError(f"it says it has {n_entries} entries and has {len(entries)}")
-    if n_entries and (min(rows.min(), columns.min()) < 0 or not (rows < n_rows).all()):
-        raise ValueError(f"it has entries outside of its {n_rows} x {n_columns} places")
-    values = entries[2].to_numpy() if 2 in entries else np.ones(n_entries)
-    return csr_matrix((values, (columns, rows)), shape=(n_columns, n_rows))
-
-
-def tenx_parts(file: Any, path: Path, gene_column: str | None) -> Parts:
-    """Find matrix (left on disk), gene names and cells in a 10x .h5 file of version 2 or 3."""
-    import pandas as pd
-
-    groups = [key for key in file if hasattr(file[key], "keys") and "indptr" in file[key]]
-    if "X" in file or not groups:
-        hint = ": it looks like AnnData, use format='h5ad'" if "X" in file else ""
-        raise DataError(f"{path} is not a 10x file: it has no group with a matrix{hint}")
-    if len(groups) > 1:
-        raise DataError(f"{path} holds several genomes, {some(groups)}: split it first")
-    group = file[groups[0]]
-    check_sizes(group, path)
-    if "features" in group:
-        features = group["features"]
-        table = {"id": _text(features["id"]), "name": _text(features["name"])}
-        kinds = np.array(_text(features["feature_type"])) if "feature_type" in features else None
-    else:
-        table, kinds = {"id": _text(group["genes"]), "name": _text(group["gene_names"])}, None
-    kept, names, others = _expressed(table, kinds, gene_column, path)
-    barcodes = _text(group["barcodes"])
-    shape = (len(barcodes), len(table["id"]))
-    obs = pd.DataFrame(index=pd.Index(barcodes, dtype=str))
-    return CompressedRows(group, shape, kept), names, obs, others
-
-
-def _expressed(
-    table: dict[str, list[str]], kinds: np.ndarray | None, gene_column: str | None, path: Path
-) -> tuple[np.ndarray | None, np.ndarray, dict[str, np.ndarray]]:
-    """Return the positions of genes (None: all are), their names and their other names."""
-    column = gene_column or "name"
-    if column not in table:
-        raise DataError(f"{path} has no gene column {column!r}: use one of {some(table)}")
-    named = {key: np.array(names, dtype=object) for key, names in table.items()}
-    names = named.pop(column)
-    if kinds is None or (kinds == _EXPRESSION).all():
-        return None, names, named
-    kept = np.flatnonzero(kinds == _EXPRESSION)
-    logger.info("%s: %d features that are not genes are left out", path, len(kinds) - len(kept))
-    return kept, names[kept], {key: others[kept] for key, others in named.items()}
-
-
-def _lines(path: Path) -> list[str]:
-    with readable(path), open_text(path) as file:
-        return [line.rstrip("\r\n") for line in file if line.strip()]
-
-
-def _text(array: Any) -> list[str]:
-    return [value.decode() if isinstance(value, bytes) else str(value) for value in array[:]]
-
-
-def check_sizes(element: Any, path: Path) -> None:
-    """Refuse an array, or a group of arrays, that says it is far larger than what is stored."""
-    if hasattr(element, "keys"):
-        for key in element:
-            check_sizes(element[key], path)
-        return
-    if element.shape is None:
-        return
-    low = getattr(element, "id", None)
-    stored = low.get_storage_size() if hasattr(low, "get_storage_size") else element.nbytes_stored
-    stored = stored() if callable(stored) else stored
-    declared = int(np.prod(element.shape, dtype=object)) * max(1, element.dtype.itemsize)
-    if declared > max(_SMALL, _EXPANSION * stored):
-        raise DataError(
-            f"{path} cannot be read, {element.name} says it has {tuple(element.shape)} values, "
-            "more than are stored: it may be damaged (copy or fetch it again)"
         )
