@@ -271,6 +271,9 @@ def test_profiles_in_memory_are_given_in_blocks_too(data):
     found = np.vstack([block.X for block in blocks])
     np.testing.assert_array_equal(found, data.X[np.ix_(rows, [7, 2])])
     assert_equal(data.read(), data)
+    nothing = np.zeros(0, dtype=int)
+    assert list(data.blocks(rows=nothing)) == []
+    assert data.select_samples(nothing).read(["G3"]).X.shape == (0, 1)
 
 
 def test_several_files_become_one_over_their_common_genes(data):

@@ -65,12 +65,7 @@ def fetch(
         say(f"{target} is there already")
         return target
     home = data / ("raw" if entry.stand_in else entry.name)
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(
-            f"{home} cannot be made ({error.strerror}): choose another folder with --data"
-        ) from None
+    home.mkdir(parents=True, exist_ok=True)
     if not entry.files and not any(home.iterdir()):
         raise ByHandError(f"{entry.name} has to be fetched by hand:\n{instructions(entry, data)}")
     for remote in entry.files:

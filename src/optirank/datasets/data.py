@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -142,7 +142,7 @@ class ExpressionData:
 
     def read(self, genes: Sequence[str] | np.ndarray | None = None) -> ExpressionData:
         """Read these genes (names or positions, in this order; None: all) of all samples."""
-        return next(self.blocks(genes, max(self.n_samples, 1)))
+        return self._reader(genes)(np.arange(self.n_samples))
 
     def blocks(
         self,
@@ -150,23 +150,34 @@ class ExpressionData:
         block_size: int = 1024,
         rows: np.ndarray | None = None,
     ) -> Iterator[ExpressionData]:
-        """Read all samples, or those at some sorted positions, in blocks (at least one).
+        """Read all samples, or those at some sorted positions, in blocks.
 
         Memory follows the size of a block. Rows that are not asked for are not kept, and long runs
         of them are not read.
         """
         rows = np.arange(self.n_samples) if rows is None else np.asarray(rows)
+        if len(rows):
+            read = self._reader(genes)
+            for first in range(0, len(rows), block_size):
+                yield read(rows[first : first + block_size])
+
+    def _reader(
+        self, genes: Sequence[str] | np.ndarray | None
+    ) -> Callable[[np.ndarray], ExpressionData]:
+        """Choose genes, and return what reads rows of them."""
         columns = None if genes is None else gene_positions(self.gene_names, genes, self.source)
         names = self.gene_names if columns is None else self.gene_names[columns]
         with readable(self.source):
             stored = self.X if isinstance(self.X, StoredMatrix) else Sliceable(self.X)
             reader = stored.reader(columns)
-        for first in range(0, max(len(rows), 1), block_size):
-            here = rows[first : first + block_size]
+
+        def read(rows: np.ndarray) -> ExpressionData:
             with readable(self.source):
-                X = take_rows(reader, here)
-            samples, obs = self.sample_names[here], self.obs.iloc[here]
-            yield ExpressionData(X, names, samples, obs, self.source)
+                X = take_rows(reader, rows)
+            samples, obs = self.sample_names[rows], self.obs.iloc[rows]
+            return ExpressionData(X, names, samples, obs, self.source)
+
+        return read
 
     def select_genes(self, genes: Sequence[str] | np.ndarray) -> ExpressionData:
         """Keep these genes, by name or by position, in the order given."""
