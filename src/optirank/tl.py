@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from anndata import AnnData
 
-    from optirank.datasets.reading import OpenExpression
+    from optirank.datasets.data import ExpressionData
     from optirank.workflow.evaluate import Evaluation
 else:  # typing.get_type_hints works without importing them
-    AnnData = OpenExpression = Evaluation = Any
+    AnnData = ExpressionData = Evaluation = Any
 
 __all__ = ["annotate", "evaluate", "train"]
 
@@ -312,9 +312,9 @@ def evaluate(
 
 def _profiles(
     adata: AnnData, function: str, layer: str | None, use_raw: bool, gene_column: str | None
-) -> OpenExpression:
+) -> ExpressionData:
     """The profiles of an AnnData, of ``raw`` where asked for."""
-    from optirank.datasets.anndata_files import check_anndata, profiles_of
+    from optirank.datasets.reading import check_anndata, profiles_of
 
     check_anndata(adata, function)
     return profiles_of(adata, layer, gene_column, use_raw=use_raw)
@@ -331,7 +331,7 @@ def _raw_note(adata: AnnData, use_raw: bool, missing: Sequence[str]) -> list[str
 def _cluster(adata: AnnData, key: str) -> None:
     """Cluster the samples as scanpy's tutorials do, into ``adata.obs[key]``."""
     from optirank._util.names import some
-    from optirank.datasets.errors import DataError
+    from optirank.datasets.data import DataError
 
     try:
         import scanpy

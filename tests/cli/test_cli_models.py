@@ -18,7 +18,7 @@ from example_model import N_QUERY, as_anndata, panel_names, reference_set, train
 from optirank._util import files
 from optirank.cli.app import app
 from optirank.cli.errors import BAD_INPUT, INTERRUPTED
-from optirank.datasets.writing import write_h5ad, write_table
+from optirank.datasets.reading import write_h5ad, write_table
 from optirank.model import load, save
 
 QUERY, MODEL = "query.h5ad", "model.optirank"

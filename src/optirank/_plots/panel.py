@@ -70,8 +70,7 @@ def panel(
     -------
     matplotlib Axes
     """
-    from optirank.datasets.anndata_files import profiles_of
-    from optirank.datasets.profiles import gather
+    from optirank.datasets.reading import profiles_of
     from optirank.model.file import as_model
     from optirank.model.predictor import Predictor
 
@@ -84,7 +83,7 @@ def panel(
     else:
         groups = column(adata, groupby)
     chosen, groups = _thinned(groups, [str(one) for one in predictor.classes], max_samples)
-    X = gather(profiles, predictor.columns, np.sort(chosen))
+    X = next(profiles.blocks(predictor.columns, len(chosen), np.sort(chosen))).X
     X = X[np.argsort(np.argsort(chosen))]  # read in the order of the file, drawn by group
     X = X.toarray() if hasattr(X, "toarray") else X
     ranks, names, classes = _heaviest(predictor.bound, X, n_genes)

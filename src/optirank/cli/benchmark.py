@@ -62,7 +62,7 @@ def list_(data: DataOption = None) -> None:
     with tidy():
         from optirank.benchmark.real import RealTasks
         from optirank.benchmark.tasks import built_in, find_pairs
-        from optirank.datasets.catalogue import data_folder, local_paths
+        from optirank.datasets.registry import data_folder, local_paths
 
         local_paths(data)  # a folder that is not there is an error
         source = RealTasks(data_folder(data), built_in())
@@ -168,7 +168,7 @@ def run(
         from optirank.benchmark.storage import Storage
         from optirank.benchmark.tasks import built_in, choose, find_pairs
         from optirank.cli.running import compute
-        from optirank.datasets.catalogue import data_folder, local_paths
+        from optirank.datasets.registry import data_folder, local_paths
         from optirank.solver.device.backend import check_device
 
         if jobs is not None and dask is not None:

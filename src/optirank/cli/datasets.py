@@ -50,10 +50,9 @@ def list_(data: DataOption = None) -> None:
       OPTIRANK_DATA=sets optirank datasets list
     """
     with tidy():
-        from optirank.datasets.catalogue import data_folder, local_sets
-        from optirank.datasets.registry import registry
+        from optirank.datasets.registry import data_folder, describe, local_paths, registry
 
-        here = local_sets(data)
+        here = [describe(path) for path in local_paths(data).values()]
         names = {found.name for found in here}
         for title, stand_in in (("The paper's data sets", False), ("Public stand-ins", True)):
             table = _table(title, "name", "organism", "technology", "samples", "genes", "how")
@@ -73,8 +72,8 @@ def list_(data: DataOption = None) -> None:
             table.add_row(found.name, found.platform, *counts)
         _print(table)
         for found in here:
-            if found.problem:
-                echo(f"{found.name} cannot be used: {found.problem}")
+            if found.errors:
+                echo(f"{found.name} cannot be used: {found.errors[0]}")
 
 
 @app.command()
@@ -88,19 +87,19 @@ def info(name: NameArgument, data: DataOption = None) -> None:
       optirank datasets info pcawg --data sets
     """
     with tidy():
-        from optirank.datasets import catalogue
+        from optirank.datasets import registry
 
-        paths = catalogue.local_paths(data)
+        paths = registry.local_paths(data)
         lines: list[tuple[str, str]] = []
         entry = _entry(name, data, known=name in paths)
         if entry is not None:
             name, lines = entry.name, _card(entry, data)
         if name in paths:
-            found = catalogue.describe(paths[name])
+            found = registry.describe(paths[name])
             classes = ", ".join(f"{label} {count}" for label, count in found.classes.items())
             lines += [("here", str(found.path)), ("platform", found.platform)]
             lines += [("size", f"{found.n_samples} samples x {found.n_genes} genes")]
-            lines += [("classes", classes), ("problem", found.problem)]
+            lines += [("classes", classes), ("problem", "; ".join(found.errors))]
             if entry is None:
                 keys = ("accession", "licence", "note")
                 lines += [(key, found.source.get(key, "")) for key in keys]
@@ -132,14 +131,19 @@ def fetch(
       optirank datasets fetch nki_er --data sets --from downloads
     """
     with tidy():
-        from optirank.datasets import fetching
-        from optirank.datasets.catalogue import data_folder, describe
-        from optirank.datasets.registry import STAND_INS, find_entry, stand_ins
+        from optirank.datasets import building
+        from optirank.datasets.registry import (
+            STAND_INS,
+            data_folder,
+            describe,
+            find_entry,
+            stand_ins,
+        )
 
         folder = data_folder(data)
         if name == STAND_INS:
             wanted = stand_ins()
-            lacking = fetching.fetch_all(
+            lacking = building.fetch_all(
                 wanted, folder, given=given, say=lambda text: echo(text, err=True)
             )
             typer.echo(f"{len(wanted) - len(lacking)} of {len(wanted)} data sets are in {folder}")
@@ -147,8 +151,8 @@ def fetch(
                 raise typer.Exit(BAD_INPUT)
             return
         try:
-            path = fetching.fetch(find_entry(name), folder, given=given, say=typer.echo)
-        except fetching.ByHandError as steps:
+            path = building.fetch(find_entry(name), folder, given=given, say=typer.echo)
+        except building.ByHandError as steps:
             typer.echo(f"optirank: {steps}", err=True)
             raise typer.Exit(BAD_INPUT) from None
         found = describe(path)
@@ -173,26 +177,26 @@ def check(
       optirank datasets check --data sets
     """
     with tidy():
-        from optirank.datasets import catalogue
+        from optirank.datasets import registry
 
         if name is None:
-            paths = list(catalogue.local_paths(data).values())
+            paths = list(registry.local_paths(data).values())
         else:
-            paths = [catalogue.find_path(name, data)]
+            paths = [registry.find_path(name, data)]
         if not paths:
-            raise ValueError(f"no data sets in {catalogue.data_folder(data)}: name one with --data")
+            raise ValueError(f"no data sets in {registry.data_folder(data)}: name one with --data")
         columns = ("name", "samples", "genes", "classes", "values", "verdict")
         table = _table("Data sets", *columns)
-        results = [catalogue.check(path, label=label) for path in paths]
+        results = [registry.describe(path, values=True, label=label) for path in paths]
         for found in results:
-            counts = [str(n) for n in (found.n_samples, found.n_genes, found.n_classes)]
-            verdict = "ok" if found.ok else "unusable"
-            table.add_row(found.path.stem, *counts, found.values, verdict)
+            counts = [str(n) for n in (found.n_samples, found.n_genes, len(found.classes))]
+            verdict = "unusable" if found.errors else "ok"
+            table.add_row(found.name, *counts, found.values, verdict)
         _print(table)
         for found in results:
             for text in (*found.errors, *found.notes):
-                echo(f"{found.path.stem}: {text}")
-        if not all(found.ok for found in results):
+                echo(f"{found.name}: {text}")
+        if any(found.errors for found in results):
             raise typer.Exit(BAD_INPUT)
 
 
@@ -224,21 +228,21 @@ def example(
 def _entry(name: str, data: Path | None, known: bool) -> Entry | None:
     """The registered set of this name; None where there is none but the name is ``known``."""
     from optirank._util.names import some
-    from optirank.datasets import catalogue, registry
-    from optirank.datasets.errors import DataError
+    from optirank.datasets import registry
+    from optirank.datasets.data import DataError
 
     try:
         return registry.find_entry(name)
     except DataError as error:
         if known:
             return None
-        here = some(catalogue.local_paths(data), 20)
-        raise DataError(f"{error}; in {catalogue.data_folder(data)} there are {here}") from None
+        here = some(registry.local_paths(data), 20)
+        raise DataError(f"{error}; in {registry.data_folder(data)} there are {here}") from None
 
 
 def _card(entry: Entry, data: Path | None) -> list[tuple[str, str]]:
     """What the registry knows of a set, as keys and texts."""
-    from optirank.datasets import catalogue, fetching, registry
+    from optirank.datasets import building, registry
 
     size = f"{entry.n_samples or 'see source'}"
     size += f" x {entry.n_genes} genes" if entry.n_genes else ""
@@ -256,7 +260,7 @@ def _card(entry: Entry, data: Path | None) -> list[tuple[str, str]]:
         for file in entry.files
     ]
     if entry.by_hand:
-        steps = fetching.instructions(entry, catalogue.data_folder(data))
+        steps = building.instructions(entry, registry.data_folder(data))
         lines += [("by hand", steps)]
     return lines
 

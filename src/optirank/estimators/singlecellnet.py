@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from optirank.estimators.pairs import PairClassifier, count_pairs, dense_columns
-from optirank.preprocessing.singlecellnet import SingleCellNetGenes, top_each_way
+from optirank.preprocessing.transformers import SingleCellNetGenes, top_each_way
 
 
 class SingleCellNetClassifier(PairClassifier):

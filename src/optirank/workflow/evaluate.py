@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.names import some
-from optirank.datasets.data import check_column, text_column
-from optirank.datasets.errors import DataError
+from optirank.datasets.data import DataError, check_column, text_column
 from optirank.datasets.reading import open_expression
 from optirank.model.file import as_model
 from optirank.workflow.performance import Performance, check_prevalence, performance
@@ -20,7 +19,7 @@ from optirank.workflow.predict import PredictOptions, Progress, label_profiles
 if TYPE_CHECKING:
     import pandas as pd
 
-    from optirank.datasets.profiles import Profiles
+    from optirank.datasets.data import Profiles
     from optirank.workflow.labels import Labelled
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.names import some
-from optirank.datasets.errors import DataError
+from optirank.datasets.data import DataError
 from optirank.datasets.reading import open_expression
 from optirank.model.explanation import explain, export_table, panel_table
 from optirank.model.file import as_model

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from optirank._util.names import some
-from optirank.datasets.errors import DataError, readable
+from optirank.datasets.data import DataError, readable
 from optirank.datasets.registry import homolog_table
 from optirank.datasets.tables import open_text, separator
 from optirank.model.genes import GeneMatch, check_case
@@ -27,7 +27,7 @@ def read_homologs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist: give a table, or one of 'mouse', 'case'")
     with readable(path), open_text(path) as file:
-        lines = [line for line in csv.reader(file, delimiter=separator(path, None)) if any(line)]
+        lines = [line for line in csv.reader(file, delimiter=separator(path)) if any(line)]
     wrong = next((k for k, line in enumerate(lines) if len(line) != 2), None)
     if wrong is not None:
         raise DataError(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.files import replacing
-from optirank.datasets.errors import DataError, need
+from optirank.datasets.data import DataError, need
 from optirank.model.predictor import mixed_word, withheld_word
 
 if TYPE_CHECKING:

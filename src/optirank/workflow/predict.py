@@ -19,8 +19,7 @@ import numpy as np
 import optirank
 from optirank._util.files import check_outputs
 from optirank._util.names import some
-from optirank.datasets.data import text_column
-from optirank.datasets.errors import DataError
+from optirank.datasets.data import DataError, text_column
 from optirank.datasets.reading import guess_format, open_expression
 from optirank.model.file import as_model
 from optirank.model.linear import carried
@@ -34,7 +33,7 @@ from optirank.workflow.labels import Labelled, check_format, majority, write_lab
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.datasets.profiles import Profiles
+    from optirank.datasets.data import Profiles
 
 KEY = "optirank"
 _BLOCK = 4096  # samples: enough that a block's fixed cost does not count

@@ -13,9 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from optirank._util.names import some
-from optirank.datasets.data import duplicates, text_column
-from optirank.datasets.errors import DataError
-from optirank.datasets.profiles import block_rows
+from optirank.datasets.data import DataError, block_rows, duplicates, text_column
 from optirank.estimators.panel_classifier import N_FOLDS, fold_numbers
 from optirank.model.genes import match_genes
 from optirank.preprocessing.scales import value_scale
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from optirank.datasets.profiles import Profiles
+    from optirank.datasets.data import Profiles
 
 MIN_CLASS = 3  # samples: two to learn from while one is held out
 _LOOKED_AT = 200  # samples that tell the kind of values, evenly spaced

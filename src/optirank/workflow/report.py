@@ -20,7 +20,7 @@ from optirank._plots.performance import (
 )
 from optirank._util.files import check_outputs, write_text
 from optirank._util.names import some
-from optirank.datasets.errors import need
+from optirank.datasets.data import need
 from optirank.model import panel_table
 from optirank.model.linear import carried, linear_parts
 from optirank.workflow.evaluate import Evaluation

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.names import some
-from optirank.datasets.data import ExpressionData, check_column
-from optirank.datasets.errors import DataError
+from optirank.datasets.data import DataError, ExpressionData, check_column
 from optirank.datasets.reading import is_table, open_expression, read_gene_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.datasets.profiles import Profiles
+    from optirank.datasets.data import Profiles
 
 FILE_COLUMN = "file"  # of several reference files: which one a sample is from
 

@@ -16,7 +16,7 @@ import pandas as pd
 from optirank import __version__
 from optirank._util.names import some
 from optirank._util.workers import worker_count
-from optirank.datasets.errors import DataError
+from optirank.datasets.data import DataError
 from optirank.estimators.elimination import best_codes
 from optirank.estimators.panel_classifier import OF_SIZE, PanelClassifier
 from optirank.model import (
@@ -34,7 +34,7 @@ from optirank.workflow.settings import Fitted, Progress
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.datasets.profiles import Profiles
+    from optirank.datasets.data import Profiles
 
 __all__ = ["TrainingOptions", "TrainingResult", "train"]
 
