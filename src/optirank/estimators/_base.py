@@ -43,33 +43,76 @@ logger = logging.getLogger("optirank")
 _STORED = ("mean_ranks_", "training_summary_", "calibration_", "error_control_", "novelty_")
 
 
-class RankLinearClassifier(ClassifierMixin, BaseEstimator):
-    """Logistic regression on ranks relative to a reference set, one problem per class.
+class RankClassifier(ClassifierMixin, BaseEstimator):
+    """What all classifiers on the order of genes share: labels and probabilities from scores."""
 
-    A subclass says how one binary problem is solved; with more than two classes there is one
-    problem per class, against the rest, over the same orders of the samples.
-    """
+    _softmax = False  # of the scores of several classes; else logistic functions of each
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """The class of the highest score."""
+        chosen = best_class(self.decision_function(X))
+        return self.classes_[chosen]
 
     def predict_proba(self, X: ArrayLike) -> NDArray:
         """Probabilities that suppose equally frequent classes; the label is the most probable one.
 
-        They are logistic functions of the scores, divided by their sum for more than two classes,
-        or those of ``calibration_`` where the model has one.
+        They are the logistic function of the score for two classes. For more they are the softmax
+        of the scores (panel model), or logistic functions divided by their sum (one problem per
+        class). A model with a ``calibration_`` has those of the calibration.
         """
         scores = self.decision_function(X)
         if hasattr(self, "calibration_"):
             return self.calibration_.probabilities(scores)
-        return probabilities(scores)
+        return class_probabilities(scores, self._softmax)
 
     def predict_log_proba(self, X: ArrayLike) -> NDArray:
         """Logarithms of :meth:`predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def predict(self, X: ArrayLike) -> NDArray:
-        """The class of the highest score."""
-        chosen = best_class(self.decision_function(X))
-        return self.classes_[chosen]
+    def _positions(self, classes: Iterable) -> NDArray:
+        """Where the classes asked for are among the model's, in their order there."""
+        check_is_fitted(self)
+        known = self.classes_.tolist()
+        asked = list(classes) if not isinstance(classes, str) else [classes]
+        if strange := [label for label in asked if label not in known]:
+            raise ValueError(f"the model has no class {strange[0]!r}: its classes are {known}")
+        if len(set(asked)) < max(2, len(asked)):
+            raise ValueError(f"classes={asked!r}: give at least 2 different classes of the model")
+        return np.array([k for k, label in enumerate(known) if label in asked])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        # Ranks within a sample see the order of its features alone: two-dimensional blobs, on
+        # which scikit-learn's checks ask for a high score, differ by position and not by order.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+def class_probabilities(scores: NDArray, softmax: bool) -> NDArray:
+    """Probabilities of scores without a calibration, see :meth:`RankClassifier.predict_proba`."""
+    return probabilities(scores, offset=-np.inf if softmax and scores.ndim == 2 else 0.0)
+
+
+def label_codes(y: NDArray) -> tuple[NDArray, NDArray]:
+    """The classes of y, at least two, and the position of each sample's class among them."""
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has one class only ({classes.tolist()[0]!r}): a classifier needs samples of at "
+            "least 2 classes"
+        )
+    return classes, codes
+
+
+class RankLinearClassifier(RankClassifier):
+    """Logistic regression on ranks relative to a reference set, one problem per class.
+
+    A subclass says how one binary problem is solved; with more than two classes there is one
+    problem per class, against the rest, over the same orders of the samples.
+    """
 
     def decision_function(self, X: ArrayLike) -> NDArray:
         """Scores: one per sample for two classes, one per sample and class for more.
@@ -98,8 +141,12 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
         higher score as before. The calibration and the out-of-distribution score are then dropped,
         since they were of the single scores. This model is left as it is.
         """
-        check_is_fitted(self)
         kept = self._positions(classes)
+        if len(self.classes_) == 2:
+            raise ValueError(
+                f"this model tells {self.classes_[0]!r} from {self.classes_[1]!r} by one score: it "
+                "has no classes to leave out; only models of three or more have one score per class"
+            )
         two = len(kept) == 2
         rows, signs = (kept[::-1], np.array([1.0, -1.0])) if two else (kept, np.ones(len(kept)))
         small = clone(self)
@@ -121,21 +168,6 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
         if not two and hasattr(self, "novelty_"):
             small.novelty_ = self.novelty_.of_classes(kept)
         return small
-
-    def _positions(self, classes: Iterable) -> NDArray:
-        """Where the classes asked for are among the model's, in their order there."""
-        known = self.classes_.tolist()
-        if len(known) == 2:
-            raise ValueError(
-                f"this model tells {known[0]!r} from {known[1]!r} by one score: it has no classes "
-                "to leave out; only models of three classes or more have one score per class"
-            )
-        asked = list(classes) if not isinstance(classes, str) else [classes]
-        if strange := [label for label in asked if label not in known]:
-            raise ValueError(f"the model has no class {strange[0]!r}: its classes are {known}")
-        if len(set(asked)) < max(2, len(asked)):
-            raise ValueError(f"classes={asked!r}: give at least two different classes of the model")
-        return np.array([k for k, label in enumerate(known) if label in asked])
 
     def _check_options(self, **choices: Sequence) -> None:
         """Refuse penalties, tolerances and options that make no sense, naming value and remedy.
@@ -179,14 +211,7 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
             # Sorting on a GPU checks the values there, where that takes no time
             finite = self._device == "cpu"
             X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), ensure_all_finite=finite)
-        check_classification_targets(y)
-        classes = np.unique(y)
-        if len(classes) < 2:
-            raise ValueError(
-                f"y has one class only ({classes.tolist()[0]!r}): a classifier needs samples of "
-                "at least 2 classes"
-            )
-        return X, y, classes
+        return X, y, label_codes(y)[0]
 
     def _checked_on_device(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray]:
         """The checks of a CuPy array, which stays where it is; sorting checks its values."""
@@ -341,14 +366,6 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
             )
 
         return tell
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        # Ranks within a sample see the order of its features alone: two-dimensional blobs, on
-        # which scikit-learn's checks ask for a high score, differ by position and not by order.
-        tags.classifier_tags.poor_score = True
-        return tags
 
 
 def _show_log() -> None:

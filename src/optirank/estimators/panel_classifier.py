@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from optirank._util.names import some
 from optirank._util.workers import worker_count
-from optirank.estimators.elimination import MatrixSource, Panel, best_codes, search_panels
+from optirank.estimators._base import RankClassifier, label_codes
+from optirank.estimators.elimination import MatrixSource, Panel, search_panels
 from optirank.ranks.scoring import score_rows
 from optirank.tuning.folds import make_folds
 
@@ -27,7 +26,7 @@ OF_SIZE = ("calibration_", "error_control_", "novelty_")  # a training gives eac
 _OF_TRAINING = (*OF_SIZE, "of_sizes_", "training_summary_")
 
 
-class PanelClassifier(ClassifierMixin, BaseEstimator):
+class PanelClassifier(RankClassifier):
     """Softmax regression on the ranks of a panel of genes among themselves.
 
     One set S of k genes is the reference set and the support of the weights at once, for all
@@ -76,6 +75,8 @@ class PanelClassifier(ClassifierMixin, BaseEstimator):
     (20, [10, 20])
     """
 
+    _softmax = True
+
     def __init__(
         self,
         n_genes: int | str = "auto",
@@ -98,13 +99,7 @@ class PanelClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : array of shape (n_samples,) or a number, optional
         """
         X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"))
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                f"y has one class only ({classes.tolist()[0]!r}): a classifier needs samples of "
-                "at least 2 classes"
-            )
+        classes, codes = label_codes(y)
         weight = None
         if sample_weight is not None:
             weight = _check_sample_weight(
@@ -113,9 +108,7 @@ class PanelClassifier(ClassifierMixin, BaseEstimator):
             kept = weight > 0
             if not kept.all():  # a sample of weight 0 is one that is not there
                 X, y, weight = X[kept], y[kept], weight[kept]
-                classes, codes = np.unique(y, return_inverse=True)
-                if len(classes) < 2:
-                    raise ValueError("sample_weight leaves one class only with a weight above 0")
+                classes, codes = label_codes(y)
         self._check_n_genes(X.shape[1])
         fold_of = None
         if self.n_genes == "auto":
@@ -190,16 +183,7 @@ class PanelClassifier(ClassifierMixin, BaseEstimator):
 
     def subset(self, classes: Iterable) -> PanelClassifier:
         """A model of some of the classes, at least two, with the same panel."""
-        check_is_fitted(self)
-        wanted = list(classes)
-        unknown = [label for label in wanted if label not in self.classes_]
-        if unknown:
-            raise ValueError(
-                f"the model has no class {unknown[0]!r}: its classes are {some(self.classes_, 20)}"
-            )
-        kept = np.flatnonzero(np.isin(self.classes_, wanted))
-        if len(kept) < 2:
-            raise ValueError(f"{len(kept)} class is left: a model needs at least 2")
+        kept = self._positions(classes)
         model = copy.copy(self)
         model.classes_ = self.classes_[kept]
         if len(self.classes_) > 2:
@@ -219,26 +203,6 @@ class PanelClassifier(ClassifierMixin, BaseEstimator):
         rows = score_rows(coef, np.ones_like(coef), self.intercept_, "average")
         scores = rows.scores(X, self.panel_)
         return scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict_proba(self, X: ArrayLike) -> NDArray:
-        """Probabilities that suppose equally frequent classes.
-
-        The softmax of the scores, or those of ``calibration_`` where the model has one.
-        """
-        scores = self.decision_function(X)
-        if hasattr(self, "calibration_"):
-            return self.calibration_.probabilities(scores)
-        return softmax(scores)
-
-    def predict_log_proba(self, X: ArrayLike) -> NDArray:
-        """Logarithms of :meth:`predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def predict(self, X: ArrayLike) -> NDArray:
-        """The class of the highest score."""
-        scores = self.decision_function(X)
-        return self.classes_[best_codes(scores.reshape(len(scores), -1))]
 
     def _check_n_genes(self, n_features: int) -> None:
         n = self.n_genes
@@ -284,21 +248,6 @@ class PanelClassifier(ClassifierMixin, BaseEstimator):
                 f"least {len(found)}"
             )
         return found
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        # Ranks within a sample see the order of its features alone: two-dimensional blobs, on
-        # which scikit-learn's checks ask for a high score, differ by position and not by order.
-        tags.classifier_tags.poor_score = True
-        return tags
-
-
-def softmax(scores: NDArray) -> NDArray:
-    """Probabilities (n, classes) of scores, (n,) for two classes and (n, classes) for more."""
-    z = np.column_stack([-scores / 2, scores / 2]) if scores.ndim == 1 else scores
-    e = np.exp(z - z.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
 
 
 def _summary_of(summary: dict, n_genes: int) -> dict:

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from optirank.estimators.pairs import PairClassifier, count_pairs, dense_columns
+from optirank.estimators.top_pairs import PairClassifier, count_pairs, dense_columns
 from optirank.preprocessing.singlecellnet import SingleCellNetGenes, top_each_way
 
 
@@ -142,8 +142,7 @@ class SingleCellNetClassifier(PairClassifier):
 
     def predict(self, X: ArrayLike | sp.spmatrix) -> np.ndarray:
         """The most probable class of each sample."""
-        most_probable = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[most_probable]
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def _choose_pairs(
         self, X: np.ndarray | sp.spmatrix, codes: np.ndarray, random_state: np.random.RandomState
