@@ -59,7 +59,7 @@ def accuracy(model: Path, query: Path) -> float:
     from optirank import load
     from optirank.datasets import read_expression
     from optirank.model import Predictor
-    from optirank.tuning.scoring import balanced_accuracy
+    from optirank.tuning.selection import balanced_accuracy
 
     data = read_expression(query)
     found = Predictor(load(model), data.gene_names).predict(data.X)
@@ -74,7 +74,7 @@ def logistic_accuracy(file: Path, query: Path, genes: list[str]) -> float:
     from optirank.datasets.data import gene_positions
     from optirank.datasets.profiles import gather
     from optirank.preprocessing import LogCPM
-    from optirank.tuning.scoring import balanced_accuracy
+    from optirank.tuning.selection import balanced_accuracy
 
     with open_expression(file) as data:
         columns = gene_positions(data.gene_names, genes, str(file))

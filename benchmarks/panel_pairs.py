@@ -25,7 +25,7 @@ from optirank.benchmark.tasks import find_pairs
 from optirank.datasets import ExpressionData
 from optirank.model import match_prevalences
 from optirank.preprocessing.scales import log_values, value_scale
-from optirank.tuning.scoring import balanced_accuracy
+from optirank.tuning.selection import balanced_accuracy
 from optirank.workflow.train import TrainingOptions, train
 
 SIZES = (20, 30, 50, 100)

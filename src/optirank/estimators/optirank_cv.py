@@ -22,16 +22,16 @@ from optirank.solver.sizes import resolve_n_candidates
 from optirank.tuning.families import OptirankFamily, Samples
 from optirank.tuning.folds import make_folds, units_of_folds
 from optirank.tuning.platforms import VIEW_STRENGTHS, simulate_platforms
-from optirank.tuning.scoring import score_table
 from optirank.tuning.search import HELD_OUT, gene_counts, search
 from optirank.tuning.selection import (
     RULES,
     TRANSFER,
     default_setting,
+    score_table,
     scored_folds,
     select,
     select_for_transfer,
-    settings_table,
+    standard_error,
     transfer_scores,
 )
 
@@ -283,7 +283,16 @@ class OptirankClassifierCV(RankLinearClassifier):
         results = self.cv_results_
         scores = np.column_stack([results[f"split{k}_test_score"] for k in range(len(self.folds_))])
         scores, n_genes = scores[:, scored_folds(scores)], results["mean_n_genes"][:, None]
-        table = settings_table(results["params"], scores, n_genes, self.best_index_)
+        numbers = np.arange(len(scores))
+        error = standard_error(scores) if scores.shape[1] > 1 else np.nan  # one fold tells of none
+        columns = {
+            "n_genes": results["mean_n_genes"],
+            "score": scores.mean(axis=1),
+            "standard_error": error,
+            "selected": numbers == self.best_index_,
+            "best": numbers == select(scores, n_genes, "best"),
+        }
+        table = pd.concat([pd.DataFrame(columns), pd.DataFrame(results["params"])], axis=1)
         table = table.sort_values(["n_genes", "score"], ascending=[True, False], kind="stable")
         rising = table["score"] > table["score"].cummax().shift(fill_value=-np.inf)
         return table[rising | table["selected"] | table["best"]].reset_index(drop=True)

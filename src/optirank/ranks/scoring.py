@@ -145,7 +145,8 @@ def average_rows(scores: NDArray, n_problems: int) -> NDArray:
 
 def by_class(scores: NDArray) -> NDArray:
     """Scores with one column per class: ``-z, z`` for the one score z of two classes."""
-    return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+    one = scores.ndim == 1 or scores.shape[1] == 1
+    return np.column_stack([-scores, scores]) if one else scores
 
 
 def best_class(scores: NDArray) -> NDArray:

@@ -15,10 +15,15 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.workers import worker_count
-from optirank.estimators.elimination import best_codes, first_pass, some_rows
+from optirank.estimators.elimination import first_pass, some_rows
+from optirank.ranks.scoring import best_class
 from optirank.tuning.platforms import VIEW_STRENGTHS, log_spread, simulate_platforms
-from optirank.tuning.scoring import balanced_accuracy
-from optirank.tuning.selection import default_setting, select_for_transfer, standard_error
+from optirank.tuning.selection import (
+    balanced_accuracy,
+    default_setting,
+    select_for_transfer,
+    standard_error,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,7 +91,7 @@ def train_settings(
             n_genes[i, k] = model.genes_.sum()
             found = [_scores(model, view, width) for view in views]
             scores[i, test] = found[0]
-            accuracies = [balanced_accuracy(y[test][fair], best_codes(one)[fair]) for one in found]
+            accuracies = [balanced_accuracy(y[test][fair], best_class(one)[fair]) for one in found]
             plain[i, k], shifted[i, k] = accuracies[0], accuracies[1:]
             if progress is not None:
                 progress(k * len(settings) + i + 1, plain.size + 1, "cross-validation")
@@ -125,7 +130,7 @@ def _pooled(y: NDArray, scores: NDArray) -> float:
     """Balanced accuracy of all held-out samples of classes that their fold could learn."""
     own = scores[np.arange(len(y)), y if scores.shape[1] > 1 else 0]
     known = np.isfinite(own)
-    return balanced_accuracy(y[known], best_codes(scores[known]))
+    return balanced_accuracy(y[known], best_class(scores[known]))
 
 
 def _make(options: TrainingOptions, setting: dict[str, float]) -> Any:
