@@ -18,11 +18,11 @@ from unittest import mock
 
 import numpy as np
 from adapt_pairs import CACHE, STRENGTHS, saved
+from optirank.model.adaptation import fit_adaptation, margins, profile_shares
 from optirank.model.experience import Experience, gather_experience, panel_ranks
 from trained_pairs import trained_adaptation, trained_promises
 
 from optirank.model import Outcomes, fit_rejection
-from optirank.model.adaptation import fit_adaptation, margins, profile_shares
 from optirank.ranks.scoring import best_class
 
 Pair = dict[str, np.ndarray]

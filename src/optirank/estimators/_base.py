@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import sys
 import warnings
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -149,16 +150,15 @@ class RankLinearClassifier(RankClassifier):
             )
         two = len(kept) == 2
         rows, signs = (kept[::-1], np.array([1.0, -1.0])) if two else (kept, np.ones(len(kept)))
-        small = clone(self)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(small, name, getattr(self, name))
+        small = copy.copy(self)
+        for name in _STORED[1:]:
+            vars(small).pop(name, None)
         small.classes_ = self.classes_[kept]
-        small.coef_ = self.coef_[rows] * signs[:, None]
-        small.intercept_ = self.intercept_[rows] * signs
         for name in ("reference_weights_", "reference_", "objective_", "n_iter_", "mean_ranks_"):
             if hasattr(self, name):
                 setattr(small, name, getattr(self, name)[rows])
+        small.coef_ = self.coef_[rows] * signs[:, None]
+        small.intercept_ = self.intercept_[rows] * signs
         small.path_ = [self.path_[row] for row in rows] if getattr(self, "path_", None) else []
         small.genes_ = (small.reference_ | (small.coef_ != 0)).any(axis=0)
         if hasattr(self, "training_summary_"):

@@ -252,10 +252,14 @@ class OptirankClassifierCV(RankLinearClassifier):
         n_jobs = get_active_backend(prefer="threads")[1]
         with parallel_config(backend="threading", n_jobs=n_jobs):
             model._fit_orders(orders, y, weights, size, model._solve, candidates)
-        self.best_estimator_ = model
+        self._take(model)
+
+    def _take(self, best: OptirankClassifier) -> None:
+        """Make this the final model."""
+        self.best_estimator_ = best
         names = ("coef_", "intercept_", "reference_", "reference_weights_", "objective_", "n_iter_")
         for name in (*names, "genes_"):
-            setattr(self, name, getattr(model, name))
+            setattr(self, name, getattr(best, name))
 
     def decision_function(self, X: ArrayLike) -> NDArray:
         """Scores of the final model."""

@@ -14,6 +14,7 @@ from optirank._util.workers import worker_count
 from optirank.estimators._base import RankClassifier, label_codes
 from optirank.estimators.elimination import MatrixSource, Panel, search_panels
 from optirank.ranks.scoring import score_rows
+from optirank.ranks.transformer import reference_positions
 from optirank.tuning.folds import make_folds
 
 if TYPE_CHECKING:
@@ -226,22 +227,8 @@ class PanelClassifier(RankClassifier):
         """Positions of the genes that must be in the panel."""
         if self.include is None or not len(self.include):
             return None
-        wanted = np.asarray(self.include)
-        if wanted.dtype == bool and wanted.shape == (n_features,):
-            found = np.flatnonzero(wanted)
-        elif wanted.dtype.kind in "iu":
-            if wanted.min() < 0 or wanted.max() >= n_features:
-                raise ValueError(f"include has positions outside of 0 to {n_features - 1}")
-            found = np.unique(wanted)
-        else:
-            names = {str(name): k for k, name in enumerate(getattr(self, "feature_names_in_", ()))}
-            lacking = [str(name) for name in wanted if str(name) not in names]
-            if lacking:
-                raise ValueError(
-                    f"include names genes that X does not have: {some(lacking)}; names are those "
-                    "of a data frame's columns"
-                )
-            found = np.unique([names[str(name)] for name in wanted])
+        names = getattr(self, "feature_names_in_", None)
+        found = np.sort(reference_positions(self.include, n_features, names, "include"))
         if self.n_genes != "auto" and len(found) > self.n_genes:
             raise ValueError(
                 f"include has {len(found)} genes, more than n_genes={self.n_genes}: ask for at "

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank.model.genes import MAX_MISSING, BoundModel, bind
 from optirank.model.linear import linear_parts
-from optirank.model.missing import MAX_MISSING, BoundModel, bind
 from optirank.ranks.relative import weighted_ranks
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from optirank.ranks.relative import relative_ranks, weighted_ranks
 from optirank.ranks.scoring import average_rows, needed_values, probabilities, worth_compiling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -75,14 +75,23 @@ class LinearParts:
         Softmax for a panel model; normalised logistic functions for one problem per class. Both are
         the logistic function for two classes.
         """
-        softmax = self.is_panel and self.n_scores > 1
-        return probabilities(scores, offset=-np.inf if softmax else 0.0)
+        return probabilities(scores, offset=-np.inf if self.is_panel and scores.ndim == 2 else 0.0)
 
 
 def carried(model: Any, name: str) -> Any:
     """What a model stores beyond its fit, itself or as the best model of a search; else None."""
     best = getattr(model, "best_estimator_", None)
     return getattr(model, name, getattr(best, name, None))
+
+
+def class_codes(labels: ArrayLike, classes: NDArray) -> NDArray:
+    """The position of each held-out sample's label among the classes of a model."""
+    labels = np.asarray(labels)
+    found = labels[:, None] == classes
+    if not found.any(axis=1).all():
+        strange = labels[~found.any(axis=1)][0]
+        raise ValueError(f"a held-out sample is of class {strange!s}, which the model lacks")
+    return found.argmax(axis=1)
 
 
 def linear_model(model: Any) -> Any:
@@ -154,11 +163,11 @@ def panel_ranks(X: Any, columns: NDArray | None = None, compiled: bool | None = 
 
 
 def describe_training(
-    model: Any, X: Any, y: ArrayLike, *, genes: Iterable[str] | None = None, **summary: Any
+    model: Any, X: Any, y: ArrayLike, genes: Iterable[str], **summary: Any
 ) -> Any:
-    """Store in a fitted model what its training data looked like; the model file keeps it.
+    """Store in a fitted model what it needs to know of its training; the model file keeps it.
 
-    Sets ``training_summary_``: numbers of samples and genes, ``class_counts``, ``values`` (see
+    Sets ``feature_names_in_`` and ``training_summary_``: the numbers of genes, ``values`` (see
     ``optirank.model.query``) and whatever is given. A classifier other than the panel model gets
     ``mean_ranks_`` too: the mean scaled rank of each gene with a weight, classes counted equally,
     which stands in for the gene where it is missing from a query.
@@ -166,8 +175,8 @@ def describe_training(
     Parameters
     ----------
     model : a fitted linear classifier on ranks.
-    X, y : the data it was fitted on.
-    genes : the names of X's columns, where X has none: they become ``feature_names_in_``.
+    X, y : the data it was fitted on, or some of the samples.
+    genes : the names of X's columns.
     summary : more to keep, of plain values (numbers, strings, lists, dictionaries, arrays).
 
     Returns
@@ -178,27 +187,14 @@ def describe_training(
 
     fitted = linear_model(model)
     X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
-    labels, codes, counts = np.unique(np.asarray(y), return_inverse=True, return_counts=True)
-    if X.shape != (len(codes), fitted.n_features_in_):
-        raise ValueError(
-            f"X has shape {X.shape}, but there are {len(codes)} labels and the model was fitted on "
-            f"{fitted.n_features_in_} genes: give the data of the fit"
-        )
-    if genes is not None:
-        fitted.feature_names_in_ = np.array(list(genes), dtype=object)
-        if len(fitted.feature_names_in_) != X.shape[1]:
-            raise ValueError(f"{len(fitted.feature_names_in_)} gene names for {X.shape[1]} columns")
+    fitted.feature_names_in_ = np.array(list(genes), dtype=object)
     if not hasattr(fitted, "panel_"):
+        _, codes, counts = np.unique(np.asarray(y), return_inverse=True, return_counts=True)
         fitted.mean_ranks_ = _mean_ranks(fitted, X, 1.0 / (len(counts) * counts[codes]))
     values = ValueSummary()
     values.add(X[:, np.flatnonzero(fitted.genes_)])
-    fitted.training_summary_ = {
-        "n_samples": len(codes),
-        "n_genes": int(fitted.n_features_in_),
-        "n_panel": int(np.count_nonzero(fitted.genes_)),
-        "class_counts": dict(zip(labels.tolist(), counts.tolist(), strict=True)),
-        "values": values.to_plain(),
-    } | summary
+    sizes = {"n_genes": X.shape[1], "n_panel": int(np.count_nonzero(fitted.genes_))}
+    fitted.training_summary_ = sizes | {"values": values.to_plain()} | summary
     return model
 
 
@@ -207,14 +203,8 @@ def _mean_ranks(model: Any, X: Any, weights: NDArray) -> NDArray:
     means = np.zeros(np.shape(model.coef_))
     for row, (w, gamma) in enumerate(zip(model.coef_, model.reference_weights_, strict=True)):
         genes = np.flatnonzero(w)
-        for block in blocks(len(weights), len(genes)):
+        step = max(1, _BLOCK // max(1, len(genes)))
+        for block in (slice(at, at + step) for at in range(0, len(weights), step)):
             ranks = weighted_ranks(X[block], gamma, ties=model.ties, genes=genes)
             means[row, genes] += weights[block] @ ranks
     return means
-
-
-def blocks(n_samples: int, n_genes: int) -> Iterator[slice]:
-    """Blocks of samples whose ranks are held at a time."""
-    step = max(1, _BLOCK // max(1, n_genes))
-    for start in range(0, n_samples, step):
-        yield slice(start, min(start + step, n_samples))
