@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
 from optirank._util.workers import one_blas_thread
 from optirank.ranks.definition import TIES
 from optirank.ranks.fitting import order_for_fitting
-from optirank.ranks.scoring import average_rows, best_class, probabilities, score_rows
+from optirank.ranks.scoring import best_class, probabilities, score_rows
 from optirank.solver.device.backend import check_device, is_device_array
 from optirank.solver.sizes import is_number
 
@@ -124,48 +124,39 @@ class RankLinearClassifier(RankClassifier):
         columns = np.flatnonzero(self.genes_)
         parts = (one[:, columns] for one in (self.coef_, self.reference_weights_))
         rows = score_rows(*parts, self.intercept_, self.ties)
-        n_problems = 1 if len(self.classes_) == 2 else len(self.classes_)
         if is_device_array(X):
             X = X[:, columns].get()  # only the panel leaves the device
             columns = np.arange(len(columns))
         else:
             X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
-        scores = average_rows(rows.scores(X, columns), n_problems)
-        return scores[:, 0] if n_problems == 1 else scores
+        scores = rows.scores(X, columns)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def subset(self, classes: Iterable) -> Self:
         """The model restricted to two or more of its classes, which it then chooses among.
 
         Each class of a model of three or more has a problem of its own, against the rest, so the
-        others can be left out without training again; the scores of those kept do not change. With
-        two classes kept, the score is half the difference of theirs: the label is that of the
-        higher score as before. The calibration and the out-of-distribution score are then dropped,
-        since they were of the single scores. This model is left as it is.
+        others can be left out without training again. Neither the scores of those kept nor their
+        calibration change; with two classes kept there are two scores per sample. This
+        model is left as it is.
         """
         kept = self._positions(classes)
-        if len(self.classes_) == 2:
+        if len(self.coef_) == 1:
             raise ValueError(
                 f"this model tells {self.classes_[0]!r} from {self.classes_[1]!r} by one score: it "
                 "has no classes to leave out; only models of three or more have one score per class"
             )
-        two = len(kept) == 2
-        rows, signs = (kept[::-1], np.array([1.0, -1.0])) if two else (kept, np.ones(len(kept)))
         small = copy.copy(self)
-        for name in _STORED[1:]:
-            vars(small).pop(name, None)
-        small.classes_ = self.classes_[kept]
-        for name in ("reference_weights_", "reference_", "objective_", "n_iter_", "mean_ranks_"):
+        vars(small).pop("error_control_", None)
+        names = ("coef_", "intercept_", "reference_weights_", "objective_", "n_iter_")
+        for name in ("classes_", "reference_", "mean_ranks_", *names):
             if hasattr(self, name):
-                setattr(small, name, getattr(self, name)[rows])
-        small.coef_ = self.coef_[rows] * signs[:, None]
-        small.intercept_ = self.intercept_[rows] * signs
-        small.path_ = [self.path_[row] for row in rows] if getattr(self, "path_", None) else []
+                setattr(small, name, getattr(self, name)[kept])
+        small.path_ = [self.path_[row] for row in kept] if getattr(self, "path_", None) else []
         small.genes_ = (small.reference_ | (small.coef_ != 0)).any(axis=0)
         if hasattr(self, "training_summary_"):
             small.training_summary_ = self.training_summary_ | {"subset_of": self.classes_.tolist()}
-        if not two and hasattr(self, "calibration_"):
-            small.calibration_ = self.calibration_
-        if not two and hasattr(self, "novelty_"):
+        if hasattr(self, "novelty_"):
             small.novelty_ = self.novelty_.of_classes(kept)
         return small
 

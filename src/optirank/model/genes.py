@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -186,29 +186,6 @@ def _pairs(spelled: dict[str, str]) -> str:
     return some(f"{ours} as {theirs}" for ours, theirs in spelled.items())
 
 
-class MissingGenesError(ValueError):
-    """Too many of a model's genes are missing from the data.
-
-    ``what`` says so without the remedies, ``lacking`` are the classes that lack too many,
-    ``droppable`` says whether enough others stay, ``enough`` is the least ``max_missing`` that
-    would pass, None where none does, and ``match`` how each gene was looked for.
-    """
-
-    def __init__(
-        self,
-        what: str,
-        remedies: list[str],
-        lacking: tuple[ClassLoss, ...],
-        droppable: bool,
-        enough: float | None,
-        match: GeneMatch,
-    ) -> None:
-        super().__init__(f"{what} Please {', or '.join(remedies)}.")
-        self.what = what
-        self.lacking, self.droppable, self.enough = lacking, droppable, enough
-        self.match = match
-
-
 @dataclass(frozen=True)
 class ClassLoss:
     """What one class lacks in new data."""
@@ -232,6 +209,43 @@ class ClassLoss:
     def __str__(self) -> str:
         counted = f"{self.n_missing} of {self.n_genes} genes"
         return f"{self.label} ({counted}, {self.weight_lost:.0%} of the weights)"
+
+
+class MissingGenesError(ValueError):
+    """Too many of a model's genes are missing from the data.
+
+    ``what`` says so without the remedies, ``lacking`` are the classes that lack too many,
+    ``droppable`` says whether enough others stay, ``enough`` is the least ``max_missing`` that
+    would pass, None where none does, and ``match`` how each gene was looked for.
+    """
+
+    def __init__(self, losses: Sequence[ClassLoss], match: GeneMatch, max_missing: float) -> None:
+        self.match, self.lacking = match, tuple(_lacking(losses, max_missing))
+        self.droppable = len(losses) >= len(self.lacking) + 2
+        empty = any(loss.reference_lost == 1 for loss in self.lacking)
+        self.enough = None if empty else max(loss.share_lost for loss in self.lacking)
+        n = len(self.lacking)
+        classes = f"{n} {'class' if n == 1 else 'classes'}"
+        remedies = ["check that the gene names are of the same kind as the model's"]
+        if not match.present.any():
+            what = f"none of the model's {len(match.genes)} genes are present."
+        elif empty:
+            what = f"none of the reference genes of {classes} are present: {some(self.lacking)}."
+        else:
+            what = f"more than {max_missing:.0%} of the genes or weights of {classes} are missing: "
+            what += f"{some(self.lacking)}."
+        if match.other_column:
+            column, n = match.other_column
+            has = f"which has {n} of the {len(match.genes)} genes (gene_column=, --gene-column)"
+            remedies = [f"name the column {column!r}, {has}"]
+        if self.droppable:
+            remedies.append("leave these classes out (drop_classes=True, --drop-classes)")
+        if not empty:
+            remedies.append("allow for more (max_missing=, --max-missing)")
+        if match.present.any():
+            remedies.append("train again on the genes that are present (available=, --for)")
+        self.what = f"{what} Missing genes: {some(match.missing)}."
+        super().__init__(f"{self.what} Please {', or '.join(remedies)}.")
 
 
 @dataclass(frozen=True)
@@ -285,7 +299,8 @@ def bind(
             match = replace(match, other_column=(name, n))
     here = match.present
     losses = _losses(parts, here)
-    _refuse(losses, match, max_missing)
+    if _lacking(losses, max_missing):
+        raise MissingGenesError(losses, match, max_missing)
     coef, gamma = parts.coef[:, here], parts.reference_weights[:, here]
     imputed = parts.mean_ranks
     if imputed is None:
@@ -328,51 +343,17 @@ def _match(parts: LinearParts, genes: Iterable[str] | None) -> tuple[GeneMatch, 
 
 def _losses(parts: LinearParts, here: NDArray) -> tuple[ClassLoss, ...]:
     losses = []
-    for k, label in enumerate(parts.score_classes.tolist()):
-        rows = slice(k * parts.rows_per_score, (k + 1) * parts.rows_per_score)
-        weights, gamma = np.abs(parts.coef[rows]).sum(axis=0), parts.reference_weights[rows]
-        needed = (weights > 0) | (gamma > 0).any(axis=0)
+    rows = zip(np.abs(parts.coef), parts.reference_weights, strict=True)
+    for label, (weights, gamma) in zip(parts.score_classes.tolist(), rows, strict=True):
+        needed = (weights > 0) | (gamma > 0)
         lost = weights[~here].sum() / (weights.sum() or 1.0)
-        reference = (gamma[:, ~here].sum(axis=1) / gamma.sum(axis=1)).max()
+        reference = gamma[~here].sum() / gamma.sum()
         counts = int(needed.sum()), int((needed & ~here).sum())
         losses.append(ClassLoss(label, *counts, float(lost), float(reference)))
     return tuple(losses)
 
 
-def _lacking(losses: tuple[ClassLoss, ...], max_missing: float) -> list[ClassLoss]:
+def _lacking(losses: Sequence[ClassLoss], max_missing: float) -> list[ClassLoss]:
     if not 0 <= max_missing <= 1:
         raise ValueError(f"max_missing={max_missing!r}: use a share between 0 and 1")
     return [loss for loss in losses if loss.share_lost > max_missing or loss.reference_lost == 1]
-
-
-def _refuse(losses: tuple[ClassLoss, ...], match: GeneMatch, max_missing: float) -> None:
-    bad = _lacking(losses, max_missing)
-    if not bad:
-        return
-    empty = any(loss.reference_lost == 1 for loss in bad)
-    genes = all(loss.share_missing > max_missing for loss in bad)
-    weights = all(loss.weight_lost > max_missing for loss in bad)
-    counted = "genes" if genes else "weights" if weights else "genes or weights"
-    classes = "1 class" if len(bad) == 1 else f"{len(bad)} classes"
-    if not match.present.any():
-        what = f"none of the model's {len(match.genes)} genes are present."
-    elif empty:
-        what = f"none of the reference genes of {classes} are present: {some(bad)}."
-    else:
-        what = f"more than {max_missing:.0%} of the {counted} of {classes} are missing: "
-        what += f"{some(bad)}."
-    remedies = ["check that the gene names are of the same kind as the model's"]
-    if match.other_column:
-        column, n = match.other_column
-        has = f"which has {n} of the {len(match.genes)} genes (gene_column=, --gene-column)"
-        remedies = [f"name the column {column!r}, {has}"]
-    droppable = len(losses) >= len(bad) + 2
-    if droppable:
-        remedies.append("leave these classes out (drop_classes=True, --drop-classes)")
-    if not empty:
-        remedies.append("allow for more (max_missing=, --max-missing)")
-    if match.present.any():
-        remedies.append("train again on the genes that are present (available=, --for)")
-    enough = None if empty else max(loss.share_lost for loss in bad)
-    what += f" Missing genes: {some(match.missing)}."
-    raise MissingGenesError(what, remedies, tuple(bad), droppable, enough, match)

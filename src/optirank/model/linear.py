@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank.ranks.relative import relative_ranks, weighted_ranks
-from optirank.ranks.scoring import average_rows, needed_values, probabilities, worth_compiling
+from optirank.ranks.scoring import needed_values, probabilities, worth_compiling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,9 +27,9 @@ _KNOWN = (
 class LinearParts:
     """A linear classifier on relative ranks, over the p genes of its panel.
 
-    There is one score for two classes, one per class for more. A score has one row of weights; the
-    paper's classifier cut down to two classes has two rows, whose scores are averaged. The rows of
-    a panel model have the whole panel as their reference set.
+    There is one score, a row, for two classes, one per class for more; the paper's classifier cut
+    down to two classes keeps the scores of both. The rows of a panel model have the whole panel as
+    their reference set.
     """
 
     classes: NDArray
@@ -44,19 +44,9 @@ class LinearParts:
     is_panel: bool  # one reference set, the panel; probabilities are the softmax of the scores
 
     @property
-    def n_scores(self) -> int:
-        """Number of scores per sample."""
-        return 1 if len(self.classes) == 2 else len(self.classes)
-
-    @property
-    def rows_per_score(self) -> int:
-        """Rows whose scores are averaged."""
-        return len(self.coef) // self.n_scores
-
-    @property
     def score_classes(self) -> NDArray:
         """The class that each score speaks for."""
-        return self.classes[1:] if self.n_scores == 1 else self.classes
+        return self.classes[-len(self.coef) :]
 
     @cached_property
     def genes(self) -> NDArray:
@@ -64,10 +54,6 @@ class LinearParts:
         if self.names is None:
             return np.array([f"x{position}" for position in self.positions], dtype=object)
         return self.names[self.positions]
-
-    def average(self, rows: NDArray) -> NDArray:
-        """Mean over the rows of each score, along the last axis."""
-        return average_rows(rows, self.n_scores)
 
     def probabilities(self, scores: NDArray) -> NDArray:
         """Probabilities of scores without a calibration, (n, classes).

@@ -185,9 +185,8 @@ class Predictor:
     def scores(self, X: Any) -> NDArray:
         """Scores of the samples (rows) of X, as the model's ``decision_function`` has them."""
         X, compiled = self._prepared(X)
-        parts = self.bound.parts
-        found = parts.average(self.bound.rows.scores(X, self.columns, compiled))
-        return found[:, 0] if parts.n_scores == 1 else found
+        found = self.bound.rows.scores(X, self.columns, compiled)
+        return found[:, 0] if found.shape[1] == 1 else found
 
     def predict(self, X: Any) -> Prediction:
         """Labels, confidences and probabilities of the samples (rows) of X."""
