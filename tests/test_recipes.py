@@ -88,7 +88,8 @@ class FirstGenesClassifier(RankLinearClassifier):
             gamma = np.where(np.arange(problem.n_genes) < size, 1.0, 0.0)
             return solve_at(problem, gamma, tol=self.tol, max_iter=self.max_iter)
 
-        return self._fit_checked(X, y, sample_weight, size, solve)
+        weights = self._sample_weights(X, y, sample_weight)
+        return self._fit_orders(self._orders(X), y, weights, size, solve)
 
 
 @parametrize_with_checks([FirstGenesClassifier()])

@@ -49,6 +49,23 @@ class RankClassifier(ClassifierMixin, BaseEstimator):
 
     _softmax = False  # of the scores of several classes; else logistic functions of each
 
+    def decision_function(self, X: ArrayLike) -> NDArray:
+        """Scores: one per sample for two classes, one per sample and class for more.
+
+        They are those of a linear model on ranks; only the genes in ``genes_`` are looked at.
+        """
+        check_is_fitted(self)
+        columns = np.flatnonzero(self.genes_)
+        parts = (one[:, columns] for one in (self.coef_, self.reference_weights_))
+        rows = score_rows(*parts, self.intercept_, self.ties)
+        if is_device_array(X):
+            X = X[:, columns].get()  # only the panel leaves the device
+            columns = np.arange(len(columns))
+        else:
+            X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
+        scores = rows.scores(X, columns)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
     def predict(self, X: ArrayLike) -> NDArray:
         """The class of the highest score."""
         chosen = best_class(self.decision_function(X))
@@ -114,23 +131,6 @@ class RankLinearClassifier(RankClassifier):
     A subclass says how one binary problem is solved; with more than two classes there is one
     problem per class, against the rest, over the same orders of the samples.
     """
-
-    def decision_function(self, X: ArrayLike) -> NDArray:
-        """Scores: one per sample for two classes, one per sample and class for more.
-
-        Only the genes in ``genes_`` are looked at.
-        """
-        check_is_fitted(self)
-        columns = np.flatnonzero(self.genes_)
-        parts = (one[:, columns] for one in (self.coef_, self.reference_weights_))
-        rows = score_rows(*parts, self.intercept_, self.ties)
-        if is_device_array(X):
-            X = X[:, columns].get()  # only the panel leaves the device
-            columns = np.arange(len(columns))
-        else:
-            X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
-        scores = rows.scores(X, columns)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def subset(self, classes: Iterable) -> Self:
         """The model restricted to two or more of its classes, which it then chooses among.
@@ -253,19 +253,6 @@ class RankLinearClassifier(RankClassifier):
 
         return orders_for(X, self.device)
 
-    def _fit_checked(
-        self,
-        X: Any,
-        y: NDArray,
-        sample_weight: ArrayLike | None,
-        n_reference: int,
-        solve: BinarySolver,
-        candidates: NDArray | None = None,
-    ) -> Self:
-        """Order the samples, then as :meth:`_fit_orders`."""
-        weights = self._sample_weights(X, y, sample_weight)
-        return self._fit_orders(self._orders(X), y, weights, n_reference, solve, candidates)
-
     def _fit_orders(
         self,
         orders: SampleOrders | DeviceOrders,
@@ -340,7 +327,7 @@ class RankLinearClassifier(RankClassifier):
                 f"{late} of {len(solutions)} fits stopped at max_iter={self.max_iter} before they "
                 f"reached tol={self.tol:g}: raise max_iter, or l2, or tol",
                 ConvergenceWarning,
-                stacklevel=5,  # the line that calls fit, which calls _fit_checked and _fit_orders
+                stacklevel=4,  # the line that calls fit, which calls _fit_orders
             )
 
     def _progress(self, positive: object) -> Callable[[dict], None] | None:

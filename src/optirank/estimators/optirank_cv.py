@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from optirank.tuning.search import UnitResult
 
 _PLATFORMS = tuple(f"platform {k + 1}" for k in range(len(VIEW_STRENGTHS)))
-_SEED = 1  # of the simulated platforms: results are the same every time
 
 
 class OptirankClassifierCV(RankLinearClassifier):
@@ -305,7 +304,7 @@ class OptirankClassifierCV(RankLinearClassifier):
 def _with_platforms(X: Any) -> Any:
     """The samples, and below them their copies on simulated platforms."""
     X = X.get() if is_device_array(X) else X
-    copies = simulate_platforms(X, len(VIEW_STRENGTHS), VIEW_STRENGTHS, _SEED)
+    copies = simulate_platforms(X, len(VIEW_STRENGTHS), VIEW_STRENGTHS)
     if sparse.issparse(X):
         return sparse.vstack([X, *copies], format="csr")
     return np.concatenate([X, *copies])

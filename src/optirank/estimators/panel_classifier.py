@@ -13,7 +13,6 @@ from optirank._util.names import some
 from optirank._util.workers import worker_count
 from optirank.estimators._base import RankClassifier, label_codes
 from optirank.estimators.elimination import MatrixSource, Panel, search_panels
-from optirank.ranks.scoring import score_rows
 from optirank.ranks.transformer import reference_positions
 from optirank.tuning.folds import make_folds
 
@@ -76,6 +75,7 @@ class PanelClassifier(RankClassifier):
     (20, [10, 20])
     """
 
+    ties = "average"
     _softmax = True
 
     def __init__(
@@ -193,17 +193,10 @@ class PanelClassifier(RankClassifier):
             vars(model).pop(name, None)
         return model._take(model.path_[max(model.path_)])
 
-    def decision_function(self, X: ArrayLike) -> NDArray:
-        """Scores: one per sample for two classes, one per sample and class for more.
-
-        Only the genes of the panel are looked at.
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
-        coef = self.coef_[:, self.panel_]
-        rows = score_rows(coef, np.ones_like(coef), self.intercept_, "average")
-        scores = rows.scores(X, self.panel_)
-        return scores[:, 0] if len(self.classes_) == 2 else scores
+    @property
+    def reference_weights_(self) -> NDArray:
+        """The reference set of every class: the panel."""
+        return np.tile(self.genes_.astype(float), (len(self.coef_), 1))
 
     def _check_n_genes(self, n_features: int) -> None:
         n = self.n_genes

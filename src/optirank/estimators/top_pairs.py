@@ -13,13 +13,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from optirank.estimators._base import RankClassifier, label_codes
 from optirank.ranks.scoring import by_class
+from optirank.tuning.selection import DIGITS
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from optirank.ranks.orders import SampleOrders
 
-_DIGITS = 12  # to which scores are equal: the order in which samples are added must not decide
 _BLOCK_VALUES = 1 << 22  # ranks of dense samples that are made at once: 32 MiB
 
 
@@ -185,7 +185,7 @@ def best_pairs(
             inside = (squares[positive] - means[positive] ** 2) / sizes[positive]
             outside = (rest @ squares - center**2) / (len(codes) - sizes[positive])
             spread = np.sqrt(np.maximum(inside + outside, 0.0))
-            size = np.where(shift.round(_DIGITS) != 0, np.inf, 0.0)
+            size = np.where(shift.round(DIGITS) != 0, np.inf, 0.0)
             np.divide(np.abs(shift), spread, out=size, where=spread > 1e-9)
             genes = np.sort(np.argsort(-size, kind="stable")[:max_genes])
             above = shares(genes)
@@ -216,7 +216,7 @@ def _disjoint_pairs(difference: NDArray, shift: NDArray, genes: NDArray, k_max: 
     ``|shift_a - shift_b|`` is the better one. ``genes`` are the positions of the genes. There is
     at least one pair, even if none has a score above 0.
     """
-    score = np.abs(difference).round(_DIGITS)
+    score = np.abs(difference).round(DIGITS)
     np.fill_diagonal(score, -1.0)
     chosen: list[list[int]] = []
     while len(chosen) < k_max:
@@ -224,13 +224,13 @@ def _disjoint_pairs(difference: NDArray, shift: NDArray, genes: NDArray, k_max: 
         if best < 0 or (best == 0 and chosen):
             break
         first, second = np.divmod(np.flatnonzero(score == best), len(score))
-        which = np.abs(shift[first] - shift[second]).round(_DIGITS).argmax()
+        which = np.abs(shift[first] - shift[second]).round(DIGITS).argmax()
         pair = [first[which], second[which]]
         chosen.append(pair)
         score[pair] = -1.0
         score[:, pair] = -1.0
     pairs = np.array(chosen)
-    found = difference[pairs[:, 0], pairs[:, 1]].round(_DIGITS)
+    found = difference[pairs[:, 0], pairs[:, 1]].round(DIGITS)
     return Pairs(genes[pairs], np.where(found >= 0, 1.0, -1.0), np.abs(found))
 
 

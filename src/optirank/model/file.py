@@ -62,8 +62,10 @@ def save(model: Any, path: str | os.PathLike[str], overwrite: bool = False) -> N
 
     name = type(model).__name__
     if name not in _FORMS or type(model) is not getattr(optirank, name):
-        why = _REFUSED.get(name, f"known are {', '.join(_FORMS)}")
-        raise TypeError(f"a {name} cannot be saved: {why}")
+        raise TypeError(
+            f"a {name} cannot be saved: known are {', '.join(_FORMS)}. A model file holds no "
+            "pickles, which could run code: fit it again from the data, or train a PanelClassifier"
+        )
     check_is_fitted(model)
     path = Path(path)
     if path.exists() and not overwrite:
@@ -392,15 +394,4 @@ _FORMS = {
     "OptirankClassifierCV": (_describe_search, _rebuild_search),
     "RankLogisticRegression": (_describe_linear, _rebuild_linear),
     "AnovaRankLogisticRegression": (_describe_linear, _rebuild_linear),
-}
-
-_REFUSED = {
-    "SingleCellNetClassifier": (
-        "its random forest has no form without pickles, which could run code when a file is opened;"
-        " fit it again from the data, or train a PanelClassifier to share a model"
-    ),
-    "TopScoringPairsClassifier": (
-        "it is here to compare with; fit it again from the data, or train a PanelClassifier to "
-        "share a model"
-    ),
 }

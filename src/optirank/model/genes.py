@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -40,19 +40,12 @@ _ENSEMBL = re.compile(r"^(ENS[A-Z]*[GTPER][0-9]{6,})\.[0-9]+(.*)$", re.IGNORECAS
 class GeneMatch:
     """Where a model's genes are in new data."""
 
-    genes: tuple[str, ...]
-    """The genes that were looked for."""
-    columns: NDArray[np.intp]
-    """The column of each, -1 where it is missing."""
-    by_version: dict[str, str] = field(default_factory=dict)
-    """Genes found under another version of their Ensembl identifier: as here -> as there."""
-    by_case: dict[str, str] = field(default_factory=dict)
-    """Genes found in another case."""
-    ambiguous: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Genes that cannot be told from others without guessing, with the columns in question; they
-    count as missing."""
-    other_column: tuple[str, int] | None = None
-    """A column of the data with other names, in which more of the genes are, and how many."""
+    genes: tuple[str, ...]  # that were looked for
+    columns: NDArray[np.intp]  # of each, -1 where it is missing
+    by_version: dict[str, str] = field(default_factory=dict)  # Ensembl identifier: here -> there
+    by_case: dict[str, str] = field(default_factory=dict)  # found in another case
+    ambiguous: dict[str, tuple[str, ...]] = field(default_factory=dict)  # several columns: missing
+    other_column: tuple[str, int] | None = None  # names with more of the genes, and how many
 
     @property
     def present(self) -> NDArray[np.bool_]:
@@ -101,23 +94,28 @@ def match_genes(
         not another spelling of a gene looked for.
     """
     wanted, given = _names(wanted, "the model"), _names(given, "the data")
-    counts = Counter(given)
-    at = {name: column for column, name in enumerate(given)}
     columns = np.full(len(wanted), -1, dtype=np.intp)
     ambiguous: dict[str, tuple[str, ...]] = {}
-    for j, gene in enumerate(wanted):
-        if counts[gene] == 1:
-            columns[j] = at[gene]
-        elif counts[gene] > 1:
-            ambiguous[gene] = (gene,) * counts[gene]
-
-    found: tuple[dict[str, str], dict[str, str]] = ({}, {})
+    spelled: tuple[dict[str, str], ...] = ({}, {}, {})
     taken = set(wanted) | set(known)
-    if (columns < 0).sum() > len(ambiguous):
-        free = [name for name in given if name not in taken]
-        for spelled, key in zip(found, (_without_version, _folded), strict=True):
-            _match_loosely(wanted, columns, free, key, at, spelled, ambiguous)
-    return GeneMatch(tuple(wanted), columns, *found, ambiguous)
+    for key, found in zip((str, _without_version, _folded), spelled, strict=True):
+        if (columns < 0).sum() == len(ambiguous):
+            break
+        ours = Counter(map(key, wanted))
+        theirs: defaultdict[str, list[int]] = defaultdict(list)
+        for column, name in enumerate(given):
+            if key is str or name not in taken:
+                theirs[key(name)].append(column)
+        for j, gene in enumerate(wanted):
+            there = theirs.get(key(gene), [])
+            if columns[j] >= 0 or gene in ambiguous or not there:
+                continue
+            if len(there) == 1 and ours[key(gene)] == 1:
+                columns[j] = there[0]
+                found[gene] = given[there[0]]
+            else:
+                ambiguous[gene] = tuple(given[column] for column in there)
+    return GeneMatch(tuple(wanted), columns, *spelled[1:], ambiguous)
 
 
 def check_case(match: GeneMatch) -> None:
@@ -136,31 +134,6 @@ def check_case(match: GeneMatch) -> None:
         "homologs (homologs=, --homologs mouse or a file), or say that case does not matter "
         "(homologs='case', --homologs case)."
     )
-
-
-def _match_loosely(
-    wanted: list[str],
-    columns: NDArray[np.intp],
-    free: list[str],
-    key: Callable[[str], str],
-    at: dict[str, int],
-    spelled: dict[str, str],
-    ambiguous: dict[str, tuple[str, ...]],
-) -> None:
-    """Match the genes that are still missing by a key of their names, where it is unique."""
-    ours = Counter(map(key, wanted))
-    theirs: defaultdict[str, list[str]] = defaultdict(list)
-    for name in free:
-        theirs[key(name)].append(name)
-    for j, gene in enumerate(wanted):
-        if columns[j] >= 0 or gene in ambiguous:
-            continue
-        candidates = theirs.get(key(gene), [])
-        if len(candidates) == 1 and ours[key(gene)] == 1:
-            columns[j] = at[candidates[0]]
-            spelled[gene] = candidates[0]
-        elif candidates:
-            ambiguous[gene] = tuple(candidates)
 
 
 def _without_version(name: str) -> str:

@@ -83,7 +83,7 @@ def class_codes(labels: ArrayLike, classes: NDArray) -> NDArray:
 def linear_model(model: Any) -> Any:
     """The linear classifier that predicts: the model itself, or the best one of a search."""
     found = getattr(model, "best_estimator_", model)
-    if not hasattr(found, "panel_") and not hasattr(found, "reference_weights_"):
+    if not hasattr(found, "reference_weights_"):
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(found)
@@ -99,24 +99,18 @@ def linear_parts(model: Any) -> LinearParts:
     model = linear_model(model)
     coef = np.asarray(model.coef_)
     names = getattr(model, "feature_names_in_", None)
+    gamma, means = np.asarray(model.reference_weights_), getattr(model, "mean_ranks_", None)
+    panel = np.flatnonzero(((gamma > 0) | (coef != 0)).any(axis=0))
     is_panel = hasattr(model, "panel_")
-    if is_panel:
-        panel = np.asarray(model.panel_)
-        gamma = np.ones((len(coef), len(panel)))
-        means = np.tile(model.mean_ranks_, (len(coef), 1))
-    else:
-        gamma = np.asarray(model.reference_weights_)
-        panel = np.flatnonzero(((gamma > 0) | (coef != 0)).any(axis=0))
-        gamma = gamma[:, panel]
-        means = getattr(model, "mean_ranks_", None)
-        means = None if means is None else np.asarray(means)[:, panel]
+    if means is not None:
+        means = np.tile(means, (len(coef), 1)) if is_panel else np.asarray(means)[:, panel]
     return LinearParts(
         classes=np.asarray(model.classes_),
         coef=coef[:, panel],
-        reference_weights=gamma,
+        reference_weights=gamma[:, panel],
         intercept=np.asarray(model.intercept_),
         mean_ranks=means,
-        ties=getattr(model, "ties", "average"),
+        ties=model.ties,
         positions=panel,
         n_features=coef.shape[1],
         names=None if names is None else np.asarray(names, dtype=object),
@@ -138,14 +132,11 @@ def panel_ranks(X: Any, columns: NDArray | None = None, compiled: bool | None = 
     X = needed_values(X, slice(None), columns)
     if not (worth_compiling(X.shape[0], 1) if compiled is None else compiled):
         return relative_ranks(X, np.ones(len(columns), dtype=bool))
-    from optirank._compiled.panel_loops import ranks_among_themselves
+    from optirank.ranks.orders import order_samples
 
-    X = X.toarray() if hasattr(X, "toarray") else X
-    if X.dtype not in (np.float32, np.int64):  # three types to compile for
-        X = X.astype(np.float64)
-    ranks = np.empty(X.shape)
-    ranks_among_themselves(np.ascontiguousarray(X), ranks)
-    return ranks
+    every = np.arange(len(columns))
+    ranks = order_samples(X).ranks(np.ones(len(columns)), dtype=np.float64)
+    return ranks.columns(every) / len(columns)
 
 
 def describe_training(

@@ -18,8 +18,7 @@ from optirank.model.linear import class_codes, linear_parts
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-_LEVELS = 101  # percentiles
-_OWN_LEVELS = 100  # held-out samples from which a class has percentiles of its own
+_LEVELS = 101  # percentiles; a class with as many held-out samples has its own
 _DIGITS = 5  # of stored mean ranks and levels
 
 
@@ -116,7 +115,7 @@ def fit_novelty(model: Any, ranks: ArrayLike, y: ArrayLike, predicted: ArrayLike
     shares = np.linspace(0.0, 1.0, _LEVELS)
     levels = np.tile(np.quantile(scores, shares), (len(classes), 1))
     for k in range(len(classes)):
-        if np.count_nonzero(given == k) >= _OWN_LEVELS:
+        if np.count_nonzero(given == k) >= _LEVELS:
             levels[k] = np.quantile(scores[given == k], shares)
     return Novelty(profiles, np.round(levels, _DIGITS), parts.positions, len(ranks))
 

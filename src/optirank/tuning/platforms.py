@@ -28,7 +28,7 @@ def simulate_platforms(
     X: Any,
     n_copies: int,
     strength: float | Sequence[float],
-    seed: int,
+    seed: int = 1,
     *,
     spread: float | None = None,
 ) -> list[Any]:

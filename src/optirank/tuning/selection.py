@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 RULES = ("one_se", "best")
 TRANSFER = "transfer"  # the rule of `select_for_transfer`, which needs simulated platforms too
 MARGIN = 0.02  # a setting must beat the default by more: about the noise of held-out accuracies
-_DIGITS = 12  # to which scores are equal: the order of the folds must not decide
+DIGITS = 12  # to which scores are equal: the order of the folds must not decide
 
 
 def balanced_accuracy(truth: NDArray, labels: NDArray, classes: NDArray | None = None) -> float:
@@ -132,7 +132,7 @@ def select(scores: NDArray, n_genes: NDArray, rule: str = "one_se") -> int:
     best = np.lexsort((error, genes, -mean))[0]
     if rule == "best":
         return int(best)
-    allowed = np.flatnonzero(mean >= np.round(mean[best] - error[best], _DIGITS))
+    allowed = np.flatnonzero(mean >= np.round(mean[best] - error[best], DIGITS))
     order = np.lexsort((error[allowed], -mean[allowed], genes[allowed]))
     return int(allowed[order[0]])
 
@@ -185,4 +185,4 @@ def _comparable(scores: NDArray) -> NDArray:
     """Scores rounded, minus infinity where there is none; an error where no setting has one."""
     if not np.isfinite(scores).any():
         raise ValueError("no setting has a finite mean score: check the scorer and the folds")
-    return np.where(np.isfinite(scores), scores.round(_DIGITS), -np.inf)
+    return np.where(np.isfinite(scores), scores.round(DIGITS), -np.inf)
