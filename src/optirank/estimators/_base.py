@@ -81,7 +81,8 @@ class RankClassifier(ClassifierMixin, BaseEstimator):
         scores = self.decision_function(X)
         if hasattr(self, "calibration_"):
             return self.calibration_.probabilities(scores)
-        return class_probabilities(scores, self._softmax)
+        softmax = self._softmax and scores.ndim == 2
+        return probabilities(scores, offset=-np.inf if softmax else 0.0)
 
     def predict_log_proba(self, X: ArrayLike) -> NDArray:
         """Logarithms of :meth:`predict_proba`."""
@@ -106,11 +107,6 @@ class RankClassifier(ClassifierMixin, BaseEstimator):
         # which scikit-learn's checks ask for a high score, differ by position and not by order.
         tags.classifier_tags.poor_score = True
         return tags
-
-
-def class_probabilities(scores: NDArray, softmax: bool) -> NDArray:
-    """Probabilities of scores without a calibration, see :meth:`RankClassifier.predict_proba`."""
-    return probabilities(scores, offset=-np.inf if softmax and scores.ndim == 2 else 0.0)
 
 
 def label_codes(y: NDArray) -> tuple[NDArray, NDArray]:

@@ -354,7 +354,7 @@ def _with_copies(V: NDArray, n_threads: int) -> NDArray:
     groups = np.empty(((1 + _N_COPIES) * n, V.shape[1]), first.dtype)
     groups[:n] = first
     for k in range(1, 1 + _N_COPIES):  # one at a time, to hold one of them in memory
-        (copy,) = simulate_platforms(V, 1, _STRENGTH, k, spread=spread)
+        (copy,) = simulate_platforms(V, [_STRENGTH], k, spread=spread)
         groups[k * n : (k + 1) * n] = sort_groups(copy, n_threads)
     return groups
 

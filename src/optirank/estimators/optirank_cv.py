@@ -304,7 +304,7 @@ class OptirankClassifierCV(RankLinearClassifier):
 def _with_platforms(X: Any) -> Any:
     """The samples, and below them their copies on simulated platforms."""
     X = X.get() if is_device_array(X) else X
-    copies = simulate_platforms(X, len(VIEW_STRENGTHS), VIEW_STRENGTHS)
+    copies = simulate_platforms(X, VIEW_STRENGTHS)
     if sparse.issparse(X):
         return sparse.vstack([X, *copies], format="csr")
     return np.concatenate([X, *copies])

@@ -100,16 +100,11 @@ class PanelClassifier(RankClassifier):
         sample_weight : array of shape (n_samples,) or a number, optional
         """
         X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"))
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        kept = weight > 0
+        if not kept.all():  # a sample of weight 0 is one that is not there
+            X, y, weight = X[kept], y[kept], weight[kept]
         classes, codes = label_codes(y)
-        weight = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
-            kept = weight > 0
-            if not kept.all():  # a sample of weight 0 is one that is not there
-                X, y, weight = X[kept], y[kept], weight[kept]
-                classes, codes = label_codes(y)
         self._check_n_genes(X.shape[1])
         fold_of = None
         if self.n_genes == "auto":
@@ -139,12 +134,9 @@ class PanelClassifier(RankClassifier):
             n_threads=worker_count(self.n_jobs),
             progress=progress,
         )
-        for name in _OF_TRAINING:
+        for name in (*_OF_TRAINING, "held_out_"):
             vars(self).pop(name, None)
-        self.n_features_in_ = source.shape[1]
-        self.classes_ = classes
-        self.path_ = found.path
-        vars(self).pop("held_out_", None)
+        self.n_features_in_, self.classes_, self.path_ = source.shape[1], classes, found.path
         if found.held_out is not None:
             self.held_out_ = found.held_out
         self._take(found.path[max(found.path)])

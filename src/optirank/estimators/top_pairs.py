@@ -113,8 +113,8 @@ class TopScoringPairsClassifier(PairClassifier):
 
         X, codes = self._checked(X, y)
         found = best_pairs(order_samples(X), codes, self.k_max, self.max_genes)
-        found = [Pairs(*(part[: _odd(len(pairs.genes))] for part in pairs)) for pairs in found]
-        self.k_ = np.array([len(pairs.genes) for pairs in found])
+        self.k_ = np.array([(len(pairs.genes) - 1) // 2 * 2 + 1 for pairs in found])  # odd
+        found = [[part[:k] for part in pairs] for k, pairs in zip(self.k_, found, strict=True)]
         self.pairs_, self.signs_, self.scores_ = (
             np.concatenate(parts) for parts in zip(*found, strict=True)
         )
@@ -232,11 +232,6 @@ def _disjoint_pairs(difference: NDArray, shift: NDArray, genes: NDArray, k_max: 
     pairs = np.array(chosen)
     found = difference[pairs[:, 0], pairs[:, 1]].round(DIGITS)
     return Pairs(genes[pairs], np.where(found >= 0, 1.0, -1.0), np.abs(found))
-
-
-def _odd(k: int) -> int:
-    """k, or the odd number below it."""
-    return k - 1 + k % 2
 
 
 def count_pairs(groups: NDArray, codes: NDArray, n_codes: int) -> NDArray:

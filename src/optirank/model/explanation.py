@@ -163,11 +163,8 @@ def _all_ranks(bound: BoundModel, x: NDArray) -> NDArray:
 
 def _row(sample: Any, bound: BoundModel) -> NDArray:
     """The values of the bound columns of one sample."""
-    if hasattr(sample, "toarray"):
-        sample = sample.toarray()
-    x = np.asarray(sample)
-    if x.ndim == 2 and len(x) == 1:
-        x = x[0]
+    x = np.asarray(sample.toarray() if hasattr(sample, "toarray") else sample)
+    x = x[0] if x.ndim == 2 and len(x) == 1 else x
     if x.shape != (bound.n_columns,):
         raise ValueError(
             f"the sample has shape {x.shape}: one sample of {bound.n_columns} values is needed"

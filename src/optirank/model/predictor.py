@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
@@ -177,8 +178,7 @@ class Predictor:
     def narrowed(self) -> Predictor:
         """The same for data of which only ``columns`` were read, in that order."""
         q = len(self.bound.columns)
-        narrow = object.__new__(Predictor)
-        narrow.__dict__ |= self.__dict__
+        narrow = copy.copy(self)
         narrow.bound = replace(self.bound, columns=np.arange(q), n_columns=q)
         return narrow
 

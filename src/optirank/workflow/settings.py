@@ -82,9 +82,7 @@ def train_settings(
         fair = np.isin(y[test], y[train])
         seen = X[train][:, columns]
         views = [X[test][:, columns]]
-        views += simulate_platforms(
-            views[0], len(VIEW_STRENGTHS), VIEW_STRENGTHS, spread=log_spread(seen)
-        )
+        views += simulate_platforms(views[0], VIEW_STRENGTHS, spread=log_spread(seen))
         for i, setting in enumerate(settings):
             model = _make(options, setting).fit(seen, y[train])
             n_genes[i, k] = model.genes_.sum()
