@@ -124,9 +124,8 @@ def panel_weights(
     from optirank.model.linear import linear_parts
 
     parts = linear_parts(as_model(model))
-    weights = parts.average(parts.coef.T).T
-    inside = parts.reference_weights > 0
-    inside = inside.reshape(len(weights), -1, inside.shape[1]).any(axis=1) & ~inside.all()
+    weights, inside = parts.coef, parts.reference_weights > 0
+    inside = inside & ~inside.all()
     sizes = np.abs(weights)
     places = np.argsort(np.argsort(-sizes, axis=1, kind="stable"), axis=1)
     places = np.where(sizes > 0, places, sizes.shape[1]).min(axis=0)  # in the class it leads most
@@ -189,8 +188,7 @@ def _heaviest(bound: Any, X: NDArray, n_genes: int) -> tuple[NDArray, list[str],
 
     parts, here = bound.parts, bound.match.present
     present, gammas = parts.genes[here], parts.reference_weights[:, here]
-    weights = parts.average(parts.coef[:, here].T).T
-    per_class = len(gammas) // len(weights)
+    weights = parts.coef[:, here]
     shared = bool((gammas == gammas[0]).all())  # one reference set for all classes
     leads = weights.argmax(axis=0)
     ranks, names, classes = [], [], []
@@ -200,7 +198,7 @@ def _heaviest(bound: Any, X: NDArray, n_genes: int) -> tuple[NDArray, list[str],
         genes = genes[mine[genes] != 0]
         genes = genes[np.argsort(-mine[genes], kind="stable")]
         if len(genes):
-            gamma = gammas[k * per_class]
+            gamma = gammas[k]
             ranks.append(weighted_ranks(X, gamma, ties=parts.ties, genes=genes).T)
             names += [f"{present[j]} {'+' if mine[j] > 0 else '−'}" for j in genes]
             classes += [str(label)] * len(genes)

@@ -22,10 +22,10 @@ from optirank._util.names import some
 from optirank.datasets.data import DataError, text_column
 from optirank.datasets.reading import guess_format, open_expression
 from optirank.model.file import as_model
+from optirank.model.genes import MAX_MISSING, MissingGenesError
 from optirank.model.linear import carried
-from optirank.model.missing import MAX_MISSING, MissingGenesError
 from optirank.model.predictor import Predictor, withheld_word
-from optirank.model.query import ValueSummary
+from optirank.model.query import ValueSummary, match_prevalences
 from optirank.ranks.scoring import best_class
 from optirank.workflow.homologs import Homologs, check_species, model_names
 from optirank.workflow.labels import Labelled, check_format, majority, write_labels
@@ -159,7 +159,7 @@ def label_profiles(
     limit, reason = _withholding(predictor, options)
     scores, values, empty, likeness = _scores(profiles, predictor, options, progress)
     every = 1 if options.adapt else -(-n // _ADVISED)
-    adaptation = predictor.adaptation(scores[::every])
+    adaptation = match_prevalences(scores[::every])
     notes += predictor.notes() + predictor.query_notes(values, adaptation)
     found = predictor.from_scores(adaptation.apply(scores) if options.adapt else scores)
     if carried(predictor.model, "calibration_") is None:

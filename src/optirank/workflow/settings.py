@@ -15,11 +15,16 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.workers import worker_count
-from optirank.estimators.elimination import best_codes, first_pass, some_rows
+from optirank.estimators.elimination import first_pass, some_rows
+from optirank.ranks.scoring import best_class
 from optirank.solver.constants import DEFAULTS
 from optirank.tuning.platforms import VIEW_STRENGTHS, log_spread, simulate_platforms
-from optirank.tuning.scoring import balanced_accuracy
-from optirank.tuning.selection import default_setting, select_for_transfer, standard_error
+from optirank.tuning.selection import (
+    balanced_accuracy,
+    default_setting,
+    select_for_transfer,
+    standard_error,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +33,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int, str], None]
 _N_CANDIDATES = 1000  # genes: the paper's classifiers gained nothing from more
-_SEED = 1  # of the simulated platforms: results are the same every time
 SETTINGS: dict[str, list[dict[str, float]]] = {
     "optirank": [
         DEFAULTS | {"n_reference": share, "l2": l2}
@@ -81,15 +85,13 @@ def train_settings(
         fair = np.isin(y[test], y[train])
         seen = X[train][:, columns]
         views = [X[test][:, columns]]
-        views += simulate_platforms(
-            views[0], len(VIEW_STRENGTHS), VIEW_STRENGTHS, _SEED, spread=log_spread(seen)
-        )
+        views += simulate_platforms(views[0], VIEW_STRENGTHS, spread=log_spread(seen))
         for i, setting in enumerate(settings):
             model = _make(options, setting).fit(seen, y[train])
             n_genes[i, k] = model.genes_.sum()
             found = [_scores(model, view, width) for view in views]
             scores[i, test] = found[0]
-            accuracies = [balanced_accuracy(y[test][fair], best_codes(one)[fair]) for one in found]
+            accuracies = [balanced_accuracy(y[test][fair], best_class(one)[fair]) for one in found]
             plain[i, k], shifted[i, k] = accuracies[0], accuracies[1:]
             if progress is not None:
                 progress(k * len(settings) + i + 1, plain.size + 1, "cross-validation")
@@ -128,7 +130,7 @@ def _pooled(y: NDArray, scores: NDArray) -> float:
     """Balanced accuracy of all held-out samples of classes that their fold could learn."""
     own = scores[np.arange(len(y)), y if scores.shape[1] > 1 else 0]
     known = np.isfinite(own)
-    return balanced_accuracy(y[known], best_codes(scores[known]))
+    return balanced_accuracy(y[known], best_class(scores[known]))
 
 
 def _make(options: TrainingOptions, setting: dict[str, float]) -> Any:

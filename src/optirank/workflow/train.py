@@ -17,7 +17,6 @@ from optirank import __version__
 from optirank._util.names import some
 from optirank._util.workers import worker_count
 from optirank.datasets.data import DataError
-from optirank.estimators.elimination import best_codes
 from optirank.estimators.panel_classifier import OF_SIZE, PanelClassifier
 from optirank.model import (
     describe_training,
@@ -26,6 +25,7 @@ from optirank.model import (
     fit_novelty,
     panel_ranks,
 )
+from optirank.ranks.scoring import best_class
 from optirank.workflow import METHODS
 from optirank.workflow.performance import Performance, performance
 from optirank.workflow.preparation import EmptySamplesError, Prepared, TrainingOptions, prepare
@@ -264,7 +264,7 @@ def _calibrate(
     own = scores[np.arange(len(scores)), codes if scores.shape[1] > 1 else 0]
     known = np.isfinite(own)  # others are of a class that their fold could not learn
     rows, scores = fitted.held_out[known], np.maximum(scores[known], _LOWEST)
-    truth, predicted = classes[codes[known]], classes[best_codes(scores)]
+    truth, predicted = classes[codes[known]], classes[best_class(scores)]
     flat = scores[:, 0] if scores.shape[1] == 1 else scores
     model.calibration_ = fit_calibration(flat, truth, classes)
     probabilities = model.calibration_.probabilities(flat)
