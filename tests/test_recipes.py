@@ -17,7 +17,7 @@ from optirank import OptirankClassifier
 from optirank.benchmark.classifiers import BINARY, CLASSIFIERS, SYNTHETIC, WHOLE, Classifier
 from optirank.benchmark.synthetic import GRIDS, Point, Settings
 from optirank.cli.app import app
-from optirank.cli.running import run_experiment
+from optirank.cli.simulate import run_experiment
 from optirank.estimators._base import RankLinearClassifier
 from optirank.ranks.orders import order_samples
 from optirank.solver import solve as entry

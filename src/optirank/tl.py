@@ -95,12 +95,6 @@ def train(
     from optirank.workflow.train import train as run
 
     profiles = _profiles(adata, "train", layer, use_raw, gene_column)
-    if not use_raw and adata.raw is not None and adata.raw.n_vars > adata.n_vars:
-        _say(
-            f"adata.raw has {adata.raw.n_vars} genes, X has {adata.n_vars}: use_raw=True trains on "
-            "adata.raw",
-            verbose,
-        )
     options = TrainingOptions(
         label=label,
         batch=batch,
@@ -115,31 +109,27 @@ def train(
         name=name,
         description=description,
     )
-    said: list[str] = []
 
     def say(line: str) -> None:
-        said.append(line)
-        _say(line, verbose)
+        logger.info("%s", line)
+        if verbose:
+            print(line)
 
-    with progress_bar("training", shown=None if verbose else False) as bar:
-        result = run(
-            profiles,
-            options,
-            say=say,
-            progress=lambda done, total, what: bar.update(done, total, text=what),
+    if not use_raw and adata.raw is not None and adata.raw.n_vars > adata.n_vars:
+        say(
+            f"adata.raw has {adata.raw.n_vars} genes, X has {adata.n_vars}: use_raw=True trains on "
+            "adata.raw"
         )
-    for note in result.notes:
-        if note not in said:
-            _say(note, verbose)
+    with progress_bar("training", shown=None if verbose else False) as bar:
+        result = run(profiles, options, say=say, progress=bar.update)
+    for warning in result.warnings:
+        say(warning)
     sizes = result.curve.sort_values("n_genes")
     rows = zip(sizes["n_genes"], sizes["balanced_accuracy"], strict=True)
     told = ", ".join(f"{n:.0f} genes {100 * share:.1f} %" for n, share in rows)
-    _say(f"held-out accuracy by size, means over folds: {told}", verbose)
-    _say(
-        f"balanced accuracy of held-out samples {result.performance.headline()}, "
-        f"{len(result.genes)} genes",
-        verbose,
-    )
+    say(f"held-out accuracy by size, means over folds: {told}")
+    accuracy = result.performance.headline()
+    say(f"balanced accuracy of held-out samples {accuracy}, {len(result.genes)} genes")
     call = {"label": label, "batch": batch, "n_genes": n_genes, "method": method}
     call |= {"target_error": target_error, "layer": layer, "use_raw": use_raw}
     told = ", ".join(f"{key}={value!r}" for key, value in call.items() if value)
@@ -348,9 +338,3 @@ def _cluster(adata: AnnData, key: str) -> None:
     scanpy.pp.neighbors(work)
     scanpy.tl.leiden(work, key_added=key)
     adata.obs[key] = work.obs[key]
-
-
-def _say(line: str, verbose: bool) -> None:
-    logger.info("%s", line)
-    if verbose:
-        print(line)

@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 from example_model import N_QUERY, as_anndata, panel_names, reference_set, trained_example
 from optirank._util import files
 from optirank.cli.app import app
-from optirank.cli.errors import BAD_INPUT, INTERRUPTED
+from optirank.cli.common import BAD_INPUT, INTERRUPTED
 from optirank.datasets.writing import write_h5ad, write_table
 from optirank.model import load, save
 
@@ -318,7 +318,7 @@ def test_a_demo_of_a_minute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     calls = []
 
-    monkeypatch.setattr("optirank.cli.running.run_experiment", lambda *given: calls.append(given))
+    monkeypatch.setattr("optirank.cli.simulate.run_experiment", lambda *given: calls.append(given))
     done = good("demo", "-o", "here")
     assert "another platform" in done.stdout
     assert "Balanced" in done.stdout or "95 % interval" in done.stdout

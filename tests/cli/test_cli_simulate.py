@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from optirank.benchmark import synthetic
 from optirank.benchmark.synthetic import Point
 from optirank.cli.app import app
-from optirank.cli.errors import BAD_INPUT
+from optirank.cli.common import BAD_INPUT
 
 
 def optirank(*arguments: object):

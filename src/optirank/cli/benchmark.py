@@ -10,13 +10,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optirank.cli.common import add_row, listed, new_table, show, tidy
-from optirank.cli.errors import BAD_INPUT, UNEXPECTED
-from optirank.cli.options import DataOption, Device, DeviceOption, ProcessesOption
+from optirank.cli import options as opt
+from optirank.cli.common import (
+    BAD_INPUT,
+    UNEXPECTED,
+    echo,
+    listed,
+    show_table,
+    tell_error,
+    tidy,
+    workers,
+)
 
 if TYPE_CHECKING:
-    from optirank.benchmark.engine import Plan
-    from optirank.benchmark.storage import Storage
+    from optirank.benchmark.engine import Plan, Work
+    from optirank.benchmark.report import Written
+    from optirank.benchmark.storage import Storage, Unit
 
 _HELP = """Compare classifiers on real data: the paper's evaluation, or pairs of your own sets.
 
@@ -52,7 +61,7 @@ class Selection(StrEnum):
 
 
 @app.command("list")
-def list_(data: DataOption = None) -> None:
+def list_(data: opt.Data = None) -> None:
     """List the built-in tasks with their data, and the pairs found in a folder (--data).
 
     Examples:
@@ -66,37 +75,30 @@ def list_(data: DataOption = None) -> None:
 
         local_paths(data)  # a folder that is not there is an error
         source = RealTasks(data_folder(data), built_in())
-        ready, remedies = 0, {}
+        lacking = {task.name: source.missing(task) for task in source.tasks}
         for title, wanted in (("Tasks of the paper", True), ("Tasks on public stand-ins", False)):
-            table = new_table(title, "task", "tissue", "data", "what")
-            for column in table.columns[:3]:  # a name is what one has to type
-                column.no_wrap, column.justify = True, "left"
-            for task in (one for one in source.tasks if one.paper == wanted):
-                lacking = source.missing(task)
-                ready += lacking is None
-                remedies |= {} if lacking is None else {lacking: None}
-                here = "ready" if lacking is None else "missing"
-                add_row(table, task.name, task.tissue, here, task.title)
-            show(table)
-        typer.echo(f"{ready} of {len(source.tasks)} tasks are ready.")
+            rows = [
+                (task.name, task.tissue, "missing" if lacking[task.name] else "ready", task.title)
+                for task in source.tasks
+                if task.paper == wanted
+            ]
+            show_table(title, ("task", "tissue", "data", "what"), rows)
+        remedies = [one for one in dict.fromkeys(lacking.values()) if one is not None]
+        ready = sum(one is None for one in lacking.values())
+        echo(f"{ready} of {len(source.tasks)} tasks are ready.")
         for remedy in remedies:
-            typer.echo(f"Missing: {remedy}")
+            echo(f"Missing: {remedy}")
         if data is not None:
             pairs, unusable = find_pairs(data)
-            table = new_table("Pairs found in the folder", "task", "tissue")
-            table.columns[1].justify = "left"
-            for task in pairs:
-                add_row(table, task.name, task.tissue)
-            show(table)
+            rows = [(task.name, task.tissue) for task in pairs]
+            show_table("Pairs found in the folder", ("task", "tissue"), rows)
             for name, reason in unusable.items():
-                typer.echo(f"{name}: {reason}")
+                echo(f"{name}: {reason}")
 
 
 @app.command("run")
 def run(
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="Folder of the results; a rerun resumes there.")
-    ],
+    out: opt.ResultsFolder,
     data: Annotated[
         Path | None,
         typer.Option(help="Folder of .h5ad files: every pair of sets that fit is a task."),
@@ -127,12 +129,12 @@ def run(
     quick: Annotated[
         bool, typer.Option("--quick", help="Few tasks, small grids, fewer genes and splits.")
     ] = False,
-    jobs: ProcessesOption = None,
+    jobs: opt.Processes = None,
     dask: Annotated[
         str | None,
         typer.Option(help="Address of a dask scheduler whose workers can read the same files."),
     ] = None,
-    device: DeviceOption = Device.cpu,
+    device: opt.OnDevice = opt.Device.cpu,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of splits and forests.")] = 0,
 ) -> None:
     """Run tasks and write the report into the folder's report/.
@@ -167,7 +169,6 @@ def run(
         from optirank.benchmark.real import RealTasks
         from optirank.benchmark.storage import Storage
         from optirank.benchmark.tasks import built_in, choose, find_pairs
-        from optirank.cli.running import compute
         from optirank.datasets.catalogue import data_folder, local_paths
         from optirank.solver.device.backend import check_device
 
@@ -239,7 +240,7 @@ def curve(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="The CSV; a figure of the same name goes beside it.")
     ] = Path("results/curve.csv"),
-    jobs: ProcessesOption = None,
+    jobs: opt.Processes = None,
 ) -> None:
     """Compare classifiers at the same number of genes, over every pair of sets of a folder.
 
@@ -254,11 +255,10 @@ def curve(
         from optirank.benchmark import curve as study
         from optirank.benchmark.report import percent
         from optirank.benchmark.tasks import find_pairs
-        from optirank.cli.common import workers
 
         pairs, unusable = find_pairs(data)
         for name, reason in unusable.items():
-            typer.echo(f"{name}: {reason}", err=True)
+            echo(f"{name}: {reason}", err=True)
         if not pairs:
             raise ValueError(f"{data} has no pair of sets with common classes and genes")
         with progress_bar("pairs", len(pairs), lines=True) as bar:
@@ -266,22 +266,20 @@ def curve(
         wide = study.means(table).pivot_table(
             index="method", columns="k", values="mean", sort=False
         )
-        shown = new_table("Mean balanced accuracy (%) by genes", "method", *map(str, wide.columns))
-        shown.columns[0].justify = "left"
-        for method, row in wide.iterrows():
-            add_row(shown, method, *(percent(value) for value in row))
-        show(shown)
-        typer.echo(f"Table: {out}")
+        rows = [(method, *map(percent, row)) for method, row in wide.iterrows()]
+        columns = ("method", *map(str, wide.columns))
+        show_table("Mean balanced accuracy (%) by genes", columns, rows)
+        echo(f"Table: {out}")
         if chosen := study.write_left_out(table, out):
-            typer.echo(f"Sizes chosen without each tissue: {chosen}")
+            echo(f"Sizes chosen without each tissue: {chosen}")
         if figure := study.draw(table, out):
-            typer.echo(f"Figure: {figure}")
+            echo(f"Figure: {figure}")
 
 
 def _announce(plan: Plan, storage: Storage) -> None:
     """Print what will be done and what cannot be, before any fitting."""
     for name, reason in plan.problems.items():
-        typer.echo(f"{name} cannot be run: {reason}", err=True)
+        tell_error(f"{name} cannot be run: {reason}")
     if plan.tasks and not plan.units:
         raise ValueError("ANrank-lr alone needs tasks with an auxiliary set, and there are none")
     if not plan.units:
@@ -290,18 +288,15 @@ def _announce(plan: Plan, storage: Storage) -> None:
             "fetch stand-ins gets public sets; --data names a folder of your own"
         )
     if plan.missing:
-        typer.echo(
-            f"No data here for {len(plan.missing)} tasks: optirank benchmark list shows them."
-        )
+        echo(f"No data here for {len(plan.missing)} tasks: optirank benchmark list shows them.")
     stored = sum(storage.has(unit) for unit in plan.units)
     there = f", {stored} of them already stored" if stored else ""
-    typer.echo(f"Tasks: {len(plan.tasks)}, units of work: {len(plan.units)}{there}.")
+    echo(f"Tasks: {len(plan.tasks)}, units of work: {len(plan.units)}{there}.")
 
 
 def _write_report(storage: Storage, rule: Selection, *, may_be_empty: bool = False) -> None:
     from optirank.benchmark import report
     from optirank.benchmark.results import collect
-    from optirank.cli.running import show_means
 
     results = collect(storage, rule.value)
     if results.scores.empty:
@@ -310,6 +305,50 @@ def _write_report(storage: Storage, rule: Selection, *, may_be_empty: bool = Fal
         raise ValueError(f"{storage.folder} contains no finished problem yet")
     name = "report" if rule == Selection.one_se else f"report-{rule.value}"
     show_means(report.write(results, storage.folder / name))
+
+
+def compute(
+    plan: Plan, work: Work, storage: Storage, jobs: int | None, dask: str | None = None
+) -> dict[str, str]:
+    """Run the units of a plan with a bar; return what failed, by task."""
+    from optirank._util.progress import progress_bar
+    from optirank.benchmark import engine
+
+    done = 0
+    with progress_bar("fitting", sum(unit.weight for unit in plan.units), lines=True) as bar:
+
+        def advance(unit: Unit, stored: bool) -> None:
+            nonlocal done
+            done += 1
+            text = f"{done} of {len(plan.units)} units, {unit.design}"
+            bar.advance(unit.weight, stored=stored, text=text)
+
+        def warn(unit: Unit, reason: str) -> None:
+            tell_error(f"{unit.design}: {unit.classifier} has no result: {reason}")
+
+        options = {"jobs": workers(jobs), "dask": dask, "progress": advance, "warn": warn}
+        try:
+            return engine.run(plan, work, storage, **options)
+        except KeyboardInterrupt:
+            echo(
+                f"Finished units are kept in {storage.folder}: the same command continues.",
+                err=True,
+            )
+            raise
+
+
+def show_means(written: Written) -> None:
+    """Print the table of means of each group, and where the report is."""
+    from optirank.benchmark.report import standings_text
+
+    for group in written.groups:
+        text = standings_text(group).drop(columns=["median", "worst", "rank"])
+        rows = text.itertuples(index=False)
+        show_table(f"{group.name}: balanced accuracy (%)", text.columns, rows)
+    if written.missing:
+        echo(f"No figures and no page: they need {written.missing}")
+    if written.page:
+        echo(f"Report: {written.page}")
 
 
 @contextmanager

@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optirank.cli.common import tidy
-from optirank.cli.errors import BAD_INPUT
-from optirank.cli.options import DataOption, ForceOption
-from optirank.cli.streams import echo
+from optirank.cli import options as opt
+from optirank.cli.common import BAD_INPUT, echo, show_table, tell_error, tidy
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from optirank.datasets.registry import Entry
 
 _HELP = """Data sets of the paper, public stand-ins for them, and your own folders.
@@ -40,7 +36,7 @@ NameArgument = Annotated[str, typer.Argument(help="Name of a data set.", show_de
 
 
 @app.command("list")
-def list_(data: DataOption = None) -> None:
+def list_(data: opt.Data = None) -> None:
     """List the registered data sets and those in the folder.
 
     Examples:
@@ -55,30 +51,33 @@ def list_(data: DataOption = None) -> None:
 
         here = local_sets(data)
         names = {found.name for found in here}
+        columns = ("name", "organism", "technology", "samples", "genes", "how")
         for title, stand_in in (("The paper's data sets", False), ("Public stand-ins", True)):
-            table = _table(title, "name", "organism", "technology", "samples", "genes", "how")
-            for entry in registry().values():
-                if entry.stand_in == stand_in:
-                    counts = [str(count or "") for count in (entry.n_samples, entry.n_genes)]
-                    how = "here" if entry.name in names else entry.way
-                    table.add_row(entry.name, entry.organism, entry.technology, *counts, how)
-            _print(table)
+            rows = [
+                (
+                    *(entry.name, entry.organism, entry.technology),
+                    *(entry.n_samples or "", entry.n_genes or ""),
+                    "here" if entry.name in names else entry.way,
+                )
+                for entry in registry().values()
+                if entry.stand_in == stand_in
+            ]
+            show_table(title, columns, rows)
         if not here:
-            typer.echo(f"No data sets in {data_folder(data)}.")
+            echo(f"No data sets in {data_folder(data)}.")
             return
-        title = f"In {data_folder(data)}"
-        table = _table(title, "name", "platform", "samples", "genes", "classes")
-        for found in here:
-            counts = [str(n) for n in (found.n_samples, found.n_genes, len(found.classes))]
-            table.add_row(found.name, found.platform, *counts)
-        _print(table)
+        rows = [
+            (one.name, one.platform, one.n_samples, one.n_genes, len(one.classes)) for one in here
+        ]
+        columns = ("name", "platform", "samples", "genes", "classes")
+        show_table(f"In {data_folder(data)}", columns, rows)
         for found in here:
             if found.problem:
                 echo(f"{found.name} cannot be used: {found.problem}")
 
 
 @app.command()
-def info(name: NameArgument, data: DataOption = None) -> None:
+def info(name: NameArgument, data: opt.Data = None) -> None:
     """Describe a data set: accession, paper, source, licence, labels, how to get it.
 
     Examples:
@@ -114,7 +113,7 @@ def info(name: NameArgument, data: DataOption = None) -> None:
 @app.command()
 def fetch(
     name: Annotated[str, typer.Argument(help="Name of a data set, or stand-ins for all of those.")],
-    data: DataOption = None,
+    data: opt.Data = None,
     given: Annotated[
         Path | None,
         typer.Option("--from", help="Folder with raw files, taken instead of downloads."),
@@ -139,20 +138,18 @@ def fetch(
         folder = data_folder(data)
         if name == STAND_INS:
             wanted = stand_ins()
-            lacking = fetching.fetch_all(
-                wanted, folder, given=given, say=lambda text: echo(text, err=True)
-            )
-            typer.echo(f"{len(wanted) - len(lacking)} of {len(wanted)} data sets are in {folder}")
+            lacking = fetching.fetch_all(wanted, folder, given=given, say=tell_error)
+            echo(f"{len(wanted) - len(lacking)} of {len(wanted)} data sets are in {folder}")
             if lacking:
                 raise typer.Exit(BAD_INPUT)
             return
         try:
-            path = fetching.fetch(find_entry(name), folder, given=given, say=typer.echo)
+            path = fetching.fetch(find_entry(name), folder, given=given, say=echo)
         except fetching.ByHandError as steps:
-            typer.echo(f"optirank: {steps}", err=True)
+            tell_error(f"optirank: {steps}")
             raise typer.Exit(BAD_INPUT) from None
         found = describe(path)
-        typer.echo(
+        echo(
             f"{path}: {found.n_samples} samples x {found.n_genes} genes, "
             f"{len(found.classes)} classes"
         )
@@ -161,7 +158,7 @@ def fetch(
 @app.command()
 def check(
     name: Annotated[str | None, typer.Argument(help="A data set; default: all.")] = None,
-    data: DataOption = None,
+    data: opt.Data = None,
     label: Annotated[str, typer.Option(help="Column with the labels.")] = "cell_type",
 ) -> None:
     """Read data sets and say whether they can be used; exit code 2 if one cannot.
@@ -181,14 +178,16 @@ def check(
             paths = [catalogue.find_path(name, data)]
         if not paths:
             raise ValueError(f"no data sets in {catalogue.data_folder(data)}: name one with --data")
-        columns = ("name", "samples", "genes", "classes", "values", "verdict")
-        table = _table("Data sets", *columns)
         results = [catalogue.check(path, label=label) for path in paths]
-        for found in results:
-            counts = [str(n) for n in (found.n_samples, found.n_genes, found.n_classes)]
-            verdict = "ok" if found.ok else "unusable"
-            table.add_row(found.path.stem, *counts, found.values, verdict)
-        _print(table)
+        rows = [
+            (
+                *(found.path.stem, found.n_samples, found.n_genes, found.n_classes, found.values),
+                "ok" if found.ok else "unusable",
+            )
+            for found in results
+        ]
+        columns = ("name", "samples", "genes", "classes", "values", "verdict")
+        show_table("Data sets", columns, rows)
         for found in results:
             for text in (*found.errors, *found.notes):
                 echo(f"{found.path.stem}: {text}")
@@ -201,7 +200,7 @@ def example(
     folder: Annotated[Path, typer.Argument(help="Where to write the pair.", show_default=False)],
     reference: Annotated[int, typer.Option(min=10, help="Cells in the reference.")] = 500,
     query: Annotated[int, typer.Option(min=10, help="Cells in the query.")] = 400,
-    force: ForceOption = False,
+    force: opt.Force = False,
 ) -> None:
     """Write a small generated pair: a labelled reference on one platform, a query on another.
 
@@ -218,7 +217,7 @@ def example(
         from optirank.datasets.example import write_example
 
         for path in write_example(folder, reference, query, force=force):
-            typer.echo(str(path))
+            echo(str(path))
 
 
 def _entry(name: str, data: Path | None, known: bool) -> Entry | None:
@@ -259,20 +258,3 @@ def _card(entry: Entry, data: Path | None) -> list[tuple[str, str]]:
         steps = fetching.instructions(entry, catalogue.data_folder(data))
         lines += [("by hand", steps)]
     return lines
-
-
-def _table(title: str, *columns: str) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, title_justify="left")
-    for column in columns:
-        number = column in ("samples", "genes", "classes")
-        table.add_column(column, justify="right" if number else "left", no_wrap=column == "name")
-    return table
-
-
-def _print(table: Table) -> None:
-    from rich.console import Console
-
-    Console().print(table)

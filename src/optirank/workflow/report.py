@@ -114,7 +114,7 @@ def _common(performance: Performance, model: Any) -> dict[str, Any]:
         "training": False,
         "missing": None,
         "genes": [],
-        "card": model_card(model).lines,
+        "card": model_card(model),
     }
 
 
