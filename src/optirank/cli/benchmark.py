@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from optirank._util.progress import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import (
     BAD_INPUT,
@@ -32,35 +30,18 @@ _HELP = """Compare classifiers on real data: the paper's evaluation, or pairs of
 Examples:
 
   optirank benchmark list                           the built-in tasks, and which have data
-
   optirank benchmark run --quick --out quick        some of them, in about two minutes
-
   optirank benchmark run --data sets --out own      every pair of sets of a folder
-
   optirank benchmark report results                 write the report again
-
   optirank benchmark curve --data sets --out results/curve.csv   accuracy against genes
 """
 
-app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(cls=opt.PlainGroup, help=_HELP, no_args_is_help=True, rich_markup_mode=None)
+_Problems = opt.one_of("binary", "whole", "both")
+_Selection = opt.one_of("one_se", "best")  # how settings are chosen
 
 
-class Problems(StrEnum):
-    """What is learned from a task."""
-
-    binary = "binary"
-    whole = "whole"
-    both = "both"
-
-
-class Selection(StrEnum):
-    """How settings are chosen from validation scores."""
-
-    one_se = "one_se"
-    best = "best"
-
-
-@app.command("list")
+@app.command("list", cls=opt.GroupedCommand)
 def list_(data: opt.Data = None) -> None:
     """List the built-in tasks with their data, and the pairs found in a folder (--data).
 
@@ -96,7 +77,7 @@ def list_(data: opt.Data = None) -> None:
                 echo(f"{name}: {reason}")
 
 
-@app.command("run")
+@app.command("run", cls=opt.GroupedCommand)
 def run(
     out: opt.ResultsFolder,
     data: Annotated[
@@ -112,7 +93,7 @@ def run(
         typer.Option(help="Names, comma-separated; default: the paper's, or all for whole tasks."),
     ] = None,
     problems: Annotated[
-        Problems | None,
+        _Problems | None,
         typer.Option(
             help="binary: each class against the rest, tuned; whole: all classes at once. Default: "
             "binary for built-in tasks, whole with --data.",
@@ -134,7 +115,7 @@ def run(
         str | None,
         typer.Option(help="Address of a dask scheduler whose workers can read the same files."),
     ] = None,
-    device: opt.OnDevice = opt.Device.cpu,
+    device: opt.Device = "cpu",
     seed: Annotated[int, typer.Option(min=0, help="Random seed of splits and forests.")] = 0,
 ) -> None:
     """Run tasks and write the report into the folder's report/.
@@ -150,15 +131,10 @@ def run(
     Examples:
 
       optirank benchmark run --quick --out quick
-
       optirank benchmark run --data sets --out own
-
       optirank benchmark run --out results --classifiers panel,optirank,rank-lr --jobs 8
-
       optirank benchmark run --out results --problems whole --peer celltypist=/env/bin/python
-
       optirank benchmark run --out results --dask tcp://host:8786
-
       optirank benchmark run --out results --device cuda
     """
     with tidy():
@@ -181,42 +157,46 @@ def run(
         if quick and not tasks and data is None:
             wanted = tuple(task for task in wanted if task.quick)
         found = any(task.scheme == "all" for task in wanted)
-        if found and problems not in (None, Problems.whole):
+        if found and problems not in (None, "whole"):
             raise ValueError(
                 f"--problems {problems}: pairs found in a folder have no samples to tune on, so "
                 "they are run with --problems whole only"
             )
-        kind = problems or (Problems.whole if found else Problems.binary)
-        if peer and kind == Problems.binary:
+        kind = str(problems or ("whole" if found else "binary"))
+        if peer and kind == "binary":
             raise ValueError("--peer: tools of others take part with --problems whole or both")
-        chosen = registry.choose(listed(classifiers), kind.value)
+        chosen = registry.choose(listed(classifiers), kind)
         pythons = check_peers(peer or ())
-        check_device(device.value)
+        check_device(str(device))
         profile = QUICK if quick else PAPER
         source = RealTasks(data_folder(data).resolve(), known, seed)
         storage = Storage(out)
         storage.check(profile, seed)
-        with _status("reading data") as tell:
+        with progress_bar("reading data") as bar:
+
+            def tell(name: str) -> None:
+                bar.update(0, text=f"reading data: {name}")
+
             plan = plan_real(source, wanted, chosen, profile, storage, named=bool(tasks), tell=tell)
         plan.problems |= unusable if not tasks else {}
         _announce(plan, storage)
         with storage.open(profile, seed):
-            work = Work(source, profile, device.value, tuple(pythons.items()))
+            work = Work(source, profile, str(device), tuple(pythons.items()))
             failed = compute(plan, work, storage, jobs, dask)
-            _write_report(storage, Selection.one_se, may_be_empty=bool(failed))
+            _write_report(storage, "one_se", may_be_empty=bool(failed))
         if failed:
             raise typer.Exit(UNEXPECTED)
         if plan.problems:
             raise typer.Exit(BAD_INPUT)
 
 
-@app.command("report")
+@app.command("report", cls=opt.GroupedCommand)
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a run.", show_default=False)],
     selection: Annotated[
-        Selection,
+        _Selection,
         typer.Option(help="How settings are chosen: the paper's rule, or best validation score."),
-    ] = Selection.one_se,
+    ] = "one_se",
 ) -> None:
     """Write the tables, figures and page of a run again from its stored results.
 
@@ -225,16 +205,15 @@ def report(
     Examples:
 
       optirank benchmark report results
-
       optirank benchmark report results --selection best
     """
     with tidy():
         from optirank.benchmark.storage import Storage
 
-        _write_report(Storage(folder), selection)
+        _write_report(Storage(folder), str(selection))
 
 
-@app.command("curve")
+@app.command("curve", cls=opt.GroupedCommand)
 def curve(
     data: Annotated[Path, typer.Option(help="Folder of .h5ad files: every pair is evaluated.")],
     out: Annotated[
@@ -251,7 +230,6 @@ def curve(
       optirank benchmark curve --data sets --out results/curve.csv
     """
     with tidy():
-        from optirank._util.progress import progress_bar
         from optirank.benchmark import curve as study
         from optirank.benchmark.report import percent
         from optirank.benchmark.tasks import find_pairs
@@ -294,24 +272,22 @@ def _announce(plan: Plan, storage: Storage) -> None:
     echo(f"Tasks: {len(plan.tasks)}, units of work: {len(plan.units)}{there}.")
 
 
-def _write_report(storage: Storage, rule: Selection, *, may_be_empty: bool = False) -> None:
+def _write_report(storage: Storage, rule: str, *, may_be_empty: bool = False) -> None:
     from optirank.benchmark import report
     from optirank.benchmark.results import collect
 
-    results = collect(storage, rule.value)
-    if results.scores.empty:
-        if may_be_empty:
-            return
+    results = collect(storage, rule)
+    if not results.scores.empty:
+        name = "report" if rule == "one_se" else f"report-{rule}"
+        show_means(report.write(results, storage.folder / name))
+    elif not may_be_empty:
         raise ValueError(f"{storage.folder} contains no finished problem yet")
-    name = "report" if rule == Selection.one_se else f"report-{rule.value}"
-    show_means(report.write(results, storage.folder / name))
 
 
 def compute(
     plan: Plan, work: Work, storage: Storage, jobs: int | None, dask: str | None = None
 ) -> dict[str, str]:
     """Run the units of a plan with a bar; return what failed, by task."""
-    from optirank._util.progress import progress_bar
     from optirank.benchmark import engine
 
     done = 0
@@ -330,10 +306,8 @@ def compute(
         try:
             return engine.run(plan, work, storage, **options)
         except KeyboardInterrupt:
-            echo(
-                f"Finished units are kept in {storage.folder}: the same command continues.",
-                err=True,
-            )
+            kept = f"Finished units are kept in {storage.folder}"
+            echo(f"{kept}: the same command continues.", err=True)
             raise
 
 
@@ -349,11 +323,3 @@ def show_means(written: Written) -> None:
         echo(f"No figures and no page: they need {written.missing}")
     if written.page:
         echo(f"Report: {written.page}")
-
-
-@contextmanager
-def _status(text: str) -> Iterator[Callable[[str], None]]:
-    from rich.console import Console
-
-    with Console(stderr=True).status(text) as status:
-        yield lambda name: status.update(f"{text}: {name}")

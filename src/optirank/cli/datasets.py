@@ -20,29 +20,24 @@ _HELP = """Data sets of the paper, public stand-ins for them, and your own folde
 Examples:
 
   optirank datasets list                              list all data sets
-
   optirank datasets info nki_er                       describe one, and where to get it
-
   optirank datasets fetch stand-ins --data sets       download and build the stand-ins
-
   optirank datasets check --data sets                 check whether they can be used
-
   optirank datasets example pair                      write a generated pair
 """
 
-app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(cls=opt.PlainGroup, help=_HELP, no_args_is_help=True, rich_markup_mode=None)
 
 NameArgument = Annotated[str, typer.Argument(help="Name of a data set.", show_default=False)]
 
 
-@app.command("list")
+@app.command("list", cls=opt.GroupedCommand)
 def list_(data: opt.Data = None) -> None:
     """List the registered data sets and those in the folder.
 
     Examples:
 
       optirank datasets list
-
       OPTIRANK_DATA=sets optirank datasets list
     """
     with tidy():
@@ -76,14 +71,13 @@ def list_(data: opt.Data = None) -> None:
                 echo(f"{found.name} cannot be used: {found.problem}")
 
 
-@app.command()
+@app.command(cls=opt.GroupedCommand)
 def info(name: NameArgument, data: opt.Data = None) -> None:
     """Describe a data set: accession, paper, source, licence, labels, how to get it.
 
     Examples:
 
       optirank datasets info nki_er
-
       optirank datasets info pcawg --data sets
     """
     with tidy():
@@ -110,7 +104,7 @@ def info(name: NameArgument, data: opt.Data = None) -> None:
                 echo(f"{key + ':':<12}{text}")
 
 
-@app.command()
+@app.command(cls=opt.GroupedCommand)
 def fetch(
     name: Annotated[str, typer.Argument(help="Name of a data set, or stand-ins for all of those.")],
     data: opt.Data = None,
@@ -127,7 +121,6 @@ def fetch(
     Examples:
 
       optirank datasets fetch stand-ins --data sets
-
       optirank datasets fetch nki_er --data sets --from downloads
     """
     with tidy():
@@ -155,7 +148,7 @@ def fetch(
         )
 
 
-@app.command()
+@app.command(cls=opt.GroupedCommand)
 def check(
     name: Annotated[str | None, typer.Argument(help="A data set; default: all.")] = None,
     data: opt.Data = None,
@@ -166,7 +159,6 @@ def check(
     Examples:
 
       optirank datasets check baron_h1 --data sets
-
       optirank datasets check --data sets
     """
     with tidy():
@@ -195,7 +187,7 @@ def check(
             raise typer.Exit(BAD_INPUT)
 
 
-@app.command()
+@app.command(cls=opt.GroupedCommand)
 def example(
     folder: Annotated[Path, typer.Argument(help="Where to write the pair.", show_default=False)],
     reference: Annotated[int, typer.Option(min=10, help="Cells in the reference.")] = 500,
@@ -210,7 +202,6 @@ def example(
     Examples:
 
       optirank datasets example pair
-
       optirank datasets example pair --reference 2000
     """
     with tidy():

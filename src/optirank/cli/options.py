@@ -58,23 +58,14 @@ class PlainGroup(_PlainHelp, TyperGroup):
     """A group of commands."""
 
 
-class Orientation(StrEnum):
-    """Orientation of a table."""
-
-    rows = "rows"
-    columns = "columns"
-
-
-class Device(StrEnum):
-    """Device to fit on."""
-
-    cpu = "cpu"
-    cuda = "cuda"
-
-
 def option(metavar: str | None, help: str, panel: str | None, *names: str, **settings: Any) -> Any:
     """An option under a heading of the help; ``names`` where they are not the parameter's."""
     return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel, **settings)
+
+
+def one_of(*words: str) -> type[StrEnum]:
+    """The type of an option that is one of some words."""
+    return StrEnum("Words", {word: word for word in words})
 
 
 def share(help: str, panel: str | None = None) -> Any:
@@ -95,7 +86,8 @@ Model = Annotated[Path, option("MODEL", "A model file.", None, "--model", "-m")]
 Layer = Annotated[str | None, option("NAME", "Layer of an AnnData file instead of X.", READING)]
 GeneColumn = Annotated[str | None, option("COLUMN", "Gene names, instead of the index.", READING)]
 GenesIn = Annotated[
-    Orientation | None, option("rows|columns", "For tables: where the genes are.", READING)
+    one_of("rows", "columns") | None,
+    option("rows|columns", "For tables: where the genes are.", READING),
 ]
 Annotations = Annotated[
     str | None,
@@ -134,8 +126,9 @@ Data = Annotated[Path | None, option("FOLDER", _DATA, None, "--data")]
 ResultsFolder = Annotated[
     Path, option("FOLDER", "Results; a rerun resumes there.", OUTPUT, "--out", "-o")
 ]
-OnDevice = Annotated[
-    Device, option("cpu|cuda", "Device to fit on: CPU, or NVIDIA GPU ([gpu] extra).", None)
+Device = Annotated[
+    one_of("cpu", "cuda"),
+    option("cpu|cuda", "Device to fit on: CPU, or NVIDIA GPU ([gpu] extra).", None),
 ]
 Processes = Annotated[
     int | None, option("N", "Processes; default: all processors.", None, "--jobs", "-j", min=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,12 +15,7 @@ if TYPE_CHECKING:
     from optirank.benchmark.report import Written
     from optirank.benchmark.synthetic import Settings
 
-
-class GridName(StrEnum):
-    """The grids of hyper-parameters."""
-
-    extended = "extended"
-    paper = "paper"
+_Grid = opt.one_of("extended", "paper")
 
 
 def simulate(
@@ -30,11 +24,11 @@ def simulate(
         str, typer.Option(help="none, all, or some of d,dp,tau, comma-separated.")
     ] = "all",
     grid: Annotated[
-        GridName, typer.Option(help="The paper's penalties, or extended by 1e-6 and 1e-5.")
-    ] = GridName.extended,
+        _Grid, typer.Option(help="The paper's penalties, or extended by 1e-6 and 1e-5.")
+    ] = "extended",
     out: opt.ResultsFolder = Path("optirank-simulation"),
     jobs: opt.Processes = None,
-    device: opt.OnDevice = opt.Device.cpu,
+    device: opt.Device = "cpu",
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the data.")] = 0,
 ) -> None:
     """Run the paper's synthetic experiment: lr, rank-lr, optirank and an oracle.
@@ -45,9 +39,7 @@ def simulate(
     Examples:
 
       optirank simulate                            4 repeats, all sweeps
-
       optirank simulate --sweeps none --repeats 10 only the paper's table
-
       optirank simulate --sweeps d,tau --jobs 8 --out results
     """
     with tidy():
@@ -55,10 +47,10 @@ def simulate(
         from optirank.solver.device.backend import check_device
 
         settings = Settings(
-            repeats=repeats, sweeps=parse_sweeps(sweeps), grid=GRIDS[grid.value], seed=seed
+            repeats=repeats, sweeps=parse_sweeps(sweeps), grid=GRIDS[str(grid)], seed=seed
         )
-        check_device(device.value)
-        run_experiment(settings, out, jobs, device.value)
+        check_device(str(device))
+        run_experiment(settings, out, jobs, str(device))
 
 
 def demo(out: opt.ResultsFolder = Path("optirank-demo")) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,14 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _GENES = "Options for the genes"
-
-
-class Method(StrEnum):
-    """Methods of `train`; see `optirank.workflow.train.TrainingOptions`."""
-
-    panel = "panel"
-    optirank = "optirank"
-    rank_lr = "rank-lr"
+_Method = opt.one_of("panel", "optirank", "rank-lr")
 
 
 def train(
@@ -45,9 +37,9 @@ def train(
         str | None, option("COLUMN", "Source (data set, donor); each is held out in turn.", None)
     ] = None,
     method: Annotated[
-        Method,
+        _Method,
         option("panel|optirank|rank-lr", "One panel, the paper's classifier, or all genes.", None),
-    ] = Method.panel,
+    ] = "panel",
     target_error: Annotated[
         float | None,
         opt.share(
@@ -104,7 +96,6 @@ def train(
     with tidy():
         from optirank import save
         from optirank.workflow.preparation import gene_names_in, genes_of_queries, open_sources
-        from optirank.workflow.report import check_report, write_report
         from optirank.workflow.train import TrainingOptions
         from optirank.workflow.train import train as run
 
@@ -112,6 +103,8 @@ def train(
         inputs = [*files, samples, *(query or ()), *(one for one in lists if one)]
         check_outputs({"the model": out, "the report": report}, inputs, force)
         if report is not None:
+            from optirank.workflow.report import check_report, write_report
+
             check_report()
         reading = opt.reading_options(context)
         with (
@@ -127,7 +120,7 @@ def train(
                 available=genes_of_queries(query or [], reading["genes_in"]),
                 include=gene_names_in(include or []),
                 exclude=gene_names_in(exclude or []),
-                method=method.value,
+                method=str(method),
                 target_error=target_error,
                 n_jobs=workers(jobs),
                 name=name,

@@ -79,7 +79,7 @@ class Performance:
     @property
     def auc(self) -> float:
         """Mean over the classes of the area under the ROC curve."""
-        return _mean(one.auc for one in self.curves.values())
+        return float(np.mean([one.auc for one in self.curves.values()] or [np.nan]))
 
     @property
     def bias(self) -> float:
@@ -313,11 +313,6 @@ def _codes(values: ArrayLike, names: tuple[str, ...], what: str) -> NDArray:
         first = np.asarray(values, dtype=object)[codes < 0][0]
         raise ValueError(f"the {what} {first!r} is not a class: the classes are {', '.join(names)}")
     return codes
-
-
-def _mean(values: Any) -> float:
-    values = list(values)
-    return float(np.mean(values)) if values else float("nan")
 
 
 def _percent(*values: float) -> str:

@@ -52,25 +52,7 @@ Homologs = Mapping[str, str] | str | os.PathLike[str] | None
 
 @dataclass(frozen=True, kw_only=True)
 class PredictOptions:
-    """How labels are given.
-
-    Attributes
-    ----------
-    clusters : a column of the annotations; each cluster also gets the label of most of its samples,
-        or "heterogeneous".
-    threshold : withhold labels ("unassigned") of less confidence than this.
-    target_error : withhold labels so that of those given no larger share is wrong, judged by the
-        held-out samples of the training. None: as the model was trained to; 1: withhold none.
-    adapt : shift the scores of the classes to the shares of the classes in the query; a label then
-        depends on the other samples.
-    unknown_rate : withhold the labels of samples that look like no class of the training data; so
-        many that of held-out samples this share loses its label.
-    max_missing : share of a class's weights that may be missing.
-    drop_classes : leave out classes that lack more, instead of refusing.
-    homologs : genes of another species: ``"mouse"`` (to or from human), a mapping from the query's
-        gene names to the model's, a table of two columns, or ``"case"``: names that differ in case
-        alone are the same gene.
-    """
+    """How labels are given: the parameters of these names of :func:`optirank.tl.annotate`."""
 
     clusters: str | None = None
     threshold: float | None = None

@@ -59,23 +59,10 @@ SETTINGS: dict[str, list[dict[str, float]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
-    """What a user may ask of a training.
+    """What a user may ask of a training: the parameters of :func:`optirank.tl.train`.
 
-    Parameters
-    ----------
-    label : the column of ``obs`` with the classes.
-    batch : a column with the source of each sample (data set, donor): folds then leave whole
-        sources out, and the accuracy is that of a new source.
-    n_genes : the size of the panel, or "auto"; see :class:`optirank.PanelClassifier`.
-    gene_list : the genes to choose from; all by default.
-    available : the genes of the data to be labelled later; others are not used. They are found by
-        name as in prediction, whatever their case and version.
-    include, exclude : genes that must be in the panel, and genes that may not; names, or patterns
-        such as ``MT-*``.
-    method : "panel", or "optirank" or "rank-lr" of the paper.
-    target_error : the share of wrong labels to allow: prediction then withholds labels.
-    n_jobs : threads; -1 for all processors. They change the time alone.
-    name, description : of the model, for its card.
+    ``available`` are the genes of its ``query``, found by name as in prediction, whatever their
+    case and version; ``n_jobs`` are threads, -1 for all processors.
     """
 
     label: str
