@@ -170,10 +170,8 @@ def selection_path(
     ----------
     model : OptirankClassifierCV
         Fitted.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure otherwise.
-    show : bool, default=False
-        Whether to show the figure at once.
+    ax, show
+        As in :func:`optirank.pl.confusion`.
 
     Returns
     -------

@@ -149,8 +149,9 @@ def evaluate(
       optirank evaluate cohort.h5ad -m er.optirank --label er --prevalence 'ER positive=0.7'
     """
     with tidy():
+        from optirank.datasets.reading import open_expression
         from optirank.model import load
-        from optirank.workflow.evaluate import evaluate_file
+        from optirank.workflow.evaluate import evaluate_profiles
         from optirank.workflow.predict import PredictOptions
         from optirank.workflow.report import check_report, write_report
 
@@ -158,13 +159,14 @@ def evaluate(
         if report is not None:
             check_report()
         options = PredictOptions(target_error=target_error, adapt=adapt, homologs=homologs)
-        reading, fitted = opt.reading_options(context), load(model)
-        reading["prevalence"] = _parse_prevalence(prevalence)
+        reading, fitted, shares = opt.reading_options(context), load(model), _shares(prevalence)
         with (
             remedies_for_missing_genes(context, fitted, query),
+            open_expression(query, label=label, **reading) as opened,
             progress_bar("predicting", lines=True) as bar,
         ):
-            done = evaluate_file(query, fitted, label, options, progress=bar.update, **reading)
+            told = {"prevalence": shares, "progress": bar.update}
+            done = evaluate_profiles(opened, fitted, label, options, **told)
         _show_notes(done.labelled)
         found = done.performance
         show_performance(found, f"Labels against {label}")
@@ -196,7 +198,7 @@ def _percent(share: float) -> str:
     return "" if share != share else f"{share:.1%}"
 
 
-def _parse_prevalence(items: list[str] | None) -> dict[str, float] | None:
+def _shares(items: list[str] | None) -> dict[str, float] | None:
     """Shares of classes from ``CLASS=SHARE``."""
     shares = {}
     for item in items or ():

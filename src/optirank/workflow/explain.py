@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from optirank._util.names import some
 from optirank.datasets.errors import DataError
@@ -16,9 +17,6 @@ from optirank.model.explanation import explain, export_table, panel_table
 from optirank.model.file import as_model
 from optirank.model.linear import carried, linear_model, linear_parts
 from optirank.model.predictor import Predictor
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _ERROR = "balanced_accuracy_standard_error"
 _SHOWN_APART = (  # of a training summary: in the first lines and in the table of classes
@@ -65,8 +63,6 @@ def explain_sample(
     ``reading`` are options of :func:`optirank.datasets.read_expression`; only the genes of the
     model's panel are read, of that sample.
     """
-    import pandas as pd
-
     model = as_model(model)
     with open_expression(path, **reading) as opened:
         names = opened.sample_names.astype(str)
@@ -129,8 +125,6 @@ def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> list[t
 
 def class_table(model: Any) -> pd.DataFrame:
     """The classes of a model as text: samples and, where known, held-out recall and precision."""
-    import pandas as pd
-
     summary = carried(model, "training_summary_") or {}
     heads = {"class_counts": "samples", "n_held_out": "n held out", "recall": "recall"}
     heads["precision"] = "precision"
@@ -148,8 +142,6 @@ def size_table(model: Any) -> pd.DataFrame:
     ``balanced_accuracy`` and ``standard_error`` are NaN for sizes that were not measured;
     ``chosen`` is the size of the model itself.
     """
-    import pandas as pd
-
     model = as_model(model)
     fitted = linear_model(model)
     summary = carried(model, "training_summary_") or {}

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import csv
 import shutil
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from optirank._util.files import replacing
 from optirank.datasets.errors import DataError, need
 from optirank.model.predictor import mixed_word, withheld_word
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
 MIN_SHARE = 0.5  # a cluster is named after the majority of its samples
@@ -35,10 +35,7 @@ def label_notes(labels: Iterable[object]) -> list[str]:
     Labels that differ only in case or in spaces, and words such as "Unknown" or "NA", are classes
     like any other to a classifier; mostly that is a mistake.
     """
-    counts: dict[str, int] = defaultdict(int)
-    for label in labels:
-        if isinstance(label, str):
-            counts[label] += 1
+    counts = Counter(label for label in labels if isinstance(label, str))
     notes = [
         f"{n} samples are labelled {name!r}: it is used as a class like any other; remove these "
         "samples, or leave their label empty, if they have no known class"
@@ -112,8 +109,6 @@ class Labelled:
 
     def table(self) -> pd.DataFrame:
         """One line per sample: label, confidence, ``probability_<class>``, then clusters."""
-        import pandas as pd
-
         columns = {"sample": self.names, "label": self.labels, "confidence": self.confidence}
         for label, column in zip(self.classes, self.probabilities.T, strict=True):
             columns[f"probability_{label}"] = column
@@ -125,8 +120,6 @@ class Labelled:
 
     def fields(self, key: str) -> tuple[dict[str, Any], pd.DataFrame]:
         """What is added to ``obs`` and ``obsm`` of an AnnData under a key."""
-        import pandas as pd
-
         columns = {
             key: as_category(self.labels, self.words),
             f"{key}_confidence": self.confidence,
@@ -158,8 +151,6 @@ def probability_columns(classes: NDArray) -> list[str]:
 
 def as_category(values: ArrayLike, words: NDArray) -> pd.Categorical:
     """Labels as scanpy likes them: the categories that occur, in the model's order."""
-    import pandas as pd
-
     used, known = set(values), dict.fromkeys([*words, mixed_word(words)])
     return pd.Categorical(values, categories=[word for word in known if word in used])
 
@@ -171,8 +162,6 @@ def majority(clusters: pd.Series, codes: NDArray, confidence: NDArray, words: ND
     larger sum of confidences wins. A cluster of which the winner has less than half of all samples
     is called "heterogeneous" (or "mixed" where a class is called so).
     """
-    import pandas as pd
-
     known = clusters.notna().to_numpy()
     names, cluster = np.unique(clusters[known].astype(str).to_numpy(str), return_inverse=True)
     voters = codes[known] < len(words) - 1
@@ -184,19 +173,14 @@ def majority(clusters: pd.Series, codes: NDArray, confidence: NDArray, words: ND
     winner = (votes + sums / (len(codes) + 1)).argmax(axis=1)
     sizes = np.bincount(cluster, minlength=len(names))
     wins = np.bincount(cluster[codes[known] == winner[cluster]], minlength=len(names))
-    mixed = mixed_word(words)
-    label = np.where(wins / np.maximum(sizes, 1) < MIN_SHARE, mixed, words[winner])
-    table = pd.DataFrame(
-        {"cluster": names, "n_samples": sizes, "label": label, "share": wins / sizes}
-    )
-    where, labels, shares = (
-        np.full(len(codes), "", dtype=object),
-        words[codes],
-        np.full(len(codes), np.nan),
-    )
+    share = wins / sizes
+    label = np.where(share < MIN_SHARE, mixed_word(words), words[winner])
+    table = pd.DataFrame({"cluster": names, "n_samples": sizes, "label": label, "share": share})
+    where, labels = np.full(len(codes), "", dtype=object), words[codes]
+    shares = np.full(len(codes), np.nan)
     where[known] = names.astype(object)[cluster]
     labels[known] = label[cluster]
-    shares[known] = (wins / sizes)[cluster]
+    shares[known] = share[cluster]
     table = table.sort_values("n_samples", ascending=False, kind="stable", ignore_index=True)
     return Clusters(table, where, labels, shares)
 
@@ -214,7 +198,7 @@ def check_format(out: Path, query: Path, query_format: str) -> None:
         )
 
 
-def write_labels(labelled: Labelled, out: Path, query: Path, key: str) -> None:
+def write_labels(labelled: Labelled, out: Path, query: Path) -> None:
     """Write labels in the format the name says, whole or not at all."""
     with replacing(out) as temporary:
         if out.suffix == ".csv":
@@ -223,7 +207,7 @@ def write_labels(labelled: Labelled, out: Path, query: Path, key: str) -> None:
             labelled.table().to_parquet(temporary, index=False)
         else:
             shutil.copyfile(query, temporary)
-            _add_to_h5ad(labelled, temporary, key)
+            _add_to_h5ad(labelled, temporary)
 
 
 def _write_csv(labelled: Labelled, path: Path) -> None:
@@ -244,7 +228,7 @@ def _write_csv(labelled: Labelled, path: Path) -> None:
         writer.writerows(zip(*columns, strict=True))
 
 
-def _add_to_h5ad(labelled: Labelled, path: Path, key: str) -> None:
+def _add_to_h5ad(labelled: Labelled, path: Path) -> None:
     """Add to a copy what :func:`optirank.tl.annotate` adds in memory."""
     need("anndata", "anndata", f"writing {path}")
     import h5py
@@ -254,6 +238,7 @@ def _add_to_h5ad(labelled: Labelled, path: Path, key: str) -> None:
     except ImportError:  # anndata 0.10
         from anndata.experimental import write_elem
 
+    key = "optirank"
     columns, probabilities = labelled.fields(key)
     with h5py.File(path, "r+") as file:
         obs = file["obs"]

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from optirank.datasets.profiles import Profiles
 
-KEY = "optirank"
 _BLOCK = 4096  # samples: enough that a block's fixed cost does not count
 _VALUES = 1 << 26  # of a block, were it dense: 256 MB of float32
 _MANY = 2000  # samples that are worth loading numba for at once
@@ -78,7 +77,6 @@ def predict_file(
     out: str | os.PathLike[str],
     options: PredictOptions | None = None,
     *,
-    key_added: str = KEY,
     progress: Progress | None = None,
     **reading: Any,
 ) -> Labelled:
@@ -90,8 +88,7 @@ def predict_file(
         ``reading`` are.
     model : a fitted model, or the file of one.
     out : ``.csv`` or ``.parquet`` (sample, label, confidence, one probability per class), or
-        ``.h5ad``, a copy of ``path`` with what :func:`optirank.tl.annotate` adds under
-        ``key_added``.
+        ``.h5ad``, a copy of ``path`` with what :func:`optirank.tl.annotate` adds.
     progress : called with the number of samples done and of all.
     """
     path, out = Path(path), Path(out)
@@ -104,7 +101,7 @@ def predict_file(
     column = None if options is None else options.clusters  # of a table it is no gene
     with open_expression(path, label=column, **reading) as opened:
         labelled = label_profiles(opened, model, options, progress, reading.get("genes_in"))
-        write_labels(labelled, out, path, key_added)
+        write_labels(labelled, out, path)
     return labelled
 
 
