@@ -7,6 +7,7 @@ import io
 import math
 import os
 import shlex
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -139,8 +140,7 @@ def file_or_stdout(out: Path | None, suffix: str) -> Iterator[Path | None]:
         yield path
         stream.flush()
         with path.open("rb") as content:
-            for block in iter(lambda: content.read(1 << 20), b""):
-                stream.buffer.write(block)
+            shutil.copyfileobj(content, stream.buffer)
         stream.flush()
 
 
@@ -174,19 +174,20 @@ def show_table(
 
 def show_performance(performance: Performance, title: str) -> None:
     """Print how each class that has samples does, so that it fits in 80 columns."""
-    heads = {"sensitivity": "sensitivity", "specificity": "specificity", "ppv": "PPV", "npv": "NPV"}
+    from optirank.workflow.performance import MEASURES
+
     there = performance.confusion.sum(axis=1) > 0
     rows = []
     for name, row in performance.per_class[there].iterrows():
         cells = []
-        for measure in heads:
+        for measure in MEASURES:
             text = "-" if row[measure] != row[measure] else f"{100 * row[measure]:.1f}"
             if text != "-" and measure in ("sensitivity", "ppv"):
                 low, high = (100 * row[f"{measure}_{end}"] for end in ("low", "high"))
                 text += f" ({low:.0f}-{high:.0f})"
             cells.append(text)
         rows.append((name, f"{row['n']:.0f}", *cells))
-    show_table(f"{title}, % (95 % intervals)", ("class", "samples", *heads.values()), rows)
+    show_table(f"{title}, % (95 % intervals)", ("class", "samples", *MEASURES.values()), rows)
 
 
 def check_outputs(

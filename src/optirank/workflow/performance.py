@@ -21,7 +21,7 @@ Z = 1.959964  # standard deviations of a 95 % interval
 TARGETS = (0.01, 0.02, 0.05, 0.1)  # errors that people ask for
 _BINS = 10  # of confidence, as in most reliability diagrams
 _POINTS = 200  # of a curve that is drawn: more cannot be seen
-MEASURES = ("sensitivity", "specificity", "ppv", "npv")
+MEASURES = {"sensitivity": "sensitivity", "specificity": "specificity", "ppv": "PPV", "npv": "NPV"}
 
 
 @dataclass(frozen=True)
