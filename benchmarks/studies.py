@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from optirank.datasets.catalogue import data_folder
 from scipy import sparse
 from tables import RESULTS
 
@@ -29,6 +28,7 @@ from optirank.benchmark.real import RealTasks
 from optirank.benchmark.splits import at_most
 from optirank.benchmark.tasks import find_pairs
 from optirank.datasets import ExpressionData
+from optirank.datasets.registry import data_folder
 from optirank.model import Predictor
 from optirank.workflow.train import TrainingOptions, train
 

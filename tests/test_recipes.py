@@ -21,7 +21,7 @@ from optirank import save as optirank_save
 from optirank.benchmark.classifiers import BINARY, CLASSIFIERS, SYNTHETIC, WHOLE, Classifier
 from optirank.benchmark.synthetic import GRIDS, Point, Settings
 from optirank.cli.app import app
-from optirank.cli.running import run_experiment
+from optirank.cli.simulate import run_experiment
 from optirank.datasets import read_expression
 from optirank.datasets.example import write_example
 from optirank.estimators._base import RankLinearClassifier

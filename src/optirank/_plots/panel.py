@@ -61,10 +61,8 @@ def panel(
         Genes of each class, the heaviest that are there.
     layer, gene_column
         As in :func:`optirank.tl.annotate`.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure otherwise.
-    show : bool, default=False
-        Whether to show the figure at once.
+    ax, show
+        As in :func:`optirank.pl.confusion`.
 
     Returns
     -------
@@ -114,7 +112,7 @@ def panel_weights(
     n_genes : int, default=40
         Genes drawn, the heaviest of each class.
     ax, show
-        As in :func:`panel`.
+        As in :func:`optirank.pl.confusion`.
 
     Returns
     -------

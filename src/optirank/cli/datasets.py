@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optirank.cli.common import tidy
-from optirank.cli.errors import BAD_INPUT
-from optirank.cli.options import DataOption, ForceOption
-from optirank.cli.streams import echo
+from optirank.cli import options as opt
+from optirank.cli.common import BAD_INPUT, echo, show_table, tell_error, tidy
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from optirank.datasets.registry import Entry
 
 _HELP = """Data sets of the paper, public stand-ins for them, and your own folders.
@@ -24,29 +20,24 @@ _HELP = """Data sets of the paper, public stand-ins for them, and your own folde
 Examples:
 
   optirank datasets list                              list all data sets
-
   optirank datasets info nki_er                       describe one, and where to get it
-
   optirank datasets fetch stand-ins --data sets       download and build the stand-ins
-
   optirank datasets check --data sets                 check whether they can be used
-
   optirank datasets example pair                      write a generated pair
 """
 
-app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(cls=opt.PlainGroup, help=_HELP, no_args_is_help=True, rich_markup_mode=None)
 
 NameArgument = Annotated[str, typer.Argument(help="Name of a data set.", show_default=False)]
 
 
-@app.command("list")
-def list_(data: DataOption = None) -> None:
+@app.command("list", cls=opt.GroupedCommand)
+def list_(data: opt.Data = None) -> None:
     """List the registered data sets and those in the folder.
 
     Examples:
 
       optirank datasets list
-
       OPTIRANK_DATA=sets optirank datasets list
     """
     with tidy():
@@ -54,36 +45,38 @@ def list_(data: DataOption = None) -> None:
 
         here = [describe(path) for path in local_paths(data).values()]
         names = {found.name for found in here}
+        columns = ("name", "organism", "technology", "samples", "genes", "how")
         for title, stand_in in (("The paper's data sets", False), ("Public stand-ins", True)):
-            table = _table(title, "name", "organism", "technology", "samples", "genes", "how")
-            for entry in registry().values():
-                if entry.stand_in == stand_in:
-                    counts = [str(count or "") for count in (entry.n_samples, entry.n_genes)]
-                    how = "here" if entry.name in names else entry.way
-                    table.add_row(entry.name, entry.organism, entry.technology, *counts, how)
-            _print(table)
+            rows = [
+                (
+                    *(entry.name, entry.organism, entry.technology),
+                    *(entry.n_samples or "", entry.n_genes or ""),
+                    "here" if entry.name in names else entry.way,
+                )
+                for entry in registry().values()
+                if entry.stand_in == stand_in
+            ]
+            show_table(title, columns, rows)
         if not here:
-            typer.echo(f"No data sets in {data_folder(data)}.")
+            echo(f"No data sets in {data_folder(data)}.")
             return
-        title = f"In {data_folder(data)}"
-        table = _table(title, "name", "platform", "samples", "genes", "classes")
-        for found in here:
-            counts = [str(n) for n in (found.n_samples, found.n_genes, len(found.classes))]
-            table.add_row(found.name, found.platform, *counts)
-        _print(table)
+        rows = [
+            (one.name, one.platform, one.n_samples, one.n_genes, len(one.classes)) for one in here
+        ]
+        columns = ("name", "platform", "samples", "genes", "classes")
+        show_table(f"In {data_folder(data)}", columns, rows)
         for found in here:
             if found.errors:
                 echo(f"{found.name} cannot be used: {found.errors[0]}")
 
 
-@app.command()
-def info(name: NameArgument, data: DataOption = None) -> None:
+@app.command(cls=opt.GroupedCommand)
+def info(name: NameArgument, data: opt.Data = None) -> None:
     """Describe a data set: accession, paper, source, licence, labels, how to get it.
 
     Examples:
 
       optirank datasets info nki_er
-
       optirank datasets info pcawg --data sets
     """
     with tidy():
@@ -110,10 +103,10 @@ def info(name: NameArgument, data: DataOption = None) -> None:
                 echo(f"{key + ':':<12}{text}")
 
 
-@app.command()
+@app.command(cls=opt.GroupedCommand)
 def fetch(
     name: Annotated[str, typer.Argument(help="Name of a data set, or stand-ins for all of those.")],
-    data: DataOption = None,
+    data: opt.Data = None,
     given: Annotated[
         Path | None,
         typer.Option("--from", help="Folder with raw files, taken instead of downloads."),
@@ -127,7 +120,6 @@ def fetch(
     Examples:
 
       optirank datasets fetch stand-ins --data sets
-
       optirank datasets fetch nki_er --data sets --from downloads
     """
     with tidy():
@@ -143,29 +135,27 @@ def fetch(
         folder = data_folder(data)
         if name == STAND_INS:
             wanted = stand_ins()
-            lacking = building.fetch_all(
-                wanted, folder, given=given, say=lambda text: echo(text, err=True)
-            )
-            typer.echo(f"{len(wanted) - len(lacking)} of {len(wanted)} data sets are in {folder}")
+            lacking = building.fetch_all(wanted, folder, given=given, say=tell_error)
+            echo(f"{len(wanted) - len(lacking)} of {len(wanted)} data sets are in {folder}")
             if lacking:
                 raise typer.Exit(BAD_INPUT)
             return
         try:
-            path = building.fetch(find_entry(name), folder, given=given, say=typer.echo)
+            path = building.fetch(find_entry(name), folder, given=given, say=echo)
         except building.ByHandError as steps:
-            typer.echo(f"optirank: {steps}", err=True)
+            tell_error(f"optirank: {steps}")
             raise typer.Exit(BAD_INPUT) from None
         found = describe(path)
-        typer.echo(
+        echo(
             f"{path}: {found.n_samples} samples x {found.n_genes} genes, "
             f"{len(found.classes)} classes"
         )
 
 
-@app.command()
+@app.command(cls=opt.GroupedCommand)
 def check(
     name: Annotated[str | None, typer.Argument(help="A data set; default: all.")] = None,
-    data: DataOption = None,
+    data: opt.Data = None,
     label: Annotated[str, typer.Option(help="Column with the labels.")] = "cell_type",
 ) -> None:
     """Read data sets and say whether they can be used; exit code 2 if one cannot.
@@ -173,7 +163,6 @@ def check(
     Examples:
 
       optirank datasets check baron_h1 --data sets
-
       optirank datasets check --data sets
     """
     with tidy():
@@ -185,14 +174,16 @@ def check(
             paths = [registry.find_path(name, data)]
         if not paths:
             raise ValueError(f"no data sets in {registry.data_folder(data)}: name one with --data")
-        columns = ("name", "samples", "genes", "classes", "values", "verdict")
-        table = _table("Data sets", *columns)
         results = [registry.describe(path, values=True, label=label) for path in paths]
-        for found in results:
-            counts = [str(n) for n in (found.n_samples, found.n_genes, len(found.classes))]
-            verdict = "unusable" if found.errors else "ok"
-            table.add_row(found.name, *counts, found.values, verdict)
-        _print(table)
+        rows = [
+            (
+                *(found.name, found.n_samples, found.n_genes, len(found.classes), found.values),
+                "unusable" if found.errors else "ok",
+            )
+            for found in results
+        ]
+        columns = ("name", "samples", "genes", "classes", "values", "verdict")
+        show_table("Data sets", columns, rows)
         for found in results:
             for text in (*found.errors, *found.notes):
                 echo(f"{found.name}: {text}")
@@ -200,12 +191,12 @@ def check(
             raise typer.Exit(BAD_INPUT)
 
 
-@app.command()
+@app.command(cls=opt.GroupedCommand)
 def example(
     folder: Annotated[Path, typer.Argument(help="Where to write the pair.", show_default=False)],
     reference: Annotated[int, typer.Option(min=10, help="Cells in the reference.")] = 500,
     query: Annotated[int, typer.Option(min=10, help="Cells in the query.")] = 400,
-    force: ForceOption = False,
+    force: opt.Force = False,
 ) -> None:
     """Write a small generated pair: a labelled reference on one platform, a query on another.
 
@@ -215,14 +206,13 @@ def example(
     Examples:
 
       optirank datasets example pair
-
       optirank datasets example pair --reference 2000
     """
     with tidy():
         from optirank.datasets.example import write_example
 
         for path in write_example(folder, reference, query, force=force):
-            typer.echo(str(path))
+            echo(str(path))
 
 
 def _entry(name: str, data: Path | None, known: bool) -> Entry | None:
@@ -263,20 +253,3 @@ def _card(entry: Entry, data: Path | None) -> list[tuple[str, str]]:
         steps = building.instructions(entry, registry.data_folder(data))
         lines += [("by hand", steps)]
     return lines
-
-
-def _table(title: str, *columns: str) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, title_justify="left")
-    for column in columns:
-        number = column in ("samples", "genes", "classes")
-        table.add_column(column, justify="right" if number else "left", no_wrap=column == "name")
-    return table
-
-
-def _print(table: Table) -> None:
-    from rich.console import Console
-
-    Console().print(table)
