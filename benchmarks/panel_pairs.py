@@ -20,7 +20,7 @@ from scipy import sparse
 from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression
 
-from optirank.benchmark.real import RealTasks
+from optirank.benchmark.designs import RealTasks
 from optirank.benchmark.tasks import find_pairs
 from optirank.datasets import ExpressionData
 from optirank.model import match_prevalences

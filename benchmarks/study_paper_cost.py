@@ -15,8 +15,7 @@ import sys
 
 import numpy as np
 
-from optirank.benchmark.results import collect
-from optirank.benchmark.storage import Storage
+from optirank.benchmark.results import Storage, collect
 
 FEWEST_GENES = 900  # units on fewer genes say nothing about 1000
 ALONE = ("SCN", "lr", "optirank", "rank-lr", "rf")

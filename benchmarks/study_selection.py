@@ -17,7 +17,7 @@ import sys
 import numpy as np
 import pandas as pd
 
-from optirank.benchmark.storage import Storage
+from optirank.benchmark.results import Storage
 from optirank.tuning.selection import select
 
 NAMES = ("ANrank-lr", "lr", "optirank", "rank-lr")

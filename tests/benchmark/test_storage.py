@@ -7,9 +7,9 @@ import os
 
 import pytest
 
-from optirank.benchmark import storage as storage_module
+from optirank.benchmark import results
 from optirank.benchmark.designs import ALL, PAPER, QUICK
-from optirank.benchmark.storage import Storage, Unit
+from optirank.benchmark.results import Storage, Unit
 
 UNIT = Unit("t", "", 0, "b", "lr")
 
@@ -51,7 +51,7 @@ def test_a_folder_of_other_settings_is_refused(storage, monkeypatch):
     with pytest.raises(ValueError, match="experiment was 'real', now it is 'synthetic'"):
         Storage(storage.folder, "synthetic").check(PAPER, 0)
     Storage(storage.folder).check(PAPER, 0)
-    monkeypatch.setattr(storage_module, "__version__", "99.0")
+    monkeypatch.setattr(results, "__version__", "99.0")
     with pytest.raises(ValueError, match=r"version was .*, now it is '99\.0'"):
         storage.check(PAPER, 0)
 

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING
 
 from optirank._util.workers import cluster_threads, connect
 from optirank.benchmark.classifiers import BINARY, WHOLE, get
-from optirank.benchmark.designs import ALL, Design, Profile, TaskSource, select_genes
-from optirank.benchmark.storage import Storage, Unit
+from optirank.benchmark.designs import ALL, Design, Profile, select_genes
+from optirank.benchmark.results import Storage, Unit
 from optirank.benchmark.work import run_unit
 
 if TYPE_CHECKING:
-    from optirank.benchmark.real import RealTasks
+    from optirank.benchmark.designs import RealTasks
+    from optirank.benchmark.synthetic import Settings
     from optirank.benchmark.tasks import Task
 
 _NOTE_EVERY = 30.0  # seconds between notes on how long the run has gone on
@@ -44,7 +45,7 @@ class Plan:
 class Work:
     """What a worker needs to know besides the unit; it reads or draws the data itself."""
 
-    source: TaskSource
+    source: RealTasks | Settings
     profile: Profile
     device: str = "cpu"  # where classifiers that can be fitted on a GPU are fitted
     peers: tuple[tuple[str, str], ...] = ()  # Pythons of tools of others, by their names
@@ -262,5 +263,5 @@ def compute(unit: Unit, work: Work) -> dict:
 
 
 @functools.lru_cache(maxsize=2)  # units come task by task
-def _designs(task: str, source: TaskSource) -> dict[str, Design]:
+def _designs(task: str, source: RealTasks | Settings) -> dict[str, Design]:
     return {design.key: design for design in source.designs(task)}

@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_MARKERS = "*o^sDvX<p>HdP8h"
 _WIDTH = 8.0  # inches: the width of the page's text
 
 
-def _look(name: str) -> dict[str, str]:
-    """Colour and marker of a classifier; grey for one that the registry does not have."""
-    one = CLASSIFIERS.get(name)
-    return {"color": one.colour, "marker": one.marker} if one else {"color": "#777", "marker": "h"}
+def look(name: str) -> dict[str, str]:
+    """Colour and marker of a classifier, by its place in the registry."""
+    k = ordered({*CLASSIFIERS, name}).index(name)
+    return {"color": f"C{k % 10}", "marker": _MARKERS[k % len(_MARKERS)]}
 
 
 def _new(height: float, columns: int = 1, **options) -> tuple[Figure, Axes]:
@@ -39,8 +40,8 @@ def means(standings: pd.DataFrame) -> Figure:
     figure, ax = _new(0.9 + 0.28 * len(standings))
     for k, one in enumerate(standings.itertuples()):
         if np.isfinite(one.low):
-            ax.plot([100 * one.low, 100 * one.high], [k, k], color=_look(one.classifier)["color"])
-        ax.plot(100 * one.mean, k, ms=7, linestyle="none", **_look(one.classifier))
+            ax.plot([100 * one.low, 100 * one.high], [k, k], color=look(one.classifier)["color"])
+        ax.plot(100 * one.mean, k, ms=7, linestyle="none", **look(one.classifier))
     ax.set_yticks(range(len(standings)), standings["classifier"])
     ax.invert_yaxis()
     ax.set_xlabel("balanced accuracy (%)")
@@ -52,7 +53,7 @@ def tasks(table: pd.DataFrame, standings: pd.DataFrame) -> Figure:
     figure, ax = _new(1.4 + 0.22 * len(table))
     for name in reversed(list(standings["classifier"])):
         ax.plot(100 * table[name], np.arange(len(table)), ls="none", alpha=0.8, label=name,
-                **_look(name))  # fmt: skip
+                **look(name))  # fmt: skip
     ax.set_yticks(range(len(table)), [str(name) for name in table.index], fontsize=8)
     ax.set_ylim(-0.7, len(table) - 0.3)
     ax.invert_yaxis()
@@ -67,7 +68,7 @@ def genes(scores: pd.DataFrame, standings: pd.DataFrame) -> Figure:
     needed = scores.groupby("classifier")["n_genes"].median()
     for one in standings.itertuples():
         ax.plot(needed[one.classifier], 100 * one.mean, ls="none", ms=8, label=one.classifier,
-                **_look(one.classifier))  # fmt: skip
+                **look(one.classifier))  # fmt: skip
     ax.set(xscale="log", xlabel="genes that the model needs", ylabel="balanced accuracy (%)")
     figure.legend(loc="outside right upper", fontsize=8, frameon=False)
     return figure
@@ -81,7 +82,7 @@ def sweeps(table: pd.DataFrame) -> Figure:
     for ax, label in zip(np.atleast_1d(axes), labels, strict=True):
         rows = table[table["sweep"] == label]
         for name in names:
-            ax.plot(rows["value"], 100 * rows[name], label=name, **_look(name))
+            ax.plot(rows["value"], 100 * rows[name], label=name, **look(name))
         ax.set_xlabel(label)
     np.atleast_1d(axes)[0].set_ylabel("balanced accuracy (%)")
     handles, names = np.atleast_1d(axes)[0].get_legend_handles_labels()
@@ -105,7 +106,7 @@ def curve(means: pd.DataFrame) -> Figure:
             100 * np.array([mean - low, high - mean]),
             label=method,
             color=f"C{k}",
-            marker="osv^D<>pX"[k % 9],
+            marker=_MARKERS[k % len(_MARKERS)],
             linewidth=2.5 if method == "panel" else 1.2,
             elinewidth=0.6,
         )

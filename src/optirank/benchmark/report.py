@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,25 +24,17 @@ if TYPE_CHECKING:
 _DASH = "–"
 
 
-@dataclass
 class Group:
     """One comparison: its scores, and the statistics of them."""
 
-    name: str
-    scores: pd.DataFrame
-    table: pd.DataFrame = field(init=False)  # tasks x classifiers
-    tissues: pd.Series = field(init=False)
-    standings: pd.DataFrame = field(init=False)
-    wins: pd.DataFrame = field(init=False)
-    tests: pd.DataFrame = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.table = statistics.task_means(self.scores)
-        first = self.scores.drop_duplicates("task").set_index("task")["tissue"]
+    def __init__(self, name: str, scores: pd.DataFrame) -> None:
+        self.name, self.scores = name, scores
+        self.table = statistics.task_means(scores)  # tasks x classifiers
+        first = scores.drop_duplicates("task").set_index("task")["tissue"]
         self.tissues = first.where(first != "", first.index.to_series())
         self.standings = statistics.standings(self.table, self.tissues)
         self.wins = statistics.wins(self.table)
-        self.tests = statistics.paired_tests(self.scores)
+        self.tests = statistics.paired_tests(scores)
 
 
 @dataclass
@@ -75,20 +67,17 @@ def write(results: Results, folder: str | Path, settings: Settings | None = None
     compared = scores if settings is None else scores[scores["kind"] == settings.base.key]
     groups = [Group(str(name), rows) for name, rows in compared.groupby("group", sort=False)]
     written = Written(groups, missing=missing)
-    _write_tables(results, groups, settings, folder, latex=missing is None)
+    sweeps = None if settings is None else sweep_table(scores, settings)
+    _write_tables(results, groups, sweeps, folder, latex=missing is None)
     if missing is None:
         written.page = folder / "report.html"
-        write_text(written.page, _page(results, groups, settings, folder))
+        at_default = settings is not None and settings.base == Point()
+        write_text(written.page, _page(results, groups, sweeps, at_default, folder))
     return written
 
 
 def _write_tables(
-    results: Results,
-    groups: list[Group],
-    settings: Settings | None,
-    folder: Path,
-    *,
-    latex: bool,
+    results: Results, groups: list[Group], sweeps: pd.DataFrame | None, folder: Path, *, latex: bool
 ) -> None:
     tables = {
         "scores": results.scores,
@@ -100,8 +89,8 @@ def _write_tables(
             if groups
         },
     }
-    if settings is not None and settings.sweeps:
-        tables["sweeps"] = sweep_table(results.scores, settings)
+    if sweeps is not None and len(sweeps):
+        tables["sweeps"] = sweeps
     (folder / "tables").mkdir(parents=True, exist_ok=True)
     for name, frame in tables.items():
         write_text(folder / "tables" / f"{name}.csv", frame.to_csv(index=False))
@@ -147,9 +136,7 @@ def standings_text(group: Group) -> pd.DataFrame:
             "mean": found["mean"].map(percent),
             "95 % interval": [interval(*pair) for pair in zip(found["low"], found["high"],
                                                               strict=True)],
-            "won": found["won"].map(_count),
-            "tied": found["tied"].map(_count),
-            "lost": found["lost"].map(_count),
+            **{name: found[name].map(_count) for name in ("won", "tied", "lost")},
             "genes": found["classifier"].map(genes).map("{:.0f}".format),
             "median": found["median"].map(percent),
             "worst": found["worst"].map(percent),
@@ -176,17 +163,14 @@ def wins_text(group: Group) -> pd.DataFrame:
 
 def by_task_text(group: Group) -> pd.DataFrame:
     """Every task as text; a star marks what is not significantly worse than the best."""
-    worse = group.tests[group.tests["sign"] < 0].groupby("task")
-    losers = {
-        task: {(row, column) for row, column in zip(rows["row"], rows["column"], strict=True)}
-        for task, rows in worse
-    }
+    worse = group.tests[group.tests["sign"] < 0]
+    losers = {*zip(worse["task"], worse["row"], worse["column"], strict=True)}
     rows = []
     for task, values in group.table.iterrows():
         best = values.idxmax()
         row = {"task": task, "tissue": group.tissues[task]}
         for name in group.standings["classifier"]:
-            star = "*" if (name, best) not in losers.get(task, ()) else ""
+            star = "*" if (task, name, best) not in losers else ""
             row[name] = percent(values[name]) + (star if np.isfinite(values[name]) else "")
         rows.append(row)
     return pd.DataFrame(rows)
@@ -223,7 +207,13 @@ def sweep_table(scores: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _page(results: Results, groups: list[Group], settings: Settings | None, folder: Path) -> str:
+def _page(
+    results: Results,
+    groups: list[Group],
+    sweeps: pd.DataFrame | None,
+    at_default: bool,
+    folder: Path,
+) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -233,27 +223,21 @@ def _page(results: Results, groups: list[Group], settings: Settings | None, fold
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    run = results.run
-    sweeps = published = None
-    sweep_figures = []
-    if settings is not None and settings.sweeps:
-        table = sweep_table(results.scores, settings)
-        sweep_figures = [_figure(folder, "sweeps", figures.sweeps(table), "Mean balanced accuracy "
+    run, synthetic = results.run, sweeps is not None
+    sweep_figures, shown = [], None
+    if synthetic and len(sweeps):
+        sweep_figures = [_figure(folder, "sweeps", figures.sweeps(sweeps), "Mean balanced accuracy "
                                  "when one parameter of the data changes.")]  # fmt: skip
-        shown = table.apply(lambda one: one.map(percent) if one.name not in ("sweep", "value")
-                            else one)  # fmt: skip
-        sweeps = html(shown)
-    if settings is not None and settings.base == Point() and groups:
-        published = html(_published(groups[0]))
+        point = ["sweep", "value"]
+        shown = html(sweeps[point].join(sweeps.drop(columns=point).map(percent)))
     tasks = results.tasks.drop(columns=["shift", "kind"], errors="ignore")
     words = pd.DataFrame(run["classifiers"].items(), columns=["classifier", "what it is"])
-    synthetic = settings is not None
     return environment.get_template("report.html.jinja").render(
         title="The synthetic experiment" if synthetic else "Classifiers compared",
         groups=[_group_on_page(one, k, folder, synthetic) for k, one in enumerate(groups)],
-        sweeps=sweeps,
+        sweeps=shown,
         sweep_figures=sweep_figures,
-        published=published,
+        published=html(_published(groups[0])) if at_default and groups else None,
         gaps=html(_gaps(results.gaps)) if len(results.gaps) else None,
         tasks=html(tasks) if not synthetic else None,
         classifiers=html(words),
@@ -279,8 +263,8 @@ def html(frame: pd.DataFrame):
 
 def _group_on_page(group: Group, number: int, folder: Path, synthetic: bool) -> dict:
     rows = group.standings.to_dict("records")
-    told = [one for one in rows if one["classifier"] in names_of_truth()]  # no competitors
-    first, *others = [one for one in rows if one not in told] or rows
+    told = {name for name, one in CLASSIFIERS.items() if one.needs == "truth"}  # no competitors
+    first, *others = [one for one in rows if one["classifier"] not in told] or rows
     complete = [one for one in others if one["tasks"] == first["tasks"]]
     found = {
         "name": group.name,
@@ -321,11 +305,6 @@ def _group_on_page(group: Group, number: int, folder: Path, synthetic: bool) -> 
     return found
 
 
-def names_of_truth() -> list[str]:
-    """Classifiers that are told the true reference set."""
-    return [name for name, one in CLASSIFIERS.items() if one.needs == "truth"]
-
-
 def _figure(folder: Path, name: str, figure, caption: str) -> dict[str, str]:
     """Write a figure, and return it as the page embeds it."""
     import matplotlib
@@ -349,14 +328,8 @@ def _published(group: Group) -> pd.DataFrame:
     optirank = group.scores[group.scores["classifier"] == "optirank"]
     cosine = optirank["cosine"].astype(float).mean()
     own = {name: percent(value) for name, value in means.items()} | {"cosine": f"{cosine:.2f}"}
-    rows = {"here": own, **PUBLISHED}
-    names = [*means.index, "cosine"]
-    return pd.DataFrame(
-        [
-            {"accuracy (%)": key, **{n: row.get(n, _DASH) for n in names}}
-            for key, row in rows.items()
-        ]
-    )
+    found = pd.DataFrame({"here": own, **PUBLISHED}).reindex([*means.index, "cosine"]).T
+    return found.fillna(_DASH).rename_axis("accuracy (%)").reset_index()
 
 
 def _duration(seconds: float) -> str:

@@ -15,6 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from optirank.benchmark.classifiers import ordered
 
 LEVEL = 0.05  # of tests and intervals: the paper's
+STANDINGS = [
+    *("classifier", "tasks", "mean", "low", "high", "median", "worst", "rank"),
+    *("won", "tied", "lost"),
+]
 _DRAWS = 2000  # of the bootstrap: the ends of the interval vary by about 0.1 points
 _EQUAL = 1e-9  # closer than this, two scores are the same
 
@@ -68,20 +72,7 @@ def standings(table: pd.DataFrame, tissues: pd.Series) -> pd.DataFrame:
                 **(counts.loc[name] if name in counts.index else {}),
             }
         )
-    columns = [
-        "classifier",
-        "tasks",
-        "mean",
-        "low",
-        "high",
-        "median",
-        "worst",
-        "rank",
-        "won",
-        "tied",
-        "lost",
-    ]
-    frame = pd.DataFrame(rows, columns=columns)
+    frame = pd.DataFrame(rows, columns=STANDINGS)
     complete = frame["tasks"] == frame["tasks"].max()
     order = frame.assign(complete=complete).sort_values(["complete", "mean"], ascending=False)
     return order.drop(columns="complete").reset_index(drop=True)

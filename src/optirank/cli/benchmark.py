@@ -16,7 +16,7 @@ from optirank.cli.options import DataOption, Device, DeviceOption, ProcessesOpti
 
 if TYPE_CHECKING:
     from optirank.benchmark.engine import Plan
-    from optirank.benchmark.storage import Storage
+    from optirank.benchmark.results import Storage
 
 _HELP = """Compare classifiers on real data: the paper's evaluation, or pairs of your own sets.
 
@@ -60,7 +60,7 @@ def list_(data: DataOption = None) -> None:
       optirank benchmark list --data sets
     """
     with tidy():
-        from optirank.benchmark.real import RealTasks
+        from optirank.benchmark.designs import RealTasks
         from optirank.benchmark.tasks import built_in, find_pairs
         from optirank.datasets.catalogue import data_folder, local_paths
 
@@ -161,11 +161,10 @@ def run(
     """
     with tidy():
         from optirank.benchmark import classifiers as registry
-        from optirank.benchmark.designs import PAPER, QUICK
+        from optirank.benchmark.designs import PAPER, QUICK, RealTasks
         from optirank.benchmark.engine import Work, plan_real
         from optirank.benchmark.peers import check_peers
-        from optirank.benchmark.real import RealTasks
-        from optirank.benchmark.storage import Storage
+        from optirank.benchmark.results import Storage
         from optirank.benchmark.tasks import built_in, choose, find_pairs
         from optirank.cli.running import compute
         from optirank.datasets.catalogue import data_folder, local_paths
@@ -228,7 +227,7 @@ def report(
       optirank benchmark report results --selection best
     """
     with tidy():
-        from optirank.benchmark.storage import Storage
+        from optirank.benchmark.results import Storage
 
         _write_report(Storage(folder), selection)
 
