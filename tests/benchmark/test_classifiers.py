@@ -17,8 +17,8 @@ from optirank.benchmark.classifiers import (
     get,
 )
 from optirank.benchmark.designs import PAPER, QUICK
-from optirank.benchmark.figures import look
 from optirank.benchmark.peers import check_peers
+from optirank.benchmark.report import look
 from optirank.ranks.orders import order_samples
 from optirank.solver.problem import sample_weights
 from optirank.tuning.families import Samples

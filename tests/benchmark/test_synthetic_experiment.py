@@ -89,7 +89,7 @@ def test_30_percent_are_the_test_set_and_the_folds_choose_on_the_rest():
     *folds, final = design.splits
     y = design.source.labels == POSITIVE
     assert len(folds) == FOLDS
-    assert (len(final.train), len(final.test), final.final) == (140, 60, True)
+    assert (len(final.train), len(final.test), len(final.validation)) == (140, 60, 0)
     assert y[final.test].mean() == pytest.approx(y[final.train].mean(), abs=0.01)
     for split in folds:
         assert sorted([*split.train, *split.validation]) == final.train.tolist()

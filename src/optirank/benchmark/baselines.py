@@ -86,11 +86,6 @@ class SpearmanCentroid(ClassifierMixin, BaseEstimator):
         X, y = validate_data(self, X, y, accept_sparse="csr")
         check_classification_targets(y)
         self.classes_ = np.unique(y)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has one class only ({self.classes_.tolist()[0]!r}): a classifier needs samples "
-                "of at least 2 classes"
-            )
         ranks = sample_ranks(X)  # their sums are exact, so that equal means are equal
         self.centroids_ = np.array(
             [ranks[y == one].mean(axis=0, dtype=np.float64) for one in self.classes_]

@@ -30,9 +30,9 @@ from sklearn.svm import l1_min_c
 from optirank import __version__
 from optirank._util.files import replacing, write_text
 from optirank._util.workers import one_blas_thread
-from optirank.benchmark import figures
 from optirank.benchmark.baselines import l1_lr, lr_on_ranks, svm_on_ranks
 from optirank.benchmark.designs import RealTasks, best_genes
+from optirank.benchmark.report import curve_figure, missing_extra
 from optirank.benchmark.splits import at_most
 from optirank.benchmark.statistics import bootstrap_interval, left_out
 from optirank.tuning.scoring import balanced_accuracy
@@ -71,8 +71,7 @@ def run(
 
     out.parent.mkdir(parents=True, exist_ok=True)
     table = read(out) if out.is_file() else pd.DataFrame(columns=COLUMNS)
-    names = {pair.name for pair in pairs}
-    table = table[table["pair"].isin(names)]
+    table = table[table["pair"].isin([pair.name for pair in pairs])]
     waiting = [pair for pair in pairs if pair.name not in set(table["pair"])]
     for _ in range(len(pairs) - len(waiting)):
         done()
@@ -208,11 +207,9 @@ def write_left_out(table: pd.DataFrame, out: Path) -> Path | None:
 
 def draw(table: pd.DataFrame, out: Path) -> Path | None:
     """Write the figure of accuracy against genes beside the CSV; None without matplotlib."""
-    from optirank.benchmark.report import missing_extra
-
     if missing_extra():
         return None
     path = out.with_suffix(".png")
     with replacing(path) as temporary:
-        figures.curve(means(table)).savefig(temporary, format="png", dpi=160)
+        curve_figure(means(table)).savefig(temporary, format="png", dpi=160)
     return path

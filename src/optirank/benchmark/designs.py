@@ -15,15 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from optirank._util.names import some
-from optirank.benchmark.sets import (
-    Set,
-    class_counts,
-    common_classes,
-    common_genes,
-    load,
-    reduce,
-    stack,
-)
+from optirank.benchmark import sets
 from optirank.benchmark.splits import make_splits
 from optirank.datasets.catalogue import find_path
 from optirank.datasets.errors import DataError
@@ -34,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from optirank.benchmark.sets import Set
     from optirank.benchmark.splits import Split
     from optirank.benchmark.tasks import Task
 
@@ -45,9 +38,7 @@ class Profile:
     """How thoroughly an experiment is run. What ``grids`` does not name stays as it is."""
 
     name: str
-    n_top: int | None = (
-        500  # genes at each end of the correlation, for binary problems: the paper's
-    )
+    n_top: int | None = 500  # genes at each end of the correlation, binary: the paper's
     n_genes: int = 3000  # of best t statistic, for whole tasks
     n_splits: int | None = None  # of binary problems; None: all
     n_whole: int = 5  # splits of whole tasks, at most
@@ -103,7 +94,7 @@ class Design:
     @property
     def key(self) -> str:
         """A name fit for a folder."""
-        return design_key(self.task.name, self.scenario)
+        return f"{self.task.name}.{self.scenario}" if self.scenario else self.task.name
 
     def whole_splits(self, most: int) -> list[Split]:
         """The splits for all classes at once: of several test parts, one split per part."""
@@ -123,8 +114,8 @@ class Design:
                 digest.update("\n".join([str(one.counts), *one.labels]).encode())
         digest.update("\n".join([*self.source.genes, *self.tests, *self.positives]).encode())
         for split in self.splits:
-            for rows in split.rows():
-                digest.update(rows.astype(np.int64).tobytes())
+            for rows in vars(split).values():
+                digest.update(np.asarray(rows, dtype=np.int64).tobytes())
         return digest.hexdigest()
 
     def describe(self) -> dict:
@@ -155,11 +146,6 @@ class Design:
         }
 
 
-def design_key(task: str, scenario: str) -> str:
-    """Name of the folder of a task's results in one scenario."""
-    return f"{task}.{scenario}" if scenario else task
-
-
 @dataclass(frozen=True)
 class RealTasks:
     """Real data as a source of tasks: the sets of a folder.
@@ -185,17 +171,17 @@ class RealTasks:
         """
         task = self.task(name)
         self._refuse_same_files(task)
-        source = [load(one, task, self.data) for one in task.train]
-        auxiliary = None if task.auxiliary is None else load(task.auxiliary, task, self.data)
-        read = {name: None if task.test is None else load(task.test, task, self.data)}
+        source = [sets.load(one, task, self.data) for one in task.train]
+        auxiliary = None if task.auxiliary is None else sets.load(task.auxiliary, task, self.data)
+        read = {name: None if task.test is None else sets.load(task.test, task, self.data)}
         own = [*source, *(one for one in (auxiliary, read[name]) if one is not None)]
-        classes, positives, notes = common_classes(task, source, auxiliary, read[name])
+        classes, positives, notes = sets.common_classes(task, source, auxiliary, read[name])
         others, refused = self._load_others(name, own, classes)
         read |= others
-        genes = common_genes([*own, *others.values()])
+        genes = sets.common_genes([*own, *others.values()])
 
-        def reduced(*sets: Set | None) -> Set | None:
-            return None if None in sets else reduce([*sets], genes, classes)
+        def reduced(*parts: Set | None) -> Set | None:
+            return None if None in parts else sets.reduce([*parts], genes, classes)
 
         joined, second = reduced(*source), reduced(auxiliary)
         tests = {key: reduced(one) for key, one in read.items()}
@@ -248,9 +234,9 @@ class RealTasks:
             if other.models_of != name or self.missing(other):
                 continue
             try:
-                loaded = load(other.test, other, self.data)
-                common_genes([*own, *found.values(), loaded])
-                there = class_counts(loaded)
+                loaded = sets.load(other.test, other, self.data)
+                sets.common_genes([*own, *found.values(), loaded])
+                there = sets.class_counts(loaded)
                 shared = [one for one in classes if one in there]
                 if len(shared) < 2:
                     raise DataError(
@@ -291,12 +277,12 @@ def make_problem(design: Design, split: Split, name: str, profile: Profile) -> P
         if len({one.kind == "log" for one in train}) > 1:  # where one set holds logarithms only
             train = [replace(one, raw=one.values, kind="log") for one in train]
     dataset = np.repeat([0, 1], [len(one.labels) for one in train]) if len(train) > 1 else None
-    joined = stack(train)
+    joined = sets.stack(train)
     genes = select_genes(joined, name, profile, seed)
 
     def part(one: Set, rows: NDArray | slice = slice(None)) -> Set:
         cut = one.take(rows, genes)
-        return cut if whole else cut.against(name)
+        return cut if whole else replace(cut, labels=cut.labels == name)
 
     validation = [part(source, split.validation)] if len(split.validation) else []
     if len(split.auxiliary_validation):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,15 +13,19 @@ import pandas as pd
 
 from optirank._util.files import replacing, write_text
 from optirank._util.names import some
-from optirank.benchmark import figures, statistics
-from optirank.benchmark.classifiers import CLASSIFIERS
+from optirank.benchmark import statistics
+from optirank.benchmark.classifiers import CLASSIFIERS, ordered
 from optirank.benchmark.synthetic import PUBLISHED, SWEEPS, Point
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from optirank.benchmark.results import Results
     from optirank.benchmark.synthetic import Settings
 
 _DASH = "–"
+_MARKERS = "*o^sDvX<p>HdP8h"
 
 
 class Group:
@@ -71,8 +75,8 @@ def write(results: Results, folder: str | Path, settings: Settings | None = None
     _write_tables(results, groups, sweeps, folder, latex=missing is None)
     if missing is None:
         written.page = folder / "report.html"
-        at_default = settings is not None and settings.base == Point()
-        write_text(written.page, _page(results, groups, sweeps, at_default, folder))
+        default = settings is not None and settings.base == Point()
+        write_text(written.page, _page(results, groups, sweeps, default, folder))
     return written
 
 
@@ -181,14 +185,8 @@ def costs_text(group: Group) -> pd.DataFrame:
     columns = ["n_genes", "n_features", "fit_seconds", "predict_seconds", "unit_seconds"]
     found = group.scores.groupby("classifier")[columns].median()
     found = found.reindex(group.standings["classifier"])
-    names = ["genes", "of", "one fit (s)", "labelling (s)", "whole search (s)"]
-    text = pd.DataFrame(
-        {
-            name: found[column].map(lambda one: f"{one:.3g}" if np.isfinite(one) else _DASH)
-            for name, column in zip(names, columns, strict=True)
-        }
-    )
-    return text.reset_index()
+    found.columns = ["genes", "of", "one fit (s)", "labelling (s)", "whole search (s)"]
+    return found.map(lambda one: f"{one:.3g}" if np.isfinite(one) else _DASH).reset_index()
 
 
 def sweep_table(scores: pd.DataFrame, settings: Settings) -> pd.DataFrame:
@@ -197,7 +195,7 @@ def sweep_table(scores: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     rows = [
         {
             "sweep": SWEEPS[name].label,
-            "value": asdict(point)[SWEEPS[name].field],
+            "value": getattr(point, SWEEPS[name].field),
             **means.loc[point.key].to_dict(),
         }
         for name in settings.sweeps
@@ -208,11 +206,7 @@ def sweep_table(scores: pd.DataFrame, settings: Settings) -> pd.DataFrame:
 
 
 def _page(
-    results: Results,
-    groups: list[Group],
-    sweeps: pd.DataFrame | None,
-    at_default: bool,
-    folder: Path,
+    results: Results, groups: list[Group], sweeps: pd.DataFrame | None, default: bool, folder: Path
 ) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -226,7 +220,7 @@ def _page(
     run, synthetic = results.run, sweeps is not None
     sweep_figures, shown = [], None
     if synthetic and len(sweeps):
-        sweep_figures = [_figure(folder, "sweeps", figures.sweeps(sweeps), "Mean balanced accuracy "
+        sweep_figures = [_figure(folder, "sweeps", sweeps_figure(sweeps), "Mean balanced accuracy "
                                  "when one parameter of the data changes.")]  # fmt: skip
         point = ["sweep", "value"]
         shown = html(sweeps[point].join(sweeps.drop(columns=point).map(percent)))
@@ -237,12 +231,12 @@ def _page(
         groups=[_group_on_page(one, k, folder, synthetic) for k, one in enumerate(groups)],
         sweeps=shown,
         sweep_figures=sweep_figures,
-        published=html(_published(groups[0])) if at_default and groups else None,
+        published=html(_published(groups[0])) if default and groups else None,
         gaps=html(_gaps(results.gaps)) if len(results.gaps) else None,
         tasks=html(tasks) if not synthetic else None,
         classifiers=html(words),
         run=run,
-        minutes=_duration(run["cpu_seconds"]),
+        hours=f"{run['cpu_seconds'] / 3600:.2f}",
         today=date.today().isoformat(),
     )
 
@@ -292,10 +286,10 @@ def _group_on_page(group: Group, number: int, folder: Path, synthetic: bool) -> 
             "record": f"{against.won} / {against.tied} / {against.lost}",
         }
     drawn = {
-        "means": (figures.means(group.standings), "Mean over tasks with its 95 % interval."),
-        "tasks": (figures.tasks(group.table, group.standings), "Every task: one mark per "
+        "means": (means_figure(group.standings), "Mean over tasks with its 95 % interval."),
+        "tasks": (tasks_figure(group.table, group.standings), "Every task: one mark per "
                   "classifier."),
-        "genes": (figures.genes(group.scores, group.standings), "Mean balanced accuracy against "
+        "genes": (genes_figure(group.scores, group.standings), "Mean balanced accuracy against "
                   "the median number of genes that a model needs."),
     }  # fmt: skip
     found["figures"] = [
@@ -332,8 +326,102 @@ def _published(group: Group) -> pd.DataFrame:
     return found.fillna(_DASH).rename_axis("accuracy (%)").reset_index()
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+# Figures, with matplotlib's defaults
+
+
+def look(name: str) -> dict[str, str]:
+    """Colour and marker of a classifier, by its place in the registry."""
+    k = ordered({*CLASSIFIERS, name}).index(name)
+    return {"color": f"C{k % 10}", "marker": _MARKERS[k % len(_MARKERS)]}
+
+
+def _new(height: float, columns: int = 1, **options) -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.0, height), layout="constrained")
+    axes = figure.subplots(1, columns, **options)
+    for ax in np.atleast_1d(axes):
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(alpha=0.3)
+        ax.set_axisbelow(True)
+    return figure, axes
+
+
+def means_figure(standings: pd.DataFrame) -> Figure:
+    """The mean of each classifier with its interval, best on top."""
+    figure, ax = _new(0.9 + 0.28 * len(standings))
+    for k, one in enumerate(standings.itertuples()):
+        if np.isfinite(one.low):
+            ax.plot([100 * one.low, 100 * one.high], [k, k], color=look(one.classifier)["color"])
+        ax.plot(100 * one.mean, k, ms=7, linestyle="none", **look(one.classifier))
+    ax.set_yticks(range(len(standings)), standings["classifier"])
+    ax.invert_yaxis()
+    ax.set_xlabel("balanced accuracy (%)")
+    return figure
+
+
+def tasks_figure(table: pd.DataFrame, standings: pd.DataFrame) -> Figure:
+    """Every task in a row, with one mark per classifier."""
+    figure, ax = _new(1.4 + 0.22 * len(table))
+    for name in reversed(list(standings["classifier"])):
+        ax.plot(100 * table[name], np.arange(len(table)), ls="none", alpha=0.8, label=name,
+                **look(name))  # fmt: skip
+    ax.set_yticks(range(len(table)), [str(name) for name in table.index], fontsize=8)
+    ax.set_ylim(-0.7, len(table) - 0.3)
+    ax.invert_yaxis()
+    ax.set_xlabel("balanced accuracy (%)")
+    figure.legend(loc="outside upper center", ncols=5, fontsize=8, frameon=False, reverse=True)
+    return figure
+
+
+def genes_figure(scores: pd.DataFrame, standings: pd.DataFrame) -> Figure:
+    """Mean accuracy against the median number of genes, which is on a logarithmic axis."""
+    figure, ax = _new(4.0)
+    needed = scores.groupby("classifier")["n_genes"].median()
+    for one in standings.itertuples():
+        ax.plot(needed[one.classifier], 100 * one.mean, ls="none", ms=8, label=one.classifier,
+                **look(one.classifier))  # fmt: skip
+    ax.set(xscale="log", xlabel="genes that the model needs", ylabel="balanced accuracy (%)")
+    figure.legend(loc="outside right upper", fontsize=8, frameon=False)
+    return figure
+
+
+def sweeps_figure(table: pd.DataFrame) -> Figure:
+    """Mean accuracy along each sweep of the synthetic experiment."""
+    labels = list(dict.fromkeys(table["sweep"]))
+    figure, axes = _new(3.2, len(labels), sharey=True)
+    names = ordered(set(table.columns) - {"sweep", "value"})
+    for ax, label in zip(np.atleast_1d(axes), labels, strict=True):
+        rows = table[table["sweep"] == label]
+        for name in names:
+            ax.plot(rows["value"], 100 * rows[name], label=name, **look(name))
+        ax.set_xlabel(label)
+    np.atleast_1d(axes)[0].set_ylabel("balanced accuracy (%)")
+    handles, names = np.atleast_1d(axes)[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=5, frameon=False)
+    return figure
+
+
+def curve_figure(means: pd.DataFrame) -> Figure:
+    """Accuracy against the number of genes, one line per method with its interval.
+
+    ``means`` has the columns ``method``, ``n_genes``, ``mean``, ``low`` and ``high``.
+    """
+    figure, ax = _new(4.6)
+    columns = ("n_genes", "mean", "low", "high")
+    for k, (method, rows) in enumerate(means.groupby("method", sort=False)):
+        rows = rows.sort_values("n_genes")
+        genes, mean, low, high = (rows[name].to_numpy() for name in columns)
+        ax.errorbar(
+            genes * 1.02 ** (k - 3),  # side by side, so that the bars can be seen
+            100 * mean,
+            100 * np.array([mean - low, high - mean]),
+            label=method,
+            color=f"C{k}",
+            marker=_MARKERS[k % len(_MARKERS)],
+            linewidth=2.5 if method == "panel" else 1.2,
+            elinewidth=0.6,
+        )
+    ax.set(xscale="log", xlabel="genes", ylabel="mean balanced accuracy (%)")
+    figure.legend(loc="outside right upper", fontsize=8, frameon=False)
+    return figure

@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +18,8 @@ import pandas as pd
 from optirank import __version__
 from optirank._util.files import write_text
 from optirank.benchmark.classifiers import CLASSIFIERS, ordered
-from optirank.benchmark.designs import ALL, design_key
-from optirank.tuning.selection import RULES, scored_folds, select
+from optirank.benchmark.designs import ALL
+from optirank.tuning.selection import scored_folds, select
 
 if TYPE_CHECKING:
     from optirank.benchmark.designs import Design, Profile
@@ -40,16 +39,11 @@ class Unit:
     """A classifier's whole grid on one problem of one split of a task."""
 
     task: str
-    scenario: str
+    design: str  # the task in one scenario
     split: int
     problem: str  # the positive class, or all classes
     classifier: str
     weight: float = 1.0  # rough share of the work, for the time left
-
-    @property
-    def design(self) -> str:
-        """Name of the design it belongs to."""
-        return design_key(self.task, self.scenario)
 
     @property
     def path(self) -> str:
@@ -98,7 +92,6 @@ class Storage:
         self.check(profile, seed)
         self.folder.mkdir(parents=True, exist_ok=True)
         with _lock(self.folder / _LOCK):
-            self.check(profile, seed)
             for path in self.folder.rglob(".*.json.????????.tmp"):  # of a run that was killed
                 path.unlink(missing_ok=True)
             if not (self.folder / "run.json").is_file():
@@ -126,14 +119,12 @@ class Storage:
 
     def add_design(self, key: str, record: dict) -> None:
         """Store what a design is (see `Design.describe`)."""
-        path = self.folder / "designs" / f"{key}.json"
-        added = _read(path)["added"] if path.is_file() else datetime.now(UTC).isoformat()
-        self._write(f"designs/{key}.json", {**record, "added": added}, indent=1)
+        self._write(f"designs/{key}.json", record, indent=1)
 
     def designs(self) -> dict[str, dict]:
         """All designs of the folder, by name."""
-        found = {path.stem: _read(path) for path in (self.folder / "designs").glob("*.json")}
-        return dict(sorted(found.items(), key=lambda item: (item[1]["added"], item[0])))
+        paths = sorted((self.folder / "designs").glob("*.json"))
+        return {path.stem: _read(path) for path in paths}
 
     def has(self, unit: Unit) -> bool:
         """Whether the result of a unit is there and can be read; a gap is no result."""
@@ -150,16 +141,14 @@ class Storage:
         same = {key: value for key, value in asdict(unit).items() if key != "weight"}
         self._write(f"units/{unit.path}", {**same, **result})
 
-    def log(self, start: str, facts: dict) -> None:
-        """Store facts about a run of the command; later facts of the same start replace earlier."""
-        lines = {line["start"]: line for line in self.log_lines()}
-        lines[start] = {"start": start, **facts}
-        self._write("log.json", [*lines.values()], indent=1)
+    def note(self, facts: dict) -> None:
+        """Store facts about the latest run of the command."""
+        self._write("latest.json", facts, indent=1)
 
-    def log_lines(self) -> list[dict]:
-        """What is known of the runs so far."""
-        path = self.folder / "log.json"
-        return _read(path) if path.is_file() else []
+    def latest(self) -> dict:
+        """What is known of the latest run of the command."""
+        path = self.folder / "latest.json"
+        return _read(path) if path.is_file() else {}
 
     def _write(self, name: str, content: object, indent: int | None = None) -> None:
         path = self.folder / name
@@ -189,7 +178,7 @@ def _lock(path: Path) -> Iterator[None]:
         yield
 
 
-def _read(path: Path) -> dict | list:
+def _read(path: Path) -> dict:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
@@ -233,9 +222,7 @@ def collect(storage: Storage, rule: str = "one_se") -> Results:
 
     The rule chooses the settings: "one_se" is the paper's, "best" takes the best validation score.
     """
-    if rule not in RULES:
-        raise ValueError(f"no rule is called {rule!r}: use {', '.join(RULES)}")
-    record, lines = storage.record(), storage.log_lines()
+    record, latest = storage.record(), storage.latest()
     synthetic = record["experiment"] == "synthetic"
     rows, tasks, gaps, seconds = [], [], [], 0.0
     for key, design in storage.designs().items():
@@ -250,10 +237,8 @@ def collect(storage: Storage, rule: str = "one_se") -> Results:
         for unit in units:
             whole = unit["problem"] == ALL
             part = design["parts"][unit["split"]]
-            # Whole tasks are not tuned: each split stands for itself.
-            groups[unit["problem"], unit["classifier"], unit["split"] if whole else part].append(
-                unit
-            )
+            own = unit["split"] if whole else part  # whole tasks are not tuned
+            groups[unit["problem"], unit["classifier"], own].append(unit)
         splits = defaultdict(set)  # that any classifier has been run on
         for (problem, _, part), group in groups.items():
             splits[problem, part] |= {unit["split"] for unit in group}
@@ -274,10 +259,9 @@ def collect(storage: Storage, rule: str = "one_se") -> Results:
             }
             for name, about in design["tests"].items()
         ]
-    last = lines[-1] if lines else {}
     gaps += [
         {"task": name, "classifier": "all", "reason": reason}
-        for name, reason in last.get("problems", {}).items()
+        for name, reason in latest.get("problems", {}).items()
     ]
     scores = pd.DataFrame(rows, columns=SCORES)
     run = {
@@ -287,10 +271,10 @@ def collect(storage: Storage, rule: str = "one_se") -> Results:
         "classifiers": {name: CLASSIFIERS[name].words for name in ordered(scores["classifier"])
                         if name in CLASSIFIERS},
         "cpu_seconds": seconds,
-        "python": last.get("python"),
-        "platform": last.get("platform"),
+        "python": latest.get("python"),
+        "platform": latest.get("platform"),
         "version": record["version"],
-        "missing": list(last.get("missing", {})),
+        "missing": list(latest.get("missing", {})),
     }  # fmt: skip
     frame = pd.DataFrame(gaps, columns=["task", "classifier", "reason"]).drop_duplicates()
     return Results(scores, pd.DataFrame(tasks), frame, run)
@@ -301,56 +285,37 @@ def _rows(design: dict, group: list[dict], rule: str, *, synthetic: bool) -> lis
     if any("failed" in unit for unit in group):
         return []
     first = group[0]
-    whole = first["problem"] == ALL
     folds = [unit for unit in group if np.isfinite(unit["validation"]).any()]
     best = 0
     if len(first["settings"]) > 1:
-        best = choose(folds, rule, by_order=synthetic) if folds else None
-        if best is None:
+        scores = np.array([unit["validation"] for unit in folds], dtype=float).T
+        costs = np.array([unit["n_genes"] for unit in folds], dtype=float).T
+        if synthetic:  # the order of the settings stands for their numbers of genes
+            costs = np.broadcast_to(np.arange(len(costs), dtype=float)[:, None], costs.shape)
+        known = scored_folds(scores) if folds else np.zeros(0, dtype=bool)
+        if not known.any():  # validation parts that lack a class
             return []
-    finals = [unit for unit in group if unit["test"]]
+        best = select(scores[:, known], costs[:, known], rule)
+    kind = "All classes at once" if first["problem"] == ALL else "Each class against the rest"
     same = {
-        "group": _group(design["scenario"], whole=whole, synthetic=synthetic),
+        "group": "Synthetic data" if synthetic else kind + _GROUPS[design["scenario"]],
         "scenario": design["scenario"],
-        "problem": first["problem"],
-        "classifier": first["classifier"],
         "validation": float(np.mean([unit["validation"][best] for unit in folds] or [np.nan])),
     }
+    chosen = ("n_genes", "unlabelled", "fit_seconds", "predict_seconds")
     return [
         {
+            **unit,
+            **design["tests"][task],
             **same,
-            **{key: design["tests"][task][key] for key in ("title", "shift", "kind", "tissue")},
+            **{key: unit[key][best] for key in chosen},
             "task": task,
             "part": design["parts"][unit["split"]],
-            "split": unit["split"],
             "test": scores[best],
             "n_test": unit["n_test"][task],
-            "cosine": unit.get("cosine", {best: None})[best],
+            "cosine": unit["cosine"][best] if "cosine" in unit else None,
             "setting": json.dumps(unit["settings"][best]),
-            **{key: unit[key][best] for key in ("n_genes", "unlabelled", "fit_seconds",
-                                                "predict_seconds")},
-            **{key: unit[key] for key in ("n_features", "n_train", "unit_seconds", "version")},
         }
-        for unit in finals
+        for unit in group
         for task, scores in unit["test"].items()
-    ]  # fmt: skip
-
-
-def _group(scenario: str, *, whole: bool, synthetic: bool) -> str:
-    if synthetic:
-        return "Synthetic data"
-    return ("All classes at once" if whole else "Each class against the rest") + _GROUPS[scenario]
-
-
-def choose(units: list[dict], rule: str, *, by_order: bool = False) -> int | None:
-    """Position of the setting that a rule chooses from the units of the splits of one part.
-
-    With ``by_order`` the order of the settings stands for their numbers of genes. None where no
-    split has a score to choose by: a validation part may lack a class.
-    """
-    scores = np.array([unit["validation"] for unit in units], dtype=float).T
-    costs = np.array([unit["n_genes"] for unit in units], dtype=float).T
-    if by_order:
-        costs = np.repeat(np.arange(len(costs), dtype=float)[:, None], len(units), axis=1)
-    folds = scored_folds(scores)
-    return select(scores[:, folds], costs[:, folds], rule) if folds.any() else None
+    ]

@@ -74,7 +74,8 @@ def run_unit(
         fits = [Fitted(setting={}, **found)]
     else:
         with one_blas_thread():
-            fits = fit_grid(one, problem, grid, parts, cold=split.final, device=device)
+            final = len(split.validation) == 0  # the setting is chosen by other splits
+            fits = fit_grid(one, problem, grid, parts, cold=final, device=device)
     classes = None if problem.whole else _CLASSES
     scores = np.array(
         [[balanced_accuracy(part.labels, given, classes)
@@ -122,7 +123,12 @@ def fit_grid(
         options["reference"] = tuple(np.flatnonzero(problem.truth).tolist())
     family = classifier.make_family(grid, **options)
     if device != "cpu" and family.on_device:
-        train, *views = _samples_on_device([problem.train, *parts], device)
+        from optirank.solver.device.problems import orders_for  # a GPU is asked for
+
+        train, *views = (
+            Samples(orders=orders_for(part.raw, device).take(slice(None)))
+            for part in (problem.train, *parts)
+        )
     else:
         train = _samples(problem.train, family, problem.dataset)
         views = [_samples(part, family) for part in parts]
@@ -152,25 +158,6 @@ def _samples(part: Set, family: Family, dataset: NDArray | None = None) -> Sampl
         order_for_fitting(part.raw, 1) if family.needs_ranks else None,
         dataset,
     )
-
-
-def _samples_on_device(parts: list[Set], device: str) -> list[Samples]:
-    """The training part in an order of its own on a device, all others in a second one.
-
-    Fits then hold the training samples alone.
-    """
-    from optirank.solver.device.problems import orders_for  # a GPU is asked for
-
-    train, *others = parts
-    raw = [part.raw for part in others]
-    stack = sp.vstack(raw, format="csr") if any(map(sp.issparse, raw)) else np.vstack(raw)
-    orders = orders_for(stack, device)
-    ends = np.cumsum([part.shape[0] for part in raw])
-    views = [
-        Samples(orders=orders.take(np.arange(end - part.shape[0], end)))
-        for part, end in zip(raw, ends, strict=True)
-    ]
-    return [Samples(orders=orders_for(train.raw, device).take(slice(None))), *views]
 
 
 def _fit_estimators(

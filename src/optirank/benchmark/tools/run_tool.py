@@ -41,8 +41,6 @@ import numpy as np
 import scipy.sparse as sp
 
 MANY_ZEROS = 0.05  # share of exact zeros above which logarithms are those of 1 + value
-N_VARIABLE = 2000  # genes: of the quickstart of pySingleCellNet
-N_COMPONENTS = 30  # of the same quickstart
 
 
 def linear(part) -> sp.csr_matrix:
@@ -181,12 +179,16 @@ class PySingleCellNet:
         data = _table(linear(train), _numbers(train))
         data.obs["label"] = np.asarray(train.labels, dtype=str)
         data.obs["label"] = data.obs["label"].astype("category")
-        n_variable = min(N_VARIABLE, data.n_vars)
+        n_variable = min(2000, data.n_vars)
         data.layers["counts"] = data.X.copy()
         sc.pp.normalize_total(data)
         sc.pp.log1p(data)
-        _choose_variable(data, n_variable, train.kind == "counts")
-        components = min(N_COMPONENTS, data.n_obs - 1, n_variable - 1)
+        flavour = {"flavor": "seurat_v3", "layer": "counts"} if train.kind == "counts" else {}
+        try:
+            sc.pp.highly_variable_genes(data, n_top_genes=n_variable, **flavour)
+        except ValueError:  # its local regression is singular on some sparse counts
+            sc.pp.highly_variable_genes(data, n_top_genes=n_variable)
+        components = min(30, data.n_obs - 1, n_variable - 1)
         self.model = self.package.tl.train_classifier(data, "label", n_comps=components)
 
     def n_genes(self) -> int:
@@ -199,19 +201,6 @@ class PySingleCellNet:
         self.package.tl.classify_anndata(query, self.model)
         found = [str(one) for one in query.obs["SCN_class_argmax"]]
         return [None if one == "rand" else one for one in found]
-
-
-def _choose_variable(data, n: int, counts: bool) -> None:
-    """Mark the variable genes; scanpy's default where "seurat_v3" does not apply or fails."""
-    import scanpy as sc
-
-    if counts:
-        try:
-            sc.pp.highly_variable_genes(data, n_top_genes=n, flavor="seurat_v3", layer="counts")
-            return
-        except ValueError:  # its local regression is singular on some sparse counts
-            pass
-    sc.pp.highly_variable_genes(data, n_top_genes=n)
 
 
 def _table(X, genes: list[str]):
