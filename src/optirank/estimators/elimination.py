@@ -47,6 +47,7 @@ _L2_ELIMINATION = 0.03  # against the mean loss; 0.01 to 0.1 choose equally good
 _L2_PER_GENE = 1e-3  # in the last fit: scores of all sizes then have the same spread beforehand
 _N_COPIES = 4  # simulated platforms beside the samples themselves
 _STRENGTH = 2.0  # of their gene factors, in spreads of the genes' log values
+_SEED = 300  # of these platforms; another moves accuracies on a query by half a point either way
 _TOL_ELIMINATION = 1e-3  # of the gradient: tighter fits keep the same genes
 _TOL_LAST = 1e-5  # the weights then have four digits
 _BLOCK_ENTRIES = 1 << 24  # of a matrix in memory that are looked at together: 128 MiB
@@ -216,7 +217,12 @@ def search_panels(
     tell(next(done), total)
     widest = nested[max(nested)]
     blocks = source.blocks(widest) if len(rows) < len(codes) else [X[:, widest]]
-    groups = np.concatenate([sort_groups(_dense(block), n_threads) for block in blocks])
+    del samples  # before the panel's genes of all samples are read
+    kind = np.uint16 if len(widest) <= np.iinfo(np.uint16).max else np.uint32
+    groups, start = np.empty((len(codes), len(widest)), kind), 0
+    for block in blocks:
+        groups[start : start + block.shape[0]] = sort_groups(_dense(block), n_threads)
+        start += block.shape[0]
     samples, path = _Samples(groups, codes, n_classes, weight, n_threads), {}
     for size, genes in sorted(nested.items()):
         fitted = samples.fit(np.arange(len(codes)), np.searchsorted(widest, genes))
@@ -354,7 +360,7 @@ def _with_copies(V: NDArray, n_threads: int) -> NDArray:
     groups = np.empty(((1 + _N_COPIES) * n, V.shape[1]), first.dtype)
     groups[:n] = first
     for k in range(1, 1 + _N_COPIES):  # one at a time, to hold one of them in memory
-        (copy,) = simulate_platforms(V, [_STRENGTH], k, spread=spread)
+        (copy,) = simulate_platforms(V, [_STRENGTH], _SEED + k, spread=spread)
         groups[k * n : (k + 1) * n] = sort_groups(copy, n_threads)
     return groups
 
