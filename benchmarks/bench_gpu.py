@@ -28,7 +28,7 @@ from timing import columns, heading, line
 
 from optirank import OptirankClassifier, OptirankClassifierCV
 from optirank.solver.device.backend import backend_of
-from optirank.solver.device.problems import orders_for
+from optirank.solver.device.orders import orders_for
 from optirank.tuning.families import OptirankFamily
 from optirank.tuning.search import Unit, search
 

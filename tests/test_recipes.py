@@ -22,7 +22,7 @@ from optirank.estimators._base import RankLinearClassifier
 from optirank.ranks.orders import order_samples
 from optirank.solver import solve as entry
 from optirank.solver.convex import solve_at
-from optirank.solver.feasible import CappedSimplex
+from optirank.solver.terms import CappedSimplex
 from optirank.tuning.families import Family, Samples
 from optirank.tuning.folds import make_folds, units_of_folds
 from optirank.tuning.search import HELD_OUT, search

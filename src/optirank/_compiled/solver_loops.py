@@ -366,7 +366,7 @@ def _proximal_step(x, gradient, L, l1, l2, s, where, out):
 def proximal_steps(
     matrix, mean, y, v, x, b, z_start, L, l1, l2, s, where, linear, n_steps, tol, rules
 ):
-    """The loop of ``solver.steps.accelerated_steps``, over the matrix once per step.
+    """The loop of ``solver.blocks.accelerated_steps``, over the matrix once per step.
 
     ``matrix`` has the values of a dense matrix or else the indptr, genes, excess and constants of a
     sparse one, what it has not being empty, and ``mean`` is subtracted from its columns. ``s`` is 0

@@ -14,7 +14,6 @@ from optirank._util.workers import one_blas_thread
 from optirank.benchmark.classifiers import COUNTS, MEASURED, Classifier, get
 from optirank.benchmark.designs import Problem, make_problem
 from optirank.benchmark.peers import run_peer
-from optirank.ranks.fitting import order_for_fitting
 from optirank.tuning.families import Samples
 from optirank.tuning.scoring import balanced_accuracy
 from optirank.tuning.search import Unit, search
@@ -162,6 +161,8 @@ def _fit_family(
 
 
 def _samples(part: Set, family: Family, dataset: NDArray | None = None) -> Samples:
+    from optirank.ranks.orders import order_for_fitting  # numba loads with a fit
+
     return Samples(
         part.values if family.needs_values else None,
         order_for_fitting(part.raw, 1) if family.needs_ranks else None,
@@ -174,7 +175,7 @@ def _samples_on_device(parts: list[Set], device: str) -> list[Samples]:
 
     Fits then hold the training samples alone.
     """
-    from optirank.solver.device.problems import orders_for  # a GPU is asked for
+    from optirank.solver.device.orders import orders_for  # a GPU is asked for
 
     train, *others = parts
     raw = [part.raw for part in others]

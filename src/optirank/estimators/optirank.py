@@ -9,7 +9,7 @@ import numpy as np
 
 from optirank.estimators._base import RankLinearClassifier
 from optirank.ranks.transformer import reference_positions
-from optirank.solver.sizes import is_number, resolve_n_candidates
+from optirank.solver.problem import is_number, resolve_n_candidates
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -173,7 +173,7 @@ class OptirankClassifier(RankLinearClassifier):
         """Solve the problem of one class on the CPU."""
         from optirank.solver.solve import solve
 
-        (solution,) = solve(
+        return solve(
             problem,
             algorithm=self.algorithm,
             side=self.side,
@@ -182,7 +182,6 @@ class OptirankClassifier(RankLinearClassifier):
             callback=callback,
             **(self.solver_options or {}),
         )
-        return solution
 
 
 def check_solver_options(given: object) -> None:

@@ -18,7 +18,7 @@ from optirank._util.progress import progress_bar
 from optirank.estimators._base import RankLinearClassifier
 from optirank.estimators.optirank import OptirankClassifier, candidate_mask
 from optirank.solver.device.backend import is_device_array
-from optirank.solver.sizes import resolve_n_candidates
+from optirank.solver.problem import resolve_n_candidates
 from optirank.tuning.families import OptirankFamily, Samples
 from optirank.tuning.folds import make_folds, units_of_folds
 from optirank.tuning.platforms import VIEW_STRENGTHS, simulate_platforms

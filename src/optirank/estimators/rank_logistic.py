@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.utils.validation import check_consistent_length
 
 from optirank.estimators._base import RankLinearClassifier
-from optirank.solver.sizes import resolve_n_reference
+from optirank.solver.problem import resolve_n_reference
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

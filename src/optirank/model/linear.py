@@ -143,7 +143,7 @@ def panel_ranks(X: Any, columns: NDArray | None = None, compiled: bool | None = 
     X = needed_values(X, slice(None), columns)
     if not (worth_compiling(X.shape[0], 1) if compiled is None else compiled):
         return relative_ranks(X, np.ones(len(columns), dtype=bool))
-    from optirank._compiled.panel_loops import ranks_among_themselves
+    from optirank._compiled.rank_loops import ranks_among_themselves
 
     X = X.toarray() if hasattr(X, "toarray") else X
     if X.dtype not in (np.float32, np.int64):  # three types to compile for

@@ -27,6 +27,7 @@ from optirank.ranks.definition import check_finite, check_ties
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+DENSE_ABOVE = 0.11  # share of non-zeros above which dense orders are faster (bench_sparse.py)
 _BLOCK = 1 << 17  # entries sorted or ranked at a time: they stay in a core's own cache
 
 
@@ -276,6 +277,14 @@ def order_samples(
         raise ValueError(f"X has shape {X.shape}: samples x genes are needed, at least one of each")
     _sortable(X[:0].data if stays_sparse else X[:0])  # refuses a wrong type before any work
     return _order_sparse(X, n_jobs) if stays_sparse else _order_dense(X, n_jobs)
+
+
+def order_for_fitting(X, n_jobs: int | None = None) -> SampleOrders:
+    """Orders of the samples; sparse data with many non-zeros become dense orders."""
+    orders = order_samples(X, n_jobs or 1)
+    if isinstance(orders, SparseOrders) and orders.density > DENSE_ABOVE:
+        return orders.to_dense()
+    return orders
 
 
 def _order_dense(X: NDArray, n_jobs: int | None) -> DenseOrders:

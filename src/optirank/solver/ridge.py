@@ -5,7 +5,7 @@ sum to 1, so that the penalty acts against the *mean* loss. Two classes have one
 and the logistic loss; more have one column per class and the softmax.
 
 The ranks come as whole numbers (twice the rank of each gene, see
-``optirank._compiled.panel_loops``) and are turned into 32-bit floats block by block. Blocks have a
+``optirank._compiled.rank_loops``) and are turned into 32-bit floats block by block. Blocks have a
 fixed size and their sums are added in order, so the number of threads changes no bit of the result.
 """
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from optirank.solver.sizes import resolve_n_candidates, resolve_n_reference
+from optirank.solver.problem import resolve_n_candidates, resolve_n_reference
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -176,7 +176,7 @@ class Family(ABC):
     def _fit_at(self, problem: Problem, gamma: NDArray, chain: Chain) -> dict[Key, Model]:
         """All penalties of a chain at fixed reference weights."""
         from optirank.solver.convex import solve_at
-        from optirank.solver.grid import solve_grid_at
+        from optirank.solver.solve import solve_grid_at
 
         return self._fit(
             problem,
@@ -199,7 +199,7 @@ class OptirankFamily(Family):
     def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:
         """See :class:`Family`."""
         from optirank.solver.alternating import solve_alternating
-        from optirank.solver.grid import solve_grid
+        from optirank.solver.solve import solve_grid
 
         (size,) = chain.head
         problem = replace(self._problem(samples, y, v, size), candidates=self.candidates)
@@ -292,10 +292,10 @@ class LogisticFamily(Family):
 
     def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:
         """See :class:`Family`."""
-        from optirank.solver.grid import fit_weights_grid
-        from optirank.solver.losses import LogisticLoss
-        from optirank.solver.matrices import centred_values
+        from optirank.solver.blocks import centred_values
         from optirank.solver.problem import RIDGE_FLOOR
+        from optirank.solver.solve import fit_weights_grid
+        from optirank.solver.terms import LogisticLoss
 
         matrix = centred_values(samples.X, v)
         loss = LogisticLoss(y, v)

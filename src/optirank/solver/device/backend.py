@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from optirank.solver.device.constants import FILLS_DEVICE, USABLE
+from optirank.solver.constants import FILLS_DEVICE, USABLE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -90,17 +90,12 @@ class Backend:
             )
 
     def dot(self, matrix: Any, x: Any) -> Any:
-        """``M x`` for each problem: (B, n, d) and (B, d) give (B, n); (B, m, d) give (B, m, n).
-
-        Here and below, one matrix (1, n, d) may serve all problems: one product for all of them.
-        """
+        """``M x`` for each problem: (B, n, d) and (B, d) give (B, n); (B, m, d) give (B, m, n)."""
         if x.ndim == 3 and x.shape[1] > 1:
             return self.xp.matmul(x, matrix.transpose(0, 2, 1))
         if x.ndim == 3:
             return self.dot(matrix, x[:, 0])[:, None]
-        if len(matrix) == 1 < len(x):
-            return x @ matrix[0].T
-        if len(matrix) == 1 or matrix[0].size >= FILLS_DEVICE:
+        if matrix[0].size >= FILLS_DEVICE:
             return self.xp.stack([one @ row for one, row in zip(matrix, x, strict=True)])
         return self.xp.matmul(matrix, x[:, :, None])[:, :, 0]
 
@@ -110,9 +105,7 @@ class Backend:
             return self.xp.matmul(a, matrix)
         if a.ndim == 3:
             return self.transpose_dot(a[:, 0], matrix)[:, None]
-        if len(matrix) == 1 < len(a):
-            return a @ matrix[0]
-        if len(matrix) == 1 or matrix[0].size >= FILLS_DEVICE:
+        if matrix[0].size >= FILLS_DEVICE:
             return self.xp.stack([row @ one for one, row in zip(matrix, a, strict=True)])
         return self.xp.matmul(a[:, None, :], matrix)[:, 0, :]
 

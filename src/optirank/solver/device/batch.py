@@ -26,7 +26,6 @@ class Batch:
     l1: Any  # (B,)
     l2: Any  # (B,)
     owner: Any  # (B,) position of the problem that a start belongs to
-    same_set: bool = False  # whether all have the same reference weights: one matrix serves all
     allowed: Any = None  # (d,) mask of the genes that may be in a reference set; None: all
 
     @property
@@ -98,8 +97,7 @@ class States:
 class CentredBatch:
     """Matrices M of the problems, (B, n, d), seen with weighted column means zero.
 
-    Where all problems have the same matrix it is (1, n, d). The mean is subtracted in the products,
-    not in the matrix, which saves two passes over it.
+    The mean is subtracted in the products, not in the matrix, which saves two passes over it.
     """
 
     def __init__(self, backend: Backend, values: Any, v: Any) -> None:
@@ -124,16 +122,9 @@ class CentredBatch:
         product = self.backend.transpose_dot(a.astype(self.values.dtype), self.values)
         return product.astype(self.backend.xp.float64) - mean * a.sum(axis=-1)[..., None]
 
-    def take(self, items: Any, v: Any, columns: Any = None) -> CentredBatch:
-        """The matrices of k problems whose sample weights are ``v``, or columns (k, m) of them."""
-        values = self.values
-        if columns is not None:
-            problems = (items % len(values))[:, None, None]  # one matrix may serve all
-            samples = self.backend.xp.arange(values.shape[1])[None, :, None]
-            values = values[problems, samples, columns[:, None, :]]
-        elif len(values) > 1:
-            values = values[items]
-        return CentredBatch(self.backend, values, v)
+    def take(self, items: Any, v: Any) -> CentredBatch:
+        """The matrices of some problems, whose sample weights are ``v``."""
+        return CentredBatch(self.backend, self.values[items], v)
 
 
 def ranks_of(batch: Batch, gamma: Any, *, exact: bool = False) -> CentredBatch:
@@ -141,12 +132,10 @@ def ranks_of(batch: Batch, gamma: Any, *, exact: bool = False) -> CentredBatch:
 
     Ranks among a set are whole or half, which float32 holds before they are divided.
     """
-    some = slice(0, 1) if batch.same_set else slice(None)
-    gamma, s = gamma[some], batch.s[some]
-    values = batch.orders.ranks(gamma, batch.ties, size=1.0 if exact else s)
+    values = batch.orders.ranks(gamma, batch.ties, size=1.0 if exact else batch.s)
     if exact:
         values = values.astype(batch.xp.float64)
-        values /= s[:, None, None]
+        values /= batch.s[:, None, None]
     return CentredBatch(batch.backend, values, batch.v)
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank.ranks.definition import check_ties
-from optirank.solver.device.backend import Backend
-from optirank.solver.device.constants import BLOCK_BYTES
+from optirank.solver.constants import BLOCK_BYTES
+from optirank.solver.device.backend import Backend, backend_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -162,6 +162,11 @@ class SomeOrders:
     def take(self, samples: NDArray) -> SomeOrders:
         """The orders of some of these samples (positions or a mask)."""
         return SomeOrders(self.whole, self.rows[samples])
+
+
+def orders_for(X: Any, device: str) -> DeviceOrders:
+    """Samples sorted on a device by its name; a DeviceError where it cannot be used."""
+    return order_on_device(backend_of(device), X)
 
 
 def order_on_device(backend: Backend, X: Any) -> DeviceOrders:

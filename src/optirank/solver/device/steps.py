@@ -1,6 +1,6 @@
 """The loss, and accelerated proximal steps on many problems in lock step.
 
-See ``solver/steps.py`` for one problem. Where a problem's step is refused it waits, with a shorter
+See ``solver/blocks.py`` for one problem. Where a problem's step is refused it waits, with a shorter
 step, while the others go on: one product with each matrix per step, whatever the problems do.
 Problems that converged stay where they are. A step takes the slopes at the point ahead, multiplies
 them with M^T, moves the block's variable, multiplies it with M, and judges what came of it. The
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from optirank.solver.device import constants as c
+from optirank.solver import constants as c
 from optirank.solver.device.backend import Backend, threads_for
 from optirank.solver.device.batch import Batch, CentredBatch
 
