@@ -9,7 +9,7 @@ import numpy as np
 
 from optirank.estimators._base import RankLinearClassifier
 from optirank.ranks.transformer import reference_positions
-from optirank.solver.problem import is_number, resolve_n_candidates
+from optirank.solver.problem import is_number, resolve_n_reference
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -166,7 +166,7 @@ class OptirankClassifier(RankLinearClassifier):
             )
         X, y, _ = self._checked(X, y)
         candidates = candidate_mask(self, X.shape[1])
-        size = resolve_n_candidates(self.n_reference, X.shape[1], candidates)
+        size = resolve_n_reference(self.n_reference, X.shape[1], candidates)
         return self._fit_checked(X, y, sample_weight, size, self._solve, candidates)
 
     def _solve(self, problem: Problem, positive: object, callback) -> Solution:

@@ -124,7 +124,7 @@ class SampleOrders(ABC):
     ) -> Ranks:
         """``R(gamma)``: row i is ``C_i gamma - offset``, so that scores are linear in w.
 
-        ``reuse`` is a matrix over all genes made by these orders before, whose memory is written
+        ``reuse`` is a matrix of the same kind made by these orders before, whose memory is written
         over. With ``genes`` (positions, at least one), a dense matrix of their columns.
         """
         tie, offset = check_ties(ties)
@@ -183,10 +183,7 @@ class DenseOrders(SampleOrders):
     def _values(self, a, base, sign, tie, dtype, reuse, genes) -> DenseRanks:
         columns = np.empty(0, np.intp) if genes is None else genes
         shape = self.n_samples, self.n_genes if genes is None else len(genes)
-        if reuse is None:
-            out = np.empty(shape, dtype)
-        else:  # the beginning of its memory, where fewer columns are wanted
-            out = reuse.values.reshape(-1)[: shape[0] * shape[1]].reshape(shape)
+        out = np.empty(shape, dtype) if reuse is None else reuse.values
         given = np.flatnonzero(a)
         if 3 * len(given) <= 2 * len(a):  # a third has no weight: the others alone are read
             a = a[given]

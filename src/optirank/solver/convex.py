@@ -66,7 +66,7 @@ def solve_at(
     loss, (l1, l2) = LogisticLoss(problem.y, problem.v), (problem.l1, problem.l2)
     found = fit_weights(matrix, loss, l1, l2, w=w, b=b, L=L, tol=tol, max_iter=max_iter)
     w = found.w
-    if exact and few_weights(w, problem.y):
+    if exact and 0 < min(len(problem.y), np.count_nonzero(w)) <= SMALL:
         columns = problem.orders.ranks(
             gamma / problem.n_reference, problem.ties, np.float64, genes=np.flatnonzero(w)
         ).values
@@ -130,11 +130,6 @@ def fit_weights(
         same_support = np.array_equal(before != 0, done.x != 0)
         converged = done.residual <= tol or (stalled and same_support)
     return Weights(done.x, loss.best_intercept(done.z, done.b), done.L, n_iter, converged)
-
-
-def few_weights(w: NDArray, y: NDArray) -> bool:
-    """Whether a solution is small enough to be finished exactly."""
-    return 0 < min(len(y), np.count_nonzero(w)) <= SMALL
 
 
 def finish_exactly(

@@ -114,7 +114,10 @@ def _check_candidates(candidates: NDArray, n_genes: int, n_reference: int) -> No
             f"candidates of dtype {candidates.dtype} and shape {candidates.shape}: use a boolean "
             f"mask with one entry per gene, shape ({n_genes},)"
         )
-    number = int(candidates.sum())
+    _check_enough(n_reference, int(candidates.sum()))
+
+
+def _check_enough(n_reference: int, number: int) -> None:
     if number < n_reference:
         raise ValueError(
             f"n_reference={n_reference} reference genes are more than the {number} candidate genes "
@@ -122,42 +125,33 @@ def _check_candidates(candidates: NDArray, n_genes: int, n_reference: int) -> No
         )
 
 
-def resolve_n_reference(n_reference: float, n_genes: int) -> int:
-    """A count of genes from a fraction (a float) or a count (an int)."""
+def resolve_n_reference(n_reference: float, n_genes: int, candidates: NDArray | None = None) -> int:
+    """A count of genes from a fraction (a float) or a count (an int).
+
+    It is out of the candidates where a mask of them is given.
+    """
     if isinstance(n_reference, bool) or not is_number(n_reference):
         raise ValueError(f"n_reference={n_reference!r}: use a fraction in (0, 1] or a count")
-    if isinstance(n_reference, int | np.integer):
-        if n_reference < 1:
+    number = n_genes if candidates is None else int(candidates.sum())
+    if not isinstance(n_reference, int | np.integer):
+        if not 0 < n_reference <= 1:
             raise ValueError(
-                f"n_reference={n_reference} leaves no reference gene: use a fraction in (0, 1] or "
-                "a count of at least 1"
+                f"n_reference={n_reference} is no fraction: use one in (0, 1], or an int"
             )
-        if n_reference > n_genes:
-            raise ValueError(
-                f"n_reference={n_reference} reference genes are more than the {n_genes} genes of "
-                "X: use fewer, or a fraction such as 0.2"
-            )
-        return int(n_reference)
-    if not 0 < n_reference <= 1:
+        return max(1, int(np.floor(n_reference * number + 1e-9)))
+    if n_reference < 1:
         raise ValueError(
-            f"n_reference={n_reference} is no fraction: use one in (0, 1], or an int for a count"
+            f"n_reference={n_reference} leaves no reference gene: use a fraction in (0, 1] or a "
+            "count of at least 1"
         )
-    return max(1, int(np.floor(n_reference * n_genes + 1e-9)))
-
-
-def resolve_n_candidates(
-    n_reference: float, n_genes: int, candidates: NDArray | None = None
-) -> int:
-    """As :func:`resolve_n_reference`, out of the candidates where a mask of them is given."""
-    if candidates is None:
-        return resolve_n_reference(n_reference, n_genes)
-    number = int(candidates.sum())
-    if isinstance(n_reference, int | np.integer) and n_reference > number:
+    if candidates is not None:
+        _check_enough(n_reference, number)
+    elif n_reference > number:
         raise ValueError(
-            f"n_reference={n_reference} reference genes are more than the {number} candidate genes "
-            "of the reference: use fewer reference genes, or more candidates"
+            f"n_reference={n_reference} reference genes are more than the {number} genes of X: use "
+            "fewer, or a fraction such as 0.2"
         )
-    return resolve_n_reference(n_reference, number)
+    return int(n_reference)
 
 
 def is_number(value: object) -> bool:

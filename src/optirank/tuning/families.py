@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from optirank.solver.problem import resolve_n_candidates, resolve_n_reference
+from optirank.solver.problem import resolve_n_reference
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -212,7 +212,7 @@ class OptirankFamily(Family):
 
     def _head(self, params: dict, n_genes: int) -> tuple:
         """One chain per size of the reference set."""
-        return (resolve_n_candidates(params["n_reference"], n_genes, self.candidates),)
+        return (resolve_n_reference(params["n_reference"], n_genes, self.candidates),)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,17 @@ from dataclasses import replace
 from typing import Any
 
 from optirank.solver import constants as c
-from optirank.solver.device.batch import Batch, CentredBatch, States, coranks_of, ranks_of
-from optirank.solver.device.steps import accelerated_steps, best_intercept, elastic_net, logistic
+from optirank.solver.device.blocks import (
+    Batch,
+    CentredBatch,
+    States,
+    accelerated_steps,
+    best_intercept,
+    coranks_of,
+    elastic_net,
+    logistic,
+    ranks_of,
+)
 from optirank.solver.device.weights import newton_steps, solve_hessian, steps_on_w, with_weights
 
 

@@ -75,12 +75,8 @@ class DeviceOrders:
         tie, _ = check_ties(ties)
         return self._pass(w, w.sum(axis=1), -1.0, 1.0 - tie)
 
-    def scores(self, w: NDArray, gamma: NDArray, ties: str = "average") -> NDArray:
-        """``w . (C_i gamma - offset)`` of each sample, on the host."""
-        return self.scores_of_many(w[None], gamma[None], ties)[0]
-
     def scores_of_many(self, w: NDArray, gamma: NDArray, ties: str = "average") -> NDArray:
-        """The same for many models, one per row of w and gamma: (B, n)."""
+        """``w . (C_i gamma - offset)`` of each sample for each row of w and gamma: (B, n)."""
         backend, xp = self.backend, self.backend.xp
         found = np.empty((len(w), self.n_samples))
         at_once = max(1, backend.free_bytes() // (8 * self.n_samples * self.n_genes))
@@ -154,10 +150,6 @@ class SomeOrders:
     def n_genes(self) -> int:
         """Number of genes, d."""
         return self.whole.n_genes
-
-    def scores(self, w: NDArray, gamma: NDArray, ties: str = "average") -> NDArray:
-        """``w . (C_i gamma - offset)`` of each of these samples, on the host."""
-        return self.whole.scores(w, gamma, ties)[self.rows]
 
     def take(self, samples: NDArray) -> SomeOrders:
         """The orders of some of these samples (positions or a mask)."""

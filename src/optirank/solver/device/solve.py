@@ -13,17 +13,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank.solver import constants as c
-from optirank.solver.device.batch import Batch, States, coranks_of, ranks_of
-from optirank.solver.device.exchange import exchange_batches, exchange_pairs
-from optirank.solver.device.steps import (
+from optirank.solver.device.blocks import (
+    Batch,
+    States,
     accelerated_steps,
     best_intercept,
     capped_simplex,
+    coranks_of,
     elastic_net,
     loss_of,
     project,
+    ranks_of,
     start_length,
 )
+from optirank.solver.device.exchange import exchange_batches, exchange_pairs
 from optirank.solver.device.weights import fit_weights, steps_on_w
 from optirank.solver.problem import Solution
 

@@ -11,14 +11,17 @@ from typing import Any
 
 from optirank.solver import constants as c
 from optirank.solver.device.backend import threads_for
-from optirank.solver.device.batch import Batch, CentredBatch, States, ranks_of
-from optirank.solver.device.steps import (
+from optirank.solver.device.blocks import (
+    Batch,
     BlockResult,
+    CentredBatch,
+    States,
     accelerated_steps,
     best_intercept,
     elastic_net,
     logistic,
     loss_of,
+    ranks_of,
     start_length,
 )
 
