@@ -25,7 +25,7 @@ from timing import QUICK, columns, heading, line
 
 from optirank import OptirankClassifier, OptirankClassifierCV
 from optirank.solver.device.backend import DeviceError, backend_of
-from optirank.solver.device.problems import orders_for
+from optirank.solver.device.orders import orders_for
 from optirank.tuning.families import OptirankFamily, Samples
 from optirank.tuning.search import Unit, search
 

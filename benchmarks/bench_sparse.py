@@ -10,8 +10,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 from timing import QUICK, columns, heading, line
 
-from optirank.ranks.fitting import DENSE_ABOVE
-from optirank.ranks.orders import SparseOrders, order_samples
+from optirank.ranks.orders import DENSE_ABOVE, SparseOrders, order_samples
 from optirank.solver.problem import Problem, sample_weights
 from optirank.solver.solve import solve
 

@@ -42,10 +42,10 @@ def anchors_folder() -> Path:
 def numpy_as_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy does what a GPU would do."""
     from numpy_device import NumpyBackend
-    from optirank.solver.device import backend, problems
+    from optirank.solver.device import backend, orders
 
     twin = NumpyBackend()
-    for module in (backend, problems):
+    for module in (backend, orders):
         monkeypatch.setattr(module, "backend_of", lambda device: twin)
 
 

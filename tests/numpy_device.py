@@ -26,9 +26,6 @@ class NumpyBackend(Backend):
     def fuse(self, function):
         return function
 
-    def dense(self, values):
-        return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
-
     def host(self, values):
         return np.asarray(values)
 

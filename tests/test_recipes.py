@@ -28,9 +28,8 @@ from optirank.estimators._base import RankLinearClassifier
 from optirank.ranks.orders import order_samples
 from optirank.solver import solve as entry
 from optirank.solver.convex import solve_at
-from optirank.solver.feasible import CappedSimplex
-from optirank.solver.losses import ElasticNet
 from optirank.solver.problem import Problem
+from optirank.solver.terms import CappedSimplex, ElasticNet
 from optirank.tuning.families import FixedReferenceFamily, Samples
 from optirank.tuning.folds import make_folds, units_of_folds
 from optirank.tuning.search import HELD_OUT, search

@@ -14,7 +14,7 @@ from sklearn.metrics import balanced_accuracy_score
 from optirank import OptirankClassifier, RankLogisticRegression
 from optirank.datasets import make_unstable_ranks
 from optirank.ranks.definition import TIES, ranks_by_definition
-from optirank.ranks.fitting import DENSE_ABOVE
+from optirank.ranks.orders import DENSE_ABOVE
 
 MODELS = {
     "default": {},

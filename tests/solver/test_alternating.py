@@ -27,32 +27,7 @@ from optirank.solver.bpcd import solve_bpcd
 from optirank.solver.constants import STARTS
 from optirank.solver.convex import solve_at
 from optirank.solver.exchange import exchange_batches, exchange_pairs
-from optirank.solver.grid import solve_grid
-from optirank.solver.solve import ALGORITHMS, solve
-
-
-@pytest.mark.parametrize("l1", [0.0, 2e-3])
-@pytest.mark.parametrize("with_candidates", [False, True])
-def test_rounds_within_working_sets_lead_where_rounds_over_all_genes_do(l1, with_candidates):
-    X, y = make_data(0, n=150, d=80)
-    candidates = np.arange(80) % 4 > 0 if with_candidates else None
-    problem = make_problem(X, y, 4, l1, candidates=candidates)
-    alternation = Alternation(problem)
-    ends, sizes = [], []
-    for restrict in (True, False):
-        state = alternation.tilted_starts()["rising"]
-        for _ in range(150):
-            state = alternation.round(state if restrict else replace(state, sets=None))
-            assert state.gamma.sum() == pytest.approx(4)
-            if state.sets.gamma is not None:
-                sizes.append(len(state.sets.gamma))
-                assert not np.delete(state.gamma, state.sets.gamma).any()
-            if candidates is not None:
-                assert not state.gamma[~candidates].any()
-        ends.append(state.objective)
-    assert min(sizes) < 40  # they are restricted
-    assert ends[0] == pytest.approx(ends[1], rel=1e-3)
-
+from optirank.solver.solve import ALGORITHMS, solve, solve_grid
 
 # What comes out
 
@@ -104,7 +79,7 @@ def test_no_single_exchange_of_two_genes_would_be_better_on_small_problems(seed,
 @pytest.mark.parametrize("seed", range(4))
 def test_it_is_no_worse_than_the_papers_algorithm(seed):
     problem = make_problem(*make_data(seed, n=100, d=25), 5)
-    (theirs,) = solve(problem, algorithm="bpcd")
+    theirs = solve(problem, algorithm="bpcd")
     assert solve_alternating(problem).objective <= theirs.objective * (1 + 1e-3)
 
 
@@ -455,7 +430,7 @@ def best_of_all(problem):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("integral", [True, False])
 def test_the_reference_is_within_the_candidates_and_weights_are_not(algorithm, integral):
-    (solution,) = solve(restricted(1, l1=0.0), algorithm=algorithm, integral=integral)
+    solution = solve(restricted(1, l1=0.0), algorithm=algorithm, integral=integral)
     assert solution.gamma.sum() == pytest.approx(2)
     assert not solution.gamma[~CANDIDATES].any()
     assert solution.w[~CANDIDATES].any()
@@ -464,7 +439,7 @@ def test_the_reference_is_within_the_candidates_and_weights_are_not(algorithm, i
 @pytest.mark.parametrize("seed", range(3))
 def test_the_best_set_within_the_candidates_is_found_alone_and_in_grids(seed):
     problem = restricted(seed)
-    (solution,) = solve(problem)
+    solution = solve(problem)
     assert solution.objective == pytest.approx(best_of_all(problem), abs=1e-6)
     for (l1, l2), one in solve_grid(problem, GRID, side="best").items():
         assert_a_set(one.gamma, 2)
@@ -482,7 +457,7 @@ def test_grids_follow_the_start_asked_for(side):
 def test_as_many_candidates_as_reference_genes_are_the_set(algorithm):
     candidates = np.isin(np.arange(9), (3, 7))
     problem = restricted(0, candidates)
-    (solution,) = solve(problem, algorithm=algorithm)
+    solution = solve(problem, algorithm=algorithm)
     np.testing.assert_array_equal(solution.gamma, candidates)
     best = solve_at(problem, candidates.astype(float)).objective
     assert solution.objective == pytest.approx(best, abs=1e-7)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from optirank.solver.feasible import CappedSimplex, project_capped_simplex
+from optirank.solver.terms import CappedSimplex, project_capped_simplex
 
 
 @st.composite

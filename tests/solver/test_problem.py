@@ -11,8 +11,8 @@ from solver_cases import CONTAINERS, gradients
 
 from optirank.ranks.definition import TIES, ranks_by_definition
 from optirank.ranks.orders import order_samples
-from optirank.solver.losses import ElasticNet
 from optirank.solver.problem import RIDGE_FLOOR, Problem, Solution, sample_weights, sigmoid
+from optirank.solver.terms import ElasticNet
 
 
 def a_problem(seed, container="dense", ties="average", balanced=True, **settings):

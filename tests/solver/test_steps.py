@@ -11,12 +11,15 @@ from solver_cases import CONTAINERS, gradients, make_data, make_problem
 
 from optirank._compiled.solver_loops import curvature_bound
 from optirank.ranks.definition import TIES, coranks_by_definition, ranks_by_definition
+from optirank.solver.blocks import (
+    ProblemMatrices,
+    accelerated_steps,
+    centred_values,
+    curvature_scale,
+)
 from optirank.solver.constants import GROW, INTERCEPT_CURVATURE, LARGEST_L, RELAX, SLACK
-from optirank.solver.feasible import CappedSimplex, project_capped_simplex
-from optirank.solver.losses import LogisticLoss
-from optirank.solver.matrices import ProblemMatrices, centred_values
 from optirank.solver.problem import Problem
-from optirank.solver.steps import accelerated_steps, curvature_scale
+from optirank.solver.terms import CappedSimplex, LogisticLoss, project_capped_simplex
 
 D, S = 11, 4
 

@@ -154,7 +154,7 @@ def test_samples_are_sorted_once_for_folds_and_final_fit(data, monkeypatch):
         calls.append(X.shape)
         return order_samples(X)
 
-    monkeypatch.setattr("optirank.estimators._base.order_for_fitting", counted)
+    monkeypatch.setattr("optirank.ranks.orders.order_for_fitting", counted)
     grid().fit(data.X, data.y)
     assert calls == [data.X.shape]
 

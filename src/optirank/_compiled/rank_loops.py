@@ -178,3 +178,55 @@ def sparse_transpose_dot(indptr, genes, excess, a, out):
         weight = a[i]
         for p in range(indptr[i], indptr[i + 1]):
             out[genes[p]] += weight * excess[p]
+
+
+@jit
+def doubled_ranks(groups, rows, columns, out):
+    """Twice the ranks of some genes among themselves, whole numbers from 0 up, ties averaged.
+
+    ``groups[i, j]`` numbers the distinct values of sample i in rising order, over any genes that
+    include ``columns``. With b of these genes below gene j and m equal to it (j included), its rank
+    is ``b + (m - 1) / 2``.
+    """
+    counts = np.zeros(groups.shape[1] + 1, np.int32)
+    for i in range(len(rows)):
+        row = groups[rows[i]]
+        last = 0
+        for k in range(len(columns)):
+            group = row[columns[k]]
+            counts[group] += 1
+            last = max(last, group)
+        below = 0
+        for group in range(last + 1):
+            count = counts[group]
+            counts[group] = 2 * below + count - 1
+            below += count
+        for k in range(len(columns)):
+            out[i, k] = counts[row[columns[k]]]
+        for group in range(last + 1):
+            counts[group] = 0
+
+
+@jit
+def count_above(groups, counts):
+    """Add to ``counts[a, b]`` the number of samples with ``groups[i, a] > groups[i, b]``.
+
+    ``groups`` is an (n, g) array of unsigned integers of 16 bits or more that order the genes
+    within a sample. Counts are kept in the same type, over no more samples than 16 bits can count,
+    so that one instruction compares, and one counts, many genes.
+    """
+    n, g = groups.shape
+    near = np.zeros((_ROWS, g), groups.dtype)
+    for start in range(0, g, _ROWS):
+        stop = min(start + _ROWS, g)
+        for first in range(0, n, 65535):
+            near[:] = 0
+            for i in range(first, min(first + 65535, n)):
+                sample = groups[i]
+                for a in range(start, stop):
+                    own, line = sample[a], near[a - start]
+                    for b in range(g):
+                        line[b] += own > sample[b]
+            for a in range(start, stop):
+                for b in range(g):
+                    counts[a, b] += near[a - start, b]

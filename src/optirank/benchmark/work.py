@@ -14,7 +14,6 @@ from optirank._util.workers import one_blas_thread
 from optirank.benchmark.classifiers import COUNTS, MEASURED, Classifier, get
 from optirank.benchmark.designs import Problem, make_problem
 from optirank.benchmark.peers import run_peer
-from optirank.ranks.fitting import order_for_fitting
 from optirank.tuning.families import Samples
 from optirank.tuning.search import Unit, search
 from optirank.tuning.selection import balanced_accuracy
@@ -123,7 +122,7 @@ def fit_grid(
         options["reference"] = tuple(np.flatnonzero(problem.truth).tolist())
     family = classifier.make_family(grid, **options)
     if device != "cpu" and family.on_device:
-        from optirank.solver.device.problems import orders_for  # a GPU is asked for
+        from optirank.solver.device.orders import orders_for  # a GPU is asked for
 
         train, *views = (
             Samples(orders=orders_for(part.raw, device).take(slice(None)))
@@ -153,6 +152,8 @@ def fit_grid(
 
 
 def _samples(part: Set, family: Family, dataset: NDArray | None = None) -> Samples:
+    from optirank.ranks.orders import order_for_fitting  # numba loads with a fit
+
     return Samples(
         part.values if family.needs_values else None,
         order_for_fitting(part.raw, 1) if family.needs_ranks else None,

@@ -23,10 +23,9 @@ from sklearn.utils.validation import (
 
 from optirank._util.workers import one_blas_thread
 from optirank.ranks.definition import TIES
-from optirank.ranks.fitting import order_for_fitting
 from optirank.ranks.scoring import best_class, probabilities, score_rows
 from optirank.solver.device.backend import check_device, is_device_array
-from optirank.solver.sizes import is_number
+from optirank.solver.problem import is_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -248,8 +247,10 @@ class RankLinearClassifier(LinearScores, RankClassifier):
     def _orders(self, X: Any) -> SampleOrders | DeviceOrders:
         """Sorted samples, where the fit takes place."""
         if self._device == "cpu":
+            from optirank.ranks.orders import order_for_fitting  # numba loads with a fit
+
             return order_for_fitting(X, self.n_jobs)
-        from optirank.solver.device.problems import orders_for  # a GPU is asked for
+        from optirank.solver.device.orders import orders_for  # a GPU is asked for
 
         return orders_for(X, self.device)
 
@@ -294,20 +295,15 @@ class RankLinearClassifier(LinearScores, RankClassifier):
 
     def _solve_on_device(self, problems: list[Problem]) -> list[Solution]:
         """All problems side by side on a GPU."""
-        from optirank.solver.device.problems import solve_together
-        from optirank.solver.device.solve import Options
+        from optirank.solver.device.solve import Options, solve_together
 
         options = Options(
-            ties=self.ties,
+            side=getattr(self, "side", "best"),
             tol=self.tol,
             max_iter=int(self.max_iter),
-            candidates=problems[0].candidates,
             **(getattr(self, "solver_options", None) or {}),
         )
-        found = solve_together(problems, [getattr(self, "side", "best")] * len(problems), options)
-        for one in found:
-            one.solution.path = [{"stage": "end", "objective": one.solution.objective}]
-        return [one.solution for one in found]
+        return solve_together(problems, options)
 
     def _keep(self, solutions: list[Solution]) -> None:
         """Fitted attributes, one row per problem."""

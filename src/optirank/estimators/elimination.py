@@ -374,7 +374,7 @@ def sort_groups(values: NDArray, n_threads: int = 1) -> NDArray:
 
 def among(groups: NDArray, rows: NDArray, columns: NDArray, n_threads: int = 1) -> NDArray:
     """Twice the ranks of some genes among themselves, for some samples."""
-    from optirank._compiled.panel_loops import doubled_ranks
+    from optirank._compiled.rank_loops import doubled_ranks
 
     columns = np.asarray(columns, dtype=np.int64)
     small = 2 * len(columns) <= np.iinfo(np.uint16).max

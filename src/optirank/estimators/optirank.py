@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_consistent_length
 from optirank.estimators._base import RankLinearClassifier
 from optirank.ranks.transformer import reference_positions
 from optirank.solver.constants import DEFAULTS
-from optirank.solver.sizes import is_number, resolve_n_candidates, resolve_n_reference
+from optirank.solver.problem import is_number, resolve_n_reference
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -171,7 +171,7 @@ class OptirankClassifier(RankLinearClassifier):
             )
         X, y, _ = self._checked(X, y)
         candidates = candidate_mask(self, X.shape[1])
-        size = resolve_n_candidates(self.n_reference, X.shape[1], candidates)
+        size = resolve_n_reference(self.n_reference, X.shape[1], candidates)
         weights = self._sample_weights(X, y, sample_weight)
         return self._fit_orders(self._orders(X), y, weights, size, self._solve, candidates)
 
@@ -179,7 +179,7 @@ class OptirankClassifier(RankLinearClassifier):
         """Solve the problem of one class on the CPU."""
         from optirank.solver.solve import solve
 
-        (solution,) = solve(
+        return solve(
             problem,
             algorithm=self.algorithm,
             side=self.side,
@@ -188,7 +188,6 @@ class OptirankClassifier(RankLinearClassifier):
             callback=callback,
             **(self.solver_options or {}),
         )
-        return solution
 
 
 class RankLogisticRegression(RankLinearClassifier):

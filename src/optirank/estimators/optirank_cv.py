@@ -18,7 +18,7 @@ from optirank._util.progress import progress_bar
 from optirank.estimators._base import RankLinearClassifier
 from optirank.estimators.optirank import OptirankClassifier, candidate_mask
 from optirank.solver.device.backend import is_device_array
-from optirank.solver.sizes import resolve_n_candidates
+from optirank.solver.problem import resolve_n_reference
 from optirank.tuning.families import OptirankFamily, Samples
 from optirank.tuning.folds import make_folds, units_of_folds
 from optirank.tuning.platforms import VIEW_STRENGTHS, simulate_platforms
@@ -163,7 +163,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         X, y, self.classes_ = self._checked(X, y)
         candidates = candidate_mask(self, X.shape[1])
         for size in self.n_references:
-            resolve_n_candidates(size, X.shape[1], candidates)
+            resolve_n_reference(size, X.shape[1], candidates)
         weights = self._sample_weights(X, y, sample_weight)
         scorer = check_scoring(self, self.scoring)
         self.folds_ = make_folds(y, self.cv, groups)
@@ -246,7 +246,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         model.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_
-        size = resolve_n_candidates(model.n_reference, orders.n_genes, candidates)
+        size = resolve_n_reference(model.n_reference, orders.n_genes, candidates)
         # One fit per class is little beside the grid: it stays here, whatever the search ran on
         n_jobs = get_active_backend(prefer="threads")[1]
         with parallel_config(backend="threading", n_jobs=n_jobs):

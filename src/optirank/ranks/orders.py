@@ -27,6 +27,7 @@ from optirank.ranks.definition import check_finite, check_ties
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+DENSE_ABOVE = 0.11  # share of non-zeros above which dense orders are faster (bench_sparse.py)
 _BLOCK = 1 << 17  # entries sorted or ranked at a time: they stay in a core's own cache
 
 
@@ -123,7 +124,7 @@ class SampleOrders(ABC):
     ) -> Ranks:
         """``R(gamma)``: row i is ``C_i gamma - offset``, so that scores are linear in w.
 
-        ``reuse`` is a matrix over all genes made by these orders before, whose memory is written
+        ``reuse`` is a matrix of the same kind made by these orders before, whose memory is written
         over. With ``genes`` (positions, at least one), a dense matrix of their columns.
         """
         tie, offset = check_ties(ties)
@@ -182,10 +183,7 @@ class DenseOrders(SampleOrders):
     def _values(self, a, base, sign, tie, dtype, reuse, genes) -> DenseRanks:
         columns = np.empty(0, np.intp) if genes is None else genes
         shape = self.n_samples, self.n_genes if genes is None else len(genes)
-        if reuse is None:
-            out = np.empty(shape, dtype)
-        else:  # the beginning of its memory, where fewer columns are wanted
-            out = reuse.values.reshape(-1)[: shape[0] * shape[1]].reshape(shape)
+        out = np.empty(shape, dtype) if reuse is None else reuse.values
         given = np.flatnonzero(a)
         if 3 * len(given) <= 2 * len(a):  # a third has no weight: the others alone are read
             a = a[given]
@@ -276,6 +274,14 @@ def order_samples(
         raise ValueError(f"X has shape {X.shape}: samples x genes are needed, at least one of each")
     _sortable(X[:0].data if stays_sparse else X[:0])  # refuses a wrong type before any work
     return _order_sparse(X, n_jobs) if stays_sparse else _order_dense(X, n_jobs)
+
+
+def order_for_fitting(X, n_jobs: int | None = None) -> SampleOrders:
+    """Orders of the samples; sparse data with many non-zeros become dense orders."""
+    orders = order_samples(X, n_jobs or 1)
+    if isinstance(orders, SparseOrders) and orders.density > DENSE_ABOVE:
+        return orders.to_dense()
+    return orders
 
 
 def _order_dense(X: NDArray, n_jobs: int | None) -> DenseOrders:

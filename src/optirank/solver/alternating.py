@@ -11,35 +11,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optirank.solver.blocks import ProblemMatrices, accelerated_steps, curvature_scale
 from optirank.solver.constants import (
+    BATCHES,
     CHEAP,
-    CLOSE,
     CLOSE_SETS,
     FAR,
-    FEW,
     INNER_STEPS,
     INTEGRAL,
-    NEAR_ACTIVE,
+    MODELS,
     PUSH_ROUNDS,
     PUSH_STEP,
     RELAXED,
     RELAXED_RIDGE,
     ROUNDED_STEPS,
-    ROUNDS_PER_SET,
     SCREEN,
     STARTS,
 )
 from optirank.solver.convex import solution_at, solve_at
 from optirank.solver.exchange import exchange_batches, exchange_pairs
-from optirank.solver.feasible import CappedSimplex
-from optirank.solver.losses import LogisticLoss
-from optirank.solver.matrices import ProblemMatrices, spread, taken
-from optirank.solver.steps import BlockResult, accelerated_steps, curvature_scale
+from optirank.solver.terms import LogisticLoss
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.solver.matrices import CentredMatrix
     from optirank.solver.problem import Problem, Solution
 
 
@@ -87,14 +82,13 @@ def solve_alternating(
         return run.relaxed(states, tol, max_iter)
 
     cheap = run.cheap
-    states = {name: run.relax(state, *SCREEN, name) for name, state in states.items()}
-    states = near_best(states, np.inf if cheap else FAR)
-    states = {name: run.relax(state, *RELAXED, name) for name, state in states.items()}
-    states = near_best(states, np.inf if cheap else CLOSE)
+    for n_rounds, limit in (SCREEN, RELAXED):
+        states = {name: run.relax(one, n_rounds, limit, name) for name, one in states.items()}
+        states = near_best(states, np.inf if cheap else FAR)
     for name in states:
-        states[name] = run.push(states[name], path_step, name)
+        states[name] = run.push(states[name], name, path_step)
         if polish:
-            states[name] = run.exchange(states[name], n_models=8 if cheap else 0)
+            states[name] = run.exchange(states[name], n_models=MODELS if cheap else 0)
     # (w, b) of the sets are not converged yet: those that are close are compared at the end
     ends = []
     for state in near_best(states, CLOSE_SETS).values():
@@ -110,15 +104,6 @@ def near_best(states: dict[str, State], margin: float) -> dict[str, State]:
 
 
 @dataclass(frozen=True)
-class WorkingSets:
-    """The genes that a few rounds keep to, the others' weights being zero; None: all genes."""
-
-    w: NDArray | None
-    gamma: NDArray | None
-    rounds: int  # that they are still good for
-
-
-@dataclass(frozen=True)
 class State:
     """A point on the way: b belongs to centred matrices, L to the blocks' step sizes."""
 
@@ -130,7 +115,6 @@ class State:
     L_gamma: float | None = None
     n_iter: int = 0
     z: NDArray | None = None  # the scores, after a round
-    sets: WorkingSets | None = None  # of the rounds to come; None: the next one is over all genes
     batch: int | None = None  # genes that an exchange swaps next; None: not begun, 0: ended
 
 
@@ -143,71 +127,31 @@ class Alternation:
         self.loss = LogisticLoss(problem.y, problem.v)
         self.penalty = problem.penalty
         self.feasible = problem.feasible
-        self._among_candidates = CappedSimplex(problem.n_reference)
 
     def round(self, state: State, lambda_p: float = 0.0) -> State:
-        """A few steps on (w, b), then on (gamma, b) with the push penalty's tangent.
-
-        One round in four is over all genes and says which ones the next three keep to.
-        """
-        loss, sets, n_genes = self.loss, state.sets, self.problem.n_genes
-        whole = sets is None or sets.rounds == 0
-        genes = None if whole else sets.w
-        matrix = self.matrices.ranks(state.gamma, genes)
+        """A few steps on (w, b), then on (gamma, b) with the push penalty's tangent."""
+        loss, before = self.loss, state.gamma
+        matrix = self.matrices.ranks(before)
         L = state.L_w or curvature_scale(matrix, loss.v)
-        w = taken(state.w, genes)
-        on_w = accelerated_steps(matrix, loss, w, state.b, self.penalty, L, INNER_STEPS, z=state.z)
-        w = spread(on_w.x, genes, n_genes)
-        active = self._active(matrix, on_w) if whole else None
-
-        genes = None if whole else sets.gamma
-        matrix = self.matrices.coranks(w, genes)
+        on_w = accelerated_steps(
+            matrix, loss, state.w, state.b, self.penalty, L, INNER_STEPS, z=state.z
+        )
+        matrix = self.matrices.coranks(on_w.x)
         L = state.L_gamma or curvature_scale(matrix, loss.v)
-        before = taken(state.gamma, genes)
         push = lambda_p * (1.0 - 2.0 * before) if lambda_p else None
-        feasible = self.feasible if genes is None else self._among_candidates
         b = loss.best_intercept(on_w.z, on_w.b)
         # both matrices are centred, so these scores are those of gamma as well
         on_gamma = accelerated_steps(
-            matrix, loss, before, b, feasible, L, INNER_STEPS, linear=push, z=on_w.z
+            matrix, loss, before, b, self.feasible, L, INNER_STEPS, linear=push, z=on_w.z
         )
-        gamma = spread(on_gamma.x, genes, n_genes)
         b = loss.best_intercept(on_gamma.z, on_gamma.b)
-        objective = loss.evaluate(on_gamma.z, b) + self.penalty.value(w)
-        if not whole:
-            sets = replace(sets, rounds=sets.rounds - 1)
-        elif self.matrices.restricts:
-            sets = WorkingSets(active, self._entering(matrix, gamma), ROUNDS_PER_SET)
+        objective = loss.evaluate(on_gamma.z, b) + self.penalty.value(on_w.x)
         n_iter = state.n_iter + on_w.n_steps + on_gamma.n_steps
-        return State(w, b, gamma, objective, on_w.L, on_gamma.L, n_iter, on_gamma.z, sets)
-
-    def _active(self, matrix: CentredMatrix, on_w: BlockResult) -> NDArray | None:
-        """The genes with a weight, and those that l1 may let have one soon."""
-        if not (self.penalty.l1 and self.matrices.restricts):
-            return None
-        self.loss.differentiate(on_w.z, on_w.b)
-        near = np.abs(matrix.transpose_dot(self.loss.slopes)) > NEAR_ACTIVE * self.penalty.l1
-        return self._if_few(np.flatnonzero((on_w.x != 0) | near))
-
-    def _entering(self, matrix: CentredMatrix, gamma: NDArray) -> NDArray | None:
-        """The genes of the reference, and a few more that the gradient would let in next."""
-        gradient = matrix.transpose_dot(self.loss.slopes)
-        gradient[gamma > 0] = -np.inf
-        if self.feasible.candidates is not None:
-            gradient[~self.feasible.candidates] = np.inf
-        size = int(1.2 * np.count_nonzero(gamma)) + 8
-        if size >= len(gamma):
-            return None
-        genes = np.argpartition(gradient, size)[:size]
-        return self._if_few(np.sort(genes[gradient[genes] < np.inf]))
-
-    def _if_few(self, genes: NDArray) -> NDArray | None:
-        """The genes, or None for all where there are too many for it to pay."""
-        return genes if 0 < len(genes) <= FEW * self.problem.n_genes else None
+        return State(on_w.x, b, on_gamma.x, objective, on_w.L, on_gamma.L, n_iter, on_gamma.z)
 
     def rounds(self, state: State, n_rounds: int, tol: float) -> tuple[State, bool]:
         """Rounds until one lowers the objective by less than ``tol`` of it; whether one did."""
-        state = replace(state, z=None, sets=None)
+        state = replace(state, z=None)
         for _ in range(n_rounds):
             new = self.round(state)
             if state.objective - new.objective < tol * new.objective:
@@ -275,11 +219,11 @@ class Run:
         state, _ = self._on_the_way.rounds(state, n_rounds, tol)
         return self._note("relaxed", state, side=side, lambda_p=0.0)
 
-    def push(self, state: State, path_step: float, side: str) -> State:
+    def push(self, state: State, side: str, path_step: float = 100.0) -> State:
         """Raise lambda_p a little each round until gamma is a set, or round what is left."""
         rise = PUSH_STEP * path_step * self.problem.loss(np.zeros(len(self.problem.y)))
         lambda_p = 0.0
-        state = replace(state, z=None, sets=None)
+        state = replace(state, z=None)
         for _ in range(PUSH_ROUNDS):
             rho = float((state.gamma * (1.0 - state.gamma)).sum())
             if rho < INTEGRAL:
@@ -290,9 +234,9 @@ class Run:
         state = self.alternation.steps_on_w(replace(state, gamma=gamma), ROUNDED_STEPS)
         return self._note("rounded", state, side=side, lambda_p=lambda_p, rho=rho)
 
-    def exchange(self, state: State, n_batches: int = 6, n_models: int = 8) -> State:
+    def exchange(self, state: State, n_models: int = MODELS) -> State:
         """Exchange genes, in batches and then pair by pair."""
-        state = exchange_batches(self.alternation, state, n_batches)
+        state = exchange_batches(self.alternation, state, BATCHES)
         state = exchange_pairs(self.alternation, state, n_models=n_models, cheap=self.cheap)
         return self._note("exchanged", state)
 

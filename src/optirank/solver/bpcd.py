@@ -15,10 +15,12 @@ It is slow, and kept as the reference; ``alternating`` solves the same problem f
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optirank.solver.convex import solve_at
 from optirank.solver.problem import Problem, Solution, sigmoid
 
 if TYPE_CHECKING:
@@ -28,8 +30,7 @@ ETA = 1.5  # factor between the inverse step sizes tried
 L_MIN = 1e-10  # smallest inverse step size
 MAX_TRIALS = 60  # of an inverse step size: the last one is 1.5^58 (2e10) times the first
 SLACK = 1e-14  # relative roundoff of a loss: the bound a step must meet is widened by this much
-CHANGE_TOL = 1e-10  # squared changes below this end a solve
-INTEGRAL_TOL = 1e-10  # sum |gamma - round(gamma)| below this ends the path
+ROUNDOFF = 1e-10  # squared changes, and sum |gamma - round(gamma)|, below this are none
 SCALE_ITERATION = 4  # the iteration of the first solve whose objective scales the tolerances
 MAX_RELAXATIONS = 10_000
 
@@ -39,11 +40,13 @@ def solve_bpcd(
     *,
     tol: float = 1e-5,
     max_iter: int = 10_000,
-    path_step: float = 100,
+    path_step: float = 100.0,
     integral: bool = True,
+    refit: bool = True,
     callback: Callable[[dict], None] | None = None,
+    **_,
 ) -> Solution:
-    """Solve the problem as the paper does.
+    """Solve the problem as the paper does, then (w, b) to convergence at its set.
 
     Parameters
     ----------
@@ -57,6 +60,8 @@ def solve_bpcd(
         ``lambda_p`` grows by as much as raises the objective by ``path_step * tol * D``.
     integral : bool
         Whether to follow the path until gamma is a set; else stop at ``lambda_p = 0``.
+    refit : bool
+        Whether to optimise (w, b) at the end, which the paper does not.
     callback : callable, optional
         Called after each solve with its entry of ``Solution.path``.
 
@@ -87,15 +92,16 @@ def solve_bpcd(
             break
         lambda_p += path_step * tol * scale / path[-1]["rho"]
 
-    gamma = descent.feasible.vertex(descent.gamma) if integral else descent.gamma
-    return Solution(
-        w=descent.w,
-        b=descent.b,
-        gamma=gamma,
-        objective=problem.objective(descent.w, descent.b, gamma),
-        n_iter=sum(entry["iterations"] for entry in path),
-        converged=converged,
-        path=path,
+    n_iter, w, b = sum(entry["iterations"] for entry in path), descent.w, descent.b
+    if not integral:
+        objective = problem.objective(w, b, descent.gamma)
+        return Solution(w, b, descent.gamma, objective, n_iter, converged, path)
+    gamma = descent.feasible.vertex(descent.gamma)
+    if not refit:
+        return Solution(w, b, gamma, problem.objective(w, b, gamma), n_iter, converged, path)
+    found = solve_at(problem, gamma, w=w, tol=tol, max_iter=max_iter)
+    return replace(
+        found, n_iter=found.n_iter + n_iter, converged=found.converged and converged, path=path
     )
 
 
@@ -126,7 +132,7 @@ class Descent:
     @property
     def is_integral(self) -> bool:
         """Whether gamma is a set, up to roundoff."""
-        return bool(fractional(self.gamma).sum() < INTEGRAL_TOL)
+        return bool(fractional(self.gamma).sum() < ROUNDOFF)
 
     @property
     def is_tied(self) -> bool:
@@ -135,8 +141,8 @@ class Descent:
         They are then the same in every sample's eyes (copies of one gene, or any genes when w is
         zero): no push can part them, and which of them are taken makes no difference.
         """
-        left = self.gamma[fractional(self.gamma) > INTEGRAL_TOL]
-        return left.size > 1 and bool(np.ptp(left) < INTEGRAL_TOL)
+        left = self.gamma[fractional(self.gamma) > ROUNDOFF]
+        return left.size > 1 and bool(np.ptp(left) < ROUNDOFF)
 
     def summary(self, iterations: int) -> dict:
         """The path's entry for a solve that has just ended."""
@@ -145,7 +151,7 @@ class Descent:
             "iterations": iterations,
             "objective": self.loss + self.problem.penalty.value(self.w),
             "rho": push(self.gamma),
-            "n_fractional": int((fractional(self.gamma) > INTEGRAL_TOL).sum()),
+            "n_fractional": int((fractional(self.gamma) > ROUNDOFF).sum()),
         }
 
     def objective(self, loss: float, w: NDArray, gamma: NDArray) -> float:
@@ -175,7 +181,7 @@ class Descent:
             if scale is not None and before - trace[-1] < tol * scale:
                 return trace, True
             changes = _squared(self.w - w), (self.b - b) ** 2, _squared(self.gamma - gamma)
-            if max(changes) < CHANGE_TOL:
+            if max(changes) < ROUNDOFF:
                 return trace, True
             before = trace[-1]
         return trace, False

@@ -12,23 +12,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import linalg
 
+from optirank.solver.blocks import ProblemMatrices, accelerated_steps, curvature_scale, spread
 from optirank.solver.constants import (
     FIRST_STEPS,
     MORE_STEPS,
     NEWTON_SIZE,
+    NEWTON_STEPS,
     SINGLE,
     SMALL,
     SMALLEST_RESIDUAL,
+    STALLED,
 )
-from optirank.solver.losses import ElasticNet, LogisticLoss
-from optirank.solver.matrices import ProblemMatrices, spread
 from optirank.solver.problem import Solution
-from optirank.solver.steps import accelerated_steps, curvature_scale
+from optirank.solver.terms import ElasticNet, LogisticLoss
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.solver.matrices import CentredMatrix
+    from optirank.solver.blocks import CentredMatrix
     from optirank.solver.problem import Problem
 
 _ROWS = 512  # rows whose scaled copy is held at a time: a few megabytes at 1000 genes
@@ -65,7 +66,7 @@ def solve_at(
     loss, (l1, l2) = LogisticLoss(problem.y, problem.v), (problem.l1, problem.l2)
     found = fit_weights(matrix, loss, l1, l2, w=w, b=b, L=L, tol=tol, max_iter=max_iter)
     w = found.w
-    if exact and few_weights(w, problem.y):
+    if exact and 0 < min(len(problem.y), np.count_nonzero(w)) <= SMALL:
         columns = problem.orders.ranks(
             gamma / problem.n_reference, problem.ties, np.float64, genes=np.flatnonzero(w)
         ).values
@@ -117,11 +118,11 @@ def fit_weights(
         stalled = False
         if len(support) > 0 and min(len(loss.y), len(support)) <= NEWTON_SIZE:
             found, done.b, objective, decrease = newton_steps(
-                matrix.columns(support), loss, done.x[support], done.b, penalty, 8
+                matrix.columns(support), loss, done.x[support], done.b, penalty, NEWTON_STEPS
             )
             done.x = spread(found, support, matrix.n_columns)
-            n_iter += 8
-            stalled = decrease <= 1e-9 * objective
+            n_iter += NEWTON_STEPS
+            stalled = decrease <= STALLED * objective
         n_steps = min(MORE_STEPS if stalled else FIRST_STEPS, max(1, max_iter - n_iter))
         before = done.x
         done = accelerated_steps(matrix, loss, done.x, done.b, penalty, done.L, n_steps, tol=tol)
@@ -129,11 +130,6 @@ def fit_weights(
         same_support = np.array_equal(before != 0, done.x != 0)
         converged = done.residual <= tol or (stalled and same_support)
     return Weights(done.x, loss.best_intercept(done.z, done.b), done.L, n_iter, converged)
-
-
-def few_weights(w: NDArray, y: NDArray) -> bool:
-    """Whether a solution is small enough to be finished exactly."""
-    return 0 < min(len(y), np.count_nonzero(w)) <= SMALL
 
 
 def finish_exactly(
@@ -172,17 +168,10 @@ class RidgeHessian:
     """``H = M^T D M + 2 l2 I`` with D the curvatures and the intercept eliminated.
 
     Eliminating the intercept centres the columns of M under the weights D. With more columns than
-    rows the system is solved in the space of the rows. ``factored`` is the Hessian of a nearby
-    point, whose factor stands in for this one's.
+    rows the system is solved in the space of the rows.
     """
 
-    def __init__(
-        self,
-        values: NDArray,
-        curvatures: NDArray,
-        l2: float,
-        factored: RidgeHessian | None = None,
-    ) -> None:
+    def __init__(self, values: NDArray, curvatures: NDArray, l2: float) -> None:
         n, m = values.shape
         total = curvatures.sum()
         self._values = values
@@ -190,9 +179,6 @@ class RidgeHessian:
         self._mean = (curvatures.astype(values.dtype) @ values) / max(total, 1e-30)
         self._ridge = 2.0 * l2
         self._by_rows = m > n
-        if factored is not None:
-            self._ridge, self._factor = factored._ridge, factored._factor
-            return
         if self._by_rows:
             scaled = self.scaled(slice(None))
             system = (scaled @ scaled.T).astype(np.float64)
@@ -243,7 +229,7 @@ def newton_steps(
     n_steps: int,
     *,
     target: float = np.inf,
-    tol: float = 1e-9,
+    tol: float = STALLED,
 ) -> tuple[NDArray, float, float, float]:
     """Damped Newton steps on (w, b), no coefficient passing zero when l1 > 0.
 

@@ -14,30 +14,27 @@ import numpy as np
 from optirank._compiled import solver_loops
 from optirank.ranks.definition import check_ties
 from optirank.ranks.orders import take_columns
+from optirank.solver.blocks import CentredDense, accelerated_steps, spread
 from optirank.solver.constants import (
-    BATCH_STEPS,
     EXACT_TRIALS,
-    FEW_GENES,
     HOPELESS,
     MODEL_ENTRIES,
     NEAR_ACTIVE,
     NEWTON_SIZE,
-    PAIRS,
-    PAIRS_IF_CHEAP,
-    SMALL,
+    PAIR_GENES,
+    REFIT_STEPS,
+    REFUSALS,
     SMALLEST_GAIN,
     TRIAL_NEWTON_STEPS,
 )
 from optirank.solver.convex import RidgeHessian, newton_steps, steps_with_hessian
-from optirank.solver.matrices import CentredDense, spread
-from optirank.solver.steps import accelerated_steps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.solver.alternating import Alternation, State
-    from optirank.solver.losses import LogisticLoss
     from optirank.solver.problem import Problem
+    from optirank.solver.terms import LogisticLoss
 
 
 def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> State:
@@ -66,7 +63,7 @@ def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> St
         gamma = state.gamma.copy()
         gamma[inside[better]] = 0.0
         gamma[outside[better]] = 1.0
-        new = alternation.steps_on_w(replace(state, gamma=gamma), BATCH_STEPS)
+        new = alternation.steps_on_w(replace(state, gamma=gamma), REFIT_STEPS)
         if new.objective < state.objective * (1.0 - SMALLEST_GAIN):
             state, gradient, changed = new, None, True
         else:
@@ -78,37 +75,23 @@ def exchange_pairs(alternation: Alternation, state: State, *, n_models: int, che
     """Swap the pairs that a second-order model ranks best, as long as the objective falls.
 
     Each model serves until too many pairs in a row were refused; then a new one is made, if any was
-    accepted, up to ``n_models``. At l1 = 0, for many reference genes among many genes, it has the
-    old one's Hessian, which is most of its cost, as long as that leads to exchanges. ``cheap``
-    problems have more pairs tried.
+    accepted, up to ``n_models``. ``cheap`` problems have more pairs tried.
     """
-    problem = alternation.problem
-    keep = problem.l1 == 0 and problem.n_genes > SMALL and problem.n_reference > FEW_GENES
-    hessian = None
     for _ in range(n_models):
-        limits = PAIRS_IF_CHEAP if cheap else PAIRS
-        new, after = _exchange_by_one_model(alternation, state, *limits, hessian)
-        if new is None and hessian is None:
+        new = _exchange_by_one_model(alternation, state, 2 if cheap else 1)
+        if new is None:
             break
-        state = state if new is None else new
-        hessian = after if new is not None and keep else None
+        state = new
     return state
 
 
-def _exchange_by_one_model(
-    alternation: Alternation,
-    state: State,
-    n_candidates: int,
-    n_failures: int,
-    n_steps: int,
-    factored: RidgeHessian | None,
-) -> tuple[State | None, RidgeHessian | None]:
-    """Try pairs in the order of one model; no state if there is none or no pair was accepted."""
+def _exchange_by_one_model(alternation: Alternation, state: State, effort: int) -> State | None:
+    """Try pairs in the order of one model; None if there is none or no pair was accepted."""
     problem, loss, penalty = alternation.problem, alternation.loss, alternation.penalty
     orders, s, d = problem.orders, problem.n_reference, problem.n_genes
     l1, l2 = penalty.l1, penalty.l2
     tie, _ = check_ties(problem.ties)
-    state = alternation.steps_on_w(state, BATCH_STEPS)
+    state = alternation.steps_on_w(state, REFIT_STEPS)
     matrix = alternation.matrices.ranks(state.gamma)
     columns = active = np.arange(d)
     if l1 > 0:
@@ -116,20 +99,20 @@ def _exchange_by_one_model(
         columns = np.flatnonzero((state.w != 0) | near)
         active = np.flatnonzero(state.w[columns])
     if not state.w.any() or min(len(active), orders.n_samples) > NEWTON_SIZE:
-        return None, None
+        return None
     if len(columns) * orders.n_samples > MODEL_ENTRIES:
-        return None, None
+        return None
     ranks = matrix.columns(columns)
     w, b, objective = state.w[columns], state.b, state.objective
     exact = l1 == 0 and d <= EXACT_TRIALS
     if exact:
         w, b, objective, _ = newton_steps(ranks, loss, w, b, penalty, 10)
-    hessian = RidgeHessian(take_columns(ranks, active), loss.curvatures, l2, factored)
+    hessian = RidgeHessian(take_columns(ranks, active), loss.curvatures, l2)
     if l1 == 0 and not exact:  # the model wants w where its gradient is nearly zero
         w, b, objective = steps_with_hessian(hessian, ranks, loss, w, b, l2, 2)
     coranks = alternation.matrices.coranks(spread(w, columns, d))
     gradient = coranks.transpose_dot(loss.slopes)
-    inside, outside = alternation.feasible.exchangeable(state.gamma, gradient, n_candidates)
+    inside, outside = alternation.feasible.exchangeable(state.gamma, gradient, effort * PAIR_GENES)
     chosen = np.concatenate([inside, outside])
     groups, groups_chosen = orders.groups_of(columns), orders.groups_of(chosen)
     gains, responses = _second_order_model(
@@ -144,7 +127,7 @@ def _exchange_by_one_model(
     uncentred = np.zeros(len(columns), np.float32)
     for pair in np.argsort(gains, axis=None, kind="stable"):
         i, k = divmod(int(pair), gains.shape[1])
-        if failures >= n_failures or gains[i, k] > HOPELESS * objective:
+        if failures >= effort * REFUSALS or gains[i, k] > HOPELESS * objective:
             break
         goes, comes = int(inside[i]), int(outside[k])
         if goes in used or comes in used:
@@ -161,6 +144,7 @@ def _exchange_by_one_model(
         elif l1 > 0:
             guess[guess * w < 0] = 0.0
             trial = CentredDense(spare, uncentred)
+            n_steps = effort * REFIT_STEPS
             done = accelerated_steps(trial, loss, guess, b, penalty, state.L_w, n_steps)
             new_w, new_b = done.x, loss.best_intercept(done.z, done.b)
             new_objective = loss.value(done.z, new_b) + penalty.value(new_w)
@@ -178,9 +162,8 @@ def _exchange_by_one_model(
         else:
             failures += 1
     if not accepted:
-        return None, hessian
-    state = replace(state, w=spread(w, columns, d), b=b, gamma=gamma, objective=objective)
-    return state, hessian
+        return None
+    return replace(state, w=spread(w, columns, d), b=b, gamma=gamma, objective=objective)
 
 
 def _second_order_model(

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.ranks.orders import SampleOrders
-    from optirank.solver.feasible import CappedSimplex
-    from optirank.solver.losses import ElasticNet
+    from optirank.solver.terms import CappedSimplex, ElasticNet
 
 
 @dataclass(frozen=True)
@@ -62,14 +61,14 @@ class Problem:
     @property
     def penalty(self) -> ElasticNet:
         """``l1 |w|_1 + l2 |w|_2^2``."""
-        from optirank.solver.losses import ElasticNet  # loads numba
+        from optirank.solver.terms import ElasticNet  # loads numba
 
         return ElasticNet(self.l1, self.l2)
 
     @property
     def feasible(self) -> CappedSimplex:
         """Where gamma may lie."""
-        from optirank.solver.feasible import CappedSimplex  # loads numba
+        from optirank.solver.terms import CappedSimplex  # loads numba
 
         return CappedSimplex(self.n_reference, self.candidates)
 
@@ -115,12 +114,49 @@ def _check_candidates(candidates: NDArray, n_genes: int, n_reference: int) -> No
             f"candidates of dtype {candidates.dtype} and shape {candidates.shape}: use a boolean "
             f"mask with one entry per gene, shape ({n_genes},)"
         )
-    number = int(candidates.sum())
+    _check_enough(n_reference, int(candidates.sum()))
+
+
+def _check_enough(n_reference: int, number: int) -> None:
     if number < n_reference:
         raise ValueError(
             f"n_reference={n_reference} reference genes are more than the {number} candidate genes "
             "of the reference: use fewer reference genes, or more candidates"
         )
+
+
+def resolve_n_reference(n_reference: float, n_genes: int, candidates: NDArray | None = None) -> int:
+    """A count of genes from a fraction (a float) or a count (an int).
+
+    It is out of the candidates where a mask of them is given.
+    """
+    if isinstance(n_reference, bool) or not is_number(n_reference):
+        raise ValueError(f"n_reference={n_reference!r}: use a fraction in (0, 1] or a count")
+    number = n_genes if candidates is None else int(candidates.sum())
+    if not isinstance(n_reference, int | np.integer):
+        if not 0 < n_reference <= 1:
+            raise ValueError(
+                f"n_reference={n_reference} is no fraction: use one in (0, 1], or an int"
+            )
+        return max(1, int(np.floor(n_reference * number + 1e-9)))
+    if n_reference < 1:
+        raise ValueError(
+            f"n_reference={n_reference} leaves no reference gene: use a fraction in (0, 1] or a "
+            "count of at least 1"
+        )
+    if candidates is not None:
+        _check_enough(n_reference, number)
+    elif n_reference > number:
+        raise ValueError(
+            f"n_reference={n_reference} reference genes are more than the {number} genes of X: use "
+            "fewer, or a fraction such as 0.2"
+        )
+    return int(n_reference)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a real number of Python or NumPy."""
+    return isinstance(value, int | float | np.integer | np.floating)
 
 
 def sample_weights(y: NDArray, weights: NDArray | None = None, balanced: bool = True) -> NDArray:

@@ -5,14 +5,15 @@ sum to 1, so that the penalty acts against the *mean* loss. Two classes have one
 and the logistic loss; more have one column per class and the softmax.
 
 The ranks come as whole numbers (twice the rank of each gene, see
-``optirank._compiled.panel_loops``) and are turned into 32-bit floats block by block. Blocks have a
+``optirank._compiled.rank_loops``) and are turned into 32-bit floats block by block. Blocks have a
 fixed size and their sums are added in order, so the number of threads changes no bit of the result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -147,15 +148,11 @@ def _added(parts: Iterable[NDArray]) -> NDArray:
     return total
 
 
-class _pool:  # noqa: N801  (used as a function)
-    """A context that gives a ``map`` over blocks, in threads where there are several."""
-
-    def __init__(self, n_threads: int) -> None:
-        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
-
-    def __enter__(self) -> Callable[..., Iterable]:
-        return map if self._pool is None else self._pool.map
-
-    def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
+@contextmanager
+def _pool(n_threads: int) -> Iterator[Callable[..., Iterable]]:
+    """A ``map`` over blocks, in threads where there are several."""
+    if n_threads <= 1:
+        yield map
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        yield pool.map

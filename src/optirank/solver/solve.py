@@ -1,21 +1,33 @@
-"""One entry to all algorithms."""
+"""The entries of the solver: one problem by any algorithm, and many penalties on one problem.
+
+Settings of a grid are walked from strong to weak l2 at l1 = 0, and from there, at each l2, to
+stronger l1: the reference set changes little from one to the next, so exchanges from the
+neighbour's set take the place of a whole solve.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank._compiled import solver_loops
-from optirank.solver.alternating import solve_alternating
+from optirank.solver.alternating import Run, near_best, solve_alternating
+from optirank.solver.blocks import ProblemMatrices
 from optirank.solver.bpcd import solve_bpcd
-from optirank.solver.convex import solve_at
+from optirank.solver.constants import FAR, FEW_GENES, MODELS, RELAXED, RIDGE_FLOOR, ROUNDED_STEPS
+from optirank.solver.convex import fit_weights, solution_at
+from optirank.solver.terms import LogisticLoss
 
 if TYPE_CHECKING:
+    from optirank.solver.alternating import State
+    from optirank.solver.blocks import CentredMatrix
+    from optirank.solver.convex import Weights
     from optirank.solver.problem import Problem, Solution
+
+Penalties = tuple[float, float]  # l1, l2
 
 
 @dataclass(frozen=True)
@@ -30,74 +42,129 @@ class Algorithm:
     has_sides: bool = False  # whether ``side`` can send it to one of the two minima
 
 
-def _solve_bpcd_and_refit(
-    problem: Problem,
-    *,
-    tol: float,
-    max_iter: int,
-    path_step: float,
-    integral: bool,
-    refit: bool,
-    callback: Callable[[dict], None] | None,
-    **_,
-) -> Solution:
-    """The paper's algorithm, then (w, b) to convergence at its set."""
-    found = solve_bpcd(
-        problem,
-        tol=tol,
-        max_iter=max_iter,
-        path_step=path_step,
-        integral=integral,
-        callback=callback,
-    )
-    if not (refit and integral):
-        return found
-    solution = solve_at(problem, found.gamma, w=found.w, tol=tol, max_iter=max_iter)
-    solution.path = found.path
-    solution.n_iter += found.n_iter
-    solution.converged &= found.converged
-    return solution
-
-
 ALGORITHMS: dict[str, Algorithm] = {
     "alternating": Algorithm(solve_alternating, has_sides=True),
-    "bpcd": Algorithm(_solve_bpcd_and_refit),
+    "bpcd": Algorithm(solve_bpcd),
 }
 
 
-def solve(
+def solve(problem: Problem, *, algorithm: str = "alternating", **options: Any) -> Solution:
+    """Solve a problem by an algorithm of the registry."""
+    return ALGORITHMS[algorithm].solve(problem, **options)
+
+
+def walk(penalties: Iterable[Penalties]) -> list[tuple[Penalties, Penalties | None]]:
+    """Each setting with the one it starts from (None: from nothing), in an order that works.
+
+    Within each l2 (strongest first) l1 grows; the smallest l1 of an l2 starts from that of the l2
+    before.
+    """
+    rows: dict[float, list[float]] = {}
+    for l1, l2 in penalties:
+        rows.setdefault(l2, []).append(l1)
+    order: list[tuple[Penalties, Penalties | None]] = []
+    before: Penalties | None = None
+    for l2 in sorted(rows, reverse=True):
+        l1s = sorted(set(rows[l2]))
+        order.append(((l1s[0], l2), before))
+        before = (l1s[0], l2)
+        order += [((after, l2), (l1, l2)) for l1, after in pairwise(l1s)]
+    return order
+
+
+def solve_grid(
     problem: Problem,
+    penalties: Iterable[Penalties],
     *,
-    algorithm: str = "alternating",
-    side: str = "best",
+    side: str,
     tol: float = 1e-5,
     max_iter: int = 10_000,
-    path_step: float = 100.0,
-    integral: bool = True,
-    polish: bool = True,
-    refit: bool = True,
-    callback: Callable[[dict], None] | None = None,
-) -> list[Solution]:
-    """Solve a problem by an algorithm of the registry; a list of its one solution."""
-    _compile_rare_loops()
-    found = ALGORITHMS[algorithm].solve(
-        problem,
-        side=side,
-        tol=tol,
-        max_iter=max_iter,
-        path_step=path_step,
-        integral=integral,
-        polish=polish,
-        refit=refit,
-        callback=callback,
-    )
-    return [found]
+) -> dict[Penalties, Solution]:
+    """Solutions of a problem at many penalties, from one of the two starts or the better of both.
+
+    "best" follows both starts through the relaxed problems of all l2, and takes to sets those that
+    are close to the better one there. ``problem``'s own penalties are not used.
+    """
+    only = problem.feasible.only_point(problem.n_genes)
+    if only is not None:  # nothing to choose
+        return solve_grid_at(problem, only, penalties, tol=tol, max_iter=max_iter)
+    found: dict[Penalties, Solution] = {}
+    states: dict[Penalties, dict[str, State]] = {}  # at each setting, by start
+    relaxed: dict[str, State] = {}
+    matrices = ProblemMatrices(problem)
+    for setting, before in walk(penalties):
+        l1, l2 = setting
+        run = Run(replace(problem, l1=l1, l2=max(l2, RIDGE_FLOOR)), matrices=matrices)
+        if before is None or before[1] != l2:
+            start = run.starts(side) if before is None else relaxed
+            relaxed = {name: run.relax(state, *RELAXED, name) for name, state in start.items()}
+            n_models = MODELS if run.cheap else 1
+            states[setting] = {
+                name: run.exchange(run.push(state, name), n_models)
+                for name, state in near_best(relaxed, np.inf if run.cheap else FAR).items()
+            }
+        else:  # few genes: the neighbours of a set are judged pair by pair at every setting
+            few = problem.n_reference <= FEW_GENES or run.cheap
+            states[setting] = {
+                name: run.exchange(
+                    run.alternation.steps_on_w(replace(state, batch=None), ROUNDED_STEPS),
+                    n_models=1 if few else 0,
+                )
+                for name, state in states[before].items()
+            }
+        if l1 > 0 and l2 == 0:  # the floor was for the exchanges alone
+            run = Run(replace(problem, l1=l1, l2=0.0), matrices=matrices)
+        ends = [run.finish(state, tol, max_iter, exact=False) for state in states[setting].values()]
+        found[setting] = run.end(min(ends, key=lambda solution: solution.objective))
+    return found
 
 
-@cache
-def _compile_rare_loops() -> None:
-    """Compile what not every fit comes to, so that a later fit does not pay for it."""
-    groups = np.zeros((2, 2), np.uint16)
-    ranks = np.zeros((2, 2), np.float32)
-    solver_loops.exchange_in_ranks(groups, groups[:, 0], groups[:, 1], 0.5, 0.5, ranks, ranks)
-    solver_loops.slopes_of_comparisons(groups, ranks[0].copy(), groups.copy(), 0.5, ranks)
+def solve_grid_at(
+    problem: Problem,
+    gamma,
+    penalties: Iterable[Penalties],
+    *,
+    tol: float = 1e-5,
+    max_iter: int = 10_000,
+) -> dict[Penalties, Solution]:
+    """Solutions at many penalties for fixed reference weights (convex)."""
+    matrix = ProblemMatrices(problem).ranks(gamma)
+    loss = LogisticLoss(problem.y, problem.v)
+    weights = fit_weights_grid(matrix, loss, penalties, tol=tol, max_iter=max_iter)
+    return {
+        setting: solution_at(
+            replace(problem, l1=setting[0], l2=setting[1]),
+            one.w,
+            gamma,
+            n_iter=one.n_iter,
+            converged=one.converged,
+        )
+        for setting, one in weights.items()
+    }
+
+
+def fit_weights_grid(
+    matrix: CentredMatrix,
+    loss: LogisticLoss,
+    penalties: Iterable[Penalties],
+    *,
+    tol: float = 1e-5,
+    max_iter: int = 10_000,
+) -> dict[Penalties, Weights]:
+    """Elastic-net logistic regression at many penalties on one matrix."""
+    found: dict[Penalties, Weights] = {}
+    for setting, before in walk(penalties):
+        l1, l2 = setting
+        start = found.get(before) if before is not None else None
+        found[setting] = fit_weights(
+            matrix,
+            loss,
+            l1,
+            RIDGE_FLOOR if l1 == l2 == 0 else l2,
+            w=None if start is None else start.w,
+            b=0.0 if start is None else start.b,
+            L=None if start is None else start.L,
+            tol=tol,
+            max_iter=max_iter,
+        )
+    return found

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from optirank.solver.sizes import resolve_n_candidates, resolve_n_reference
+from optirank.solver.problem import resolve_n_reference
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -180,7 +180,7 @@ class OptirankFamily(Family):
     def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:
         """See :class:`Family`."""
         from optirank.solver.alternating import solve_alternating
-        from optirank.solver.grid import solve_grid
+        from optirank.solver.solve import solve_grid
 
         (size,) = chain.head
         problem = replace(self._problem(samples, y, v, size), candidates=self.candidates)
@@ -195,7 +195,7 @@ class OptirankFamily(Family):
 
     def _head(self, params: dict, n_genes: int) -> tuple:
         """One chain per size of the reference set."""
-        return (resolve_n_candidates(params["n_reference"], n_genes, self.candidates),)
+        return (resolve_n_reference(params["n_reference"], n_genes, self.candidates),)
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class FixedReferenceFamily(Family):
 
     def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:
         """See :class:`Family`."""
-        from optirank.solver.grid import solve_grid_at
+        from optirank.solver.solve import solve_grid_at
 
         genes = self._reference(samples, y, chain)
         gamma = np.zeros(samples.n_genes)
@@ -275,10 +275,10 @@ class LogisticFamily(Family):
 
     def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:
         """See :class:`Family`."""
-        from optirank.solver.grid import fit_weights_grid
-        from optirank.solver.losses import LogisticLoss
-        from optirank.solver.matrices import centred_values
+        from optirank.solver.blocks import centred_values
         from optirank.solver.problem import RIDGE_FLOOR, Solution
+        from optirank.solver.solve import fit_weights_grid
+        from optirank.solver.terms import LogisticLoss
 
         matrix, loss = centred_values(samples.X, v), LogisticLoss(y, v)
 

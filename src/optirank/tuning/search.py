@@ -234,8 +234,7 @@ def _run_on_device(tasks: Sequence[Task]) -> Iterator[Found]:
 
 def _fit_on_device(tasks: Sequence[Task]) -> list[dict[Key, Model]]:
     """The models of tasks over the same samples."""
-    from optirank.solver.device.problems import solve_together  # a GPU is asked for
-    from optirank.solver.device.solve import Options
+    from optirank.solver.device.solve import Options, solve_together  # a GPU is asked for
     from optirank.solver.problem import Problem
 
     start = time.perf_counter()
@@ -250,16 +249,10 @@ def _fit_on_device(tasks: Sequence[Task]) -> list[dict[Key, Model]]:
         same = (train.orders, *task.unit.problem(task.problem), size)
         pairs = task.chain.penalties
         problems += [Problem(*same, l1, l2, family.ties, candidates) for l1, l2 in pairs]
-    options = Options(
-        ties=family.ties,
-        tol=family.tol,
-        max_iter=family.max_iter,
-        thorough=not family.warm_start,
-        candidates=candidates,
-    )
-    found = solve_together(problems, ["best"] * len(problems), options)
+    options = Options(tol=family.tol, max_iter=family.max_iter, thorough=not family.warm_start)
+    found = solve_together(problems, options)
     each = (time.perf_counter() - start) / len(problems)
-    models = (Model.of(one.solution, each) for one in found)
+    models = (Model.of(one, each) for one in found)
     return [
         {(*task.chain.head, *pair): next(models) for pair in task.chain.penalties} for task in tasks
     ]

@@ -9,7 +9,7 @@ from numpy_device import NumpyBackend
 from optirank.ranks.orders import order_samples
 from optirank.solver.device.backend import DeviceError
 from optirank.solver.device.orders import order_on_device
-from optirank.solver.device.solve import Options, Setting, solve_batch
+from optirank.solver.device.solve import Options, solve_together
 from optirank.solver.problem import Problem, Solution, sample_weights
 from optirank.solver.solve import solve
 
@@ -23,7 +23,7 @@ def problem_data(n=90, d=20, seed=0, counts=False):
 
 def on_cpu(*arguments) -> Solution:
     """The solution of one problem."""
-    return np.ravel(solve(Problem(*arguments)))[0]
+    return solve(Problem(*arguments))
 
 
 def at_set(X, y, v, gamma, l1, l2) -> Solution:
@@ -40,14 +40,10 @@ def test_objectives_are_not_above_those_of_single_fits(backend, counts, ties):
     orders = order_samples(X)
     penalties = [(0.0, 0.0), (3e-3, 0.0), (3e-3, 1e-2)]
     cases = [(s, l1, l2) for s in (1, 4) for l1, l2 in penalties] + [(20, 0.0, 1e-2)]
-    found = solve_batch(
-        order_on_device(backend, X),
-        [Setting(y, v, s, l1, l2) for s, l1, l2 in cases],
-        Options(ties=ties),
-    )
-    for (s, l1, l2), one in zip(cases, found, strict=True):
+    there = order_on_device(backend, X)
+    found = solve_together([Problem(there, y, v, s, l1, l2, ties) for s, l1, l2 in cases])
+    for (s, l1, l2), solution in zip(cases, found, strict=True):
         single = on_cpu(orders, y, v, s, l1, l2, ties)
-        solution = one.solution
         assert solution.gamma.sum() == s
         assert set(np.unique(solution.gamma)) <= {0.0, 1.0}
         if l1 or l2:  # without a penalty, roundoff decides which of many sets is found
@@ -55,28 +51,28 @@ def test_objectives_are_not_above_those_of_single_fits(backend, counts, ties):
         problem = Problem(orders, y, v, s, l1, l2, ties)
         exact = problem.objective(solution.w, solution.b, solution.gamma)
         assert solution.objective == pytest.approx(exact, abs=1e-5)
-        np.testing.assert_allclose(
-            one.scores, problem.scores(solution.w, solution.b, solution.gamma), atol=2e-3
-        )
+        scores = there.scores_of_many(solution.w[None], solution.gamma[None], ties)[0]
+        expected = problem.scores(solution.w, solution.b, solution.gamma)
+        np.testing.assert_allclose(scores / s + solution.b, expected, atol=2e-3)
 
 
 @pytest.mark.parametrize(("d", "l1"), [(20, 2e-3), (320, 2e-3), (320, 0.0)])
 def test_weights_are_optimal_at_the_final_set(backend, d, l1):
     X, y = problem_data(d=d, seed=3)
     v = sample_weights(y)
-    [one] = solve_batch(order_on_device(backend, X), [Setting(y, v, 5, l1, 1e-3)])
-    assert one.solution.converged
-    best = at_set(X, y, v, one.solution.gamma, l1, 1e-3)
-    assert one.solution.objective == pytest.approx(best.objective, rel=1e-5)
+    [one] = solve_together([Problem(order_on_device(backend, X), y, v, 5, l1, 1e-3)])
+    assert one.converged
+    best = at_set(X, y, v, one.gamma, l1, 1e-3)
+    assert one.objective == pytest.approx(best.objective, rel=1e-5)
 
 
 @pytest.mark.parametrize("s", [5, 320])
 def test_fits_that_stop_early_have_not_converged(backend, s):
     X, y = problem_data(d=320, seed=3)
-    orders, setting = order_on_device(backend, X), Setting(y, sample_weights(y), s, 0.0, 1e-7)
-    [early], [late] = (solve_batch(orders, [setting], Options(max_iter=m)) for m in (1, 100))
-    assert not early.solution.converged
-    assert late.solution.objective < early.solution.objective
+    problem = Problem(order_on_device(backend, X), y, sample_weights(y), s, 0.0, 1e-7)
+    [early], [late] = (solve_together([problem], Options(max_iter=m)) for m in (1, 100))
+    assert not early.converged
+    assert late.objective < early.objective
 
 
 def test_fits_that_stall_have_not_converged(backend, monkeypatch):
@@ -89,102 +85,98 @@ def test_fits_that_stall_have_not_converged(backend, monkeypatch):
     monkeypatch.setattr(weights, "newton_steps", refuse)
     X, y = problem_data(n=900, d=310, seed=3)
     orders = order_on_device(backend, X)
-    easy, hard = (Setting(y, sample_weights(y), 310, 0.0, l2) for l2 in (1e-1, 1e-6))
-    found = solve_batch(orders, [easy, hard])
-    assert [one.solution.converged for one in found] == [True, False]
+    easy, hard = (Problem(orders, y, sample_weights(y), 310, 0.0, l2) for l2 in (1e-1, 1e-6))
+    found = solve_together([easy, hard])
+    assert [one.converged for one in found] == [True, False]
 
 
 def test_held_out_samples_of_weight_zero_do_not_count(backend):
     X, y = problem_data(seed=1)
     rows = np.arange(90) % 3 != 0
-    whole = solve_batch(
-        order_on_device(backend, X),
-        [Setting(y, sample_weights(y, rows.astype(float)), 4, 1e-3, 1e-3)],
-    )[0]
-    part = solve_batch(
-        order_on_device(backend, X[rows]),
-        [Setting(y[rows], sample_weights(y[rows]), 4, 1e-3, 1e-3)],
-    )[0]
-    assert whole.solution.objective == pytest.approx(part.solution.objective, abs=1e-6)
-    np.testing.assert_array_equal(whole.solution.gamma, part.solution.gamma)
+    orders = order_on_device(backend, X)
+    weights = sample_weights(y, rows.astype(float))
+    own = orders.take(rows), y[rows], sample_weights(y[rows])
+    alone = (order_on_device(backend, X[rows]), *own[1:])
+    whole, other, part = (
+        solve_together([Problem(*data, 4, 1e-3, 1e-3)])[0]
+        for data in ((orders, y, weights), own, alone)
+    )
+    assert other.objective == pytest.approx(whole.objective, abs=1e-9)
+    assert whole.objective == pytest.approx(part.objective, abs=1e-6)
+    np.testing.assert_array_equal(whole.gamma, part.gamma)
 
 
 def test_small_problems_reach_the_best_of_all_sets(backend):
     X, y = problem_data(n=60, d=7, seed=5)
     v = sample_weights(y)
-    [one] = solve_batch(order_on_device(backend, X), [Setting(y, v, 2, 0.0, 1e-2)])
+    [one] = solve_together([Problem(order_on_device(backend, X), y, v, 2, 0.0, 1e-2)])
     best = np.inf
     for genes in combinations(range(7), 2):
         gamma = np.isin(np.arange(7), genes).astype(float)
         best = min(best, at_set(X, y, v, gamma, 0.0, 1e-2).objective)
-    assert one.solution.objective <= best + 1e-4
+    assert one.objective <= best + 1e-4
 
 
 def test_reference_sets_stay_among_the_candidates(backend):
     X, y = problem_data(seed=2)
     allowed = np.arange(20) % 2 == 0
-    [one] = solve_batch(
-        order_on_device(backend, X),
-        [Setting(y, sample_weights(y), 4, 0.0, 1e-3)],
-        Options(candidates=allowed),
-    )
-    assert one.solution.gamma.sum() == 4
-    assert not one.solution.gamma[~allowed].any()
+    orders = order_on_device(backend, X)
+    for s in (4, 10):  # 10: all of them
+        problem = Problem(orders, y, sample_weights(y), s, 0.0, 1e-3, candidates=allowed)
+        [one] = solve_together([problem])
+        assert one.gamma.sum() == s
+        assert not one.gamma[~allowed].any()
 
 
 def test_without_a_push_gamma_is_fractional_and_lower(backend):
     X, y = problem_data(seed=4)
-    setting = Setting(y, sample_weights(y), 4, 0.0, 1e-2)
-    orders = order_on_device(backend, X)
-    relaxed = solve_batch(orders, [setting], Options(integral=False))[0].solution
-    integral = solve_batch(orders, [setting])[0].solution
+    problem = Problem(order_on_device(backend, X), y, sample_weights(y), 4, 0.0, 1e-2)
+    [relaxed] = solve_together([problem], Options(integral=False))
+    [integral] = solve_together([problem])
     assert relaxed.gamma.sum() == pytest.approx(4)
     assert relaxed.objective <= integral.objective + 1e-3
 
 
 def test_a_side_leads_to_its_own_minimum(backend):
     X, y = problem_data(seed=6)
-    v = sample_weights(y)
-    orders = order_on_device(backend, X)
+    problem = Problem(order_on_device(backend, X), y, sample_weights(y), 3, 0.0, 1e-2)
     sides = ("rising", "falling", "best")
-    found = solve_batch(orders, [Setting(y, v, 3, 0.0, 1e-2, side) for side in sides])
-    rising, falling, best = (one.solution.objective for one in found)
+    found = [solve_together([problem], Options(side=side))[0] for side in sides]
+    rising, falling, best = (one.objective for one in found)
     assert best <= min(rising, falling) + 1e-4
 
 
 @pytest.mark.parametrize("d", [20, 320])
-def test_full_ranks_are_one_matrix_for_all_problems(backend, d):
+def test_full_ranks_of_many_problems(backend, d):
     X, y = problem_data(d=d, seed=8)
     part = (np.arange(90) % 3 != 0).astype(float)
     weights = [sample_weights(y), sample_weights(y, part)]
     cases = [(v, l1, l2) for v in weights for l1 in (0.0, 3e-3) for l2 in (1e-4, 1e-2)]
     orders = order_on_device(backend, X)
-    found = solve_batch(orders, [Setting(y, v, d, l1, l2) for v, l1, l2 in cases])
+    found = solve_together([Problem(orders, y, v, d, l1, l2) for v, l1, l2 in cases])
     for (v, l1, l2), one in zip(cases, found, strict=True):
         best = at_set(X, y, v, np.ones(d), l1, l2)
-        assert one.solution.objective == pytest.approx(best.objective, abs=1e-6)
+        assert one.objective == pytest.approx(best.objective, abs=1e-6)
 
 
 def test_a_grid_finds_what_single_fits_find(backend):
     X, y = problem_data(d=340, seed=9)  # too large to carry both starts of each to the end
-    settings = [Setting(y, sample_weights(y), 20, 1e-3, l2) for l2 in (1e-3, 1e-2, 1e-1)]
-    orders = order_on_device(backend, X)
-    grid = solve_batch(orders, settings, Options(thorough=False))
-    for setting, one in zip(settings, grid, strict=True):
-        [single] = solve_batch(orders, [setting])
-        assert one.solution.gamma.sum() == 20
-        assert one.solution.objective <= single.solution.objective * 1.1
+    orders, v = order_on_device(backend, X), sample_weights(y)
+    problems = [Problem(orders, y, v, 20, 1e-3, l2) for l2 in (1e-3, 1e-2, 1e-1)]
+    grid = solve_together(problems, Options(thorough=False))
+    for problem, one in zip(problems, grid, strict=True):
+        [single] = solve_together([problem])
+        assert one.gamma.sum() == 20
+        assert one.objective <= single.objective * 1.1
 
 
 @pytest.mark.parametrize("large", [1, 1 << 22])
-@pytest.mark.parametrize("n_matrices", [1, 3])
-def test_products_of_many_problems(backend, monkeypatch, large, n_matrices):
+def test_products_of_many_problems(backend, monkeypatch, large):
     monkeypatch.setattr("optirank.solver.device.backend.FILLS_DEVICE", large)
     rng = np.random.default_rng(0)
-    M, x, a = (rng.normal(size=shape) for shape in ((n_matrices, 5, 4), (3, 4), (3, 5)))
+    M, x, a = (rng.normal(size=shape) for shape in ((3, 5, 4), (3, 4), (3, 5)))
     many, back = rng.normal(size=(3, 2, 4)), rng.normal(size=(3, 2, 5))
     single, alone = many[:, :1], back[:, :1]
-    each = np.broadcast_to(M, (3, 5, 4))
     here = {
         "bnd,bd->bn": backend.dot(backend.array(M), backend.array(x)),
         "bnd,bn->bd": backend.transpose_dot(backend.array(a), backend.array(M)),
@@ -195,23 +187,25 @@ def test_products_of_many_problems(backend, monkeypatch, large, n_matrices):
     }
     others = (x, a, many, back, single, alone)
     for (formula, found), other in zip(here.items(), others, strict=True):
-        expected = np.einsum(formula, each, other)
+        expected = np.einsum(formula, M, other)
         np.testing.assert_allclose(backend.host(found), expected, atol=1e-12)
 
 
 def test_a_small_batch_gives_what_a_large_one_does():
     X, y = problem_data()
-    settings = [Setting(y, sample_weights(y), s, 0.0, 1e-3) for s in (2, 5, 20)]
-    memories = (2 << 30, 200_000)
-    large, small = (
-        solve_batch(order_on_device(NumpyBackend(memory), X), settings) for memory in memories
-    )
+    found = []
+    for memory in (2 << 30, 200_000):
+        orders = order_on_device(NumpyBackend(memory), X)
+        sizes = (2, 5, 20)
+        problems = [Problem(orders, y, sample_weights(y), s, 0.0, 1e-3) for s in sizes]
+        found.append(solve_together(problems))
+    large, small = found
     for one, other in zip(large, small, strict=True):
-        assert one.solution.objective == pytest.approx(other.solution.objective, abs=1e-7)
+        assert one.objective == pytest.approx(other.objective, abs=1e-7)
 
 
 def test_a_fit_that_memory_cannot_hold_is_refused():
     X, y = problem_data()
     orders = order_on_device(NumpyBackend(memory=100_000), X)
     with pytest.raises(DeviceError, match=r"fit of 90 samples x 20 genes.*fewer genes"):
-        solve_batch(orders, [Setting(y, sample_weights(y), 5, 0.0, 1e-3)])
+        solve_together([Problem(orders, y, sample_weights(y), 5, 0.0, 1e-3)])

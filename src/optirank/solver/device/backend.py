@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from optirank.solver.device.constants import FILLS_DEVICE, USABLE
+from optirank.solver.constants import FILLS_DEVICE, USABLE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,16 +58,8 @@ class Backend:
         return self.xp.asarray(values, dtype=dtype)
 
     def dense(self, values: Any) -> Any:
-        """Dense or sparse values as a dense array on the device; non-zeros alone travel there."""
-        if not hasattr(values, "toarray"):
-            return self.array(values)
-        if is_device_array(values) or values.dtype.kind != "f":
-            return self.array(values.toarray())
-        from cupyx.scipy import sparse  # a GPU is asked for
-
-        rows = values.tocsr()
-        parts = (self.array(one) for one in (rows.data, rows.indices, rows.indptr))
-        return sparse.csr_matrix(tuple(parts), shape=rows.shape).toarray()
+        """Dense or sparse values as a dense array on the device."""
+        return self.array(values.toarray() if hasattr(values, "toarray") else values)
 
     def host(self, values: Any) -> NDArray:
         """The array as NumPy has it."""
@@ -90,17 +82,12 @@ class Backend:
             )
 
     def dot(self, matrix: Any, x: Any) -> Any:
-        """``M x`` for each problem: (B, n, d) and (B, d) give (B, n); (B, m, d) give (B, m, n).
-
-        Here and below, one matrix (1, n, d) may serve all problems: one product for all of them.
-        """
+        """``M x`` for each problem: (B, n, d) and (B, d) give (B, n); (B, m, d) give (B, m, n)."""
         if x.ndim == 3 and x.shape[1] > 1:
             return self.xp.matmul(x, matrix.transpose(0, 2, 1))
         if x.ndim == 3:
             return self.dot(matrix, x[:, 0])[:, None]
-        if len(matrix) == 1 < len(x):
-            return x @ matrix[0].T
-        if len(matrix) == 1 or matrix[0].size >= FILLS_DEVICE:
+        if matrix[0].size >= FILLS_DEVICE:
             return self.xp.stack([one @ row for one, row in zip(matrix, x, strict=True)])
         return self.xp.matmul(matrix, x[:, :, None])[:, :, 0]
 
@@ -110,9 +97,7 @@ class Backend:
             return self.xp.matmul(a, matrix)
         if a.ndim == 3:
             return self.transpose_dot(a[:, 0], matrix)[:, None]
-        if len(matrix) == 1 < len(a):
-            return a @ matrix[0]
-        if len(matrix) == 1 or matrix[0].size >= FILLS_DEVICE:
+        if matrix[0].size >= FILLS_DEVICE:
             return self.xp.stack([row @ one for one, row in zip(matrix, a, strict=True)])
         return self.xp.matmul(a[:, None, :], matrix)[:, 0, :]
 

@@ -1,8 +1,8 @@
 """Exchanges of reference genes on many problems: batches by the gradient, then judged pairs.
 
 Pairs are ranked by the second-order model of ``solver/exchange.py``. Where the CPU tries one pair
-after the other, here several exchanges of each problem, single pairs and the best few together, are
-judged side by side by steps on (w, b), and the best is kept.
+after the other, here several pairs of each problem are judged side by side by steps on (w, b), and
+the best is kept.
 """
 
 from __future__ import annotations
@@ -10,9 +10,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from optirank.solver.device import constants as c
-from optirank.solver.device.batch import Batch, CentredBatch, States, coranks_of, ranks_of
-from optirank.solver.device.steps import accelerated_steps, best_intercept, elastic_net, logistic
+from optirank.solver import constants as c
+from optirank.solver.device.blocks import (
+    Batch,
+    CentredBatch,
+    States,
+    accelerated_steps,
+    best_intercept,
+    coranks_of,
+    elastic_net,
+    logistic,
+    ranks_of,
+)
 from optirank.solver.device.weights import newton_steps, solve_hessian, steps_on_w, with_weights
 
 
@@ -39,7 +48,7 @@ def exchange_batches(batch: Batch, states: States, n_tries: int) -> States:
         gamma = here.gamma.copy()
         gamma[rows[chosen], goes[chosen]] = 0.0
         gamma[rows[chosen], comes[chosen]] = 1.0
-        new = steps_on_w(part, replace(here, gamma=gamma), c.BATCH_STEPS)
+        new = steps_on_w(part, replace(here, gamma=gamma), c.REFIT_STEPS)
         tried = chosen.any(axis=1)
         improved = tried & (new.objective < here.objective * (1.0 - c.SMALLEST_GAIN))
         smaller = xp.where(tried, here.swap // 2, 0)
@@ -48,11 +57,14 @@ def exchange_batches(batch: Batch, states: States, n_tries: int) -> States:
     return states
 
 
-def exchange_pairs(batch: Batch, states: States, n_candidates: int, n_trials: int) -> States:
-    """Swap the pairs that a second-order model ranks best, as long as the objective falls."""
+def exchange_pairs(batch: Batch, states: States, effort: int) -> States:
+    """Swap the pair that judged best of those a second-order model proposes, again and again.
+
+    A problem that a model does not improve is done. ``effort`` is 1, or 2 where trials cost little.
+    """
     active = batch.xp.arange(len(batch))
-    for _ in range(c.MODELS):
-        new, improved = _one_model(batch.take(active), states.take(active), n_candidates, n_trials)
+    for _ in range(c.MODELS_ON_DEVICE):
+        new, improved = _one_model(batch.take(active), states.take(active), effort)
         states = states.put(active[improved], new.take(improved))
         active = active[improved]
         if not len(active):
@@ -78,19 +90,17 @@ def _sorted_candidates(batch: Batch, gamma: Any, gradient: Any) -> tuple[Any, An
     return out_first, in_first, inside.sum(axis=1), outside.sum(axis=1)
 
 
-def _one_model(
-    batch: Batch, states: States, n_candidates: int, n_trials: int
-) -> tuple[States, Any]:
+def _one_model(batch: Batch, states: States, effort: int) -> tuple[States, Any]:
     """Judge the exchanges that one model proposes; the states, and which of them improved.
 
     The model is ``g.u + u'Du/2 - q'H^-1 q/2`` as on the CPU: a quadratic form in the difference of
     two candidates.
     """
     xp = batch.xp
-    states = steps_on_w(batch, states, c.BATCH_STEPS)
+    states = steps_on_w(batch, states, c.REFIT_STEPS)
     gradient, coranks, slopes, curvatures = _gradient_gamma(batch, states)
     out_first, in_first, n_in, n_out = _sorted_candidates(batch, states.gamma, gradient)
-    m_in, m_out = (min(n_candidates, int(count.min())) for count in (n_in, n_out))
+    m_in, m_out = (min(effort * c.PAIR_GENES, int(count.min())) for count in (n_in, n_out))
     if not m_in or not m_out:
         return states, xp.zeros(len(batch), bool)
     chosen = xp.concatenate([out_first[:, :m_in], in_first[:, :m_out]], axis=1)
@@ -115,7 +125,7 @@ def _one_model(
     alone = 0.5 * xp.diagonal(form, axis1=1, axis2=2)
     gains = (alone + linear)[:, None, m_in:] + (alone - linear)[:, :m_in, None]
     gains = gains - form[:, :m_in, m_in:]
-    return _judge(batch, states, chosen, gains, responses.transpose(0, 2, 1), n_trials)
+    return _judge(batch, states, chosen, gains, responses.transpose(0, 2, 1), effort)
 
 
 def _turns(batch: Batch, slopes: Any, chosen: Any) -> Any:
@@ -140,45 +150,32 @@ def _turns(batch: Batch, slopes: Any, chosen: Any) -> Any:
 
 
 def _judge(
-    batch: Batch, states: States, chosen: Any, gains: Any, responses: Any, n_trials: int
+    batch: Batch, states: States, chosen: Any, gains: Any, responses: Any, effort: int
 ) -> tuple[States, Any]:
-    """Try the best pairs one by one and the best disjoint ones together; keep what is best.
+    """Try the pairs of the best predicted gains; the states, and which of them improved.
 
     ``gains`` are those of (inside, outside) pairs, (B, m_in, m_out), whose genes are ``chosen``,
     and ``responses`` how w follows each of these genes, (B, m_in + m_out, d).
     """
     xp, n, d = batch.xp, batch.orders.n_samples, batch.orders.n_genes
     size, m_in, m_out = gains.shape
-    by_gain = xp.argsort(gains.reshape(size, -1), axis=1)[:, :n_trials]
-    apart = _disjoint_pairs(xp, gains, c.TOGETHER[-1])
-    pairs = xp.concatenate([apart, by_gain], axis=1)  # (B, K)
-    goes, comes = pairs // m_out, m_in + pairs % m_out
-    worth = xp.take_along_axis(gains.reshape(size, -1), pairs, axis=1)
-    worth = worth < c.HOPELESS * states.objective[:, None]
-    n_apart, n_pairs = apart.shape[1], pairs.shape[1]
-    together = [xp.arange(n_pairs) < k for k in c.TOGETHER if k <= n_apart]
-    plans = xp.concatenate(
-        [*(one[None] for one in together), xp.eye(n_pairs, dtype=bool)[n_apart:]]
-    )
-    rows, places = xp.arange(size)[:, None], xp.arange(n_pairs)[None, :]
-    swap = xp.zeros((size, n_pairs, d))
-    swap[rows, places, chosen[rows, goes]] = -1.0
-    swap[rows, places, chosen[rows, comes]] = 1.0
-    use = (plans[None] & worth[:, None, :]).astype(xp.float64)  # (B, plans, K)
-    gammas = states.gamma[:, None, :] + xp.matmul(use, swap)
-    follow = responses[rows, comes] - responses[rows, goes]
-    guesses = states.w[:, None, :] - xp.matmul(use, follow)
-    flipped = (guesses * states.w[:, None, :] < 0) & (batch.l1 > 0)[:, None, None]
-    guesses = xp.where(flipped, 0.0, guesses)
     best, improved = states, xp.zeros(size, bool)
     target = states.objective * (1.0 - c.SMALLEST_GAIN)
+    pairs = xp.argsort(gains.reshape(size, -1), axis=1)[:, : c.PAIRS_AT_ONCE]
     at_once = max(1, batch.backend.free_bytes() // (16 * n * d * size))
-    for begin in range(0, len(plans), at_once):
-        gamma, w = (one[:, begin : begin + at_once] for one in (gammas, guesses))
-        n_here = gamma.shape[1]
-        repeated = xp.repeat(xp.arange(size), n_here)
-        there = replace(states.take(repeated), gamma=gamma.reshape(-1, d), w=w.reshape(-1, d))
-        judged = _judged(batch.take(repeated), there)
+    for begin in range(0, pairs.shape[1], at_once):
+        some = pairs[:, begin : begin + at_once]
+        n_here = some.shape[1]
+        rows, trials = xp.repeat(xp.arange(size), n_here), xp.arange(size * n_here)
+        goes, comes = some.ravel() // m_out, m_in + some.ravel() % m_out
+        here = states.take(rows)
+        gamma = here.gamma  # a copy
+        gamma[trials, chosen[rows, goes]] = 0.0
+        gamma[trials, chosen[rows, comes]] = 1.0
+        guess = here.w - (responses[rows, comes] - responses[rows, goes])
+        flipped = (guess * here.w < 0) & (batch.l1 > 0)[rows, None]
+        there = replace(here, w=xp.where(flipped, 0.0, guess))
+        judged = _judged(batch.take(rows), there, effort)
         winner = judged.objective.reshape(size, n_here).argmin(axis=1)
         won = judged.take(xp.arange(size) * n_here + winner)
         better = won.objective < xp.minimum(best.objective, target)
@@ -186,24 +183,12 @@ def _judge(
     return best, improved
 
 
-def _judged(batch: Batch, states: States) -> States:
+def _judged(batch: Batch, states: States, effort: int) -> States:
     """Steps on (w, b) that tell what an exchange is worth."""
     matrix = ranks_of(batch, states.gamma)
     if batch.orders.n_genes <= c.SMALL and not bool((batch.l1 > 0).any()):
         w, b, objective, _ = newton_steps(batch, matrix, states.w, states.b, c.TRIAL_NEWTON_STEPS)
         return replace(states, w=w, b=b, objective=objective)
-    done = accelerated_steps(
-        batch, matrix, states.w, states.b, elastic_net(batch), states.L_w, c.TRIAL_STEPS
-    )
+    penalty, n_steps = elastic_net(batch), effort * c.REFIT_STEPS
+    done = accelerated_steps(batch, matrix, states.w, states.b, penalty, states.L_w, n_steps)
     return with_weights(batch, states, done)
-
-
-def _disjoint_pairs(xp: Any, gains: Any, n_pairs: int) -> Any:
-    """The best pairs of each problem that share no gene, as positions in its flat gains."""
-    size, m_in, m_out = gains.shape
-    left, rows, found = gains.copy(), xp.arange(size), []
-    for _ in range(min(n_pairs, m_in, m_out)):
-        found.append(left.reshape(size, -1).argmin(axis=1))
-        left[rows, found[-1] // m_out, :] = xp.inf
-        left[rows, :, found[-1] % m_out] = xp.inf
-    return xp.stack(found, axis=1)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank.ranks.definition import check_ties
-from optirank.solver.device.backend import Backend
-from optirank.solver.device.constants import BLOCK_BYTES
+from optirank.solver.constants import BLOCK_BYTES
+from optirank.solver.device.backend import Backend, backend_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,12 +75,8 @@ class DeviceOrders:
         tie, _ = check_ties(ties)
         return self._pass(w, w.sum(axis=1), -1.0, 1.0 - tie)
 
-    def scores(self, w: NDArray, gamma: NDArray, ties: str = "average") -> NDArray:
-        """``w . (C_i gamma - offset)`` of each sample, on the host."""
-        return self.scores_of_many(w[None], gamma[None], ties)[0]
-
     def scores_of_many(self, w: NDArray, gamma: NDArray, ties: str = "average") -> NDArray:
-        """The same for many models, one per row of w and gamma: (B, n)."""
+        """``w . (C_i gamma - offset)`` of each sample for each row of w and gamma: (B, n)."""
         backend, xp = self.backend, self.backend.xp
         found = np.empty((len(w), self.n_samples))
         at_once = max(1, backend.free_bytes() // (8 * self.n_samples * self.n_genes))
@@ -155,13 +151,14 @@ class SomeOrders:
         """Number of genes, d."""
         return self.whole.n_genes
 
-    def scores(self, w: NDArray, gamma: NDArray, ties: str = "average") -> NDArray:
-        """``w . (C_i gamma - offset)`` of each of these samples, on the host."""
-        return self.whole.scores(w, gamma, ties)[self.rows]
-
     def take(self, samples: NDArray) -> SomeOrders:
         """The orders of some of these samples (positions or a mask)."""
         return SomeOrders(self.whole, self.rows[samples])
+
+
+def orders_for(X: Any, device: str) -> DeviceOrders:
+    """Samples sorted on a device by its name; a DeviceError where it cannot be used."""
+    return order_on_device(backend_of(device), X)
 
 
 def order_on_device(backend: Backend, X: Any) -> DeviceOrders:

@@ -12,58 +12,37 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank.solver.device import constants as c
-from optirank.solver.device.batch import Batch, States, coranks_of, ranks_of
-from optirank.solver.device.exchange import exchange_batches, exchange_pairs
-from optirank.solver.device.steps import (
+from optirank.solver import constants as c
+from optirank.solver.device.blocks import (
+    Batch,
+    States,
     accelerated_steps,
     best_intercept,
     capped_simplex,
+    coranks_of,
     elastic_net,
     loss_of,
     project,
+    ranks_of,
     start_length,
 )
+from optirank.solver.device.exchange import exchange_batches, exchange_pairs
 from optirank.solver.device.weights import fit_weights, steps_on_w
-from optirank.solver.problem import RIDGE_FLOOR, Solution
+from optirank.solver.problem import Solution
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from optirank.solver.device.orders import DeviceOrders
-
-SIDES = ("rising", "falling")
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One problem of a batch: labels, weights, size, penalties and where to start."""
-
-    y: NDArray  # (n,) of 0.0 and 1.0
-    v: NDArray  # (n,) summing to 1; 0 for samples that are held out
-    n_reference: int
-    l1: float
-    l2: float
-    side: str = "best"  # or "rising", "falling"
-
-
-@dataclass
-class DeviceSolution:
-    """A solution and the scores it gives to all samples, those of weight zero included."""
-
-    solution: Solution
-    scores: NDArray
+    from optirank.solver.problem import Problem
 
 
 @dataclass(frozen=True)
 class Options:
     """How to solve; see :func:`optirank.solver.alternating.solve_alternating`.
 
-    ``thorough`` carries both starts further and judges exchanges pair by pair after the batches; a
-    grid of settings does without, as on the CPU, except where that costs next to nothing.
+    ``thorough`` judges exchanges pair by pair after the batches; a grid of settings does without,
+    as on the CPU, except where that costs next to nothing.
     """
 
-    ties: str = "average"
+    side: str = "best"  # or "rising", "falling"
     tol: float = 1e-5
     max_iter: int = 10_000
     path_step: float = 100.0
@@ -71,134 +50,91 @@ class Options:
     polish: bool = True
     refit: bool = True
     thorough: bool = True
-    candidates: NDArray | None = None  # mask of the genes that may be in a reference set
 
 
-def solve_batch(
-    orders: DeviceOrders, settings: Sequence[Setting], options: Options | None = None
-) -> list[DeviceSolution]:
-    """Solutions of many problems over the same samples, as many at once as memory allows."""
-    options = options or Options()
+def solve_together(problems: Sequence[Problem], options: Options | None = None) -> list[Solution]:
+    """Solutions of problems over the same sorted samples, as many at once as memory allows.
+
+    The problems also share the candidates of the reference and the way to rank ties.
+    """
+    options, first = options or Options(), problems[0]
+    orders = first.orders.whole
+    for one in problems:
+        same = one.candidates is first.candidates and one.ties == first.ties
+        if one.orders.whole is not orders or not same:
+            raise ValueError(
+                "problems over different samples, candidates or ways to rank ties cannot be solved "
+                "side by side"
+            )
     n, d = orders.n_samples, orders.n_genes
-    matrices = int(c.COPIES * 4 * n * d)
-    free = orders.backend.free_bytes()
-    found: list[DeviceSolution | None] = [None] * len(settings)
-    full = [k for k, one in enumerate(settings) if one.n_reference == d]
-    learned = [k for k, one in enumerate(settings) if one.n_reference < d]
-    # Full ranks are one matrix for all problems, of which each has its Hessian only
-    hessian = 12 * n * d + 32 * d * d if d <= c.SMALL else 0
-    plans = (
-        (_fit_full_ranks, full, matrices, 200 * (n + d) + hessian),
-        (_learn_sets, learned, 0, 2 * (matrices + 200 * (n + d))),  # for two starts
-    )
-    for solve, places, once, each in plans:
-        if places:
-            orders.backend.check_memory(once + each, f"a fit of {n} samples x {d} genes")
-        at_once = max(1, (free - once) // each)
+    hessian = 32 * min(d, c.SMALL) ** 2
+    each = 2 * (int(c.COPIES * 4 * n * d) + 200 * (n + d) + hessian)  # for two starts
+    orders.backend.check_memory(each, f"a fit of {n} samples x {d} genes")
+    at_once = max(1, orders.backend.free_bytes() // each)
+    n_allowed = d if first.candidates is None else int(first.candidates.sum())
+    learned = np.array([one.n_reference < n_allowed for one in problems])
+    found: dict[int, Solution] = {}
+    for solve, places in ((_learn_sets, np.flatnonzero(learned)), (_fit, np.flatnonzero(~learned))):
         for begin in range(0, len(places), at_once):
-            some = places[begin : begin + at_once]
-            solutions = solve(orders, [settings[k] for k in some], options)
-            for k, one in zip(some, solutions, strict=True):
-                found[k] = one
-    return found
+            some = places[begin : begin + at_once].tolist()
+            found |= zip(some, solve([problems[k] for k in some], options), strict=True)
+    return [found[k] for k in range(len(problems))]
 
 
-def _fit_full_ranks(
-    orders: DeviceOrders, settings: Sequence[Setting], options: Options
-) -> list[DeviceSolution]:
-    """All genes are in the reference set: nothing to choose."""
-    places = [(k, "rising") for k in range(len(settings))]
-    batch = replace(_batch(orders, settings, places, options), same_set=True)
+def _fit(problems: Sequence[Problem], options: Options) -> list[Solution]:
+    """Solve problems whose reference set is all genes that may be in it: nothing to choose."""
+    batch = _batch(problems, np.arange(len(problems)))
     states = tilted_starts(batch, batch.xp.ones(len(batch), bool))
-    states = replace(states, gamma=batch.xp.ones_like(states.gamma))  # a projection is near it only
+    states = replace(states, gamma=(states.gamma > 0).astype(float))  # a projection is near ones
     return _finished(batch, states, replace(options, refit=True))
 
 
-def _learn_sets(
-    orders: DeviceOrders, settings: Sequence[Setting], options: Options
-) -> list[DeviceSolution]:
-    n, d = orders.n_samples, orders.n_genes
-    cheap, large = n * d**2 <= c.CHEAP, n * d > c.MODEL_ENTRIES
-    alone = options.thorough or cheap or not options.integral
-    leader = np.arange(len(settings)) if alone else _leaders(settings)
-    starts = [
-        (k, side)
-        for k in np.unique(leader)
-        for side in (SIDES if settings[k].side == "best" else (settings[k].side,))
-    ]
-    batch = _batch(orders, settings, starts, options)
-    rising = orders.backend.array(np.array([side == "rising" for _, side in starts]))
-    states = tilted_starts(batch, rising)
+def _learn_sets(problems: Sequence[Problem], options: Options) -> list[Solution]:
+    sides = c.STARTS if options.side == "best" else (options.side,)
+    batch = _batch(problems, np.repeat(np.arange(len(problems)), len(sides)))
+    rising = np.tile([side == "rising" for side in sides], len(problems))
+    states = tilted_starts(batch, batch.backend.array(rising))
     if not options.integral:
         states, converged = relax(batch, states, max(1, options.max_iter // 6), options.tol)
         kept = _near_best(batch, states, 0.0)
         return _packed(batch.take(kept), states.take(kept), converged[kept])
 
-    close = c.CLOSE_ALONE if options.thorough else c.CLOSE
-    stages = [(c.SCREEN, c.FAR), (c.RELAXED, close)]
-    for stage, margin in stages:
-        batch, states = _relaxed(batch, states, stage, np.inf if cheap else margin)
-    if len(np.unique(leader)) < len(settings):
-        places = orders.backend.host(batch.owner)
-        pairs = [(k, p) for k, one in enumerate(leader) for p in np.flatnonzero(places == one)]
-        batch = _batch(orders, settings, pairs, options)
-        states = states.take(orders.backend.array(np.array([p for _, p in pairs])))
-        states = replace(states, objective=batch.xp.full(len(pairs), np.inf))
-        batch, states = _relaxed(batch, states, c.FOLLOW, close)
+    n, d = batch.orders.n_samples, batch.orders.n_genes
+    cheap = n * d**2 <= c.CHEAP
+    for n_rounds, tol in (c.SCREEN, c.RELAXED):
+        states, _ = relax(batch.with_ridge(c.RELAXED_RIDGE), states, n_rounds, tol)
+        kept = _near_best(batch, states, np.inf if cheap else c.FAR)
+        batch, states = batch.take(kept), states.take(kept)
     states = push_to_sets(batch, states, c.PUSH_STEP * options.path_step)
     if options.polish:
-        states = exchange_batches(batch, states, 3 if large else 6)
+        states = exchange_batches(batch, states, c.BATCHES)
         if cheap:
-            states = exchange_pairs(batch, states, *c.PAIRS_IF_CHEAP)
+            states = exchange_pairs(batch, states, 2)
     kept = _near_best(batch, states, 0.0)
     batch, states = batch.take(kept), states.take(kept)
     if options.polish and options.thorough and not cheap:
-        states = exchange_batches(batch, states, 6)
-        states = exchange_pairs(batch, states, *(c.PAIRS_IF_LARGE if large else c.PAIRS))
+        states = exchange_batches(batch, states, c.BATCHES)
+        if n * d <= c.MODEL_ENTRIES:
+            states = exchange_pairs(batch, states, 1)
     return _finished(batch, states, options)
 
 
-def _relaxed(
-    batch: Batch, states: States, stage: tuple[int, float], margin: float
-) -> tuple[Batch, States]:
-    """A stage of rounds on the relaxed problems; the starts that are then near the best."""
-    states, _ = relax(batch.with_ridge(c.RELAXED_RIDGE), states, *stage)
-    kept = _near_best(batch, states, margin)
-    return batch.take(kept), states.take(kept)
-
-
-def _leaders(settings: Sequence[Setting]) -> NDArray:
-    """The setting from whose relaxed solution each setting of a grid starts, by position.
-
-    Settings that differ in l2 alone start from the middle one of them, which starts on its own.
-    """
-    groups: dict[tuple, list[int]] = {}
-    for k, one in enumerate(settings):
-        key = (one.y.tobytes(), one.v.tobytes(), one.n_reference, one.l1, one.side)
-        groups.setdefault(key, []).append(k)
-    found = np.arange(len(settings))
-    for group in groups.values():
-        by_ridge = sorted(group, key=lambda k: settings[k].l2)
-        found[group] = by_ridge[len(group) // 2]
-    return found
-
-
-def _batch(
-    orders: DeviceOrders,
-    settings: Sequence[Setting],
-    starts: Sequence[tuple[int, object]],
-    options: Options,
-) -> Batch:
-    """The problems of some starts, each told by its setting's position and something else."""
+def _batch(problems: Sequence[Problem], owner: np.ndarray) -> Batch:
+    """The problems at the positions ``owner``, over all samples: those of no problem weigh 0."""
+    first = problems[0]
+    orders = first.orders.whole
     array = orders.backend.array
-    owner = np.array([k for k, _ in starts])
-    y, v, s, l1, l2 = (
-        array(np.array([getattr(settings[k], name) for k in owner], dtype=float))
-        for name in ("y", "v", "n_reference", "l1", "l2")
+    y, v = np.zeros((2, len(problems), orders.n_samples))
+    for k, one in enumerate(problems):
+        y[k, one.orders.rows], v[k, one.orders.rows] = one.y, one.v
+    s, l1, l2 = (
+        array(np.array([getattr(problems[k], name) for k in owner], dtype=float))
+        for name in ("n_reference", "l1", "l2")
     )
-    l2 = orders.backend.xp.where((l1 == 0) & (l2 == 0), RIDGE_FLOOR, l2)
-    allowed = None if options.candidates is None else array(np.asarray(options.candidates, bool))
-    return Batch(orders, options.ties, y, v, s, l1, l2, array(owner), allowed=allowed)
+    allowed = None if first.candidates is None else array(first.candidates)
+    return Batch(
+        orders, first.ties, array(y[owner]), array(v[owner]), s, l1, l2, array(owner), allowed
+    )
 
 
 def _near_best(batch: Batch, states: States, margin: float) -> Any:
@@ -212,7 +148,7 @@ def _near_best(batch: Batch, states: States, margin: float) -> Any:
     return batch.backend.array(kept)
 
 
-def _finished(batch: Batch, states: States, options: Options) -> list[DeviceSolution]:
+def _finished(batch: Batch, states: States, options: Options) -> list[Solution]:
     """(w, b) to convergence at the final sets."""
     converged = batch.xp.ones(len(batch), bool)
     if options.refit:
@@ -220,27 +156,24 @@ def _finished(batch: Batch, states: States, options: Options) -> list[DeviceSolu
     return _packed(batch, states, converged)
 
 
-def _packed(batch: Batch, states: States, converged: Any) -> list[DeviceSolution]:
-    """Solutions on the host, in the order of their problems, with intercepts of plain ranks."""
+def _packed(batch: Batch, states: States, converged: Any) -> list[Solution]:
+    """Solutions on the host, one per problem, with intercepts of plain ranks."""
     backend = batch.backend
     z = backend.dot(ranks_of(batch, states.gamma, exact=True).values, states.w)
     b = best_intercept(batch, z, batch.xp.zeros(len(batch)), 30)
     objective = loss_of(batch, z, b) + batch.penalty(states.w)
-    columns = (states.w, b, states.gamma, objective, states.n_iter, converged, z)
-    rows = list(zip(*map(backend.host, columns), strict=True))
+    columns = (states.w, b, states.gamma, objective, states.n_iter, converged)
     packed = []
-    for place in np.argsort(backend.host(batch.owner), kind="stable"):
-        w, b_one, gamma, value, n_iter, done, scores = rows[place]
+    for w, b_one, gamma, value, n_iter, done in zip(*map(backend.host, columns), strict=True):
         path = [{"stage": "end", "objective": float(value)}]
-        found = Solution(w, float(b_one), gamma, float(value), int(n_iter), bool(done), path)
-        packed.append(DeviceSolution(found, scores + b_one))
+        packed.append(Solution(w, float(b_one), gamma, float(value), int(n_iter), bool(done), path))
     return packed
 
 
 def tilted_starts(batch: Batch, rising: Any) -> States:
     """Gamma tilted to the genes whose ranks rise with the label, or that fall; one start per row.
 
-    See ``solver/alternation.py``: these lead to the two minima of the problem.
+    See ``solver/alternating.py``: these lead to the two minima of the problem.
     """
     xp = batch.xp
     d, size = batch.orders.n_genes, len(batch)
@@ -311,23 +244,17 @@ def push_to_sets(batch: Batch, states: States, step: float) -> States:
     xp = batch.xp
     rise = step * loss_of(batch, xp.zeros_like(batch.v), xp.zeros(len(batch)))
     on_the_way, lambda_p = batch.with_ridge(c.RELAXED_RIDGE), xp.zeros(len(batch))
-    active = xp.arange(len(batch))
     for _ in range(c.PUSH_ROUNDS):
         rho = (states.gamma * (1.0 - states.gamma)).sum(axis=1)
-        active = active[rho[active] >= c.INTEGRAL]
+        active = xp.flatnonzero(rho >= c.INTEGRAL)
         if not len(active):
             break
         lambda_p[active] += (rise / xp.maximum(rho, 1e-300))[active]
         new = one_round(on_the_way.take(active), states.take(active), lambda_p[active])
         states = states.put(active, new)
-    rounded = replace(states, gamma=_largest(batch, states.gamma))
-    return steps_on_w(batch, rounded, c.ROUNDED_STEPS)
-
-
-def _largest(batch: Batch, gamma: Any) -> Any:
-    """The s largest entries of each row as ones, the rest zeros."""
-    xp = batch.xp
+    gamma = states.gamma
     if batch.allowed is not None:
         gamma = xp.where(batch.allowed[None, :], gamma, -1.0)
     places = xp.argsort(xp.argsort(-gamma, axis=1), axis=1)
-    return (places < batch.s[:, None]).astype(xp.float64)
+    rounded = (places < batch.s[:, None]).astype(xp.float64)
+    return steps_on_w(batch, replace(states, gamma=rounded), c.ROUNDED_STEPS)

@@ -9,16 +9,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from optirank.solver.device import constants as c
+from optirank.solver import constants as c
 from optirank.solver.device.backend import threads_for
-from optirank.solver.device.batch import Batch, CentredBatch, States, ranks_of
-from optirank.solver.device.steps import (
+from optirank.solver.device.blocks import (
+    Batch,
     BlockResult,
+    CentredBatch,
+    States,
     accelerated_steps,
     best_intercept,
     elastic_net,
     logistic,
     loss_of,
+    ranks_of,
     start_length,
 )
 
@@ -61,7 +64,7 @@ def fit_weights(batch: Batch, states: States, *, tol: float, max_iter: int) -> t
         if newton:
             w, b, objective, decrease = newton_on_support(part, some, w, b, c.NEWTON_STEPS)
             stalled = decrease <= c.STALLED * objective
-        n_steps = min(c.MORE_STEPS if newton else c.BURST, max_iter - spent)
+        n_steps = min(c.MORE_STEPS, max_iter - spent)
         done = accelerated_steps(
             part, some, w, b, elastic_net(part), here.L_w, n_steps, tol=tols[open_]
         )
@@ -113,33 +116,19 @@ def _n_weights(batch: Batch, w: Any) -> Any:
 def newton_on_support(
     batch: Batch, matrix: CentredBatch, w: Any, b: Any, n_steps: int, *, tol: float = c.STALLED
 ) -> tuple[Any, Any, Any, Any]:
-    """As :func:`newton_steps`; problems of few weights take their steps on those columns alone."""
-    xp, d = batch.xp, matrix.n_columns
-    sizes = batch.backend.host(_n_weights(batch, w))
-    small = sizes <= (c.SMALL if d > c.SMALL else d // 4)
-    if not small.any():
+    """As :func:`newton_steps`, on the columns of the weights alone where these are few."""
+    xp = batch.xp
+    n_columns = max(1, int(_n_weights(batch, w).max()))
+    if n_columns > min(c.SMALL, matrix.n_columns - 1):
         return newton_steps(batch, matrix, w, b, n_steps, tol=tol)
-    w, b = w.copy(), b.copy()
-    objective, decrease = xp.empty_like(b), xp.empty_like(b)
-    for mask, on_columns in ((small, True), (~small, False)):
-        if not mask.any():
-            continue
-        some = batch.backend.array(mask.nonzero()[0])
-        part, own = batch.take(some), w[some]
-        if on_columns:
-            n_columns = max(1, int(sizes[mask].max()))
-            columns = xp.argsort(own == 0, axis=1)[:, :n_columns]
-            here = matrix.take(some, part.v, columns)
-            taken = xp.take_along_axis(own, columns, axis=1)
-            found, *rest = newton_steps(part, here, taken, b[some], n_steps, tol=tol)
-            own = xp.zeros_like(own)
-            own[xp.arange(len(some))[:, None], columns] = found
-        else:
-            here = matrix.take(some, part.v)
-            own, *rest = newton_steps(part, here, own, b[some], n_steps, tol=tol)
-        w[some] = own
-        b[some], objective[some], decrease[some] = rest
-    return w, b, objective, decrease
+    columns = xp.argsort(w == 0, axis=1)[:, :n_columns]
+    values = xp.take_along_axis(matrix.values, columns[:, None, :], axis=2)
+    part = CentredBatch(batch.backend, values, batch.v)
+    taken = xp.take_along_axis(w, columns, axis=1)
+    found, *rest = newton_steps(batch, part, taken, b, n_steps, tol=tol)
+    w = xp.zeros_like(w)
+    w[xp.arange(len(w))[:, None], columns] = found
+    return (w, *rest)
 
 
 def newton_steps(
