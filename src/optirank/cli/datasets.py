@@ -154,7 +154,9 @@ def fetch(
 
 @app.command(cls=opt.GroupedCommand)
 def check(
-    name: Annotated[str | None, typer.Argument(help="A data set; default: all.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="A data set; default: all.")
+    ] = None,
     data: opt.Data = None,
     label: Annotated[str, typer.Option(help="Column with the labels.")] = "cell_type",
 ) -> None:

@@ -36,7 +36,7 @@ class GroupedCommand(_PlainHelp, TyperCommand):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The arguments by their names."""
         arguments = [one for one in self.get_params(ctx) if one.param_type_name == "argument"]
-        return ["[OPTIONS]", *(str(one.metavar or one.human_readable_name) for one in arguments)]
+        return ["[OPTIONS]", *(str(one.metavar or one.name.upper()) for one in arguments)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, then options by the heading they were given."""
@@ -46,7 +46,7 @@ class GroupedCommand(_PlainHelp, TyperCommand):
                 heading = getattr(parameter, "rich_help_panel", None) or "Options"
                 if parameter.param_type_name == "argument":
                     heading = "Arguments"
-                    record = (str(parameter.metavar or parameter.human_readable_name), record[1])
+                    record = (str(parameter.metavar or parameter.name.upper()), record[1])
                 groups.setdefault(heading, []).append(record)
         for heading, records in groups.items():
             if records:
