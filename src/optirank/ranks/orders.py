@@ -113,10 +113,6 @@ class SampleOrders(ABC):
     def _values(self, a, base, sign, tie, dtype, reuse, genes) -> Ranks:
         """``f`` of the compiled loops for weights a, as a matrix."""
 
-    def over(self, genes: NDArray) -> DenseOrders:
-        """The orders of some genes (positions) among themselves."""
-        return order_samples(self.groups_of(genes))
-
     def ranks(
         self,
         gamma: ArrayLike,
