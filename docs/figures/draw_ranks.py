@@ -1,6 +1,6 @@
 """Draw docs/figures/ranks.png: what a rank relative to a set of genes is.
 
-    python docs/figures/draw_ranks.py
+python docs/figures/draw_ranks.py
 """
 
 from __future__ import annotations
@@ -82,9 +82,7 @@ def draw_panel(ax) -> None:
         for rank, gene in enumerate(order, start=1):
             colour = COLOURS.get(gene, GREY)
             ax.scatter([x], [rank], s=420, color=colour, zorder=3)
-            ax.text(
-                x, rank, rank, ha="center", va="center", color="white", weight="bold", zorder=4
-            )
+            ax.text(x, rank, rank, ha="center", va="center", color="white", weight="bold", zorder=4)
             ax.text(
                 x + (-0.17 if x == 0 else 0.17),
                 rank,

@@ -18,13 +18,13 @@ from pathlib import Path
 from PIL import Image, ImageChops
 
 HERE = Path(__file__).resolve().parent
-SHOTS = {  # name of the figure -> (page, the headings to show; "" is the top of the page)
-    "report-top": ("report.html", ("", "Class by class")),
-    "report-sizes": ("report.html", ("How many genes",)),
-    "evaluation-top": ("evaluation.html", ("", "Class by class")),
-    "evaluation-confidence": ("evaluation.html", ("Confidence and withholding",)),
-}
 WIDTH, TALL, MARGIN = 1000, 3000, 16  # pixels
+SHOTS = {  # name of the figure -> page, the headings to show ("" is the top), pixels at most
+    "report-top": ("report.html", ("", "Class by class"), 985),
+    "report-sizes": ("report.html", ("How many genes",), TALL),
+    "evaluation-top": ("evaluation.html", ("", "Class by class"), 1455),
+    "evaluation-confidence": ("evaluation.html", ("Confidence and withholding",), TALL),
+}
 
 
 def make_pages(folder: Path) -> None:
@@ -51,7 +51,7 @@ def part(page: str, headings: tuple[str, ...]) -> str:
     return f"{head}<body>{''.join(kept)}</body></html>"
 
 
-def photograph(page: Path, out: Path) -> None:
+def photograph(page: Path, out: Path, height: int) -> None:
     """A page as a picture, without the white space around it."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
@@ -66,10 +66,9 @@ def photograph(page: Path, out: Path) -> None:
         max(left - MARGIN, 0),
         max(top - MARGIN, 0),
         min(right + MARGIN, picture.width),
-        min(bottom + MARGIN, picture.height),
+        min(bottom + MARGIN, height),
     )
-    few = picture.crop(box).quantize(colors=128, dither=Image.Dither.NONE)
-    few.save(out, optimize=True)
+    picture.crop(box).save(out, optimize=True)
 
 
 def main() -> None:
@@ -77,11 +76,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make_pages(folder)
-        for shot, (page, headings) in SHOTS.items():
+        for shot, (page, headings, height) in SHOTS.items():
             shown = folder / f"{shot}.html"
             text = (folder / page).read_text(encoding="utf-8")
             shown.write_text(part(text, headings), encoding="utf-8")
-            photograph(shown, HERE / f"{shot}.png")
+            photograph(shown, HERE / f"{shot}.png", height)
 
 
 if __name__ == "__main__":
