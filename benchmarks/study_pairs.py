@@ -54,7 +54,7 @@ def main() -> None:
         data = _common(names, folder)
         counts = all((X >= 0).all() and (np.floor(X) == X).all() for X, _ in data)
         (X, y), (X_test, y_test) = data[:2]
-        for name in names_for("real"):
+        for name in names_for("binary"):
             classifier = get(name)
             params = {
                 key: {"n_reference": 0.2, "l1": 0.0, "l2": 1e-3}.get(key, values[0])

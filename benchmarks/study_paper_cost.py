@@ -14,9 +14,9 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-import pandas as pd
-from optirank.benchmark.reporting.results import collect
-from optirank.benchmark.running.storage import Storage
+
+from optirank.benchmark.results import collect
+from optirank.benchmark.storage import Storage
 
 FEWEST_GENES = 900  # units on fewer genes say nothing about 1000
 ALONE = ("SCN", "lr", "optirank", "rank-lr", "rf")
@@ -42,10 +42,7 @@ PUBLISHED_HOURS = 2500
 def lines(folder: str) -> dict[str, tuple[float, float]]:
     """Seconds at no samples and seconds per sample, for a unit of each classifier."""
     results = collect(Storage(folder))
-    n_train = results.tasks.set_index(["task", "scenario"])["n_train"]
-    scores = results.scores[results.scores["n_features"] >= FEWEST_GENES].copy()
-    keys = pd.MultiIndex.from_frame(scores[["task", "scenario"]])
-    scores["n_train"] = n_train.reindex(keys).to_numpy()
+    scores = results.scores[results.scores["n_features"] >= FEWEST_GENES]
     fitted = {}
     for name, rows in scores.groupby("classifier"):
         means = rows.groupby(["task", "scenario"])[["n_train", "unit_seconds"]].mean()

@@ -16,9 +16,8 @@ import sys
 
 import numpy as np
 import pandas as pd
-from optirank.benchmark.reporting.results import load_units
-from optirank.benchmark.running.storage import Storage
 
+from optirank.benchmark.storage import Storage
 from optirank.tuning.selection import select
 
 NAMES = ("ANrank-lr", "lr", "optirank", "rank-lr")
@@ -40,7 +39,7 @@ def choices(name: str, group: list[dict]) -> dict[str, tuple[float, float]]:
     settings = pd.DataFrame(group[0]["settings"])
     scores = np.array([unit["validation"] for unit in group]).T
     n_genes = np.array([unit["n_genes"] for unit in group]).T
-    tests = np.array([[test[0] for test in unit["test"]] for unit in group]).T
+    tests = np.array([next(iter(unit["test"].values())) for unit in group]).T
     chosen = {
         "one standard error": select(scores, n_genes),
         "best": select(scores, n_genes, "best"),
@@ -61,7 +60,9 @@ def main() -> None:
         raise SystemExit(__doc__)
     storage, rows = Storage(sys.argv[1]), []
     for key, design in storage.designs().items():
-        units, parts = load_units(storage, design), np.array(design["parts"])
+        stored = [one for one in storage.units(key) if "failed" not in one]
+        units = {(one["split"], one["problem"], one["classifier"]): one for one in stored}
+        parts = np.array(design["parts"])
         for name in NAMES:
             for positive in design["positives"]:
                 for part in np.unique(parts):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,10 +12,12 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from typer.testing import CliRunner
 
-from benchmark_cases import write_sets
+from benchmark_cases import FIRST, SECOND, write_sets
 from optirank import OptirankClassifier
-from optirank.benchmark.classifiers import CLASSIFIERS, Classifier
+from optirank.benchmark.classifiers import BINARY, CLASSIFIERS, SYNTHETIC, WHOLE, Classifier
+from optirank.benchmark.synthetic import GRIDS, Point, Settings
 from optirank.cli.app import app
+from optirank.cli.running import run_experiment
 from optirank.estimators._base import RankLinearClassifier
 from optirank.ranks.orders import order_samples
 from optirank.solver import solve as entry
@@ -151,6 +151,7 @@ def toy_classifier(monkeypatch, request):
         estimator=FirstGenesClassifier,
         family=request.param,
         grid={"l1": (0.0,), "l2": (1e-3, 1e-1)},
+        experiments=(BINARY, SYNTHETIC, WHOLE),
     )
     monkeypatch.setitem(CLASSIFIERS, one.name, one)
 
@@ -161,42 +162,26 @@ def optirank(*arguments: object) -> str:
     return done.stdout
 
 
-def _page(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
-
-
-def test_a_classifier_is_one_entry_for_the_benchmark(toy_classifier, tmp_path):
-    sets, out = write_sets(tmp_path / "sets"), tmp_path / "out"
-    chosen = ("--tasks", "base", "--classifiers", "toy,lr", "--jobs", 1)
-    data = ("--data", sets, "--task-file", sets / "tasks.toml", "--out", out)
-    assert "toy" in optirank("benchmark", "run", "--quick", *data, *chosen)
-    scores = pd.read_csv(out / "report" / "tables" / "scores.csv")
+@pytest.mark.parametrize("problems", ["binary", "whole"])
+def test_a_classifier_is_one_entry_for_the_benchmark(
+    toy_classifier, problems, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("OPTIRANK_DATA", str(write_sets(tmp_path / "sets")))
+    chosen = ("--tasks", f"{FIRST}-{SECOND}", "--classifiers", "toy,rank-lr", "--jobs", 1)
+    out = ("--problems", problems, "--out", tmp_path / "out")
+    assert "toy" in optirank("benchmark", "run", "--quick", *chosen, *out)
+    scores = pd.read_csv(tmp_path / "out" / "report" / "tables" / "scores.csv")
     toy = scores[scores["classifier"] == "toy"]
-    assert len(toy) == (scores["classifier"] == "lr").sum()
-    assert toy["l2"].isin([1e-3, 1e-1]).all()
+    assert len(toy) == (scores["classifier"] == "rank-lr").sum()
     assert toy["test"].mean() > 0.8
-    assert "toy" in _page(out / "report" / "report.html")
-
-
-def test_a_classifier_is_one_entry_for_whole_tasks(toy_classifier, tmp_path, monkeypatch):
-    """The process that fits it imports the class by its name."""
-    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    monkeypatch.setenv("PYTHONPATH", path)
-    sets, out = write_sets(tmp_path / "sets"), tmp_path / "out"
-    chosen = ("--tasks", "base", "--problems", "whole", "--classifiers", "toy", "--jobs", 1)
-    data = ("--data", sets, "--task-file", sets / "tasks.toml", "--out", out)
-    optirank("benchmark", "run", "--quick", *data, *chosen)
-    record = json.loads((out / "units" / "base" / "whole-toy.json").read_text())
-    assert record["test"]["base"][0] > 0.8
-    assert 2 <= record["n_genes"][0] <= record["n_features"]
+    if problems == "binary":
+        assert {json.loads(one)["l2"] for one in toy["setting"]} <= {1e-3, 1e-1}
+    page = (tmp_path / "out" / "report" / "report.html").read_text(encoding="utf-8")
+    assert "logistic regression on ranks among the first genes" in page
 
 
 def test_a_classifier_is_one_entry_for_the_synthetic_experiment(toy_classifier, tmp_path):
-    out, point = tmp_path / "out", ("--genes", 14, "--perturbed", 4, "--samples", 100)
-    some = ("--repeats", 1, "--sweeps", "none", "--grid", "paper", "--jobs", 1, "--out", out)
-    assert "toy" in optirank("simulate", *point, *some)
-    selected = pd.read_csv(out / "selected.csv")
-    (toy,) = selected[selected["classifier"] == "toy"].itertuples()
-    assert toy.test_balanced_accuracy > 0.4
-    assert toy.l2 in (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
-    assert "logistic regression on ranks among the first genes" in _page(out / "report.html")
+    settings = Settings(repeats=1, sweeps=(), grid=GRIDS["paper"], base=Point(14, 4, 100))
+    written = run_experiment(settings, tmp_path, jobs=1)
+    (toy,) = [one for one in written.groups[0].standings.itertuples() if one.classifier == "toy"]
+    assert toy.mean > 0.4

@@ -66,8 +66,10 @@ def read_help(command: str) -> Help:
     if done.exit_code:
         raise ValueError(f"optirank {command} --help ended with code {done.exit_code}")
     usage, _, text = done.output.partition("\n")
-    parts = re.split(r"^(Arguments|Options):\n", text, flags=re.MULTILINE)
-    tables = dict(zip(parts[1::2], parts[2::2], strict=True))
+    parts = re.split(r"^(Arguments|Options)[^:\n]*:\n", text, flags=re.MULTILINE)
+    tables: dict[str, str] = {}
+    for heading, lines in zip(parts[1::2], parts[2::2], strict=True):
+        tables[heading] = tables.get(heading, "") + lines
     words, _, examples = parts[0].partition("Examples:")
     return Help(
         re.sub(r"\{(\w+)\}", lambda name: name[1].upper(), usage.removeprefix("Usage: ")),

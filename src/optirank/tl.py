@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from anndata import AnnData
 
-    from optirank.datasets.anndata_files import AnnDataProfiles
+    from optirank.datasets.reading import OpenExpression
     from optirank.workflow.evaluate import Evaluation
 else:  # typing.get_type_hints works without importing them
-    AnnData = AnnDataProfiles = Evaluation = Any
+    AnnData = OpenExpression = Evaluation = Any
 
 __all__ = ["annotate", "evaluate", "train"]
 
@@ -131,6 +131,10 @@ def train(
     for note in result.notes:
         if note not in said:
             _say(note, verbose)
+    sizes = result.curve.sort_values("n_genes")
+    rows = zip(sizes["n_genes"], sizes["balanced_accuracy"], strict=True)
+    told = ", ".join(f"{n:.0f} genes {100 * share:.1f} %" for n, share in rows)
+    _say(f"held-out accuracy by size, means over folds: {told}", verbose)
     _say(
         f"balanced accuracy of held-out samples {result.performance.headline()}, "
         f"{len(result.genes)} genes",
@@ -189,8 +193,9 @@ def annotate(
     drop_classes : bool, default=False
         Whether to leave out classes that lack more instead of raising an error.
     homologs : mapping or file, optional
-        Genes of another species: a mapping from the data's gene names to the model's, or a table of
-        two columns; ``"case"``: names that differ only in case are the same gene.
+        Genes of another species: ``"mouse"`` (to or from human); a mapping from the data's gene
+        names to the model's; a table of two columns; or ``"case"``: names that differ only in case
+        are the same gene.
     layer, use_raw, gene_column
         As in :func:`train`.
     copy : bool, default=False
@@ -307,24 +312,12 @@ def evaluate(
 
 def _profiles(
     adata: AnnData, function: str, layer: str | None, use_raw: bool, gene_column: str | None
-) -> AnnDataProfiles:
+) -> OpenExpression:
     """The profiles of an AnnData, of ``raw`` where asked for."""
-    from optirank.datasets.anndata_files import (
-        AnnDataProfiles,
-        check_anndata,
-        gene_names,
-        profiles_of,
-    )
+    from optirank.datasets.anndata_files import check_anndata, profiles_of
 
     check_anndata(adata, function)
-    if not use_raw:
-        return profiles_of(adata, layer, gene_column)
-    if layer is not None:
-        raise ValueError(f"use_raw=True and layer={layer!r}: give one of them")
-    if adata.raw is None:
-        raise ValueError("use_raw=True: adata.raw is empty; use X (use_raw=False) or a layer")
-    names = gene_names(adata.raw.var, gene_column, "adata.raw")
-    return AnnDataProfiles(adata, adata.raw.X, names)
+    return profiles_of(adata, layer, gene_column, use_raw=use_raw)
 
 
 def _raw_note(adata: AnnData, use_raw: bool, missing: Sequence[str]) -> list[str]:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from benchmark_cases import FIRST, SECOND, TASKS, THIRD, designs, make_set, write_sets
 from optirank.benchmark.designs import QUICK, best_genes
 from optirank.benchmark.real import RealTasks
-from optirank.benchmark.sets import Set, kind_of_values, log_values
+from optirank.benchmark.sets import Set, log_values
 from optirank.benchmark.storage import Storage
 from optirank.benchmark.tasks import built_in
 from optirank.datasets.writing import write_h5ad
@@ -140,20 +140,6 @@ def test_the_best_genes_are_those_of_the_largest_t_statistic_of_any_class():
     sparse = replace(one, values=sp.csr_array(X))
     np.testing.assert_array_equal(best_genes(sparse, 30), best_genes(one, 30))
     assert best_genes(one, 30)[-1] == 5
-
-
-@pytest.mark.parametrize(
-    ("values", "kind"),
-    [
-        ([[0.0, 3.0, 7.0]], "counts"),
-        ([[0.5, 3.0, 7.0]], "log"),
-        ([[-1.5, 3.0, 7.0]], "log"),
-        ([[0.5, 300.0, 7.0]], "linear"),
-        ([[-10.0, 300.0, 7.0]], "linear"),
-    ],
-)
-def test_kinds_of_values(values, kind):
-    assert kind_of_values(sp.csr_array(values)) == kind
 
 
 def test_log_values_by_hand():

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.metrics import balanced_accuracy_score
 
 from benchmark_cases import designs, write_sets
+from numpy_device import NumpyBackend
 from optirank import OptirankClassifier, RankLogisticRegression
 from optirank.benchmark.classifiers import CLASSIFIERS, get, names_for
 from optirank.benchmark.designs import ALL, Profile, make_problem
@@ -172,10 +173,9 @@ def test_one_source_fits_without_the_samples_of_the_other(sets):
 
 def test_a_unit_on_a_device_labels_as_on_the_cpu(sets, monkeypatch):
     """NumPy stands in for the GPU."""
-    from optirank.solver.device import backend, problems
+    from optirank.solver.device import problems
 
-    twin = backend.backend_of("numpy")
-    monkeypatch.setattr(problems, "backend_of", lambda device: twin)
+    monkeypatch.setattr(problems, "backend_of", lambda device: NumpyBackend())
     (design,) = designs(sets, "pair")
     problem = make_problem(design, design.splits[0], "b", SMALL)
     parts = [*problem.validation, *problem.tests.values()]

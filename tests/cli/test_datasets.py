@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from optirank.cli.app import app
 from optirank.cli.errors import BAD_INPUT
-from optirank.datasets import read_expression
+from optirank.datasets import read_expression, registry
 
 
 def datasets(*arguments: object, env: dict | None = None) -> Result:
@@ -46,15 +48,7 @@ def test_help_has_examples_and_imports_nothing_heavy(command):
 def test_list_shows_the_paper_and_the_folder(example):
     done = datasets("list", "--data", example)
     assert done.exit_code == 0
-    for word in (
-        "tcga",
-        "tmfacs",
-        "by hand",
-        "Public stand-ins",
-        "nki_er",
-        "reference",
-        "droplet (generated)",
-    ):
+    for word in ("tcga", "by hand", "Public stand-ins", "nki_er", "droplet (generated)"):
         assert word in done.stdout
     by_environment = datasets("list", env={"OPTIRANK_DATA": str(example)})
     assert by_environment.stdout == done.stdout
@@ -130,6 +124,22 @@ def test_fetch_tells_the_steps_then_builds_what_was_put_there(tmp_path):
     read = read_expression(tmp_path / "pcawg.h5ad")
     assert list(read.labels("cell_type")) == ["colorectal", "pancreas"]
     assert list(read.gene_names) == ["ENSG1", "ENSG2"]
+
+
+def test_stand_ins_are_built_from_given_files_and_what_is_gone_is_told(tmp_path, monkeypatch):
+    raw = Path(__file__).resolve().parents[3] / "shared" / "raw" / "files"
+    if not raw.is_dir():
+        pytest.skip(f"no raw files here ({raw})")
+    nki = registry.find_entry("nki_er")
+    gone = registry.RemoteFile("a.rda", "http://127.0.0.1:9/a.rda")
+    monkeypatch.setattr(registry, "stand_ins", lambda: [replace(nki, name="x", files=(gone,)), nki])
+    done = datasets("fetch", "stand-ins", "--data", tmp_path, "--from", raw)
+    assert done.exit_code == BAD_INPUT
+    assert "x: http://127.0.0.1:9/a.rda could not be fetched" in done.stderr
+    assert f"1 of 2 data sets are in {tmp_path}" in done.stdout
+    again = datasets("fetch", "nki_er", "--data", tmp_path)
+    assert again.exit_code == 0
+    assert "150 samples x 644 genes, 2 classes" in again.stdout
 
 
 def test_a_missing_extra_is_one_line(example, monkeypatch):

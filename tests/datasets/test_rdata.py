@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from optirank.datasets import DataError
-from optirank.datasets.rdata import matrix, read_rdata, row_names, texts
+from optirank.datasets.rdata import matrix, read_rdata, texts
 
 INT, REAL, STR, LIST, S4, PAIRS = 13, 14, 16, 19, 25, 2
 
@@ -83,7 +83,7 @@ def test_what_r_writes_is_read(pack, tmp_path):
     assert texts(found.find("factor")) == ["high", "low", None]
     np.testing.assert_array_equal(matrix(found.find("dense"))[0], [[1, 3, 5], [2, 4, 6]])
     assert texts(found.find("frame/text")) == ["a", None]
-    assert row_names(found.find("frame")) == ["r1", "r2"]
+    assert texts(found.find("frame/row.names")) == ["r1", "r2"]
     X, rows, columns = matrix(found.find("sparse"))
     np.testing.assert_array_equal(X.toarray(), [[5, 0, 0], [0, 0, 7]])
     assert (rows, columns) == (["g1", "g2"], ["a", "b", "c"])

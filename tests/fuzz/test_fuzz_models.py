@@ -15,7 +15,7 @@ from optirank.datasets import make_unstable_ranks
 from optirank.model import ModelFileError
 
 pytestmark = pytest.mark.slow
-COUNT = 20_000
+COUNT = 5_000
 
 
 def unpacked(content: bytes) -> dict[str, bytes]:

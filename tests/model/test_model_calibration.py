@@ -66,8 +66,8 @@ def test_the_fit_minimises_the_balanced_log_loss():
     fitted = fit_calibration(scores, y, classes)
     codes = np.searchsorted(classes, y)
     size = np.bincount(codes)[codes]
-    wrong = 1 / (size + 2)
-    target = np.where(np.eye(3)[codes] > 0, 1 - wrong[:, None], wrong[:, None] / 2)
+    wrong = 1 / (len(y) + 2)
+    target = np.where(np.eye(3)[codes] > 0, 1 - wrong, wrong / 2)
 
     def loss(slope, offset):
         p = Calibration(slope, offset, 0).probabilities(scores)
@@ -78,6 +78,13 @@ def test_the_fit_minimises_the_balanced_log_loss():
         assert loss(slope, fitted.offset) >= least - 1e-9
     for offset in fitted.offset + np.array([-1, -0.1, -0.01, 0.01, 0.1, 1]):
         assert loss(fitted.slope, offset) >= least - 1e-9
+
+
+def test_a_rare_class_does_not_make_all_others_less_confident():
+    scores, y = of_classes(600, 2, (8, 8, 8))
+    rare = np.concatenate([np.flatnonzero(y != "c"), np.flatnonzero(y == "c")[:4]])
+    slopes = [fit_calibration(scores[k], y[k], ["a", "b", "c"]).slope for k in (slice(None), rare)]
+    assert 0.7 < slopes[1] / slopes[0] < 1.5
 
 
 def test_separable_scores_and_lacking_classes_stay_finite():

@@ -159,7 +159,7 @@ def test_many_samples_are_stored_in_few_numbers():
     rng = np.random.default_rng(0)
     confidence, correct = rng.random(50_000), rng.random(50_000) < 0.97
     control = fit_error_control(confidence, correct)
-    assert len(control.thresholds) == 1000
+    assert len(control.thresholds) == 250
     assert control.kept[-1] == 1.0
     assert control.at(0.05).threshold == 0.0
 

@@ -1,4 +1,4 @@
-"""SingleCellNet's selection of genes, and the scale of values."""
+"""SingleCellNet's selection of genes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 
 from optirank.preprocessing import SingleCellNetGenes
-from optirank.preprocessing.scales import log_values, value_scale
 from optirank.preprocessing.singlecellnet import label_correlations
 
 
@@ -60,28 +59,6 @@ def test_data_that_are_not_counts_are_used_as_they_are_and_the_log_says_so(spoil
     np.testing.assert_allclose(model.correlations_, label_correlations(X, y, 2))
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.csc_array])
-@pytest.mark.parametrize(
-    ("values", "scale"),
-    [
-        ([[0, 1.0], [2, 3]], "counts"),
-        ([[0, 0.0]], "counts"),
-        ([[0, 1.5]], "log"),
-        ([[0, -1]], "log"),
-        ([[0.5, 51]], "linear"),
-        ([[-60, 3]], "linear"),
-    ],
-)
-def test_the_scale_of_values_is_told(values, scale, kind):
-    X = np.repeat(np.array(values), 300, axis=0)
-    assert value_scale(kind(X)) == scale
-    logs = log_values(kind(X), scale)
-    dense = logs.toarray() if sp.issparse(logs) else logs
-    np.testing.assert_array_equal(np.sign(dense), np.sign(X))
-    if scale == "log":
-        np.testing.assert_array_equal(dense, X)
-
-
 def test_rare_genes_pass_only_when_strongly_expressed():
     n = 100
     X = np.tile(np.linspace(1, 2, n)[:, None], (1, 4)) + 0.1
@@ -102,16 +79,6 @@ def test_fewer_genes_than_asked_for_are_all_taken_and_constant_ones_never(expres
         model = SingleCellNetGenes(500).fit(X, y)
     assert "49 genes pass the filter, fewer than 2 x n_top = 1000" in caplog.text
     assert np.flatnonzero(~model.get_support()).tolist() == [7]
-
-
-def test_what_cannot_be_selected_is_refused_with_the_remedy(expression):
-    X, y = expression
-    with pytest.raises(ValueError, match="one class only"):
-        SingleCellNetGenes().fit(X, np.zeros(90))
-    with pytest.raises(ValueError, match=r"none of the 50 genes varies.*lower min_fraction"):
-        SingleCellNetGenes().fit(np.ones_like(X), y)
-    with pytest.raises(ValueError, match=r"'n_top'.*Got 0"):
-        SingleCellNetGenes(0).fit(X, y)
 
 
 def test_genes_of_pancreas_cells_include_the_hormones(data_folder):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from optirank._util import progress
 from optirank._util.names import printable, some
 from optirank._util.progress import hide_progress, progress_bar
-from optirank._util.workers import connect, one_blas_thread, worker_count
+from optirank._util.workers import connect, worker_count
 
 
 @given(st.lists(st.integers()), st.integers(1, 12))
@@ -90,11 +90,3 @@ def test_an_address_without_a_scheduler_is_refused(monkeypatch):
     monkeypatch.setattr(distributed, "Client", refuse)
     with pytest.raises(ValueError, match="no dask scheduler answers at"):
         connect("tcp://127.0.0.1:1").__enter__()
-
-
-def test_blas_has_one_thread_inside():
-    from threadpoolctl import threadpool_info
-
-    with one_blas_thread():
-        pools = [one for one in threadpool_info() if one["user_api"] == "blas"]
-        assert all(one["num_threads"] == 1 for one in pools)

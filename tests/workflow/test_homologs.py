@@ -42,6 +42,15 @@ def test_a_table_of_homologs_gives_the_labels_of_the_model_s_own_names(
     assert "names of their homologs" in mouse.uns["optirank"]["notes"][0]
 
 
+def test_the_table_of_mouse_and_human_genes_is_shipped(model, query, mouse):
+    tl.annotate(mouse, model, homologs="mouse")
+    plain = as_anndata(query)
+    tl.annotate(plain, model)
+    same = mouse.obs["optirank"].astype(str) == plain.obs["optirank"].astype(str)
+    assert same.mean() > 0.8  # a few genes have no homolog of their own
+    assert "in mouse" in mouse.uns["optirank"]["notes"][0]
+
+
 def test_genes_with_several_homologs_keep_their_names():
     model, query = trained_example()
     a, b = query.gene_names[:2]

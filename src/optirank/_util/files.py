@@ -53,17 +53,15 @@ def _part_of(path: Path, one: Path) -> bool:
 
 
 @contextmanager
-def replacing(path: PathLike, temporary: PathLike | None = None) -> Iterator[Path]:
+def replacing(path: PathLike) -> Iterator[Path]:
     """A temporary name beside a file, renamed to it when the block ends without an error.
 
-    The content is on disk before the file has its name. A link stays a link. A caller that removes
-    what a killed process left gives the ``temporary`` name, on the same disk. An OSError that names
+    The content is on disk before the file has its name. A link stays a link. An OSError that names
     no file, such as that of a full disk, gets the name of this one.
     """
     path = Path(path)
     target = path.resolve() if path.is_symlink() else path
-    made_up = f".{target.name}.{secrets.token_hex(4)}.tmp"
-    temporary = target.with_name(made_up) if temporary is None else Path(temporary)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         yield temporary
         _to_disk(temporary)
@@ -76,14 +74,14 @@ def replacing(path: PathLike, temporary: PathLike | None = None) -> Iterator[Pat
         temporary.unlink(missing_ok=True)
 
 
-def write_text(path: PathLike, text: str, **options) -> None:
-    """Write a text file in one step; options are those of `replacing`."""
-    write_bytes(path, text.encode("utf-8"), **options)
+def write_text(path: PathLike, text: str) -> None:
+    """Write a text file in one step."""
+    write_bytes(path, text.encode("utf-8"))
 
 
-def write_bytes(path: PathLike, content: bytes, **options) -> None:
-    """Write a file in one step; options are those of `replacing`."""
-    with replacing(path, **options) as temporary:
+def write_bytes(path: PathLike, content: bytes) -> None:
+    """Write a file in one step."""
+    with replacing(path) as temporary:
         temporary.write_bytes(content)
 
 

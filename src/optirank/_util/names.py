@@ -28,11 +28,6 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
-def folds_in_words(n_folds: int) -> str:
-    """The folds of a cross-validation in words; a single one is a held-out part."""
-    return "one held-out part" if n_folds == 1 else f"{n_folds} folds"
-
-
 def some(names: Iterable[object], limit: int = 8, *, quoted: bool = False) -> str:
     """The first names of a list, and how many more there are; "none" for an empty list."""
     names = list(names)

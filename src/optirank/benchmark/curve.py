@@ -1,7 +1,8 @@
 """The study "at the same number of genes": accuracy against genes over all pairs of a folder.
 
-For every ordered pair of sets and k = 10, 20, 30, 50, 100, 300: at most 200 training samples of
-each class, 300 samples of the query, the 3000 genes of best t statistic as candidates. The methods:
+For every ordered pair of sets and k = 10, 20, 30, 50, 100, 300 (all genes where there are fewer):
+at most 200 training samples of each class, 300 samples of the query, the 3000 genes of best t
+statistic as candidates. The methods:
 
 - LR and SVM on ranks of the k genes of best t statistic, ranked among themselves;
 - LR on ranks of the k genes of largest weight in LR on ranks of all candidates;
@@ -36,7 +37,7 @@ from optirank.benchmark.baselines import (
 from optirank.benchmark.designs import best_genes
 from optirank.benchmark.real import RealTasks
 from optirank.benchmark.splits import at_most
-from optirank.benchmark.statistics import bootstrap_interval
+from optirank.benchmark.statistics import bootstrap_interval, left_out
 from optirank.tuning.scoring import balanced_accuracy
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ ALL = "all"
 MOST_PER_CLASS = 200  # training samples: many pairs in little time
 MOST_OF_QUERY = 300  # samples: a balanced accuracy to a few points
 CANDIDATES = 3000  # genes: what a careful person keeps before fitting
-_PENALTIES = 16  # of the l1 path: neighbours differ by about half in genes
+_PENALTIES = 16  # of the l1 path: enough to come within a few genes of 10, 20 and 30
 _WEAKEST = 3000.0  # end of that path, times the penalty that leaves no gene
 COLUMNS = [
     *("pair", "tissue", "n_train", "n_query", "n_classes", "n_candidates", "method", "k"),
@@ -141,19 +142,19 @@ def _methods(train: Set, query: Set) -> Iterator[tuple[str, int | str, int, NDAr
 
     y, d = train.labels, len(train.genes)
     raw, other = _dense(train.raw), _dense(query.raw)
-    sizes = [k for k in SIZES if k < d]
+    sizes = {k: min(k, d) for k in SIZES}
     full = RankedLogisticRegression().fit(raw, y)
     yield "LR on ranks, best t", ALL, d, full.predict(other)
     yield "SVM on ranks, best t", ALL, d, RankedLinearSVC(random_state=0).fit(raw, y).predict(other)
     by_weight = np.argsort(-np.abs(full.model_.coef_).max(axis=0), kind="stable")
-    for k in sizes:  # genes come in the order of their t statistics
-        best, heavy = slice(k), np.sort(by_weight[:k])
+    for k, n in sizes.items():  # genes come in the order of their t statistics
+        best, heavy = slice(n), np.sort(by_weight[:n])
         for name, genes, model in (
             ("LR on ranks, best t", best, RankedLogisticRegression()),
             ("SVM on ranks, best t", best, RankedLinearSVC(random_state=0)),
             ("LR on ranks, largest weights", heavy, RankedLogisticRegression()),
         ):
-            yield name, k, k, model.fit(raw[:, genes], y).predict(other[:, genes])
+            yield name, k, n, model.fit(raw[:, genes], y).predict(other[:, genes])
     logs, other_logs = _dense(train.values), _dense(query.values)
     plain = LogisticRegression(class_weight="balanced", max_iter=1000).fit(logs, y)
     yield "LR on log values", ALL, d, plain.predict(other_logs)
@@ -162,7 +163,7 @@ def _methods(train: Set, query: Set) -> Iterator[tuple[str, int | str, int, NDAr
     yield from _panel(raw, y, other, sizes)
 
 
-def _l1(X: NDArray, y: NDArray, query: NDArray, sizes: list[int]) -> Iterator[tuple]:
+def _l1(X: NDArray, y: NDArray, query: NDArray, sizes: dict[int, int]) -> Iterator[tuple]:
     """L1 logistic regression: for each k the penalty whose number of genes is nearest."""
     from sklearn.svm import l1_min_c
 
@@ -173,34 +174,31 @@ def _l1(X: NDArray, y: NDArray, query: NDArray, sizes: list[int]) -> Iterator[tu
         n_genes = int(model.genes_.sum())
         if n_genes:
             found[n_genes] = model.predict(query)
-        if n_genes > max(sizes, default=0):
+        if n_genes > max(sizes.values()):
             break
-    for k in sizes:
-        nearest = min(found, key=lambda n: abs(np.log(n / k)), default=None)
-        if nearest is not None:
-            yield "L1 LR on log values", k, nearest, found[nearest]
+    for k, wanted in sizes.items():
+        nearest = min(found, key=lambda n: abs(np.log(n / wanted)))
+        yield "L1 LR on log values", k, nearest, found[nearest]
 
 
-def _top_pairs(X: NDArray, y: NDArray, query: NDArray, sizes: list[int]) -> Iterator[tuple]:
+def _top_pairs(X: NDArray, y: NDArray, query: NDArray, sizes: dict[int, int]) -> Iterator[tuple]:
     """k-TSP: as many pairs per class as make about k genes, an odd number of them."""
     from optirank import TopScoringPairsClassifier
 
     n_problems = 1 if len(np.unique(y)) == 2 else len(np.unique(y))
-    for k in sizes:
-        pairs = max(1, round(k / (2 * n_problems)))
+    for k, wanted in sizes.items():
+        pairs = max(1, round(wanted / (2 * n_problems)))
         model = TopScoringPairsClassifier(pairs - 1 + pairs % 2).fit(X, y)
         yield "k-TSP", k, int(model.genes_.sum()), model.predict(query)
 
 
-def _panel(X: NDArray, y: NDArray, query: NDArray, sizes: list[int]) -> Iterator[tuple]:
+def _panel(X: NDArray, y: NDArray, query: NDArray, sizes: dict[int, int]) -> Iterator[tuple]:
     """The panel model; the smaller panels are on the path of the largest where it has them."""
     from optirank.estimators.panel_classifier import PanelClassifier
 
-    if not sizes:
-        return
-    largest = PanelClassifier(n_genes=max(sizes)).fit(X, y)
-    for k in sizes:
-        model = largest.smaller(k) if k in largest.path_ else PanelClassifier(k).fit(X, y)
+    largest = PanelClassifier(n_genes=max(sizes.values())).fit(X, y)
+    for k, n in sizes.items():
+        model = largest.smaller(n) if n in largest.path_ else PanelClassifier(n_genes=n).fit(X, y)
         yield "panel", k, len(model.panel_), model.predict(query)
 
 
@@ -227,6 +225,24 @@ def means(table: pd.DataFrame) -> pd.DataFrame:
     frame = pd.DataFrame(rows)
     place = {str(k): n for n, k in enumerate((*SIZES, ALL))}
     return frame.sort_values("k", key=lambda one: one.map(place), kind="stable", ignore_index=True)
+
+
+def write_left_out(table: pd.DataFrame, out: Path) -> Path | None:
+    """Write what the best number of genes is worth where it was chosen without a tissue.
+
+    One row per method and tissue, in ``NAME-left-out.csv`` beside the CSV; None for one tissue.
+    """
+    if table["tissue"].nunique() < 2:
+        return None
+    sizes = table[table["k"] != ALL]
+    columns = {"k": "setting", "balanced_accuracy": "score"}
+    frames = [
+        left_out(rows.rename(columns=columns)).assign(method=method)
+        for method, rows in sizes.groupby("method", sort=False)
+    ]
+    path = out.with_name(f"{out.stem}-left-out.csv")
+    write_text(path, header() + pd.concat(frames).to_csv(index=False))
+    return path
 
 
 def draw(table: pd.DataFrame, out: Path) -> Path | None:

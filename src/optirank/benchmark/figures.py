@@ -54,6 +54,7 @@ def tasks(table: pd.DataFrame, standings: pd.DataFrame) -> Figure:
         ax.plot(100 * table[name], np.arange(len(table)), ls="none", alpha=0.8, label=name,
                 **_look(name))  # fmt: skip
     ax.set_yticks(range(len(table)), [str(name) for name in table.index], fontsize=8)
+    ax.set_ylim(-0.7, len(table) - 0.3)
     ax.invert_yaxis()
     ax.set_xlabel("balanced accuracy (%)")
     figure.legend(loc="outside upper center", ncols=5, fontsize=8, frameon=False, reverse=True)
@@ -94,16 +95,20 @@ def curve(means: pd.DataFrame) -> Figure:
     ``means`` has the columns ``method``, ``n_genes``, ``mean``, ``low`` and ``high``.
     """
     figure, ax = _new(4.6)
+    columns = ("n_genes", "mean", "low", "high")
     for k, (method, rows) in enumerate(means.groupby("method", sort=False)):
         rows = rows.sort_values("n_genes")
-        colour = f"C{k}"
-        line = "-" if len(rows) > 1 else "none"
-        width = 2.5 if method == "panel" else 1.2
-        marker = "osv^D<>pX"[k % 9]
-        ax.plot(rows["n_genes"], 100 * rows["mean"], marker=marker, ls=line, lw=width,
-                color=colour, label=method)  # fmt: skip
-        ax.fill_between(rows["n_genes"], 100 * rows["low"], 100 * rows["high"], color=colour,
-                        alpha=0.1, lw=0)  # fmt: skip
+        genes, mean, low, high = (rows[name].to_numpy() for name in columns)
+        ax.errorbar(
+            genes * 1.02 ** (k - 3),  # side by side, so that the bars can be seen
+            100 * mean,
+            100 * np.array([mean - low, high - mean]),
+            label=method,
+            color=f"C{k}",
+            marker="osv^D<>pX"[k % 9],
+            linewidth=2.5 if method == "panel" else 1.2,
+            elinewidth=0.6,
+        )
     ax.set(xscale="log", xlabel="genes", ylabel="mean balanced accuracy (%)")
     figure.legend(loc="outside right upper", fontsize=8, frameon=False)
     return figure

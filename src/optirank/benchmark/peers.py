@@ -106,7 +106,7 @@ def _write_job(folder: Path, problem: Problem, parts: list[Set], classes: list[s
     job = {
         "genes": [str(gene) for gene in problem.train.genes],
         "classes": [str(one) for one in classes],
-        "seed": problem.seed,
+        "seed": problem.seed % 2**31,
         "n_parts": len(parts),
     }
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.files import replacing, write_text
+from optirank._util.names import some
 from optirank.benchmark import figures, statistics
 from optirank.benchmark.classifiers import CLASSIFIERS
 from optirank.benchmark.synthetic import PUBLISHED, SWEEPS, Point
@@ -253,13 +254,20 @@ def _page(results: Results, groups: list[Group], settings: Settings | None, fold
         sweeps=sweeps,
         sweep_figures=sweep_figures,
         published=published,
-        gaps=html(results.gaps) if len(results.gaps) else None,
+        gaps=html(_gaps(results.gaps)) if len(results.gaps) else None,
         tasks=html(tasks) if not synthetic else None,
         classifiers=html(words),
         run=run,
         minutes=_duration(run["cpu_seconds"]),
         today=date.today().isoformat(),
     )
+
+
+def _gaps(gaps: pd.DataFrame) -> pd.DataFrame:
+    """One row per classifier and reason, with the tasks."""
+    grouped = gaps.groupby(["classifier", "reason"], sort=False)["task"]
+    found = grouped.agg(lambda tasks: some(tasks.unique(), 5)).reset_index()
+    return found[["classifier", "reason", "task"]].rename(columns={"task": "tasks"})
 
 
 def html(frame: pd.DataFrame):

@@ -202,7 +202,7 @@ def _fit_estimators(
     for setting in ParameterGrid(grid):
         model = classifier.make(**setting)
         if "random_state" in model.get_params():
-            model.set_params(random_state=problem.seed)
+            model.set_params(random_state=problem.seed % 2**31)
         start = time.thread_time()
         model.fit(X, problem.train.labels)
         fitted = time.thread_time()

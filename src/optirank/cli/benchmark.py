@@ -272,6 +272,8 @@ def curve(
             add_row(shown, method, *(percent(value) for value in row))
         show(shown)
         typer.echo(f"Table: {out}")
+        if chosen := study.write_left_out(table, out):
+            typer.echo(f"Sizes chosen without each tissue: {chosen}")
         if figure := study.draw(table, out):
             typer.echo(f"Figure: {figure}")
 

@@ -58,7 +58,8 @@ def new_table(title: str, *columns: str) -> Table:
     from rich.text import Text
 
     name = Text(printable(title), style="table.title")
-    table = Table(title=name, box=SIMPLE_HEAD, pad_edge=False, title_justify="left")
+    look = {"box": SIMPLE_HEAD, "pad_edge": False, "padding": (0, 0, 0, 1)}
+    table = Table(title=name, title_justify="left", **look)
     for column in columns:
         table.add_column(Text(printable(column)), justify="left" if column in _TEXT else "right")
     return table

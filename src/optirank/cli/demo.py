@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from optirank.cli.common import show_performance, tidy, workers
-from optirank.cli.options import OUTPUT, ProcessesOption, option
+from optirank.cli.common import show_performance, tidy
+from optirank.cli.options import OUTPUT, option
 from optirank.cli.streams import echo
 
 
@@ -14,7 +14,6 @@ def demo(
     out: Annotated[
         Path, option("FOLDER", "Results; a rerun resumes there.", OUTPUT, "--out", "-o")
     ] = Path("optirank-demo"),
-    jobs: ProcessesOption = None,
 ) -> None:
     """Train on generated cells, label cells of another platform, and repeat the paper's experiment.
 
@@ -26,7 +25,7 @@ def demo(
     Examples:
 
       optirank demo
-      optirank demo -o elsewhere
+      optirank demo -o results
     """
     with tidy():
         from optirank import save
@@ -45,7 +44,7 @@ def demo(
         options = TrainingOptions(
             label="cell_type",
             available=[str(name) for name in query.gene_names],
-            n_jobs=workers(jobs),
+            n_jobs=-1,
             name="cell types of the generated reference",
             description="a demonstration on generated cells",
         )
@@ -65,6 +64,4 @@ def demo(
             echo(f"Report: {write_report(what, out / f'{name}.html')}")
         echo("")
         echo("2. The paper's synthetic experiment")
-        written = run_experiment(Settings(repeats=1, sweeps=(), seed=0), out, jobs)
-        if written.page:
-            echo(f"Report: {written.page}")
+        run_experiment(Settings(repeats=1, sweeps=(), seed=0), out / "synthetic", None)

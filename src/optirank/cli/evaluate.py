@@ -19,6 +19,7 @@ from optirank.cli.common import (
 from optirank.cli.options import (
     AdaptOption,
     AnnotationsOption,
+    DropMissingOption,
     FileArgument,
     ForceOption,
     GeneColumnOption,
@@ -59,6 +60,7 @@ def evaluate(
     genes_in: GenesInOption = None,
     annotations: AnnotationsOption = None,
     samples: SamplesOption = None,
+    drop_missing: DropMissingOption = False,
     homologs: HomologsOption = None,
 ) -> None:
     """Compare the labels of a model with the true classes of samples.
@@ -83,7 +85,7 @@ def evaluate(
         if report is not None:
             check_report()
         options = PredictOptions(target_error=target_error, adapt=adapt, homologs=homologs)
-        reading = reading_options(layer, gene_column, genes_in, annotations, samples)
+        reading = reading_options(layer, gene_column, genes_in, annotations, samples, drop_missing)
         fitted = load(model)
         with (
             remedies_for_missing_genes(context, fitted, query),

@@ -11,7 +11,6 @@ from optirank.cli.common import add_row, new_table, show, tidy
 from optirank.cli.options import (
     GeneColumnOption,
     GenesInOption,
-    LayerOption,
     ModelArgument,
     option,
     reading_options,
@@ -35,7 +34,6 @@ def inspect(
     label: Annotated[
         str | None, option("CLASS", "Class to explain; default: the label.", None, "--class")
     ] = None,
-    layer: LayerOption = None,
     gene_column: GeneColumnOption = None,
     genes_in: GenesInOption = None,
 ) -> None:
@@ -58,7 +56,7 @@ def inspect(
             raise ValueError("name the file and the sample: inspect MODEL FILE --explain SAMPLE")
         fitted = load(model)
         if file is not None:
-            reading = reading_options(layer, gene_column, genes_in)
+            reading = reading_options(None, gene_column, genes_in)
             _show_explanation(explain_sample(file, fitted, explain, **reading), label)
             return
         card = model_card(fitted, model)

@@ -103,12 +103,18 @@ SamplesOption = Annotated[
     Path | None,
     option("FILE", "Table with columns for the samples: labels, clusters, sources.", READING),
 ]
+DropMissingOption = Annotated[
+    bool,
+    option(
+        None, "Leave out genes of a table with missing values.", READING, "--drop-missing-genes"
+    ),
+]
 HomologsOption = Annotated[
     str | None,
     option(
-        "FILE|case",
-        "Genes of another species: a table of two columns; case: names that differ only in case "
-        "are the same gene.",
+        "mouse|case|FILE",
+        "Genes of another species: mouse (to or from human), a table of two columns, or case "
+        "(names that differ only in case are the same gene).",
         READING,
     ),
 ]
@@ -156,6 +162,7 @@ def reading_options(
     genes_in: GenesIn | None = None,
     annotations: str | None = None,
     samples: Path | None = None,
+    drop_missing: bool = False,
 ) -> dict[str, Any]:
     """The options above as `optirank.datasets.open_expression` takes them."""
     names = [name.strip() for name in (annotations or "").split(",") if name.strip()]
@@ -165,4 +172,5 @@ def reading_options(
         "genes_in": genes_in.value if genes_in else None,
         "annotations": names,
         "samples": samples,
+        "drop_missing": drop_missing,
     }

@@ -28,9 +28,6 @@ def panel(
             "-o",
         ),
     ] = None,
-    figure: Annotated[
-        Path | None, option("FILE", "Draw the weights (.png, .svg or .pdf).", OUTPUT)
-    ] = None,
     force: ForceOption = False,
 ) -> None:
     """List the genes that a model needs, and the smaller panels in it with their accuracy.
@@ -43,7 +40,7 @@ def panel(
 
       optirank panel model.optirank
       optirank panel model.optirank --genes 30 -o small.optirank
-      optirank panel model.optirank -o genes.csv --figure weights.png
+      optirank panel model.optirank -o genes.csv
     """
     with tidy():
         from optirank import save
@@ -52,7 +49,7 @@ def panel(
         from optirank.model import load, panel_table
         from optirank.workflow.explain import exported, size_table, smaller_model
 
-        check_outputs({"the panel": out, "the figure": figure}, [model], force)
+        check_outputs({"the panel": out}, [model], force)
         fitted = load(model)
         if genes is not None:
             fitted = smaller_model(fitted, genes)
@@ -69,11 +66,6 @@ def panel(
             elif target is not None:
                 save(fitted, target, overwrite=True)
                 echo(f"{out}: a model of {len(panel_table(fitted))} genes")
-        if figure is not None:
-            from optirank.pl import panel_weights, save_figure
-
-            save_figure(panel_weights(fitted), figure)
-            echo(str(figure))
 
 
 def _show(table: pd.DataFrame) -> None:

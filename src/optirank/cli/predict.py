@@ -20,6 +20,7 @@ from optirank.cli.options import (
     OUTPUT,
     AdaptOption,
     AnnotationsOption,
+    DropMissingOption,
     FileArgument,
     ForceOption,
     GeneColumnOption,
@@ -87,6 +88,7 @@ def predict(
     genes_in: GenesInOption = None,
     annotations: AnnotationsOption = None,
     samples: SamplesOption = None,
+    drop_missing: DropMissingOption = False,
     homologs: HomologsOption = None,
 ) -> None:
     """Label the samples of a file with a trained model.
@@ -117,7 +119,7 @@ def predict(
             drop_classes=drop_classes,
             homologs=homologs,
         )
-        reading = reading_options(layer, gene_column, genes_in, annotations, samples)
+        reading = reading_options(layer, gene_column, genes_in, annotations, samples, drop_missing)
         fitted = load(model)
         with file_or_stdout(out, ".csv") as target:
             with (

@@ -22,6 +22,7 @@ from optirank.cli.common import (
 from optirank.cli.options import (
     OUTPUT,
     AnnotationsOption,
+    DropMissingOption,
     FilesArgument,
     ForceOption,
     GeneColumnOption,
@@ -102,6 +103,7 @@ def train(
     genes_in: GenesInOption = None,
     annotations: AnnotationsOption = None,
     samples: SamplesOption = None,
+    drop_missing: DropMissingOption = False,
 ) -> None:
     """Train a classifier on labelled expression profiles.
 
@@ -130,7 +132,7 @@ def train(
         check_outputs({"the model": out, "the report": report}, inputs, force)
         if report is not None:
             check_report()
-        reading = reading_options(layer, gene_column, genes_in, annotations, samples)
+        reading = reading_options(layer, gene_column, genes_in, annotations, samples, drop_missing)
         said: list[str] = []
 
         def say(line: str) -> None:

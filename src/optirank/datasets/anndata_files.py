@@ -17,7 +17,6 @@ from optirank.datasets.stored import CompressedColumns, CompressedRows, Sliceabl
 if TYPE_CHECKING:
     import pandas as pd
     from anndata import AnnData
-    from numpy.typing import ArrayLike
 
     from optirank.datasets.reading import OpenExpression
 
@@ -202,29 +201,24 @@ def check_anndata(adata: object, function: str) -> None:
     raise TypeError(f"tl.{function} takes an AnnData, not a {kind}: {remedy}")
 
 
-def profiles_of(adata: AnnData, layer: str | None, gene_column: str | None) -> OpenExpression:
-    """The profiles of an AnnData, left where they are."""
+def profiles_of(
+    adata: AnnData, layer: str | None, gene_column: str | None, *, use_raw: bool = False
+) -> OpenExpression:
+    """The profiles of an AnnData (X, a layer, or ``raw``), left where they are."""
     from optirank.datasets.reading import OpenExpression
 
-    if layer is None and adata.X is None:
+    matrix, var, source = adata.X, adata.var, "adata"
+    if use_raw and layer is not None:
+        raise ValueError(f"use_raw=True and layer={layer!r}: give one of them")
+    if use_raw:
+        if adata.raw is None:
+            raise ValueError("use_raw=True: adata.raw is empty; use X (use_raw=False) or a layer")
+        matrix, var, source = adata.raw.X, adata.raw.var, "adata.raw"
+    elif layer is not None:
+        if layer not in adata.layers:
+            raise DataError(f"adata has no layer {layer!r}: there are {some(adata.layers)}")
+        matrix = adata.layers[layer]
+    if matrix is None:
         raise DataError(f"adata has no X: name one of its layers, {some(adata.layers)}")
-    if layer is not None and layer not in adata.layers:
-        raise DataError(f"adata has no layer {layer!r}: there are {some(adata.layers)}")
-    matrix = Sliceable(adata.X if layer is None else adata.layers[layer])
-    return OpenExpression(matrix, gene_names_of(adata, gene_column), adata.obs, "adata")
-
-
-def gene_names_of(adata: AnnData, gene_column: str | None) -> np.ndarray:
-    """The names of the genes: the index of ``var`` or one of its columns."""
-    return gene_names(adata.var, gene_column, "adata")
-
-
-def blocks_of(
-    adata: AnnData, layer: str | None, columns: ArrayLike, size: int
-) -> Iterator[tuple[slice, Any]]:
-    """Blocks of at most ``size`` samples in memory, with these genes alone."""
-    start = 0
-    for block in profiles_of(adata, layer, None).blocks(np.asarray(columns), size):
-        rows = slice(start, start + block.n_samples)
-        start = rows.stop
-        yield rows, block.X
+    names = gene_names(var, gene_column, source)
+    return OpenExpression(Sliceable(matrix), names, adata.obs, source)

@@ -29,7 +29,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from optirank._util.names import some
 from optirank.datasets import rdata, tables
 from optirank.datasets.data import ExpressionData, check_column, concatenate
 from optirank.datasets.errors import DataError, readable
@@ -91,7 +90,9 @@ def build(entry: Entry, folder: Path, data: Path) -> ExpressionData:
     read, raw = entry.read, RawFiles(entry, folder)
     whole = concatenate([_sparse(part) for part in _parts(raw, read, data)])
     if "about" in read:
-        whole = _describe(whole, raw, read)
+        paths, key = raw.paths(read["about"]), read.get("about_key")
+        obs, named = tables.join_annotations(whole.obs, paths, whole.source, key)
+        whole = replace(whole, obs=obs).select_samples(named)
     whole = _with_labels(_with_samples(whole, raw, read), raw, read)
     whole = _with_values(_with_genes(whole, raw, read), raw, read)
     expected = (entry.n_samples, entry.n_genes)
@@ -200,22 +201,6 @@ def _sparse(part: ExpressionData) -> ExpressionData:
         X = np.asarray(X, dtype=np.float64)
         return replace(part, X=X if np.isnan(X).any() else sp.csr_matrix(X))
     return replace(part, X=sp.csr_matrix(X, dtype=np.float64))
-
-
-def _describe(whole: ExpressionData, raw: RawFiles, read: dict) -> ExpressionData:
-    import pandas as pd
-
-    found = raw.paths(read["about"])
-    table = pd.concat([tables.read_annotations(path, key=read.get("about_key")) for path in found])
-    known = np.isin(whole.sample_names.astype(str), table.index.to_numpy(dtype=str))
-    if not known.any():
-        raise DataError(
-            f"{found[0]} names no sample of {whole.source}: it has {some(table.index, 3)}, the "
-            f"data have {some(whole.sample_names, 3)}"
-        )
-    whole = whole.select_samples(known)
-    fresh = whole.obs.drop(columns=[name for name in table.columns if name in whole.obs])
-    return replace(whole, obs=fresh.join(table))
 
 
 def _with_samples(whole: ExpressionData, raw: RawFiles, read: dict) -> ExpressionData:

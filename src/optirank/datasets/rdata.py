@@ -102,13 +102,6 @@ def texts(node: Any) -> list[str | None]:
     return [None if value != value else f"{value:.15g}" for value in values.tolist()]
 
 
-def row_names(node: RObject) -> list[str | None]:
-    """The names of the rows of a data frame or matrix."""
-    if "row.names" in node.attributes:
-        return texts(node.attributes["row.names"])
-    return matrix(node)[1] or []
-
-
 def matrix(node: RObject) -> tuple[Any, list[str | None] | None, list[str | None] | None]:
     """A matrix (array, or CSC if it is sparse) with the names of its rows and columns, if any."""
     from scipy.sparse import csc_matrix

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,8 +36,6 @@ _OTHERS = {
     ".xlsx": _EXCEL,
     ".xls": _EXCEL,
 }  # files that are not read, and what converts them
-_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec"
-_DATE = re.compile(rf"\d{{1,2}}-({_MONTHS})(-\d+)?|({_MONTHS})-\d{{1,2}}", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -197,20 +194,16 @@ def open_expression(
             )
         matrix, names, obs, others = parts
         if samples is not None:
-            obs = _join(obs, Path(samples), path)
+            if not Path(samples).exists():
+                raise FileNotFoundError(f"{samples} does not exist")
+            obs, named = tables.join_annotations(obs, [Path(samples)], str(path))
+            if not named.all():
+                logger.warning("%s has no entry for %d samples", samples, (~named).sum())
         if label is not None:
             check_column(obs, label, str(path))
         twice = duplicates(names)
         if twice:
             logger.warning("%s: %d gene names occur twice: %s", path, len(twice), some(twice))
-        dates = [name for name in names if _DATE.fullmatch(str(name))]
-        if dates:
-            logger.warning(
-                "%s: %s look like gene names that a spreadsheet turned into dates (1-Mar was "
-                "MARCH1, 2-Sep was SEPT2): restore them, or they match no other data",
-                path,
-                some(dates),
-            )
         yield OpenExpression(matrix, names, obs, path, others)
 
 
@@ -258,19 +251,3 @@ def read_gene_names(path: Path, genes_in: str | None = None) -> list[str]:
         return tables.read_gene_names(path, genes_in)
     with open_expression(path) as opened:
         return [str(name) for name in opened.gene_names]
-
-
-def _join(obs: pd.DataFrame, samples: Path, path: Path) -> pd.DataFrame:
-    if not samples.exists():
-        raise FileNotFoundError(f"{samples} does not exist")
-    table = tables.read_annotations(samples)
-    found = obs.index.isin(table.index)
-    if not found.any():
-        raise DataError(
-            f"{samples} names no sample of {path}: it has {some(table.index, 3)}, the data have "
-            f"{some(obs.index, 3)}"
-        )
-    if not found.all():
-        logger.warning("%s has no entry for %d samples of %s", samples, (~found).sum(), path)
-    both = [column for column in table.columns if column in obs.columns]
-    return obs.drop(columns=both).join(table)

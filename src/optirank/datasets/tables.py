@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import logging
 import re
 import warnings
 from collections import Counter
@@ -16,11 +17,14 @@ import numpy as np
 from optirank._util.names import some
 from optirank.datasets.errors import DataError, readable
 from optirank.datasets.stored import Sliceable
+from optirank.preprocessing.scales import value_scale
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from optirank.datasets.anndata_files import Parts
+
+logger = logging.getLogger("optirank.datasets")
 
 _SEPARATORS = (",", "\t", ";")
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
@@ -30,7 +34,11 @@ _CLINICAL = re.compile(
     r"event|months|days|years|dose)([\W_]|$)|%",
     re.IGNORECASE,
 )  # words of clinical columns; no gene has such a symbol
-_MANY = 20  # genes from which on the others say what scale is usual
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec"
+_DATE = re.compile(rf"\d{{1,2}}-({_MONTHS})(-\d+)?|({_MONTHS})-\d{{1,2}}", re.IGNORECASE)
+_MANY = 20  # genes that tell what is usual; clinical columns are fewer
+_USUAL = 0.8  # of the columns, by their largest value: those that must look like logarithms
+_HIGHEST = 20.0  # log2 of a million: medians of logarithms stay below
 _FACTOR = 3.0  # of the largest median of another gene: logarithms of genes lie closer together
 
 
@@ -100,6 +108,7 @@ def read_table(
         kept = _complete(values, genes, samples, path, drop_missing)
         values, genes = values[:, kept], genes[kept]
     if not any_scale:
+        _point_out_dates(genes, path)
         _check_scales(values, genes, path, genes_in)
     return Sliceable(values), genes, obs, {}
 
@@ -127,6 +136,23 @@ def read_annotations(path: Path, sep: str | None = None, key: str | None = None)
     frame.columns = pd.Index(header)
     index = pd.Index(frame.iloc[:, names].to_numpy(dtype=object), dtype=str)
     return frame.drop(columns=header[names]).replace("", np.nan).set_index(index)
+
+
+def join_annotations(
+    obs: pd.DataFrame, paths: Sequence[Path], source: str, key: str | None = None
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Annotations joined with tables about the samples, and the mask of the samples they name."""
+    import pandas as pd
+
+    table = pd.concat([read_annotations(path, key=key) for path in paths])
+    named = obs.index.isin(table.index)
+    if not named.any():
+        raise DataError(
+            f"{paths[0]} names no sample of {source}: it has {some(table.index, 3)}, the data have "
+            f"{some(obs.index, 3)}"
+        )
+    both = [column for column in table.columns if column in obs.columns]
+    return obs.drop(columns=both).join(table), named
 
 
 def _read_oriented(
@@ -228,29 +254,41 @@ def _complete(
     if not drop:
         named = [f"{genes[j]} ({counts[j]})" for j in np.flatnonzero(counts)]
         row = samples[int(np.flatnonzero(missing.any(axis=1))[0])]
-        many = "gene has" if len(named) == 1 else "genes have"
+        has = "has" if len(named) == 1 else "have"
         raise DataError(
-            f"{path}: {len(named)} of {len(genes)} {many} missing or infinite values, in "
-            f"{int(missing.any(axis=1).sum())} samples (first {row!r}): {some(named, 20)}; fill "
-            "them in, or leave these genes out (drop_missing=True, --drop-missing-genes)"
+            f"{path}: {len(named)} of {len(genes)} genes {has} missing or infinite values, in "
+            f"{int(missing.any(axis=1).sum())} of {len(samples)} samples (first {row!r}): "
+            f"{some(named, 20)}; fill them in, or leave these genes out (drop_missing=True, "
+            "--drop-missing-genes)"
         )
     if not (counts == 0).any():
         raise DataError(f"{path}: every gene has a missing value: fill them in")
     return np.flatnonzero(counts == 0)
 
 
+def _point_out_dates(genes: np.ndarray, path: Path) -> None:
+    dates = [name for name in genes if _DATE.fullmatch(str(name))]
+    if dates:
+        logger.warning(
+            "%s: %s look like gene names that a spreadsheet turned into dates (1-Mar was MARCH1, "
+            "2-Sep was SEPT2): restore them, or they match no other data",
+            path,
+            some(dates),
+        )
+
+
 def _check_scales(values: np.ndarray, genes: np.ndarray, path: Path, genes_in: str) -> None:
     """Refuse columns that look like clinical data among genes: by their name or their scale."""
     odd = {j for j, name in enumerate(genes) if _CLINICAL.search(str(name))}
-    if len(genes) >= _MANY:
-        median = np.median(np.abs(values), axis=0)
+    largest, median = np.abs(values).max(axis=0), np.median(np.abs(values), axis=0)
+    usual = largest <= np.quantile(largest, _USUAL)
+    if len(genes) >= _MANY and value_scale(values[:, usual]) == "log":
+        top = max(median[usual].max(), 1.0)
         whole = (values == np.rint(values)).all(axis=0)
-        usual = np.delete(median, np.argmax(median))
-        high = np.flatnonzero(median > _FACTOR * max(usual.max(), 1.0))
-        if whole.mean() < 0.05:  # logarithms: a column of whole numbers is none of them
-            top = np.max(median[~whole])
-            odd |= set(np.flatnonzero(whole & (median > top)).tolist())
-            odd |= set(high.tolist())
+        high = median > max(_FACTOR * top, _HIGHEST)
+        unlike = np.flatnonzero(high | (whole & (median > top)))
+        if len(unlike) <= _MANY:  # more are genes on a linear scale
+            odd |= set(unlike.tolist())
     if odd:
         names = [str(genes[j]) for j in sorted(odd)]
         where = "columns" if genes_in == "columns" else "lines"

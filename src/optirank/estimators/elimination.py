@@ -194,7 +194,7 @@ def search_panels(
     read = np.unique(np.concatenate([candidates, include, *of_fold])).astype(np.intp)
     steps.done()
 
-    samples = _Sorted.with_copies(_dense(X[:, read]).astype(np.float32), n_threads)
+    samples = _Sorted.with_copies(_dense(X[:, read]).astype(np.float32, copy=False), n_threads)
     weights = balanced_weights(codes[rows], None if sample_weight is None else sample_weight[rows])
     labels = _Labels(codes[rows], n_classes, weights)
     always = np.searchsorted(read, include)
@@ -218,7 +218,7 @@ def search_panels(
             sizes = [size for size in sizes if size <= choose_size(held_out)]
     columns = np.searchsorted(read, usable)
     nested = samples.eliminate(np.arange(len(rows)), labels, columns, sizes, always)
-    nested = {size: read[found] for size, found in nested.items() if size <= sizes[-1]}
+    nested = {size: read[found] for size, found in nested.items()}
     steps.done()
     widest = nested[max(nested)]
     blocks = source.blocks(widest) if len(rows) < len(codes) else [X[:, widest]]
@@ -299,10 +299,15 @@ class _Sorted:
     @classmethod
     def with_copies(cls, V: NDArray, n_threads: int) -> _Sorted:
         """Sort dense samples and their copies on simulated platforms."""
-        from optirank.tuning.platforms import simulate_platforms
+        from optirank.tuning.platforms import log_spread, simulate_platforms
 
-        copies = simulate_platforms(V, _N_COPIES, _STRENGTH, 0)
-        groups = np.concatenate([sort_groups(values, n_threads) for values in [V, *copies]])
+        n, spread = len(V), log_spread(V)
+        first = sort_groups(V, n_threads)
+        groups = np.empty(((1 + _N_COPIES) * n, V.shape[1]), first.dtype)
+        groups[:n] = first
+        for k in range(1, 1 + _N_COPIES):  # one at a time, to hold one of them in memory
+            (copy,) = simulate_platforms(V, 1, _STRENGTH, k, spread=spread)
+            groups[k * n : (k + 1) * n] = sort_groups(copy, n_threads)
         return cls(groups, len(V), n_threads)
 
     def ranks(self, rows: NDArray, columns: NDArray) -> NDArray:
@@ -331,7 +336,8 @@ class _Sorted:
         present, codes, weights = labels.of(rows)
         codes, weights = np.tile(codes, n_layers), np.tile(weights, n_layers) / n_layers
         left, fitted, found = columns, None, {}
-        for size in sorted(sizes, reverse=True):
+        larger = [size for size in SIZES if size > max(sizes)]  # the same way to every size
+        for size in sorted([*sizes, *larger], reverse=True):
             while len(left) > size:
                 fitted = fit_ridge(
                     self.ranks(layers, left),
@@ -348,7 +354,8 @@ class _Sorted:
                 kept = np.argsort(-weight, kind="stable")[: max(size, len(left) // 2)]
                 kept.sort()
                 left, fitted = left[kept], _only(fitted, kept)
-            found[size] = left
+            if size in sizes:
+                found[size] = left
         return found
 
 

@@ -77,7 +77,7 @@ def rank_moments(orders: SampleOrders, codes: NDArray, n_codes: int) -> RankMome
     step = max(1, _BLOCK_VALUES // d)
     for start in range(0, orders.n_samples, step):
         block = slice(start, min(start + step, orders.n_samples))
-        ranks = orders.take(block).ranks(np.ones(d), dtype=np.float64).toarray() / d
+        ranks = orders.take(block).ranks(np.ones(d), dtype=np.float64).columns(np.arange(d)) / d
         member = np.equal.outer(np.arange(n_codes), codes[block]).astype(float)
         sums += member @ ranks
         squares += member @ ranks**2

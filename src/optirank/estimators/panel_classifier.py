@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from optirank.estimators.elimination import PanelSearch, Source
 
 N_FOLDS = 5  # in which "auto" measures held-out accuracy, as is usual
-_OF_TRAINING = ("calibration_", "error_control_", "novelty_", "training_summary_")
+OF_SIZE = ("calibration_", "error_control_", "novelty_")  # a training gives each size its own
+_OF_TRAINING = (*OF_SIZE, "of_sizes_", "training_summary_")
 
 
 class PanelClassifier(ClassifierMixin, BaseEstimator):
@@ -61,6 +62,9 @@ class PanelClassifier(ClassifierMixin, BaseEstimator):
         each with its own weights.
     held_out_ : HeldOut
         Scores of held-out samples by panels of each size, where these were measured ("auto").
+    of_sizes_ : dict of int to dict
+        Calibration, error control and out-of-distribution score of the smaller panels, where
+        ``optirank train`` or ``tl.train`` made the model.
 
     Examples
     --------
@@ -171,10 +175,17 @@ class PanelClassifier(ClassifierMixin, BaseEstimator):
                 f"{some(sorted(self.path_), 20)} genes"
             )
         model = copy.copy(self)
+        if n_genes == len(self.panel_):
+            return model
         model.n_genes = n_genes
         model.path_ = {size: panel for size, panel in self.path_.items() if size <= n_genes}
         for name in _OF_TRAINING:
             vars(model).pop(name, None)
+        if hasattr(self, "of_sizes_"):
+            vars(model).update(self.of_sizes_.get(n_genes, {}))
+            model.of_sizes_ = {n: one for n, one in self.of_sizes_.items() if n < n_genes}
+        if hasattr(self, "training_summary_"):
+            model.training_summary_ = _summary_of(self.training_summary_, n_genes)
         return model._take(self.path_[n_genes])
 
     def subset(self, classes: Iterable) -> PanelClassifier:
@@ -288,6 +299,18 @@ def softmax(scores: NDArray) -> NDArray:
     z = np.column_stack([-scores / 2, scores / 2]) if scores.ndim == 1 else scores
     e = np.exp(z - z.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
+
+
+def _summary_of(summary: dict, n_genes: int) -> dict:
+    """What is known of a training, for a smaller panel: its own accuracy, none of its classes."""
+    curve = [row for row in summary.get("curve", []) if row["n_genes"] <= n_genes]
+    own = {"n_panel": n_genes, "curve": curve}
+    for row in curve:
+        if row["n_genes"] == n_genes:
+            own["balanced_accuracy"] = row["balanced_accuracy"]
+            own["balanced_accuracy_standard_error"] = row["standard_error"]
+    of_classes = ("recall", "precision", "balanced_accuracy", "balanced_accuracy_interval")
+    return {key: value for key, value in summary.items() if key not in of_classes} | own
 
 
 def fold_numbers(codes: NDArray, folds: list[tuple[NDArray, NDArray]]) -> NDArray:

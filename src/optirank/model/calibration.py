@@ -52,8 +52,8 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Cali
     """Fit a calibration on held-out scores, by the log loss of balanced classes.
 
     The objective is ``-sum_i v_i sum_k t_ik log p_k(z_i)`` with ``v_i = 1 / n_k`` for a sample of a
-    class with n_k samples; ``t`` is ``(n_k + 1) / (n_k + 2)`` at that class, and shared by the
-    others, as Platt has it, so that it stays finite where held-out samples are all right.
+    class with n_k samples; ``t`` is ``(n + 1) / (n + 2)`` at that class, with n all samples, and
+    the rest is shared by the others, so that it stays finite where no held-out sample is wrong.
 
     Parameters
     ----------
@@ -82,10 +82,9 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Cali
             f"{only if len(y) else 'no sample was held out'}: calibration needs held-out samples "
             "of at least two classes"
         )
-    size = counts[known.argmax(axis=1)]
-    weights = 1.0 / (size * np.count_nonzero(counts))
-    wrong = 1.0 / (size + 2.0)
-    target = np.where(known, (1.0 - wrong)[:, None], wrong[:, None] / (len(classes) - 1))
+    weights = 1.0 / (counts[known.argmax(axis=1)] * np.count_nonzero(counts))
+    wrong = 1.0 / (len(y) + 2.0)
+    target = np.where(known, 1.0 - wrong, wrong / (len(classes) - 1))
     scale = float(np.abs(z).mean()) or 1.0
 
     def loss(x: NDArray) -> tuple[float, NDArray]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 _CERTAINTY = 0.8  # one-sided: 32 samples without an error show 5 %; with 0.95 it takes 59
-_STORED = 1000  # thresholds kept, evenly over the held-out samples: a tenth of a percent each
+_STORED = 250  # thresholds kept, evenly over the held-out samples: half a percent each
 
 
 @dataclass(frozen=True)

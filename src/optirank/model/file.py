@@ -148,8 +148,14 @@ def _describe_common(model: Any) -> Document:
         "n_features": int(model.n_features_in_),
         "genes": None if names is None else np.asarray(names).tolist(),
     }
+    return document | _describe_extras(vars(model))
+
+
+def _describe_extras(attributes: dict[str, Any]) -> Document:
+    """What a model stores beyond its fit."""
+    document = {}
     for key, cls in _EXTRAS.items():
-        stored = getattr(model, f"{key}_", None)
+        stored = attributes.get(f"{key}_")
         if stored is not None and cls is not dict:
             stored = {field.name: getattr(stored, field.name) for field in fields(cls)}
         if stored is not None:
@@ -174,18 +180,26 @@ def _rebuild_common(cls: type, document: Document) -> Any:
     model.classes_, model.n_features_in_ = classes, n_features
     if document.get("genes") is not None:
         model.feature_names_in_ = _rebuild_names(document["genes"], n_features)
+    vars(model).update(_rebuild_extras(document, len(classes), n_features))
+    return model
+
+
+def _rebuild_extras(document: Document, n_classes: int, n_features: int) -> dict[str, Any]:
+    """The attributes that :func:`_describe_extras` stores."""
+    found = {}
     for key, kind in _EXTRAS.items():
-        if document.get(key) is not None:
-            found = decode(document[key])
-            if not isinstance(found, dict):
-                raise ModelFileError(f"the {key.replace('_', ' ')} is not a dictionary")
-            setattr(model, f"{key}_", found if kind is dict else kind(**found))
-    novelty = getattr(model, "novelty_", None)
+        if document.get(key) is None:
+            continue
+        stored = decode(document[key])
+        if not isinstance(stored, dict):
+            raise ModelFileError(f"the {key.replace('_', ' ')} is not a dictionary")
+        found[f"{key}_"] = stored if kind is dict else kind(**stored)
+    novelty = found.get("novelty_")
     if novelty is not None and (
-        len(novelty.profiles) != len(classes) or novelty.genes[-1] >= n_features
+        len(novelty.profiles) != n_classes or novelty.genes[-1] >= n_features
     ):
         raise ModelFileError("the out-of-distribution score does not fit the model")
-    return model
+    return found
 
 
 def _rebuild_names(names: Any, n_features: int) -> NDArray:
@@ -230,6 +244,9 @@ def _member(document: Document, key: str, kind: type) -> Any:
 def _describe_panel(model: Any) -> tuple[Document, dict[str, NDArray]]:
     sizes = sorted(model.path_)
     document = _describe_common(model) | {"sizes": sizes, "n_panel": len(model.panel_)}
+    document["of_sizes"] = {
+        str(size): _describe_extras(one) for size, one in getattr(model, "of_sizes_", {}).items()
+    }
     arrays = {}
     for size in sizes:
         panel = model.path_[size]
@@ -261,6 +278,13 @@ def _rebuild_panel(cls: type, document: Document, archive: Archive) -> Any:
         )
         for size in sizes
     }
+    of_sizes = _member(document, "of_sizes", dict)
+    if not set(of_sizes) <= {str(size) for size in sizes if size < own}:
+        raise ModelFileError("what is stored of smaller panels is of panels that are not there")
+    if of_sizes:
+        model.of_sizes_ = {
+            int(size): _rebuild_extras(one, n_classes, d) for size, one in of_sizes.items()
+        }
     return model._take(model.path_[own])
 
 

@@ -119,8 +119,8 @@ def check_case(match: GeneMatch) -> None:
         f"{n} of the {found} genes that were found match in another case only: "
         f"{_pairs(match.by_case)}. This may be "
         "another species (mouse symbols are written Cd4, human ones CD4). Please give a table of "
-        "homologs (homologs=, --homologs FILE), or say that case does not matter "
-        "(match_case='ignore', --match-case ignore)."
+        "homologs (homologs=, --homologs mouse or a file), or say that case does not matter "
+        "(homologs='case', --homologs case)."
     )
 
 

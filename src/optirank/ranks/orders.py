@@ -348,8 +348,13 @@ def _sortable(values: NDArray) -> NDArray:
 
 
 def _argsort(values: NDArray) -> NDArray:
-    """The order of each row; numbers of 16 bits have a radix sort, NumPy's stable one."""
-    return values.argsort(axis=-1, kind="stable" if values.itemsize <= 2 else None)
+    """The order of each sample's values: a stable sort where it is faster.
+
+    That is for 16 bits (radix sort), and where most values are zero: NumPy's default is five times
+    slower on so many ties.
+    """
+    stable = values.itemsize <= 2 or 2 * np.count_nonzero(values) < values.size
+    return values.argsort(axis=-1, kind="stable" if stable else None)
 
 
 def _index_type(n_genes: int) -> type:

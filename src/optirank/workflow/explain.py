@@ -122,7 +122,7 @@ def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> ModelC
         add("gene names", "none: genes cannot be found by name")
     accuracy, error = (summary.pop(key, None) for key in ("balanced_accuracy", _ERROR))
     if accuracy is not None:
-        spread = f" ± {error:.3f} (standard error)" if error is not None else ""
+        spread = f" ± {error:.3f} (mean and standard error over the folds)" if error else ""
         add("held out", f"balanced accuracy {accuracy:.3f}{spread}")
     calibrated = carried(model, "calibration_") is not None
     add("confidence", "calibrated on held-out samples" if calibrated else "not calibrated")

@@ -11,19 +11,21 @@ from typing import Any
 
 from optirank._util.names import some
 from optirank.datasets.errors import DataError, readable
+from optirank.datasets.registry import homolog_table
 from optirank.datasets.tables import open_text, separator
 from optirank.model.genes import GeneMatch, check_case
 from optirank.model.linear import linear_parts
 
 SAME_CASE = "case"  # names that differ in case alone are the same gene
+MOUSE = "mouse"  # the table of mouse and human genes that is shipped, in either direction
 Homologs = Mapping[str, str] | str | os.PathLike[str] | None
 
 
 def read_homologs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     """The pairs of a table with two columns, of which one has the names of the query's genes."""
-    path = Path(path)
+    path = homolog_table() if path == MOUSE else Path(path)
     if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist: give a table of homologs, or 'case'")
+        raise FileNotFoundError(f"{path} does not exist: give a table, or one of 'mouse', 'case'")
     with readable(path), open_text(path) as file:
         lines = [line for line in csv.reader(file, delimiter=separator(path, None)) if any(line)]
     wrong = next((k for k, line in enumerate(lines) if len(line) != 2), None)

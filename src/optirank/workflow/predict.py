@@ -62,8 +62,9 @@ class PredictOptions:
         many that of held-out samples this share loses its label.
     max_missing : share of a class's weights that may be missing.
     drop_classes : leave out classes that lack more, instead of refusing.
-    homologs : genes of another species: a mapping from the query's gene names to the model's, a
-        table of two columns, or ``"case"``: names that differ in case alone are the same gene.
+    homologs : genes of another species: ``"mouse"`` (to or from human), a mapping from the query's
+        gene names to the model's, a table of two columns, or ``"case"``: names that differ in case
+        alone are the same gene.
     """
 
     clusters: str | None = None
@@ -113,7 +114,8 @@ def predict_file(
     inputs = [path, reading.get("samples"), *([model] if isinstance(model, str | Path) else [])]
     check_outputs({"the labels": out}, inputs, force=True)
     model = as_model(model)
-    with open_expression(path, **reading) as opened:
+    column = None if options is None else options.clusters  # of a table it is no gene
+    with open_expression(path, label=column, **reading) as opened:
         labelled = label_profiles(opened, model, options, progress, reading.get("genes_in"))
         write_labels(labelled, out, path, key_added)
     return labelled

@@ -173,7 +173,8 @@ def _of_evaluation(result: Evaluation) -> dict[str, Any]:
         rows = labelled.losses.sort_values("weight_lost", ascending=False).to_dict("records")
         names = some(labelled.missing, 20)
         missing = {"n": len(labelled.missing), "of": n_genes, "names": names, "rows": rows}
-    name = summary.get("name") or f"classifier of {summary.get('label') or result.label}"
+    name = summary.get("name")
+    name = f"model “{name}”" if name else f"classifier of {summary.get('label') or result.label}"
     return {
         "title": f"Evaluation on {Path(result.source).name}",
         "lead": f"{performance.n_samples} samples, true classes from the column "

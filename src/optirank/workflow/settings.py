@@ -41,8 +41,9 @@ SETTINGS: dict[str, list[dict[str, float]]] = {
 class Fitted:
     """What a method of training gives back.
 
-    ``scores`` are decision values (n, 1 or classes) of the samples ``held_out`` by models that were
-    fitted without them; -inf for a class that a fold could not learn.
+    ``scores`` are decision values (n, 1 or classes) of the samples ``held_out``, by number of genes
+    of the models, which were fitted without them; -inf for a class that a fold could not learn. The
+    largest number is that of the model itself.
     """
 
     model: Any
@@ -50,7 +51,7 @@ class Fitted:
     X: Any  # samples at ``rows``, with these genes
     rows: NDArray
     held_out: NDArray  # rows that were held out, all among ``rows``
-    scores: NDArray
+    scores: dict[int, NDArray]
     curve: pd.DataFrame
     notes: tuple[str, ...] = ()
 
@@ -114,7 +115,7 @@ def train_settings(
         X[:, columns],
         rows,
         rows[out],
-        scores[best][out],
+        {int(model.genes_.sum()): scores[best][out]},
         curve,
         (f"setting chosen among {len(settings)}: {words}",),
     )

@@ -17,7 +17,7 @@ from optirank._util.names import some
 from optirank._util.workers import worker_count
 from optirank.datasets.errors import DataError
 from optirank.estimators.elimination import best_codes
-from optirank.estimators.panel_classifier import PanelClassifier
+from optirank.estimators.panel_classifier import OF_SIZE, PanelClassifier
 from optirank.model import (
     describe_training,
     fit_calibration,
@@ -164,14 +164,16 @@ def _train_panel(prepared: Prepared, options: TrainingOptions, progress: Progres
     held_out, size = found.held_out, len(model.panel_)
     table = [(n, accuracy, error, n == size) for n, accuracy, error in held_out.curve()]
     columns = ["n_genes", "balanced_accuracy", "standard_error", "chosen"]
-    measured = min(held_out.scores, key=lambda n: abs(n - size))
+    scores = {n: held_out.scores[n] for n in held_out.scores if n in model.path_}
+    if size not in scores:  # a fold had a gene or two fewer to choose from
+        scores[size] = held_out.scores[max(held_out.scores)]
     return Fitted(
         model,
         genes,
         found.X,
         found.rows,
         held_out.rows,
-        held_out.scores[measured],
+        scores,
         pd.DataFrame(table, columns=columns),
     )
 
@@ -189,27 +191,18 @@ def _conclude(
     """Calibrate by the held-out scores, and gather all there is to say."""
     model, codes, classes = fitted.model, prepared.codes, prepared.classes
     notes = [*prepared.notes, *fitted.notes]
-    known = np.isfinite(fitted.scores).all(axis=1)
-    rows, scores = fitted.held_out[known], fitted.scores[known]
-    truth = classes[codes[rows]]
-    flat = scores[:, 0] if scores.shape[1] == 1 else scores
-    model.calibration_ = fit_calibration(flat, truth, classes)
-    probabilities = model.calibration_.probabilities(flat)
-    predicted = classes[best_codes(scores)]
+    size = max(fitted.scores)
+    own = _calibrate(model, prepared, fitted, size, options.target_error)
+    notes += own.notes
+    if len(fitted.scores) > 1:
+        model.of_sizes_ = {}
+    for n in sorted(set(fitted.scores) - {size}):
+        small = model.smaller(n)
+        _calibrate(small, prepared, fitted, n)
+        model.of_sizes_[n] = {name: vars(small)[name] for name in OF_SIZE if hasattr(small, name)}
+    rows, scores, truth, predicted = own.rows, own.scores, own.truth, own.predicted
+    probabilities = own.probabilities
     confidence = probabilities.max(axis=1)
-    correct = predicted == truth
-    try:
-        model.error_control_ = fit_error_control(
-            confidence, correct, truth, target_error=options.target_error
-        )
-    except ValueError as error:
-        raise DataError(str(error)) from error
-    place = np.searchsorted(fitted.rows, rows)
-    try:
-        ranks = panel_ranks(fitted.X[place][:, np.flatnonzero(model.genes_)])
-        model.novelty_ = fit_novelty(model, ranks, truth, predicted)
-    except ValueError as error:
-        notes.append(f"samples of unknown classes cannot be recognised: {error}")
     held_out = pd.DataFrame(
         {
             "sample": prepared.samples[rows],
@@ -254,6 +247,45 @@ def _conclude(
         warnings=warnings_,
         timings={},
     )
+
+
+@dataclass(frozen=True)
+class _HeldOut:
+    """Held-out samples of classes that their fold could learn, with their labels."""
+
+    rows: NDArray
+    scores: NDArray
+    truth: NDArray
+    predicted: NDArray
+    probabilities: NDArray
+    notes: tuple[str, ...]
+
+
+def _calibrate(
+    model: Any, prepared: Prepared, fitted: Fitted, n_genes: int, target_error: float | None = None
+) -> _HeldOut:
+    """Give a model its calibration, error control and out-of-distribution score."""
+    classes, scores = prepared.classes, fitted.scores[n_genes]
+    known = np.isfinite(scores).all(axis=1)
+    rows, scores = fitted.held_out[known], scores[known]
+    truth, predicted = classes[prepared.codes[rows]], classes[best_codes(scores)]
+    flat = scores[:, 0] if scores.shape[1] == 1 else scores
+    model.calibration_ = fit_calibration(flat, truth, classes)
+    probabilities = model.calibration_.probabilities(flat)
+    try:
+        model.error_control_ = fit_error_control(
+            probabilities.max(axis=1), predicted == truth, truth, target_error=target_error
+        )
+    except ValueError as error:
+        raise DataError(str(error)) from error
+    notes: tuple[str, ...] = ()
+    try:
+        place = np.searchsorted(fitted.rows, rows)
+        ranks = panel_ranks(fitted.X[place][:, np.flatnonzero(model.genes_)])
+        model.novelty_ = fit_novelty(model, ranks, truth, predicted)
+    except ValueError as error:
+        notes = (f"samples of unknown classes cannot be recognised: {error}",)
+    return _HeldOut(rows, scores, truth, predicted, probabilities, notes)
 
 
 def _warnings(found: Performance, codes: NDArray, classes: NDArray) -> list[str]:

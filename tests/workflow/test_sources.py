@@ -1,0 +1,79 @@
+"""Several reference files as one, names of genes out of files, and labels that look odd."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from example_model import LABEL, reference_set
+from optirank import load, save
+from optirank.datasets import DataError
+from optirank.datasets.writing import write_h5ad
+from optirank.workflow.sources import JoinedProfiles, gene_names_in, genes_of_queries, open_sources
+from optirank.workflow.train import TrainingOptions, train
+
+
+def run(data, **options):
+    said = []
+    given = {"label": LABEL, "n_genes": 20, "n_jobs": 1} | options
+    result = train(data, TrainingOptions(**given), say=said.append)
+    return result, said
+
+
+@pytest.fixture(scope="module")
+def data():
+    return reference_set()
+
+
+def test_a_target_error_is_kept_for_prediction(data, tmp_path):
+    model = run(data, target_error=0.2)[0].model
+    save(model, tmp_path / "model.optirank")
+    assert load(tmp_path / "model.optirank").error_control_.target_error == 0.2
+    with pytest.raises(DataError, match="cannot show it"):
+        run(data, target_error=1e-6)
+
+
+def test_odd_labels_and_samples_without_one_are_told(data):
+    labels = data.obs[LABEL].astype(object).copy()
+    labels.iloc[:4] = None
+    labels.iloc[4:10] = "Unknown"
+    labels.iloc[10] = "lonely"
+    result, said = run(replace(data, obs=data.obs.assign(**{LABEL: labels})))
+    told = " ".join([*result.notes, *said])
+    assert "'Unknown'" in told
+    assert "4 samples" in told
+    assert "lonely" in told
+    assert "lonely" not in result.model.classes_
+
+
+def test_several_files_are_one_training_set_with_their_common_genes(data, tmp_path):
+    order = np.argsort(np.arange(150) % 2, kind="stable")  # every class is in both files
+    data = data.select_samples(order)
+    first = data.select_samples(np.arange(75)).select_genes(data.gene_names[:150])
+    second = data.select_samples(np.arange(75, 150)).select_genes(data.gene_names[::-1][:150])
+    write_h5ad(first, tmp_path / "first.h5ad")
+    write_h5ad(second, tmp_path / "second.h5ad")
+    files = [tmp_path / "first.h5ad", tmp_path / "second.h5ad"]
+    with open_sources(files, LABEL) as (joined, batch):
+        assert batch == "file"
+        assert joined.gene_names.tolist() == data.gene_names[50:150].tolist()
+        rows = np.array([0, 74, 75, 149])
+        found = np.vstack([b.X.toarray() for b in joined.blocks(np.array([3, 1]), 1, rows)])
+        np.testing.assert_array_equal(found, data.X.toarray()[rows][:, [53, 51]])
+        result, _ = run(joined, batch=batch)
+    assert set(result.held_out["source"]) == {"first", "second"}
+    with pytest.raises(DataError, match="genes in common"):
+        JoinedProfiles([data.select_genes(data.gene_names[:1]), second])
+    assert genes_of_queries(files) == data.gene_names[50:150].tolist()
+    assert genes_of_queries([]) is None
+
+
+def test_names_come_from_options_and_files(tmp_path):
+    path = tmp_path / "genes.csv"
+    path.write_text('gene,weight\n"CD4",1\n# no\n\nCD8A,2\n')
+    assert gene_names_in(["MT-*, RPL3", str(path)]) == ["MT-*", "RPL3", "CD4", "CD8A"]
+    path.write_text("# nothing\n")
+    with pytest.raises(DataError, match="names no gene"):
+        gene_names_in([str(path)])
