@@ -1,7 +1,7 @@
 """The code blocks of a Markdown page: what they are, what to do with them, what they should print.
 
-Blocks of ``python`` and ``bash`` are run, those of ``r`` where R is installed. A comment on the line
-above may say more:
+Blocks of ``python`` and ``bash`` are run, those of ``r`` where R is installed. A comment on the
+line above may say more:
 
     <!-- not run: REASON -->       the block is shown only; the reason is one of `REASONS`
     <!-- needs data -->            the block needs the folder of real data sets
