@@ -83,17 +83,19 @@ class HeldOut:
     fold: NDArray
     scores: dict[int, NDArray]
 
+    def accuracy(self, size: int) -> float:
+        """Balanced accuracy of all samples of classes that their fold could learn."""
+        return self._accuracy(size, np.ones(len(self.rows), dtype=bool))
+
     def accuracies(self, size: int) -> NDArray:
-        """Balanced accuracy in each fold, over the classes that its training part has."""
-        label = best_codes(self.scores[size])
-        right = label == self.codes
-        known = self.known(size)
-        found = []
-        for fold in np.unique(self.fold):
-            here = (self.fold == fold) & known
-            shares = [right[here & (self.codes == k)].mean() for k in np.unique(self.codes[here])]
-            found.append(np.mean(shares) if shares else np.nan)
-        return np.array(found)
+        """The same in each fold."""
+        return np.array([self._accuracy(size, self.fold == k) for k in np.unique(self.fold)])
+
+    def _accuracy(self, size: int, here: NDArray) -> float:
+        here = here & self.known(size)
+        right = best_codes(self.scores[size]) == self.codes
+        shares = [right[here & (self.codes == k)].mean() for k in np.unique(self.codes[here])]
+        return float(np.mean(shares)) if shares else np.nan
 
     def known(self, size: int) -> NDArray:
         """Which samples are of a class that their fold could learn."""
@@ -103,13 +105,13 @@ class HeldOut:
         return np.isfinite(scores[np.arange(len(scores)), self.codes])
 
     def curve(self) -> list[tuple[int, float, float]]:
-        """Size, mean accuracy over the folds and its standard error, from the smallest size."""
+        """Size, balanced accuracy and its standard error over the folds, from the smallest size."""
         rows = []
         for size in sorted(self.scores):
             found = self.accuracies(size)
             found = found[np.isfinite(found)]
             error = found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else 0.0
-            rows.append((size, float(found.mean()), float(error)))
+            rows.append((size, self.accuracy(size), float(error)))
         return rows
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _ERROR = "balanced_accuracy_standard_error"
-_OF_ONE_SIZE = (  # of a training summary, beside the curve
-    *("balanced_accuracy", _ERROR, "balanced_accuracy_interval"),
+_SHOWN_APART = (  # of a training summary: in the first lines and in the table of classes
+    *("n_panel", "n_genes", "curve", "class_counts", "balanced_accuracy_interval"),
     *("recall", "precision", "n_held_out"),
 )
 
@@ -122,7 +122,7 @@ def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> ModelC
         add("gene names", "none: genes cannot be found by name")
     accuracy, error = (summary.pop(key, None) for key in ("balanced_accuracy", _ERROR))
     if accuracy is not None:
-        spread = f" ± {error:.3f} (mean and standard error over the folds)" if error else ""
+        spread = f" ± {error:.3f} (standard error over the folds)" if error else ""
         add("held out", f"balanced accuracy {accuracy:.3f}{spread}")
     calibrated = carried(model, "calibration_") is not None
     add("confidence", "calibrated on held-out samples" if calibrated else "not calibrated")
@@ -136,7 +136,7 @@ def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> ModelC
         add("values", f"{values.get('scale')}, {values.get('zeros', 0):.0%} zeros")
     classes = _classes(parts.classes, summary)
     notes = summary.pop("notes", ())
-    for key in ("n_panel", "n_genes", "curve", "class_counts", *_OF_ONE_SIZE):
+    for key in _SHOWN_APART:
         summary.pop(key, None)
     for key, value in summary.items():
         add(key.replace("_", " "), value)
@@ -180,15 +180,8 @@ def smaller_model(model: Any, n_genes: int) -> Any:
             f"a {type(fitted).__name__} has no smaller panels in it: train with --method panel"
         )
     small = fitted.smaller(n_genes)
-    summary = dict(carried(small, "training_summary_") or carried(model, "training_summary_") or {})
-    row = size_table(model).set_index("n_genes").loc[n_genes]
-    for key in _OF_ONE_SIZE:
-        summary.pop(key, None)
-    summary |= {"n_panel": n_genes, "taken_from": f"a panel of {len(linear_parts(model).genes)}"}
-    if row["balanced_accuracy"] == row["balanced_accuracy"]:
-        summary["balanced_accuracy"] = float(row["balanced_accuracy"])
-        summary[_ERROR] = float(row["standard_error"])
-    small.training_summary_ = summary
+    if n_genes < len(fitted.panel_) and hasattr(small, "training_summary_"):
+        small.training_summary_["taken_from"] = f"a panel of {len(fitted.panel_)}"
     return small
 
 

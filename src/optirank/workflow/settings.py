@@ -103,7 +103,7 @@ def train_settings(
     curve = pd.DataFrame(
         {
             "n_genes": [int(model.genes_.sum())],
-            "balanced_accuracy": [float(plain[best][there].mean())],
+            "balanced_accuracy": [_pooled(y, scores[best])],
             "standard_error": [float(standard_error(plain[best][there]))],
             "chosen": [True],
         }
@@ -119,6 +119,13 @@ def train_settings(
         curve,
         (f"setting chosen among {len(settings)}: {words}",),
     )
+
+
+def _pooled(y: NDArray, scores: NDArray) -> float:
+    """Balanced accuracy of all held-out samples of classes that their fold could learn."""
+    own = scores[np.arange(len(y)), y if scores.shape[1] > 1 else 0]
+    known = np.isfinite(own)
+    return balanced_accuracy(y[known], best_codes(scores[known]))
 
 
 def _make(options: TrainingOptions, setting: dict[str, float]) -> Any:

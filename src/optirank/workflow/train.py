@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METHODS", "TrainingOptions", "TrainingResult", "train"]
 
+_LOWEST = -100.0  # score of a class that a fold could not learn: far below those of ranks in [0, 1]
 _FEW = 10  # samples of a class below which its held-out figures say little
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "numba")
 
@@ -57,7 +58,7 @@ class TrainingResult:
     performance : Performance
         The tables of the held-out samples.
     balanced_accuracy, standard_error : float
-        Mean over the folds and its standard error, of the chosen size.
+        Of all held-out samples, and its standard error over the folds.
     genes : the genes that the model needs.
     notes, warnings : what was left out or decided, in words; those of them that need attention.
     timings : seconds of each part.
@@ -216,13 +217,10 @@ def _conclude(
         held_out["source"] = prepared.sources[rows]
     for k, name in enumerate(classes if scores.shape[1] > 1 else classes[1:]):
         held_out[f"score_{name}"] = scores[:, k]
-    chosen = fitted.curve.loc[fitted.curve["chosen"]].iloc[-1] if len(fitted.curve) else None
-    accuracy, error = (
-        (np.nan, np.nan)
-        if chosen is None
-        else (float(chosen["balanced_accuracy"]), float(chosen["standard_error"]))
-    )
     found = performance(truth, predicted, probabilities, classes)
+    accuracy = found.balanced_accuracy
+    of_size = fitted.curve.loc[fitted.curve["chosen"], "standard_error"]
+    error = float(of_size.iloc[0]) if len(of_size) else np.nan
     warnings_ = _warnings(found, codes, classes)
     notes += warnings_
     describe_training(
@@ -266,9 +264,11 @@ def _calibrate(
 ) -> _HeldOut:
     """Give a model its calibration, error control and out-of-distribution score."""
     classes, scores = prepared.classes, fitted.scores[n_genes]
-    known = np.isfinite(scores).all(axis=1)
-    rows, scores = fitted.held_out[known], scores[known]
-    truth, predicted = classes[prepared.codes[rows]], classes[best_codes(scores)]
+    codes = prepared.codes[fitted.held_out]
+    own = scores[np.arange(len(scores)), codes if scores.shape[1] > 1 else 0]
+    known = np.isfinite(own)  # others are of a class that their fold could not learn
+    rows, scores = fitted.held_out[known], np.maximum(scores[known], _LOWEST)
+    truth, predicted = classes[codes[known]], classes[best_codes(scores)]
     flat = scores[:, 0] if scores.shape[1] == 1 else scores
     model.calibration_ = fit_calibration(flat, truth, classes)
     probabilities = model.calibration_.probabilities(flat)
