@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup browser demo test test-all test-gpu lint format bench docs clean
+.PHONY: setup browser demo test test-all test-gpu lint format bench results docs clean
 
 setup: $(STAMP)
 
@@ -48,6 +48,11 @@ test-all: lint
 
 bench: setup
 	$(BIN)/python benchmarks/run.py
+
+# Every study again, into results/, then the tables of the pages and the figure: see CONTRIBUTING.
+# QUICK=1: a part of each, into a temporary folder. DATA=DIR: a folder of sets.
+results: setup
+	$(BIN)/python benchmarks/make_results.py $(if $(QUICK),--quick) $(if $(DATA),--data $(DATA))
 
 # The pages are in docs/_build/html, index.html first; a warning is an error.
 docs: setup

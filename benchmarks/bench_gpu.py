@@ -1,10 +1,9 @@
 """Fits on a GPU beside the same fits on the CPU, in one run: time, objectives, predictions.
 
-``PYTHONPATH=src python benchmarks/bench_gpu.py anchors grid paper binary joint atlas`` runs the
-parts named, all by default, on a machine with an NVIDIA GPU and CuPy; ``--gpu-only`` leaves out
-the CPU, which takes minutes. Everything is run once before it is timed, so that compilation is not
-counted; the transfer of the data to the GPU is. Anchor problems are read from OPTIRANK_ANCHORS
-(else ../shared/anchors beside the repository).
+``python benchmarks/bench_gpu.py anchors grid units binary classes`` runs the parts named, all by
+default, on a machine with an NVIDIA GPU and CuPy; ``--gpu-only`` leaves out the CPU, which takes
+minutes. Everything is run once before it is timed, so that compilation is not counted; the transfer
+of the data to the GPU is. Anchor problems are read from OPTIRANK_ANCHORS.
 """
 
 from __future__ import annotations
@@ -22,19 +21,15 @@ from threading import Barrier
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from optirank.tuning.family import Samples
-from study_paper_cost import PAPER
-from timing import columns, heading, line
+from timing import QUICK, columns, heading, line
 
 from optirank import OptirankClassifier, OptirankClassifierCV
-from optirank.solver.device.backend import backend_of
+from optirank.solver.device.backend import DeviceError, backend_of
 from optirank.solver.device.problems import orders_for
-from optirank.tuning.families import OptirankFamily
+from optirank.tuning.families import OptirankFamily, Samples
 from optirank.tuning.search import Unit, search
 
-ANCHORS = Path(
-    os.environ.get("OPTIRANK_ANCHORS", Path(__file__).resolve().parents[2] / "shared" / "anchors")
-)
+ANCHORS = Path(os.environ.get("OPTIRANK_ANCHORS", "anchors"))
 REFERENCE_SIZES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 PROCESSES = 5  # as with `optirank benchmark run --jobs 5`: one alone does not fill the GPU
 GPU_ONLY = "--gpu-only" in sys.argv
@@ -132,61 +127,53 @@ def units(n: int, number: int, ready: Barrier) -> float:
     return time.perf_counter() - start
 
 
-def paper() -> None:
-    """optirank's part of the paper's evaluation, from units of a few sizes."""
+def paper_units() -> None:
+    """Units of the paper's evaluation at a few sizes."""
     heading(f"250 settings on n samples x 1000 genes, {PROCESSES} processes side by side")
     columns()
-    sizes, number, taken = (300, 1200, 3600), 4, []
+    number = 4
     with Manager() as manager, ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
-        for n in sizes:
+        for n in (300, 1200, 3600):
             ready = manager.Barrier(PROCESSES)
             running = [pool.submit(units, n, number, ready) for _ in range(PROCESSES)]
             each = max(one.result() for one in running) / (number * PROCESSES)
-            taken.append(each)
             line(f"{n} samples, a unit", f"{each:.2f} s")
-    total = sum(
-        problems * splits * scenarios * np.interp(n, sizes, taken)
-        for problems, splits, n, scenarios in PAPER.values()
-    )
-    line("all units of the paper", f"{total / 60:.0f} min", "< 30 min", total < 1800)
 
 
-def one_fit(n: int, n_classes: int, limit: float, shared: bool, on_cpu: bool) -> None:
-    kind = "joint" if shared else "binary"
-    heading(f"One {kind} fit, {n} x 2000, {n_classes} classes")
+def one_fit(n: int, n_classes: int, limit: float) -> None:
+    heading(f"One fit, {n} x 2000, {n_classes} classes, one against the rest")
     columns()
     X, y = counts(n, 2000, n_classes)
-    model = OptirankClassifier(0.2, 1e-3, 1e-3, shared_reference=shared)
+    model = OptirankClassifier(0.2, 1e-3, 1e-3)
     taken, gpu = seconds(lambda: model.set_params(device="cuda").fit(X, y))
-    line(
-        "GPU, with the transfer of float32 values",
-        f"{taken:.2f} s",
-        f"< {limit:g} s",
-        taken < limit,
-    )
-    line("its objective", f"{gpu.objective_[0]:.5f}")
-    if on_cpu and not GPU_ONLY:
-        cpu = OptirankClassifier(0.2, 1e-3, 1e-3, shared_reference=shared, n_jobs=-1)
+    what = "GPU, with the transfer of float32 values"
+    line(what, f"{taken:.2f} s", f"< {limit:g} s", taken < limit)
+    line("its objective, first class", f"{gpu.objective_[0]:.5f}")
+    if not GPU_ONLY:
+        cpu = OptirankClassifier(0.2, 1e-3, 1e-3, n_jobs=-1)
         start, cpu_start = time.perf_counter(), time.process_time()
         cpu.fit(X, y)
         wall, used = time.perf_counter() - start, time.process_time() - cpu_start
         line("CPU", f"{wall:.0f} s, {used:.0f} CPU s")
-        line("its objective", f"{cpu.objective_[0]:.5f}")
+        line("its objective, first class", f"{cpu.objective_[0]:.5f}")
 
 
 PARTS: dict[str, Callable[[], None]] = {
     "anchors": anchors,
     "grid": grid,
-    "paper": paper,
-    "binary": lambda: one_fit(80_000, 2, 1.0, shared=False, on_cpu=True),
-    "joint": lambda: one_fit(80_000, 20, 4.0, shared=True, on_cpu=True),
-    "atlas": lambda: one_fit(400_000, 20, 20.0, shared=True, on_cpu=False),
+    "units": paper_units,
+    "binary": lambda: one_fit(80_000, 2, 1.0),
+    "classes": lambda: one_fit(20_000, 20, 10.0),
 }
 
 
 def main() -> None:
-    backend_of("cuda")  # an error in words where there is no GPU
-    for name in [one for one in sys.argv[1:] if one in PARTS] or PARTS:
+    try:
+        backend_of("cuda")
+    except DeviceError as error:
+        print(error)
+        return
+    for name in [one for one in sys.argv[1:] if one in PARTS] or (["binary"] if QUICK else PARTS):
         PARTS[name]()
 
 

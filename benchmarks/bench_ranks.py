@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 from threadpoolctl import threadpool_limits
-from timing import columns, heading, interleaved, line, peak_memory
+from timing import QUICK, columns, heading, interleaved, line, peak_memory
 
 from optirank.ranks.orders import order_samples
 from optirank.ranks.relative import relative_ranks
@@ -20,7 +20,7 @@ from plain_orders import plain_orders
 
 
 def passes() -> None:
-    n, d = 2000, 1000
+    n, d = (200, 100) if QUICK else (2000, 1000)
     heading(f"One pass over {n} samples x {d} genes, one thread, against plain NumPy")
     columns()
     rng = np.random.default_rng(0)
@@ -56,7 +56,7 @@ def passes() -> None:
 
 
 def sorting() -> None:
-    n, d = 2000, 1000
+    n, d = (200, 100) if QUICK else (2000, 1000)
     heading(f"Ordering {n} samples x {d} genes, against numpy.argsort alone")
     columns()
     rng = np.random.default_rng(0)
@@ -100,7 +100,7 @@ _MEMORY_WORK = "orders = order_samples(X); R = orders.ranks(gamma)"
 
 
 def sparse_against_dense() -> None:
-    n, d = 500, 20_000
+    n, d = (50, 2000) if QUICK else (500, 20_000)
     heading(f"Sparse against dense, {n} samples x {d} genes, 5 % filled, one thread")
     columns()
     rng = np.random.default_rng(0)

@@ -8,16 +8,16 @@ import time
 import numpy as np
 from scipy import sparse
 from threadpoolctl import threadpool_limits
-from timing import columns, heading, line
+from timing import QUICK, columns, heading, line
 
 from optirank.ranks.fitting import DENSE_ABOVE
 from optirank.ranks.orders import SparseOrders, order_samples
 from optirank.solver.problem import Problem, sample_weights
 from optirank.solver.solve import solve
 
-FILLS = (0.05, 0.1, 0.15, 0.2)
-GENES = (500, 1000, 2000, 4000)
-N_SAMPLES = 600
+FILLS = (0.05, 0.2) if QUICK else (0.05, 0.1, 0.15, 0.2)
+GENES = (200,) if QUICK else (500, 1000, 2000, 4000)
+N_SAMPLES = 100 if QUICK else 600
 SETTINGS = ((0.05, 0.0), (0.05, 1e-3), (0.2, 1e-3))  # s/d, l1
 
 

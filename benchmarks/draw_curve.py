@@ -1,0 +1,114 @@
+"""The figure of the README, accuracy against genes: python benchmarks/draw_curve.py.
+
+Reads results/curve.csv and writes docs/figures/curve.png and curve-dark.png.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from tables import read
+
+from optirank.benchmark.statistics import bootstrap_interval
+
+FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures"
+ALL_AT = 700  # where "all" stands on the axis
+METHODS = {  # label, colour on white, on black
+    "panel": ("optirank panel", "#c2410c", "#fb923c"),
+    "k-TSP": ("k-TSP", "#0f766e", "#2dd4bf"),
+    "LR on ranks, largest weights": ("LR on ranks, largest weights", "#1d4ed8", "#60a5fa"),
+    "LR on ranks, best t": ("LR on ranks, best t", "#64748b", "#94a3b8"),
+    "SVM on ranks, best t": ("SVM on ranks, best t (dashed)", "#64748b", "#94a3b8"),
+    "L1 LR on log values": ("L1 LR on log values", "#a16207", "#facc15"),
+    "LR on log values": ("LR on log values", "#a16207", "#facc15"),
+}
+LABEL_ROOM = 0.85  # points of accuracy between two labels
+
+
+def main() -> None:
+    for dark in (False, True):
+        figure = draw(means(), dark)
+        path = FIGURES / f"curve{'-dark' if dark else ''}.png"
+        figure.savefig(path, dpi=160, transparent=False)
+        plt.close(figure)
+        print(path)
+
+
+def means() -> pd.DataFrame:
+    """Mean of each method by the genes that it used, with the interval."""
+    rows = []
+    for (method, k), part in read("curve").groupby(["method", "k"]):
+        low, high = bootstrap_interval(part["balanced_accuracy"], part["tissue"])
+        place = ALL_AT if k == "all" else part["n_genes"].median()
+        mean = 100 * part["balanced_accuracy"].mean()
+        rows.append((method, place, mean, 100 * low, 100 * high))
+    columns = ["method", "genes", "mean", "low", "high"]
+    return pd.DataFrame(rows, columns=columns).sort_values("genes")
+
+
+def draw(table: pd.DataFrame, dark: bool) -> plt.Figure:
+    """Lines by method with their names at the right; the interval of the panel as a band."""
+    ink, paper = ("#e6edf3", "#0d1117") if dark else ("#1f2328", "#ffffff")
+    quiet = "#30363d" if dark else "#e5e7eb"
+    figure, ax = plt.subplots(figsize=(8.4, 4.5), layout="constrained", facecolor=paper)
+    ax.set_facecolor(paper)
+    ends = []
+    for method, (label, *colours) in METHODS.items():
+        rows, colour = table[table["method"] == method], colours[dark]
+        if rows.empty:
+            continue
+        ours = method == "panel"
+        some = rows[rows["genes"] < ALL_AT]
+        dashed = "--" if method.startswith("SVM") else "-"
+        ax.plot(some["genes"], some["mean"], dashed, marker="o", color=colour, zorder=4 + ours,
+                lw=3 if ours else 1.5, ms=6.5 if ours else 3.5)  # fmt: skip
+        everything = rows[rows["genes"] == ALL_AT]
+        ax.plot(everything["genes"], everything["mean"], "D", color=colour, ms=6, zorder=4)
+        if ours:
+            ax.fill_between(
+                some["genes"], some["low"], some["high"], color=colour, alpha=0.09, lw=0
+            )
+        last = rows.iloc[-1]
+        ends.append([last["mean"], last["genes"], label, colour, ours])
+    _name_lines(ax, ends)
+    ax.set_xscale("log")
+    ticks = [10, 20, 30, 50, 100, 300, ALL_AT]
+    ax.set_xticks(ticks, [*map(str, ticks[:-1]), "all"])
+    ax.minorticks_off()
+    ax.set(xlim=(9, 3000), ylim=(78, 97))
+    ax.axvline(ALL_AT / 1.5, color=quiet, lw=1.2, ls=":")
+    ax.set_yticks([80, 85, 90, 95])
+    ax.set_xlabel("genes that the model needs (median)", color=ink, x=0.38)
+    n_pairs, n_tissues = (read("curve")[name].nunique() for name in ("pair", "tissue"))
+    above = {"transform": ax.transAxes, "color": ink}
+    ax.text(0, 1.085, "Mean balanced accuracy on another platform (%)", fontsize=12, **above)
+    what = f"{n_pairs} pairs of data sets, {n_tissues} tissues; band: 95 % interval over tissues"
+    ax.text(0, 1.025, what, fontsize=9, alpha=0.75, **above)
+    ax.grid(axis="y", color=quiet, lw=0.8)
+    ax.set_axisbelow(True)
+    ax.tick_params(colors=ink, length=0)
+    for side in ax.spines.values():
+        side.set_visible(False)
+    return figure
+
+
+def _name_lines(ax: plt.Axes, ends: list[list]) -> None:
+    """Write each method's name beside its last point, moved apart where two are close."""
+    ends.sort(key=lambda end: end[0])
+    places, before = [], -1.0
+    for end in ends:
+        before = max(end[0], before + LABEL_ROOM)
+        places.append(before)
+    excess = sum(place - end[0] for place, end in zip(places, ends, strict=True)) / len(ends)
+    for (mean, genes, label, colour, ours), place in zip(ends, places, strict=True):
+        at = ALL_AT * 1.25
+        ax.annotate(label, (genes * 1.04, mean), (at, place - excess), color=colour, va="center",
+                    fontsize=11 if ours else 9, fontweight="bold" if ours else "normal",
+                    arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "alpha": 0.5,
+                                "shrinkA": 1, "shrinkB": 2})  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""Write the tables and the figure of the pages from results/: python benchmarks/fill_tables.py.
+
+A table is marked by a comment line directly above it: ``<!-- results: NAME -->``, where NAME is one
+of `tables.TABLES`. ``--list`` prints all of them, ``--check`` changes nothing and fails where a
+page differs from results/.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pandas as pd
+from tables import TABLES
+
+ROOT = Path(__file__).resolve().parent.parent
+MARKED = re.compile(r"(<!-- results: (\S+) -->\n)((?:\|.*(?:\n|\Z))*)")
+
+
+def main() -> None:
+    if "--list" in sys.argv:
+        for name, function in TABLES.items():
+            print(f"\n{name}: {function.__doc__}\n\n{markdown(function())}", end="")
+        return
+    changed = [page for page in pages() if page.read_text("utf-8") != filled(page)]
+    if "--check" in sys.argv:
+        sys.exit("\n".join(f"{page}: run fill_tables.py" for page in changed) or None)
+    for page in changed:
+        page.write_text(filled(page), "utf-8")
+        print(page.relative_to(ROOT))
+
+
+def pages() -> list[Path]:
+    """The pages that may have tables."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def filled(page: Path) -> str:
+    """The text of a page with its marked tables as results/ has them."""
+    return MARKED.sub(
+        lambda found: found[1] + markdown(TABLES[found[2]]()), page.read_text("utf-8")
+    )
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """A table in Markdown: the first column to the left, numbers to the right."""
+    lines = [[str(name).strip() for name in table.columns]]
+    lines.append(["---"] + ["--:"] * (len(table.columns) - 1))
+    lines += [[str(value) for value in row] for row in table.itertuples(index=False)]
+    lines = [f"| {' | '.join(line)} |\n" for line in lines]
+    lines[1] = lines[1].replace(" ", "")
+    return "".join(lines)
+
+
+if __name__ == "__main__":
+    main()

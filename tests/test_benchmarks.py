@@ -1,0 +1,82 @@
+"""Every script in benchmarks/ runs, with --quick and on small generated sets."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+HELPERS = {"timing", "studies", "tables"}
+ALL = {"run", "make_results", "draw_curve"}  # run the others, or write to docs
+STUDIES = sorted(path.stem for path in FOLDER.glob("*.py") if "from studies" in path.read_text())
+SPEED = sorted(path.stem for path in FOLDER.glob("bench_*.py"))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Two sets of one tissue with three classes, and the three sets of the small tasks."""
+    anndata = pytest.importorskip("anndata")
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    base = rng.normal(5.0, 1.0, 150)
+    effects = rng.normal(0.0, 1.5, (4, 150)) * (rng.random((4, 150)) < 0.3)
+
+    def write(name: str, **labels: list[str]) -> None:
+        codes = np.arange(60) % max(len(one) for one in labels.values())
+        X = base + rng.normal(0, 0.5, 150) + effects[codes] + rng.normal(0, 0.5, (60, 150))
+        obs = pd.DataFrame(
+            {key: [one[k % len(one)] for k in codes] for key, one in labels.items()},
+            index=[f"s{k}" for k in range(60)],
+        )
+        var = pd.DataFrame(index=[f"G{k}" for k in range(150)])
+        anndata.AnnData(X.astype(np.float32), obs=obs, var=var).write_h5ad(folder / f"{name}.h5ad")
+
+    types = ["alpha", "beta", "delta"]
+    for name in ("baron_h1", "xin_980g"):
+        write(name, cell_type=types)
+    write("nci60_p53", cell_type=["p53 mut", "p53 wt"])
+    write("tcga_tumours9", cell_type=["kidney", "lung", "liver"])
+    write("tcga_crc", cell_type=["colorectal"], cms=["CMS1", "CMS2"], msi=["MSI-H", "MSS"])
+    return folder
+
+
+def test_every_script_is_tried_here():
+    scripts = {path.stem for path in FOLDER.glob("*.py")}
+    assert scripts == {*STUDIES, *SPEED, *HELPERS, *ALL, "fill_tables"}
+
+
+def run(name: str, *options: str) -> str:
+    """Run a script with one thread; what it prints."""
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, str(FOLDER / f"{name}.py"), *options]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SPEED)
+def test_speed_benchmarks_run(name):
+    assert run(name, "--quick")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted({*STUDIES} - ALL))
+def test_studies_write_their_tables(name, data, tmp_path):
+    out = run(name, "--quick", "--jobs", "1", "--data", str(data), "--out", str(tmp_path))
+    written = sorted(tmp_path.glob("*.csv"))
+    assert written
+    for path in written:
+        assert str(path) in out
+        assert len(pd.read_csv(path, comment="#"))
+
+
+@pytest.mark.slow
+def test_tables_are_listed():
+    assert "curve: " in run("fill_tables", "--list")

@@ -1,0 +1,77 @@
+"""Numbers on the pages are those of results/, and every table there names its command."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "benchmarks"))
+
+from fill_tables import MARKED, filled, markdown, pages  # noqa: E402
+from tables import RESULTS, TABLES, read  # noqa: E402
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_marked_tables_have_the_numbers_of_results(page):
+    names = {found[2] for found in MARKED.finditer(page.read_text("utf-8"))}
+    assert names <= {*TABLES}, f"no table is called {names - {*TABLES}}: see benchmarks/tables.py"
+    assert filled(page) == page.read_text("utf-8"), "run python benchmarks/fill_tables.py"
+
+
+def test_a_wrong_number_is_noticed(tmp_path):
+    page = tmp_path / "page.md"
+    right = f"Text.\n\n<!-- results: curve -->\n{markdown(TABLES['curve']())}\nMore text.\n"
+    page.write_text(right, "utf-8")
+    assert filled(page) == right
+    wrong = re.sub(r"\d\.\d \|", "0.0 |", right, count=1)
+    page.write_text(wrong, "utf-8")
+    assert filled(page) == right != wrong
+
+
+def test_an_empty_mark_is_filled(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- results: missing -->\n\nText.\n", "utf-8")
+    assert filled(page).startswith("<!-- results: missing -->\n| genes of the panel |")
+    assert filled(page).endswith(" |\n\nText.\n")
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_tables_are_text_without_holes(name):
+    table = TABLES[name]()
+    assert len(table) > 1
+    text = markdown(table)
+    assert "nan" not in text.lower()
+    assert len({line.count("|") for line in text.splitlines()}) == 1
+
+
+def test_cells_of_wide_tables_are_the_means_of_their_rows():
+    found, table = read("synthetic"), TABLES["synthetic"]().set_index("method")
+    for (method, tau), rows in found.groupby(["method", "tau"]):
+        shown = table.loc[method, f"tau = {tau:g}"]
+        assert shown.split(" ± ")[0] == f"{100 * rows['balanced_accuracy'].mean():.1f}"
+    found, table = read("small"), TABLES["small"]().set_index("task")
+    for (task, method), rows in found.groupby(["task", "method"]):
+        mean = rows.groupby("seed")["balanced_accuracy"].mean().mean()
+        assert table.loc[task, method].split(" ± ")[0] == f"{100 * mean:.1f}"
+    found, table = read("curve"), TABLES["curve"]().set_index("genes")
+    for (method, k), rows in found.groupby(["method", "k"]):
+        assert table.loc[method, k] == f"{100 * rows['balanced_accuracy'].mean():.1f}"
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.csv")), ids=lambda path: path.name)
+def test_every_csv_names_its_command_versions_and_date(path):
+    first = path.read_text("utf-8").splitlines()[0]
+    found = re.fullmatch(
+        r"# (.*); (optirank \S+, Python \S+, .*numpy \S+); (\d{4}-\d{2}-\d{2})", first
+    )
+    assert found, first
+    command = found[1].split()
+    if command[0] == "python":
+        assert (ROOT / command[1]).is_file()
+        assert "--quick" not in command
+    else:
+        assert command[:3] == ["optirank", "benchmark", "curve"]
