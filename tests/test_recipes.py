@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import subprocess
+import sys
+from dataclasses import dataclass, replace
 from functools import partial
 
+import anndata
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,18 +17,26 @@ from typer.testing import CliRunner
 
 from benchmark_cases import FIRST, SECOND, write_sets
 from optirank import OptirankClassifier
+from optirank import save as optirank_save
 from optirank.benchmark.classifiers import BINARY, CLASSIFIERS, SYNTHETIC, WHOLE, Classifier
 from optirank.benchmark.synthetic import GRIDS, Point, Settings
 from optirank.cli.app import app
 from optirank.cli.running import run_experiment
+from optirank.datasets import read_expression
+from optirank.datasets.example import write_example
 from optirank.estimators._base import RankLinearClassifier
 from optirank.ranks.orders import order_samples
 from optirank.solver import solve as entry
 from optirank.solver.convex import solve_at
 from optirank.solver.feasible import CappedSimplex
+from optirank.solver.losses import ElasticNet
+from optirank.solver.problem import Problem
 from optirank.tuning.families import Family, Samples
 from optirank.tuning.folds import make_folds, units_of_folds
 from optirank.tuning.search import HELD_OUT, search
+from optirank.workflow import METHODS
+from optirank.workflow.labels import Labelled
+from optirank.workflow.train import TrainingOptions, train, train_panel
 
 
 def solve_most_correlated(problem, *, tol, max_iter, **_):
@@ -56,7 +67,7 @@ def test_a_solver_is_one_entry_of_the_registry(toy_solver, data):
     assert model.score(*data) > 0.8
 
 
-def test_a_solver_without_sides_refuses_one(toy_solver, data):
+def test_a_solver_of_one_start_refuses_a_side(toy_solver, data):
     with pytest.raises(ValueError, match="side='rising' with algorithm='toy'"):
         OptirankClassifier(1, algorithm="toy", side="rising").fit(*data)
 
@@ -132,10 +143,83 @@ def test_a_family_is_searched(data):
     units = units_of_folds(samples, y, make_folds(y, 3, None), n_classes=2)
     found = search(FirstGenesFamily((0.0, 1e-2), (1e-3,)), units)
     assert found[0].params[2] == {"n_reference": 2, "l1": 0.0, "l2": 1e-3}
-    for result, (train, test) in zip(found, make_folds(y, 3, None), strict=True):
-        alone = FirstGenesClassifier(2, l1=1e-2).fit(X[train], y[train])
+    for result, (fit, test) in zip(found, make_folds(y, 3, None), strict=True):
+        alone = FirstGenesClassifier(2, l1=1e-2).fit(X[fit], y[fit])
         scores = result.decision(3, HELD_OUT)[:, 0]
         np.testing.assert_allclose(scores, alone.decision_function(X[test]), rtol=1e-3, atol=1e-3)
+
+
+# A penalty
+
+
+class NonNegative(ElasticNet):
+    """A toy penalty: the elastic net, infinite for negative weights."""
+
+    def prox(self, x, step):
+        """The nearest weights that are not negative, shrunk."""
+        return np.maximum(0.0, super().prox(x, step))
+
+
+def test_a_penalty_is_one_class_with_its_proximal_map(monkeypatch, data):
+    new = property(lambda problem: NonNegative(problem.l1, problem.l2))
+    monkeypatch.setattr(Problem, "penalty", new)
+    model = OptirankClassifier(4, algorithm="bpcd", solver_options={"refit": False}).fit(*data)
+    assert (model.coef_ >= 0).all()
+    assert model.coef_.any()
+    assert model.score(*data) > 0.8
+
+
+# A default
+
+
+def test_a_default_of_l1_is_one_number():
+    code = (
+        "from optirank.solver.constants import DEFAULTS; DEFAULTS['l1'] = 0.5;"
+        "import optirank as o; from optirank.tuning.selection import default_setting;"
+        "from optirank.workflow.settings import SETTINGS;"
+        "names = 'OptirankClassifier RankLogisticRegression AnovaRankLogisticRegression'.split();"
+        "print([getattr(o, name)().l1 for name in names], default_setting(SETTINGS['optirank']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[0] == "[0.5, 0.5, 0.5] 0"
+
+
+# A method of train, a column of predict
+
+
+def train_two_genes(prepared, options, progress):
+    """A toy method: the panel model with two genes."""
+    return train_panel(prepared, replace(options, method="panel", n_genes=2), progress)
+
+
+def test_a_method_of_train_is_one_entry(monkeypatch, tmp_path):
+    monkeypatch.setitem(METHODS, "toy", f"{__name__}:train_two_genes")
+    write_example(tmp_path, 60, 20)
+    found = train_file(tmp_path / "reference.h5ad", method="toy")
+    assert found.model.genes_.sum() == 2
+    assert found.model.training_summary_["method"] == "toy"
+
+
+def test_a_column_of_predict_is_one_entry_for_every_format(monkeypatch, tmp_path):
+    def further(labelled):
+        return {"margin": np.arange(len(labelled.names)) / 4}
+
+    monkeypatch.setattr(Labelled, "further", further)
+    write_example(tmp_path, 60, 20)
+    model, query = tmp_path / "m.optirank", tmp_path / "query.h5ad"
+    optirank_save(train_file(tmp_path / "reference.h5ad", n_genes=10).model, model)
+    for name in ("labels.csv", "labels.parquet", "labels.h5ad"):
+        optirank("predict", query, "--model", model, "--out", tmp_path / name)
+    want = np.arange(20) / 4
+    assert pd.read_csv(tmp_path / "labels.csv")["margin"].tolist() == want.tolist()
+    assert pd.read_parquet(tmp_path / "labels.parquet")["margin"].tolist() == want.tolist()
+    obs = anndata.read_h5ad(tmp_path / "labels.h5ad").obs
+    assert obs["optirank_margin"].tolist() == want.tolist()
+
+
+def train_file(path, **options):
+    options = TrainingOptions(label="cell_type", **options)
+    return train(read_expression(path, label="cell_type"), options)
 
 
 # An entry of the experiments

@@ -36,6 +36,7 @@ from optirank.cli.options import (
     reading_options,
 )
 from optirank.cli.streams import echo, file_or_stdout
+from optirank.workflow import METHODS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,12 +44,7 @@ if TYPE_CHECKING:
 _GENES = "Options for the genes"
 
 
-class Method(StrEnum):
-    """Methods of `train`; see `optirank.workflow.train.TrainingOptions`."""
-
-    panel = "panel"
-    optirank = "optirank"
-    rank_lr = "rank-lr"
+Method = StrEnum("Method", {name.replace("-", "_"): name for name in METHODS})
 
 
 def train(
@@ -61,7 +57,7 @@ def train(
     ] = None,
     method: Annotated[
         Method,
-        option("panel|optirank|rank-lr", "One panel, the paper's classifier, or all genes.", None),
+        option("|".join(METHODS), "One panel, the paper's classifier, or all genes.", None),
     ] = Method.panel,
     target_error: Annotated[
         float | None,

@@ -9,6 +9,7 @@ import numpy as np
 
 from optirank.estimators._base import RankLinearClassifier
 from optirank.ranks.transformer import reference_positions
+from optirank.solver.constants import DEFAULTS
 from optirank.solver.sizes import is_number, resolve_n_candidates
 
 if TYPE_CHECKING:
@@ -105,9 +106,9 @@ class OptirankClassifier(RankLinearClassifier):
 
     def __init__(
         self,
-        n_reference: float = 0.2,
-        l1: float = 1e-3,
-        l2: float = 1e-3,
+        n_reference: float = DEFAULTS["n_reference"],
+        l1: float = DEFAULTS["l1"],
+        l2: float = DEFAULTS["l2"],
         *,
         algorithm: str = "alternating",
         ties: str = "average",

@@ -10,6 +10,7 @@ import pandas as pd
 from sklearn.utils.validation import check_consistent_length
 
 from optirank.estimators._base import RankLinearClassifier
+from optirank.solver.constants import DEFAULTS
 from optirank.solver.sizes import resolve_n_reference
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ class RankLogisticRegression(RankLinearClassifier):
 
     def __init__(
         self,
-        l1: float = 1e-3,
-        l2: float = 1e-3,
+        l1: float = DEFAULTS["l1"],
+        l2: float = DEFAULTS["l2"],
         *,
         ties: str = "average",
         tol: float = 1e-5,
@@ -103,9 +104,9 @@ class AnovaRankLogisticRegression(RankLinearClassifier):
 
     def __init__(
         self,
-        n_reference: float = 0.2,
-        l1: float = 1e-3,
-        l2: float = 1e-3,
+        n_reference: float = DEFAULTS["n_reference"],
+        l1: float = DEFAULTS["l1"],
+        l2: float = DEFAULTS["l2"],
         *,
         ties: str = "average",
         tol: float = 1e-5,

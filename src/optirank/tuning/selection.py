@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from optirank.solver.constants import DEFAULTS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -88,12 +90,11 @@ def transfer_scores(plain: NDArray, shifted: NDArray, *, real: bool = False) -> 
 
 
 def default_setting(params: Sequence[dict]) -> int | None:
-    """The setting to beat: n_reference=0.2, l1=1e-3, l2=1e-3, as far as a setting has these.
+    """The setting to beat: the default of the estimators, as far as a setting has its parameters.
 
     None where the grid does not have it.
     """
-    wanted = {"n_reference": 0.2, "l1": 1e-3, "l2": 1e-3}
-    known = [k for k, one in enumerate(params) if one.items() <= wanted.items()]
+    known = [k for k, one in enumerate(params) if one.items() <= DEFAULTS.items()]
     return known[0] if known else None
 
 

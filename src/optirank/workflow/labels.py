@@ -118,11 +118,18 @@ class Labelled:
         columns = {"sample": self.names, "label": self.labels, "confidence": self.confidence}
         for label, column in zip(self.classes, self.probabilities.T, strict=True):
             columns[f"probability_{label}"] = column
-        if self.clusters is not None:
-            columns["cluster"] = self.clusters.names
-            columns["cluster_label"] = self.clusters.labels
-            columns["cluster_share"] = self.clusters.shares
-        return pd.DataFrame(columns)
+        return pd.DataFrame(columns | self.further())
+
+    def further(self) -> dict[str, NDArray]:
+        """Columns after the probabilities; what is added here is in every format of labels."""
+        found = self.clusters
+        if found is None:
+            return {}
+        return {
+            "cluster": found.names,
+            "cluster_label": found.labels,
+            "cluster_share": found.shares,
+        }
 
     def fields(self, key: str) -> tuple[dict[str, Any], pd.DataFrame]:
         """What is added to ``obs`` and ``obsm`` of an AnnData under a key."""
@@ -132,8 +139,11 @@ class Labelled:
             key: as_category(self.labels, self.words),
             f"{key}_confidence": self.confidence,
         }
-        if self.clusters is not None:
-            columns[f"{key}_cluster_label"] = as_category(self.clusters.labels, self.words)
+        further = self.further()
+        further.pop("cluster", None)  # which the AnnData has
+        if "cluster_label" in further:
+            further["cluster_label"] = as_category(further["cluster_label"], self.words)
+        columns |= {f"{key}_{name}": values for name, values in further.items()}
         names = probability_columns(self.classes)
         index = pd.Index(self.names, dtype=object)
         return columns, pd.DataFrame(self.probabilities, index=index, columns=names)
@@ -235,17 +245,13 @@ def _write_csv(labelled: Labelled, path: Path) -> None:
     cells = digits[np.rint(np.clip(numbers, 0, 1) * top).astype(np.int64)]
     rows = np.ascontiguousarray(cells).view(f"S{cells.shape[1] * digits.itemsize}").ravel()
     words = [_quoted(str(word)) for word in labelled.words]
+    further = labelled.further()
     header = ["sample", "label", "confidence", *(f"probability_{one}" for one in labelled.classes)]
+    header += further
     ends: Iterable[str] = [""] * len(rows)
-    if labelled.clusters is not None:
-        header += ["cluster", "cluster_label", "cluster_share"]
-        grouped = labelled.clusters
-        ends = (
-            f",{_quoted(name)},{_quoted(label)},{'' if share != share else format(share, '.4f')}"
-            for name, label, share in zip(
-                grouped.names, grouped.labels, grouped.shares, strict=True
-            )
-        )
+    if further:
+        lines = zip(*further.values(), strict=True)
+        ends = ("".join(f",{_cell(value)}" for value in line) for line in lines)
     names = map(_quoted, map(str, labelled.names))
     texts = (row.decode("ascii")[:-1] for row in rows.tolist())
     with open(path, "x", encoding="utf-8", newline="") as file:
@@ -256,6 +262,13 @@ def _write_csv(labelled: Labelled, path: Path) -> None:
                 names, labelled.codes.tolist(), texts, ends, strict=True
             )
         )
+
+
+def _cell(value: Any) -> str:
+    """A value in a CSV; nothing for one that is not known."""
+    if isinstance(value, float | np.floating):
+        return "" if np.isnan(value) else f"{value:.{_DIGITS}f}"
+    return _quoted(str(value))
 
 
 def _quoted(text: str) -> str:

@@ -16,6 +16,7 @@ import pandas as pd
 
 from optirank._util.workers import worker_count
 from optirank.estimators.elimination import best_codes, first_pass, some_rows
+from optirank.solver.constants import DEFAULTS
 from optirank.tuning.platforms import VIEW_STRENGTHS, log_spread, simulate_platforms
 from optirank.tuning.scoring import balanced_accuracy
 from optirank.tuning.selection import default_setting, select_for_transfer, standard_error
@@ -30,7 +31,9 @@ _N_CANDIDATES = 1000  # genes: the paper's classifiers gained nothing from more
 _SEED = 1  # of the simulated platforms: results are the same every time
 SETTINGS: dict[str, list[dict[str, float]]] = {
     "optirank": [
-        {"n_reference": share, "l1": 1e-3, "l2": l2} for share in (0.2, 0.05) for l2 in (1e-3, 1e-2)
+        DEFAULTS | {"n_reference": share, "l2": l2}
+        for share in (DEFAULTS["n_reference"], 0.05)
+        for l2 in (DEFAULTS["l2"], 1e-2)
     ],
     "rank-lr": [{"l1": 0.0, "l2": l2} for l2 in (1e-3, 1e-2, 1e-1)],
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import platform
 import time
 from collections.abc import Callable
@@ -25,16 +26,17 @@ from optirank.model import (
     fit_novelty,
     panel_ranks,
 )
+from optirank.workflow import METHODS
 from optirank.workflow.performance import Performance, performance
 from optirank.workflow.preparation import EmptySamplesError, Prepared, TrainingOptions, prepare
-from optirank.workflow.settings import Fitted, Progress, train_settings
+from optirank.workflow.settings import Fitted, Progress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.datasets.profiles import Profiles
 
-__all__ = ["METHODS", "TrainingOptions", "TrainingResult", "train"]
+__all__ = ["TrainingOptions", "TrainingResult", "train"]
 
 _LOWEST = -100.0  # score of a class that a fold could not learn: far below those of ranks in [0, 1]
 _FEW = 10  # samples of a class below which its held-out figures say little
@@ -109,7 +111,8 @@ def train(
     if options.method not in METHODS:
         raise DataError(f"method {options.method!r}: use one of {', '.join(METHODS)}")
     prepared = prepare(data, options)
-    method = METHODS[options.method]
+    module, _, name = METHODS[options.method].partition(":")
+    method = getattr(importlib.import_module(module), name)
     try:
         fitted = _told(prepared, say, method, options, progress)
     except EmptySamplesError as error:
@@ -141,7 +144,7 @@ def _told(
         raise DataError(str(error)) from error
 
 
-def _train_panel(prepared: Prepared, options: TrainingOptions, progress: Progress | None) -> Fitted:
+def train_panel(prepared: Prepared, options: TrainingOptions, progress: Progress | None) -> Fitted:
     """The panel model: nested panels by elimination, a size by held-out accuracy."""
     model = PanelClassifier(
         options.n_genes, include=prepared.include, n_jobs=worker_count(options.n_jobs)
@@ -177,13 +180,6 @@ def _train_panel(prepared: Prepared, options: TrainingOptions, progress: Progres
         scores,
         pd.DataFrame(table, columns=columns),
     )
-
-
-METHODS: dict[str, Callable[..., Fitted]] = {
-    "panel": _train_panel,
-    "optirank": train_settings,
-    "rank-lr": train_settings,
-}
 
 
 def _conclude(
