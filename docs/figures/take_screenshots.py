@@ -22,7 +22,7 @@ WIDTH, TALL, MARGIN = 1000, 3000, 16  # pixels
 SHOTS = {  # name of the figure -> page, the headings to show ("" is the top), pixels at most
     "report-top": ("report.html", ("", "Class by class"), 985),
     "report-sizes": ("report.html", ("How many genes",), TALL),
-    "evaluation-top": ("evaluation.html", ("", "Class by class"), 1455),
+    "evaluation-top": ("evaluation.html", ("", "Class by class"), 1425),
     "evaluation-confidence": ("evaluation.html", ("Confidence and withholding",), TALL),
 }
 
