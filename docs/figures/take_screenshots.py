@@ -20,7 +20,7 @@ from PIL import Image, ImageChops
 HERE = Path(__file__).resolve().parent
 WIDTH, TALL, MARGIN = 1000, 3000, 16  # pixels
 SHOTS = {  # name of the figure -> page, the headings to show ("" is the top), pixels at most
-    "report-top": ("report.html", ("", "Class by class"), 868),
+    "report-top": ("report.html", ("", "Class by class"), 886),
     "report-sizes": ("report.html", ("How many genes",), TALL),
     "evaluation-top": ("evaluation.html", ("", "Class by class"), 1425),
     "evaluation-confidence": ("evaluation.html", ("Confidence and withholding",), TALL),
