@@ -20,7 +20,7 @@ SPEED = sorted(path.stem for path in FOLDER.glob("bench_*.py"))
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Two sets of one tissue with three classes, and the three sets of the small tasks."""
+    """Two sets of each of two tissues, with three classes, and the three sets of the small tasks."""
     anndata = pytest.importorskip("anndata")
     folder = tmp_path_factory.mktemp("data")
     rng = np.random.default_rng(0)
@@ -38,7 +38,7 @@ def data(tmp_path_factory):
         anndata.AnnData(X.astype(np.float32), obs=obs, var=var).write_h5ad(folder / f"{name}.h5ad")
 
     types = ["alpha", "beta", "delta"]
-    for name in ("baron_h1", "xin_980g"):
+    for name in ("baron_h1", "xin_980g", "golub_leukemia", "armstrong_leukemia"):
         write(name, cell_type=types)
     write("nci60_p53", cell_type=["p53 mut", "p53 wt"])
     write("tcga_tumours9", cell_type=["kidney", "lung", "liver"])
