@@ -145,7 +145,7 @@ def accuracy(model: Path, query: Path) -> float:
     from optirank import load
     from optirank.datasets import read_expression
     from optirank.model import Predictor
-    from optirank.tuning.scoring import balanced_accuracy
+    from optirank.tuning.selection import balanced_accuracy
 
     data = read_expression(query)
     found = Predictor(load(model), data.gene_names).predict(data.X)

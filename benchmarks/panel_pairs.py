@@ -29,7 +29,7 @@ from tables import against, by_pairs
 from optirank.benchmark.designs import best_genes
 from optirank.model import Predictor, match_prevalences
 from optirank.ranks.scoring import best_class
-from optirank.tuning.scoring import balanced_accuracy
+from optirank.tuning.selection import balanced_accuracy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -28,7 +28,7 @@ from optirank.benchmark.real import RealTasks
 from optirank.benchmark.splits import at_most
 from optirank.benchmark.tasks import find_pairs
 from optirank.datasets import ExpressionData
-from optirank.datasets.catalogue import data_folder
+from optirank.datasets.registry import data_folder
 from optirank.model import Predictor
 from optirank.workflow.train import TrainingOptions, train
 

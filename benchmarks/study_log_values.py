@@ -23,7 +23,7 @@ from tables import by_pairs
 from optirank.benchmark.designs import best_genes
 from optirank.benchmark.splits import at_most
 from optirank.preprocessing.scales import log_values
-from optirank.tuning.scoring import balanced_accuracy
+from optirank.tuning.selection import balanced_accuracy
 
 if TYPE_CHECKING:
     from optirank.benchmark.sets import Set

@@ -21,7 +21,7 @@ from optirank.benchmark.designs import best_genes
 from optirank.benchmark.real import RealTasks
 from optirank.benchmark.tasks import built_in, choose
 from optirank.estimators.panel_classifier import PanelClassifier
-from optirank.tuning.scoring import balanced_accuracy
+from optirank.tuning.selection import balanced_accuracy
 
 TASKS = ["nci60_p53", "tcga_tumours9", "tcga_crc-cms", "tcga_crc-msi"]
 SEEDS = 10

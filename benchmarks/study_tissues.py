@@ -21,7 +21,7 @@ from tables import chosen_without
 from optirank.benchmark.splits import at_most
 from optirank.estimators import elimination
 from optirank.estimators.panel_classifier import PanelClassifier
-from optirank.tuning.scoring import balanced_accuracy
+from optirank.tuning.selection import balanced_accuracy
 
 if TYPE_CHECKING:
     from optirank.benchmark.sets import Set

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from optirank.benchmark.real import RealTasks
 from optirank.benchmark.tasks import Task
 from optirank.datasets.data import ExpressionData
-from optirank.datasets.writing import write_h5ad
+from optirank.datasets.reading import write_h5ad
 
 # The names of sets of built-in tasks, so that the command finds tasks in their folder.
 FIRST, SECOND, THIRD = "nki_er", "vdx_er", "expo_er"

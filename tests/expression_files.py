@@ -66,6 +66,13 @@ def to_anndata(data: ExpressionData, storage: str = "csr") -> anndata.AnnData:
     return anndata.AnnData(X, obs=data.obs.copy(), var=var, layers={"double": X * 2})
 
 
+def write_rows(data: ExpressionData, path: Path) -> Path:
+    """Write a CSV table with genes in rows."""
+    frame = pd.DataFrame(dense(data.X).T, data.gene_names, data.sample_names)
+    frame.to_csv(path, index_label="gene")
+    return path
+
+
 def write_tenx_folder(data: ExpressionData, folder: Path, version: int = 3) -> Path:
     folder.mkdir(exist_ok=True)
     matrix = sp.coo_matrix(dense(data.X).T)

@@ -35,6 +35,11 @@ def test_importing_optirank_loads_nothing_heavy():
     assert run(f"import sys, optirank; print([m for m in {HEAVY} if m in sys.modules])") == "[]"
 
 
+def test_telling_counts_from_logarithms_needs_no_scikit_learn():
+    code = "import sys, optirank.preprocessing.scales; print('sklearn' in sys.modules)"
+    assert run(code) == "False"
+
+
 def test_importing_optirank_takes_less_than_a_third_of_a_second():
     code = (
         "import time; start = time.perf_counter(); import optirank; "

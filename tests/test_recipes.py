@@ -21,7 +21,7 @@ from optirank import save as optirank_save
 from optirank.benchmark.classifiers import BINARY, CLASSIFIERS, SYNTHETIC, WHOLE, Classifier
 from optirank.benchmark.synthetic import GRIDS, Point, Settings
 from optirank.cli.app import app
-from optirank.cli.running import run_experiment
+from optirank.cli.simulate import run_experiment
 from optirank.datasets import read_expression
 from optirank.datasets.example import write_example
 from optirank.estimators._base import RankLinearClassifier
@@ -31,7 +31,7 @@ from optirank.solver.convex import solve_at
 from optirank.solver.feasible import CappedSimplex
 from optirank.solver.losses import ElasticNet
 from optirank.solver.problem import Problem
-from optirank.tuning.families import Family, Samples
+from optirank.tuning.families import FixedReferenceFamily, Samples
 from optirank.tuning.folds import make_folds, units_of_folds
 from optirank.tuning.search import HELD_OUT, search
 from optirank.workflow import METHODS
@@ -99,7 +99,8 @@ class FirstGenesClassifier(RankLinearClassifier):
             gamma = np.where(np.arange(problem.n_genes) < size, 1.0, 0.0)
             return solve_at(problem, gamma, tol=self.tol, max_iter=self.max_iter)
 
-        return self._fit_checked(X, y, sample_weight, size, solve)
+        weights = self._sample_weights(X, y, sample_weight)
+        return self._fit_orders(self._orders(X), y, weights, size, solve)
 
 
 @parametrize_with_checks([FirstGenesClassifier()])
@@ -121,7 +122,7 @@ def test_a_classifier_that_solves_one_binary_problem_has_the_rest(data):
 
 
 @dataclass(frozen=True)
-class FirstGenesFamily(Family):
+class FirstGenesFamily(FixedReferenceFamily):
     """The toy classifier, with its sizes of the reference set as a grid."""
 
     n_references: tuple[int, ...] = (1, 2)
@@ -131,10 +132,8 @@ class FirstGenesFamily(Family):
     def _head(self, params, n_genes):
         return (params["n_reference"],)
 
-    def fit_chain(self, samples, y, v, chain):
-        """Fit all penalties at one size."""
-        gamma = np.where(np.arange(samples.n_genes) < chain.head[0], 1.0, 0.0)
-        return self._fit_at(self._problem(samples, y, v, chain.head[0]), gamma, chain)
+    def _reference(self, samples, y, chain):
+        return np.arange(chain.head[0])
 
 
 def test_a_family_is_searched(data):

@@ -15,8 +15,8 @@ _HOMES = {
     "ReferenceRankTransformer": "optirank.ranks.transformer",
     "OptirankClassifier": "optirank.estimators.optirank",
     "OptirankClassifierCV": "optirank.estimators.optirank_cv",
-    "RankLogisticRegression": "optirank.estimators.rank_logistic",
-    "AnovaRankLogisticRegression": "optirank.estimators.rank_logistic",
+    "RankLogisticRegression": "optirank.estimators.optirank",
+    "AnovaRankLogisticRegression": "optirank.estimators.optirank",
     "SingleCellNetClassifier": "optirank.estimators.singlecellnet",
     "TopScoringPairsClassifier": "optirank.estimators.top_pairs",
     "load": "optirank.model.file",
@@ -40,13 +40,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from optirank.estimators.optirank import OptirankClassifier
-    from optirank.estimators.optirank_cv import OptirankClassifierCV
-    from optirank.estimators.panel_classifier import PanelClassifier
-    from optirank.estimators.rank_logistic import (
+    from optirank.estimators.optirank import (
         AnovaRankLogisticRegression,
+        OptirankClassifier,
         RankLogisticRegression,
     )
+    from optirank.estimators.optirank_cv import OptirankClassifierCV
+    from optirank.estimators.panel_classifier import PanelClassifier
     from optirank.estimators.singlecellnet import SingleCellNetClassifier
     from optirank.estimators.top_pairs import TopScoringPairsClassifier
     from optirank.model.file import load, save

@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from optirank._plots.common import save_figure
+import numpy as np
+
+from optirank._plots.common import axes_for, column, finish, save_figure
 from optirank._plots.panel import panel, panel_weights
-from optirank._plots.selection import selection_path
+from optirank._plots.performance import (
+    confusion_size,
+    draw_confusion,
+    draw_curves,
+    draw_reliability,
+    draw_sizes,
+    selection_path,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from optirank.workflow.performance import Performance
-else:  # typing.get_type_hints works without importing them
-    Axes = Performance = Any
+else:  # typing.get_type_hints works without importing it
+    Axes = Any
 
 __all__ = [
     "confusion",
@@ -64,10 +71,20 @@ def confusion(
     -------
     matplotlib Axes
     """
-    from optirank._plots.common import axes_for, finish
-    from optirank._plots.performance import confusion_size, draw_confusion
+    import pandas as pd
 
-    counts = _counts(data, truth, key)
+    if hasattr(data, "performance"):
+        counts = data.performance.confusion
+    else:
+        true, given = _truth(data, truth), column(data, key)
+        table = pd.crosstab(pd.Series(true, dtype=object), pd.Series(given, dtype=object))
+        if table.empty:
+            raise ValueError(f"no sample has both a {truth} and a {key}")
+        order = [str(one) for one in _uns(data, key).get("classes", ())]  # the others after them
+        order += sorted(set(map(str, table.index)) - set(order))
+        last = sorted(set(map(str, table.columns)) - set(order))
+        rows = [one for one in order if one in table.index or one in table.columns]
+        counts = table.reindex(index=rows, columns=[*rows, *last], fill_value=0)
     ax = axes_for(ax, *confusion_size(list(counts.columns)))
     draw_confusion(ax, counts)
     return finish(ax, show)
@@ -87,18 +104,18 @@ def reliability(
     intervals. Labels that were withheld are left out. Parameters as in :func:`confusion`, but a
     data frame needs the column ``key + "_confidence"`` too.
     """
-    import numpy as np
-
-    from optirank._plots.common import axes_for, column, finish
-    from optirank._plots.performance import draw_reliability
     from optirank.workflow.performance import reliability_table
 
     if hasattr(data, "performance"):
         table = data.performance.reliability
     else:
-        true, given = column(data, _named(truth)), column(data, key)
-        sure = column(data, f"{key}_confidence")
-        known = np.array([one is not None for one in true]) & (given != _withheld(data, key))
+        true, given, sure = (
+            _truth(data, truth),
+            column(data, key),
+            column(data, f"{key}_confidence"),
+        )
+        withheld = str(_uns(data, key).get("withheld_label", "unassigned"))
+        known = np.array([one is not None for one in true]) & (given != withheld)
         if not known.any():
             raise ValueError(f"no sample has a {truth} and a label")
         table = reliability_table(sure[known].astype(float), (true == given)[known])
@@ -121,14 +138,21 @@ def roc(
     Parameters as in :func:`confusion`; samples of classes that the model does not have are left
     out.
     """
-    from optirank._plots.common import axes_for, finish
-    from optirank._plots.performance import draw_curves
+    from optirank.workflow.performance import performance
 
     if kind not in ("roc", "pr"):
         raise ValueError(f"kind={kind!r}: use 'roc' or 'pr'")
-    curves = _performance(data, truth, key).curves
+    if hasattr(data, "performance"):
+        found = data.performance
+    elif "classes" not in _uns(data, key):
+        raise ValueError(f"adata.uns has no {key!r}: annotate it first with optirank.tl.annotate")
+    else:
+        true, classes = _truth(data, truth), np.asarray(_uns(data, key)["classes"], dtype=object)
+        known = np.isin(true.astype(str), classes.astype(str))
+        proba = np.asarray(data.obsm[f"{key}_proba"])[known]
+        found = performance(true[known], classes[proba.argmax(axis=1)], proba, classes)
     ax = axes_for(ax, 4.6, 4.6)
-    draw_curves(ax, curves, kind)
+    draw_curves(ax, found.curves, kind)
     return finish(ax, show)
 
 
@@ -145,8 +169,6 @@ def panel_sizes(model: Any, *, ax: Axes | None = None, show: bool = False) -> Ax
     -------
     matplotlib Axes
     """
-    from optirank._plots.common import axes_for, finish
-    from optirank._plots.performance import draw_sizes
     from optirank.workflow.explain import size_table
 
     ax = axes_for(ax, 6.0, 3.8)
@@ -154,53 +176,11 @@ def panel_sizes(model: Any, *, ax: Axes | None = None, show: bool = False) -> Ax
     return finish(ax, show)
 
 
-def _counts(data: Any, truth: str | None, key: str) -> Any:
-    """Samples by true class and label; classes in the order of the model, others after them."""
-    import pandas as pd
-
-    from optirank._plots.common import column
-
-    if hasattr(data, "performance"):
-        return data.performance.confusion
-    true, given = column(data, _named(truth)), column(data, key)
-    table = pd.crosstab(pd.Series(true, dtype=object), pd.Series(given, dtype=object))
-    if table.empty:
-        raise ValueError(f"no sample has both a {truth} and a {key}")
-    order = [str(one) for one in _uns(data, key).get("classes", ())]
-    order += sorted(set(map(str, table.index)) - set(order))
-    last = sorted(set(map(str, table.columns)) - set(order))
-    rows = [one for one in order if one in table.index or one in table.columns]
-    return table.reindex(index=rows, columns=[*rows, *last], fill_value=0)
-
-
-def _performance(data: Any, truth: str | None, key: str) -> Performance:
-    """The tables of what tl made."""
-    import numpy as np
-
-    from optirank._plots.common import column
-    from optirank.workflow.performance import performance
-
-    if hasattr(data, "performance"):
-        return data.performance
-    classes = _uns(data, key).get("classes")
-    if classes is None:
-        raise ValueError(f"adata.uns has no {key!r}: annotate it first with optirank.tl.annotate")
-    true = column(data, _named(truth))
-    known = np.isin(true.astype(str), np.asarray(classes, dtype=str))
-    proba = np.asarray(data.obsm[f"{key}_proba"])[known]
-    classes = np.asarray(classes, dtype=object)
-    return performance(true[known], classes[proba.argmax(axis=1)], proba, classes)
-
-
 def _uns(data: Any, key: str) -> Any:
     return getattr(data, "uns", {}).get(key, {})
 
 
-def _withheld(data: Any, key: str) -> str:
-    return str(_uns(data, key).get("withheld_label", "unassigned"))
-
-
-def _named(truth: str | None) -> str:
+def _truth(data: Any, truth: str | None) -> Any:
     if truth is None:
         raise ValueError("truth=: name the column with the true classes")
-    return truth
+    return column(data, truth)

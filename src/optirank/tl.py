@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from anndata import AnnData
 
-    from optirank.datasets.reading import OpenExpression
     from optirank.workflow.evaluate import Evaluation
 else:  # typing.get_type_hints works without importing them
-    AnnData = OpenExpression = Evaluation = Any
+    AnnData = Evaluation = Any
 
 __all__ = ["annotate", "evaluate", "train"]
 
@@ -60,29 +59,23 @@ def train(
     n_genes : int or "auto", default="auto"
         Genes in the panel. "auto": the fewest, of at least 100, whose held-out accuracy is within
         one standard error of the best.
-    gene_list : list of str, optional
-        The only genes to use.
-    include, exclude : list of str, or str
-        Genes that must be in the panel and genes that may not be: names, or patterns such as
-        ``"RPL*"``.
+    gene_list, include, exclude : list of str
+        The only genes to use; genes that must be in the panel; genes that may not be. The last two
+        may be patterns such as ``"RPL*"``.
     method : {"panel", "optirank", "rank-lr"}, default="panel"
         One panel for all classes; the paper's classifier; logistic regression on all ranks.
     target_error : float, optional
         Let the model withhold labels so that at most this share of those given is wrong, judged by
         held-out samples.
-    layer : str, optional
-        Layer to use instead of ``X``.
-    use_raw : bool, default=False
-        Whether to use ``adata.raw``.
-    gene_column : str, optional
-        Column of ``adata.var`` with the gene names, instead of its index.
+    layer, use_raw, gene_column
+        Layer to use instead of ``X``; whether to use ``adata.raw``; column of ``adata.var`` with
+        the gene names, instead of its index.
     name, description : str
         Name of the model and its intended use, kept in the model.
     n_jobs : int, optional
         Threads; None for all processors.
     verbose : bool, default=True
-        Whether to print what `optirank train` prints and to show a progress bar. Everything is also
-        logged by the logger "optirank".
+        Whether to print notes and show a progress bar. The logger "optirank" gets the notes too.
 
     Returns
     -------
@@ -91,16 +84,12 @@ def train(
     """
     from optirank._util.progress import progress_bar
     from optirank._util.workers import worker_count
+    from optirank.datasets.reading import check_anndata, profiles_of
     from optirank.workflow.train import TrainingOptions
     from optirank.workflow.train import train as run
 
-    profiles = _profiles(adata, "train", layer, use_raw, gene_column)
-    if not use_raw and adata.raw is not None and adata.raw.n_vars > adata.n_vars:
-        _say(
-            f"adata.raw has {adata.raw.n_vars} genes, X has {adata.n_vars}: use_raw=True trains on "
-            "adata.raw",
-            verbose,
-        )
+    check_anndata(adata, "train")
+    profiles = profiles_of(adata, layer, gene_column, use_raw=use_raw)
     options = TrainingOptions(
         label=label,
         batch=batch,
@@ -115,31 +104,26 @@ def train(
         name=name,
         description=description,
     )
-    said: list[str] = []
 
     def say(line: str) -> None:
-        said.append(line)
-        _say(line, verbose)
+        logger.info("%s", line)
+        if verbose:
+            print(line)
 
-    with progress_bar("training", shown=None if verbose else False) as bar:
-        result = run(
-            profiles,
-            options,
-            say=say,
-            progress=lambda done, total, what: bar.update(done, total, text=what),
+    if not use_raw and adata.raw is not None and adata.raw.n_vars > adata.n_vars:
+        say(
+            f"adata.raw has {adata.raw.n_vars} genes, X has {adata.n_vars}: use_raw=True trains on "
+            "adata.raw"
         )
-    for note in result.notes:
-        if note not in said:
-            _say(note, verbose)
-    sizes = result.curve.sort_values("n_genes")
-    rows = zip(sizes["n_genes"], sizes["balanced_accuracy"], strict=True)
-    told = ", ".join(f"{n:.0f} genes {100 * share:.1f} %" for n, share in rows)
-    _say(f"held-out accuracy by size, means over folds: {told}", verbose)
-    _say(
-        f"balanced accuracy of held-out samples {result.performance.headline()}, "
-        f"{len(result.genes)} genes",
-        verbose,
-    )
+    with progress_bar("training", shown=None if verbose else False) as bar:
+        result = run(profiles, options, say=say, progress=bar.update)
+    for warning in result.warnings:
+        say(warning)
+    sizes = result.curve.sort_values("n_genes").itertuples()
+    shares = [f"{one.n_genes:.0f} genes {100 * one.balanced_accuracy:.1f} %" for one in sizes]
+    say(f"held-out accuracy by size: {', '.join(shares)}")
+    accuracy = result.performance.headline()
+    say(f"balanced accuracy of held-out samples {accuracy}, {len(result.genes)} genes")
     call = {"label": label, "batch": batch, "n_genes": n_genes, "method": method}
     call |= {"target_error": target_error, "layer": layer, "use_raw": use_raw}
     told = ", ".join(f"{key}={value!r}" for key, value in call.items() if value)
@@ -183,15 +167,12 @@ def annotate(
     target_error : float, optional
         Withhold labels ("unassigned") so that at most this share of those given is wrong, judged by
         the held-out samples of the training. None: as the model was trained; 1: withhold none.
-    threshold : float, optional
-        Withhold labels of a lower confidence.
-    unknown_rate : float, optional
-        Withhold the labels of samples that look like no class of the training data. The value is
-        the share of held-out samples that may lose their label, such as 0.01.
-    max_missing : float, default=0.5
-        Share of a class's genes or weights that may be missing.
-    drop_classes : bool, default=False
-        Whether to leave out classes that lack more instead of raising an error.
+    threshold, unknown_rate : float, optional
+        Withhold labels of a lower confidence; of samples that look like no class of the training
+        data, where the rate is the share of held-out samples that may lose their label (0.01).
+    max_missing, drop_classes : float, default=0.5, and bool, default=False
+        Share of a class's genes or weights that may be missing; whether to leave out classes that
+        lack more instead of raising an error.
     homologs : mapping or file, optional
         Genes of another species: ``"mouse"`` (to or from human); a mapping from the data's gene
         names to the model's; a table of two columns; or ``"case"``: names that differ only in case
@@ -218,15 +199,15 @@ def annotate(
         The classes, the genes that are missing, what each class loses by them (``losses``), the
         threshold, the word for labels that are withheld and the ``notes``.
     """
+    from optirank.datasets.reading import check_anndata, profiles_of
     from optirank.model.file import as_model
     from optirank.workflow.predict import PredictOptions, label_profiles
 
-    profiles = _profiles(adata, "annotate", layer, use_raw, gene_column)
-    if copy:
-        if adata.isbacked:
-            raise ValueError("copy=True needs data in memory: adata.to_memory(), or copy=False")
-        adata = adata.copy()
-        profiles = _profiles(adata, "annotate", layer, use_raw, gene_column)
+    if copy and getattr(adata, "isbacked", False):
+        raise ValueError("copy=True needs data in memory: adata.to_memory(), or copy=False")
+    check_anndata(adata, "annotate")
+    adata = adata.copy() if copy else adata
+    profiles = profiles_of(adata, layer, gene_column, use_raw=use_raw)
     model = as_model(model)
     if clusters == "leiden" and clusters not in adata.obs:
         _cluster(adata, clusters)
@@ -241,7 +222,9 @@ def annotate(
         homologs=homologs,
     )
     found = label_profiles(profiles, model, options)
-    notes = [*found.notes, *_raw_note(adata, use_raw, found.missing)]
+    notes, raw = found.notes, None if use_raw else adata.raw
+    if there := set(found.missing).intersection(() if raw is None else map(str, raw.var_names)):
+        notes.append(f"{len(there)} missing genes are in adata.raw: use_raw=True uses it")
     found.record["notes"] = notes
     for note in notes:
         logger.info("%s", note)
@@ -295,12 +278,14 @@ def evaluate(
     the tables ``per_class``, ``confusion``, ``reliability`` and ``withholding``. ``adata`` is not
     changed.
     """
+    from optirank.datasets.reading import check_anndata, profiles_of
     from optirank.model.file import as_model
     from optirank.workflow.evaluate import evaluate_profiles
     from optirank.workflow.predict import PredictOptions
     from optirank.workflow.report import write_report
 
-    profiles = _profiles(adata, "evaluate", layer, use_raw, gene_column)
+    check_anndata(adata, "evaluate")
+    profiles = profiles_of(adata, layer, gene_column, use_raw=use_raw)
     options = PredictOptions(target_error=target_error, adapt=adapt, homologs=homologs)
     found = evaluate_profiles(profiles, as_model(model), label, options, prevalence=prevalence)
     for note in found.notes:
@@ -310,28 +295,10 @@ def evaluate(
     return found
 
 
-def _profiles(
-    adata: AnnData, function: str, layer: str | None, use_raw: bool, gene_column: str | None
-) -> OpenExpression:
-    """The profiles of an AnnData, of ``raw`` where asked for."""
-    from optirank.datasets.anndata_files import check_anndata, profiles_of
-
-    check_anndata(adata, function)
-    return profiles_of(adata, layer, gene_column, use_raw=use_raw)
-
-
-def _raw_note(adata: AnnData, use_raw: bool, missing: Sequence[str]) -> list[str]:
-    """Where genes of the panel are in ``raw`` alone, say so."""
-    if use_raw or adata.raw is None:
-        return []
-    there = set(missing).intersection(map(str, adata.raw.var_names))
-    return [f"{len(there)} missing genes are in adata.raw: use_raw=True uses it"] if there else []
-
-
 def _cluster(adata: AnnData, key: str) -> None:
     """Cluster the samples as scanpy's tutorials do, into ``adata.obs[key]``."""
     from optirank._util.names import some
-    from optirank.datasets.errors import DataError
+    from optirank.datasets.data import DataError
 
     try:
         import scanpy
@@ -348,9 +315,3 @@ def _cluster(adata: AnnData, key: str) -> None:
     scanpy.pp.neighbors(work)
     scanpy.tl.leiden(work, key_added=key)
     adata.obs[key] = work.obs[key]
-
-
-def _say(line: str, verbose: bool) -> None:
-    logger.info("%s", line)
-    if verbose:
-        print(line)

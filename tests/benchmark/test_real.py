@@ -14,7 +14,7 @@ from optirank.benchmark.real import RealTasks
 from optirank.benchmark.sets import Set, log_values
 from optirank.benchmark.storage import Storage
 from optirank.benchmark.tasks import built_in
-from optirank.datasets.writing import write_h5ad
+from optirank.datasets.reading import write_h5ad
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from benchmark_cases import FIRST, SECOND, THIRD, make_set, write_sets
 from optirank.benchmark.splits import make_splits
 from optirank.benchmark.tasks import built_in, choose, find_pairs
+from optirank.datasets.reading import write_h5ad
 from optirank.datasets.registry import harmonise
-from optirank.datasets.writing import write_h5ad
 
 
 def test_the_built_in_tasks_are_well_formed():

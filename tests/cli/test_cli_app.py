@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from optirank import __version__
-from optirank.cli import errors
+from optirank.cli import common
 
 
 def optirank(*arguments: str) -> subprocess.CompletedProcess:
@@ -81,7 +81,7 @@ def test_help_imports_nothing_heavy():
 )
 def test_bad_options_end_with_code_2_and_say_what_was_wrong(arguments, message):
     done = optirank(*arguments)
-    assert done.returncode == errors.BAD_INPUT
+    assert done.returncode == common.BAD_INPUT
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -90,7 +90,7 @@ def test_an_output_that_is_a_file_is_bad_input(tmp_path):
     target = tmp_path / "file"
     target.write_text("here already")
     done = optirank("simulate", "--out", str(target))
-    assert done.returncode == errors.BAD_INPUT
+    assert done.returncode == common.BAD_INPUT
     assert "is a file" in done.stderr
     assert target.read_text() == "here already"
 
@@ -102,19 +102,19 @@ def test_debug_belongs_to_optirank_and_shows_the_traceback(tmp_path):
     assert done.returncode != 0
     assert "Traceback" in done.stderr
     done = optirank("simulate", "--debug", "--out", str(target))
-    assert done.returncode == errors.BAD_INPUT
+    assert done.returncode == common.BAD_INPUT
     assert "--debug" in done.stderr
 
 
 def test_an_unexpected_failure_is_one_line_and_code_1(capsys):
-    with pytest.raises(typer.Exit) as stop, errors.clean_exit():
+    with pytest.raises(typer.Exit) as stop, common.tidy():
         raise RuntimeError("something\nbroke")
-    assert stop.value.exit_code == errors.UNEXPECTED
+    assert stop.value.exit_code == common.UNEXPECTED
     assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_an_interrupt_is_code_130(capsys):
-    with pytest.raises(typer.Exit) as stop, errors.clean_exit():
+    with pytest.raises(typer.Exit) as stop, common.tidy():
         raise KeyboardInterrupt
-    assert stop.value.exit_code == errors.INTERRUPTED
+    assert stop.value.exit_code == common.INTERRUPTED
     assert capsys.readouterr().err.startswith("optirank: interrupted")

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from benchmark_cases import FIRST, SECOND, THIRD, make_set, write_sets
 from fake_peers import GOOD, make_peer
 from optirank.cli.app import app
-from optirank.cli.errors import BAD_INPUT, INTERRUPTED, UNEXPECTED
-from optirank.datasets.writing import write_h5ad
+from optirank.cli.common import BAD_INPUT, INTERRUPTED, UNEXPECTED
+from optirank.datasets.reading import write_h5ad
 
 TIMES = ["fit_seconds", "predict_seconds", "unit_seconds"]
 PAIR, TRIPLE = f"{FIRST}-{SECOND}", f"{FIRST}-{SECOND}-{THIRD}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -17,8 +18,8 @@ from typer.testing import CliRunner, Result
 from example_model import N_QUERY, as_anndata, panel_names, reference_set, trained_example
 from optirank._util import files
 from optirank.cli.app import app
-from optirank.cli.errors import BAD_INPUT, INTERRUPTED
-from optirank.datasets.writing import write_h5ad, write_table
+from optirank.cli.common import BAD_INPUT, INTERRUPTED
+from optirank.datasets.reading import write_h5ad, write_table
 from optirank.model import load, save
 
 QUERY, MODEL = "query.h5ad", "model.optirank"
@@ -27,8 +28,8 @@ PREDICT = ("predict", QUERY, "-m", MODEL)
 EVALUATE = ("evaluate", QUERY, "-m", MODEL, "-l", "cell_type")
 
 
-def optirank(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "120"})
+def optirank(*arguments: object, columns: int = 120) -> Result:
+    return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": str(columns)})
 
 
 def good(*arguments: object) -> Result:
@@ -133,6 +134,32 @@ def test_an_evaluation_prints_its_tables(folder):
     assert "labels given" in done.stdout
     assert "Balanced accuracy" in done.stdout
     assert "b cell 50.0%" in (folder / "page.html").read_text("utf-8")
+
+
+def test_the_table_of_classes_fits_in_80_columns_and_has_the_classes_with_samples(folder):
+    query = as_anndata(trained_example()[1])
+    query[query.obs["cell_type"] != "b cell"].copy().write_h5ad(folder / "some.h5ad")
+    done = optirank("evaluate", "some.h5ad", *EVALUATE[2:], columns=80)
+    assert done.exit_code == 0, done.stderr
+    lines = done.stdout.partition("Labels against")[2].partition("Withholding")[0].splitlines()
+    rows = [line for line in lines if re.search(r"\d+\.\d", line)]
+    assert len(rows) == 4
+    for row in rows:  # the interval of the sensitivity and of the PPV, on the line of the class
+        assert re.search(r"\w .*\d \(\d+-\d+\) .*\d \(\d+-\d+\) ", row)
+    assert "b cell" not in "".join(rows)
+
+
+def test_quiet_prints_errors_alone(folder):
+    reference = reference_set()
+    mine = reference.labels("cell_type").to_numpy() == "b cell"
+    write_h5ad(reference.select_samples(~mine | (np.cumsum(mine) <= 5)), folder / "few.h5ad")
+    command = ("train", "few.h5ad", *TRAIN[2:], "-o", "m.optirank")
+    assert "Warning: classes of fewer than 10 samples" in good(*command).stderr
+    done = good("--quiet", *command, "--force")
+    assert (done.stdout, done.stderr) == ("", "")
+    done = optirank("--quiet", *command)
+    assert done.exit_code == BAD_INPUT
+    assert "m.optirank" in done.stderr
     done = optirank(*EVALUATE, "--prevalence", "half")
     assert done.exit_code == BAD_INPUT
     assert "use CLASS=SHARE" in done.stderr
@@ -318,7 +345,7 @@ def test_a_demo_of_a_minute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     calls = []
 
-    monkeypatch.setattr("optirank.cli.running.run_experiment", lambda *given: calls.append(given))
+    monkeypatch.setattr("optirank.cli.simulate.run_experiment", lambda *given: calls.append(given))
     done = good("demo", "-o", "here")
     assert "another platform" in done.stdout
     assert "Balanced" in done.stdout or "95 % interval" in done.stdout

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from optirank.benchmark import synthetic
 from optirank.benchmark.synthetic import Point
 from optirank.cli.app import app
-from optirank.cli.errors import BAD_INPUT
+from optirank.cli.common import BAD_INPUT
 
 
 def optirank(*arguments: object):
@@ -73,6 +73,6 @@ def test_the_demo_shows_table_figure_and_report_in_under_a_minute(tmp_path):
     start = time.perf_counter()
     done = optirank("demo", "--out", tmp_path / "demo")
     assert done.exit_code == 0, done.stderr
-    assert (tmp_path / "demo" / "figures" / "means-1.png").is_file()
-    assert "in the paper" in (tmp_path / "demo" / "report.html").read_text("utf-8")
+    assert (tmp_path / "demo" / "synthetic" / "figures" / "means-1.png").is_file()
+    assert "in the paper" in (tmp_path / "demo" / "synthetic" / "report.html").read_text("utf-8")
     assert time.perf_counter() - start < 120  # of a busy machine

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from optirank.cli.app import app
-from optirank.cli.errors import BAD_INPUT
+from optirank.cli.common import BAD_INPUT
 from optirank.datasets import read_expression, registry
 
 

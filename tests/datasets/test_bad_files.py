@@ -12,7 +12,7 @@ import pytest
 
 from expression_files import dense, make, to_anndata, write_tenx_folder
 from optirank.datasets import DataError, read_expression
-from optirank.datasets.writing import write_h5ad, write_table
+from optirank.datasets.reading import write_h5ad, write_table
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ BAD_TABLES = {
     "labels not named": ("s,A,t\nx,1,b\ny,3,c\n", {}, ["'t'", "annotations"]),
     "no such label": ("s,A,t\nx,1,2\n", {"label": "type"}, ["type", "A, t"]),
     "no orientation": ("s,A,t\nx,1,2\n", {"genes_in": None}, ["'rows'", "'columns'"]),
-    "one column": ("s A\nx 1\n", {}, ["single column", "sep="]),
+    "one column": ("s A\nx 1\n", {}, ["single column", "tabs"]),
     "empty": ("", {}, ["empty"]),
     "transposed": ("s,x\nkind,1\n", {"label": "kind"}, ["--genes-in rows"]),
     "infinite": ("s,A\nx,inf\n", {}, ["A (1)", "infinite"]),

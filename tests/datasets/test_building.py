@@ -17,11 +17,10 @@ import pandas as pd
 import pytest
 
 from expression_files import assert_equal, dense, make
-from optirank.datasets import DataError, catalogue, load_dataset, read_expression
-from optirank.datasets.building import build
-from optirank.datasets.fetching import ByHandError, download, fetch, fetch_all
-from optirank.datasets.registry import RemoteFile, find_entry, stand_ins
-from optirank.datasets.writing import write_h5ad
+from optirank.datasets import DataError, load_dataset, read_expression
+from optirank.datasets.building import ByHandError, build, download, fetch, fetch_all
+from optirank.datasets.reading import write_h5ad
+from optirank.datasets.registry import RemoteFile, describe, find_entry, stand_ins
 
 RAW = Path(__file__).resolve().parents[3] / "shared" / "raw" / "files"
 QUICK = ("cepo_lawlor_betaductal", "bladder_gse1827", "nki_er", "kang_pbmc_stim")
@@ -63,7 +62,7 @@ def test_all_stand_ins_whose_raw_files_are_there_are_built(raw_files, data_folde
 
 def test_the_entries_fit_the_sets_that_are_there(data_folder):
     for entry in stand_ins():
-        found = catalogue.describe(data_folder / f"{entry.name}.h5ad")
+        found = describe(data_folder / f"{entry.name}.h5ad")
         assert (found.n_samples, found.n_genes) == (entry.n_samples, entry.n_genes)
         named = set(entry.read.get("labels", {}).values())
         assert named <= set(found.classes), entry.name

@@ -7,9 +7,18 @@ import pandas as pd
 import pytest
 
 from expression_files import make
-from optirank.datasets import DataError, catalogue, load_dataset
-from optirank.datasets.registry import find_entry, harmonise, homolog_table, registry, stand_ins
-from optirank.datasets.writing import write_h5ad, write_table
+from optirank.datasets import DataError, load_dataset
+from optirank.datasets import registry as sets
+from optirank.datasets.reading import write_h5ad, write_table
+from optirank.datasets.registry import (
+    describe,
+    find_entry,
+    harmonise,
+    homolog_table,
+    local_paths,
+    registry,
+    stand_ins,
+)
 
 PAPER = ["tcga", "brca", "pcawg", "met500", "baron", "muraro", "segerstolpe", "mws", "tm10x"]
 
@@ -57,8 +66,8 @@ def test_a_folder_named_by_the_environment_is_a_catalogue(tmp_path, monkeypatch)
     write_h5ad(data, tmp_path / "mine.h5ad")
     (tmp_path / "broken.h5ad").write_bytes(b"broken")
     monkeypatch.setenv("OPTIRANK_DATA", str(tmp_path))
-    broken, mine = catalogue.local_sets()
-    assert "not an HDF5 file" in broken.problem
+    broken, mine = map(describe, local_paths().values())
+    assert "not an HDF5 file" in broken.errors[0]
     assert (mine.n_samples, mine.n_genes, mine.classes) == (4, 3, {"alpha": 2, "beta": 2})
     assert load_dataset("mine").n_samples == 4
     with pytest.raises(DataError, match=r"'yours'.*broken, mine"):
@@ -72,8 +81,8 @@ def test_a_folder_named_by_the_environment_is_a_catalogue(tmp_path, monkeypatch)
 def test_without_a_folder_the_cache_is_looked_at(tmp_path, monkeypatch):
     monkeypatch.delenv("OPTIRANK_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert catalogue.local_sets() == []
-    assert catalogue.data_folder() == tmp_path / "optirank"
+    assert local_paths() == {}
+    assert sets.data_folder() == tmp_path / "optirank"
 
 
 def test_check_finds_what_is_wrong(tmp_path):
@@ -81,25 +90,16 @@ def test_check_finds_what_is_wrong(tmp_path):
     values[1] = 0.0
     data = make(values, ["A", "B", "A"], labels=["a"] * 5 + ["b"])
     table = write_table(data, tmp_path / "t.csv")
-    found = catalogue.check(table, genes_in="columns", label="cell_type")
+    found = describe(table, values=True, genes_in="columns", annotations=["cell_type"])
     text = " ".join(found.notes)
-    assert found.ok
+    assert found.errors == []
     assert found.values == "counts"
     for word in ("occur more than once: A", "without any expression", "b (1)", "'platform'"):
         assert word in text
     values[2, 2] = np.nan
-    found = catalogue.check(write_h5ad(make(values), tmp_path / "nan.h5ad"))
+    found = describe(write_h5ad(make(values), tmp_path / "nan.h5ad"), values=True)
     assert found.errors == ["some values are missing or infinite: ranks need numbers"]
-    assert "no column 'type'" in catalogue.check(tmp_path / "nan.h5ad", label="type").errors[0]
-
-
-def test_the_real_sets_load_and_pass_the_check(data_folder):
-    sets = catalogue.local_sets(data_folder)
-    assert sets
-    assert not [found.name for found in sets if found.problem]
-    name = min(sets, key=lambda found: found.path.stat().st_size).name
-    assert catalogue.check(catalogue.find_path(name, data_folder)).ok
-    assert "cell_type" in load_dataset(name, data_folder).obs
+    assert "no column 'type'" in describe(tmp_path / "nan.h5ad", label="type").errors[0]
 
 
 def test_the_table_of_homologs_is_one_to_one():

@@ -36,7 +36,7 @@ TINY_GRID = OptirankClassifierCV((0.5, 1.0), (0.0,), (1e-2,), cv=2)
         AnovaRankLogisticRegression(),
         SingleCellNetClassifier(n_trees=10, random_state=0),
         TopScoringPairsClassifier(),
-        TopScoringPairsClassifier(3, max_genes=2, choose_k="cv", ties="min"),
+        TopScoringPairsClassifier(3, max_genes=2),
     ]
 )
 def test_scikit_learn_contract(estimator, check):

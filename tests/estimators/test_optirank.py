@@ -112,13 +112,15 @@ def test_a_subset_of_classes_keeps_scores_and_chooses_among_them(three_classes):
     np.testing.assert_allclose(three.decision_function(X), scores[:, [0, 1, 3]])
     assert three.training_summary_ == {"n_samples": 90, "subset_of": ["a", "b", "c", "d"]}
     two = model.subset(["a", "c"])
-    np.testing.assert_allclose(two.decision_function(X), (scores[:, 2] - scores[:, 0]) / 2)
+    np.testing.assert_allclose(two.decision_function(X), scores[:, [0, 2]])
+    assert set(two.predict(X)) == {"a", "c"}
+    np.testing.assert_allclose(two.predict_proba(X).sum(axis=1), 1.0)
     assert two.genes_.sum() <= three.genes_.sum() <= model.genes_.sum()
-    for wrong, message in ((["a"], "at least two"), (["a", "x"], "no class 'x'")):
+    for wrong, message in ((["a"], "at least 2"), (["a", "x"], "no class 'x'")):
         with pytest.raises(ValueError, match=message):
             model.subset(wrong)
     with pytest.raises(ValueError, match="by one score"):
-        two.subset(["a", "c"])
+        small().fit(X, words == "a").subset([False, True])
 
 
 def test_what_an_earlier_training_stored_goes_with_a_new_fit(binary):

@@ -155,7 +155,7 @@ def test_genes_that_must_be_in_the_panel_are_in_every_panel():
         assert {399, 200} <= set(panel.genes.tolist())
     mask = np.isin(np.arange(400), [399, 200])
     assert (PanelClassifier(20, include=mask).fit(X, y).panel_ == model.panel_).all()
-    with pytest.raises(ValueError, match="does not have: nonsense"):
+    with pytest.raises(ValueError, match="not among the 400 of X: 'nonsense'"):
         PanelClassifier(20, include=["nonsense"]).fit(frame, y)
     with pytest.raises(ValueError, match="more than n_genes=2"):
         PanelClassifier(2, include=[1, 2, 3]).fit(X, y)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from optirank import TopScoringPairsClassifier
-from optirank.estimators.pairs import PairSearch, count_pairs
+from optirank.estimators.top_pairs import best_pairs, count_pairs
 from optirank.ranks.orders import order_samples
 
 
@@ -28,12 +28,6 @@ def swapped_pairs(n=120, d=30, n_pairs=3, n_classes=2, noise=0.4, seed=0):
         X[:, own] = sign + noise * rng.normal(size=(n, n_pairs))
         X[:, own + 1] = -sign + noise * rng.normal(size=(n, n_pairs))
     return X, y
-
-
-def search_in(X, y, **options):
-    """The search for pairs on some samples."""
-    given = {"k_max": 9, "max_genes": None, "balanced": True} | options
-    return PairSearch(order_samples(X), y, len(np.unique(y)), **given)
 
 
 def pairs_by_definition(X, positive, weights, k_max):
@@ -68,13 +62,15 @@ def small_tables(draw):
 
 
 @settings(deadline=None)
-@given(small_tables(), st.booleans(), st.booleans(), st.integers(1, 4))
-def test_pairs_follow_from_the_definition(table, balanced, as_sparse, k_max):
+@given(small_tables(), st.booleans(), st.integers(1, 4))
+def test_pairs_follow_from_the_definition(table, as_sparse, k_max):
     X, y = table
     given = sp.csr_array(X) if as_sparse else X
-    search = search_in(given, y, balanced=balanced, k_max=k_max)
-    weights = 1.0 / np.bincount(y)[y] if balanced else np.ones(len(y))
-    for positive, pairs in zip(search.positives, search.find(), strict=True):
+    positives = [1] if y.max() == 1 else range(3)
+    weights = 1.0 / np.bincount(y)[y]
+    for positive, pairs in zip(
+        positives, best_pairs(order_samples(given), y, k_max, None), strict=True
+    ):
         expected = pairs_by_definition(X, y == positive, weights, k_max)
         assert [tuple(pair) for pair in pairs.genes] == [pair for _, pair, _ in expected]
         np.testing.assert_allclose(pairs.scores, [score for score, *_ in expected], atol=1e-9)
@@ -101,7 +97,7 @@ def test_a_small_example_by_hand():
         columns=["a", "b", "c", "d"],
     )
     y = ["case"] * 3 + ["control"] * 3
-    (pairs,) = search_in(X.to_numpy(), np.array([1, 1, 1, 0, 0, 0])).find()
+    (pairs,) = best_pairs(order_samples(X.to_numpy()), np.array([1, 1, 1, 0, 0, 0]), 9, None)
     assert [frozenset(pair) for pair in pairs.genes.tolist()] == [{0, 1}, {2, 3}]
     np.testing.assert_allclose(pairs.scores, [1, 1 / 3])
     model = TopScoringPairsClassifier().fit(X, y)
@@ -112,8 +108,8 @@ def test_a_small_example_by_hand():
 
 def test_pairs_that_swap_are_found_and_their_number_is_odd():
     X, y = swapped_pairs(noise=1.2)
-    model = TopScoringPairsClassifier(10, choose_k="cv").fit(X[:80], y[:80])
-    assert model.k_[0] % 2 == 1
+    model = TopScoringPairsClassifier(4).fit(X[:80], y[:80])
+    assert model.k_[0] == 3
     assert {frozenset(pair) for pair in model.pairs_[:3].tolist()} <= {
         frozenset({a, b}) for a in (0, 2, 4) for b in (1, 3, 5)
     }
@@ -123,33 +119,24 @@ def test_pairs_that_swap_are_found_and_their_number_is_odd():
 
 def test_several_noisy_pairs_outvote_a_single_one():
     X, y = swapped_pairs(n=300, n_pairs=8, noise=2.5)
-    one, many, all_ = (
-        TopScoringPairsClassifier(k, choose_k=how).fit(X[:200], y[:200])
-        for k, how in ((1, "cv"), (9, "cv"), (10, "max"))
-    )
-    assert one.k_[0] == 1
-    assert many.k_[0] > 3
-    assert all_.k_[0] == 9
-    np.testing.assert_array_equal(all_.pairs_[: many.k_[0]], many.pairs_)
+    one, many = (TopScoringPairsClassifier(k).fit(X[:200], y[:200]) for k in (1, 10))
+    assert [one.k_[0], many.k_[0]] == [1, 9]
+    np.testing.assert_array_equal(many.pairs_[:1], one.pairs_)
     assert many.score(X[200:], y[200:]) > one.score(X[200:], y[200:])
 
 
-@pytest.mark.parametrize("ties", ["average", "min"])
-def test_decisions_are_votes_and_probabilities_their_shares(ties):
+def test_decisions_are_votes_and_probabilities_their_shares():
     X, y = swapped_pairs(noise=1.5)
     X = np.round(X)  # with ties
-    model = TopScoringPairsClassifier(9, ties=ties).fit(X, y)
+    model = TopScoringPairsClassifier(9).fit(X, y)
     first, second = X[:, model.pairs_[:, 0]], X[:, model.pairs_[:, 1]]
     assert (first == second).any()
-    votes = np.where(first > second, model.signs_, -model.signs_)
-    if ties == "average":
-        votes = votes * (first != second)
+    votes = np.where(first > second, model.signs_, -model.signs_) * (first != second)
     means = votes.mean(axis=1)
     small = 1 / (2 * model.k_[0] ** 2)  # decides between equal votes alone
     np.testing.assert_allclose(model.decision_function(X), means, atol=small)
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], (1 + means) / 2, atol=small)
     decided = means != 0
-    assert decided.all() or ties == "average"
     expected = (means[decided] > 0).astype(int)
     np.testing.assert_array_equal(model.predict(X)[decided], expected)
 
@@ -171,11 +158,7 @@ def test_classes_of_the_rest_count_the_same():
     X[:, 0] = y != 1
     X[:, 2] = np.where(y == 0, 3.0, np.where(np.arange(100) % 3 == 0, 3.0, 0.0))
     X[:, 3] = 2.0
-    samples, classes = (
-        TopScoringPairsClassifier(1, balance_rest=one).fit(X, y).pairs_[0] for one in (False, True)
-    )
-    assert 0 in samples
-    assert set(classes) == {2, 3}
+    assert set(TopScoringPairsClassifier(1).fit(X, y).pairs_[0]) == {2, 3}
 
 
 def test_each_class_votes_against_the_rest():
@@ -216,10 +199,6 @@ def test_without_any_order_that_tells_there_is_one_pair():
     [
         ({"k_max": 0}, "k_max"),
         ({"max_genes": 1}, "max_genes"),
-        ({"cv": 1}, "cv"),
-        ({"choose_k": "best"}, "choose_k"),
-        ({"ties": "max"}, "ties"),
-        ({"balance_rest": "equal"}, "balance_rest"),
     ],
 )
 def test_bad_options_are_named(options, message):

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from model_cases import make_model, make_panel, make_samples
 
 from optirank.model import Calibration, Predictor, fit_calibration
-from optirank.model.calibration import class_shares, with_shares
+from optirank.model.confidence import class_shares, with_shares
 from optirank.ranks.scoring import best_class, by_class
 
 

@@ -79,7 +79,7 @@ def test_a_predictor_adapts_to_the_whole_query_where_asked_for(make):
     X = make_samples(0, 80, model.n_features_in_)
     plain, adapted = Predictor(model), Predictor(model, adapt=True)
     scores = plain.scores(X)
-    found = plain.adaptation(scores)
+    found = match_prevalences(scores)
     np.testing.assert_array_equal(adapted.predict(X).scores, found.apply(scores))
     np.testing.assert_array_equal(
         adapted.predict(X).labels, plain.from_scores(found.apply(scores)).labels

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from optirank.preprocessing.class_sums import ClassSums
-from optirank.preprocessing.singlecellnet import label_correlations
+from optirank.preprocessing.transformers import label_correlations
 
 
 def added(X, codes, parts, block):

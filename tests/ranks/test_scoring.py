@@ -14,7 +14,7 @@ from scipy import sparse
 from optirank.ranks import orders, scoring
 from optirank.ranks.definition import TIES, ranks_by_definition
 from optirank.ranks.orders import order_samples
-from optirank.ranks.scoring import average_rows, score_rows
+from optirank.ranks.scoring import score_rows
 
 CONTAINERS = {
     "dense": np.asarray,
@@ -98,11 +98,6 @@ def test_a_row_without_weights_or_reference_genes_scores_its_intercept(compiled)
     X = np.array([[1.0, 2, 3], [3, 2, 1]])
     found = score_rows(coef, gamma, np.array([-np.inf, 0.5]), "min").scores(X, compiled=compiled)
     np.testing.assert_array_equal(found, [[-np.inf, 0.5], [-np.inf, 1.5]])
-
-
-def test_rows_of_a_problem_are_averaged():
-    np.testing.assert_array_equal(average_rows(np.array([[1.0, 3, 5, 9]]), 2), [[2, 7]])
-    np.testing.assert_array_equal(average_rows(np.array([1.0, 3]), 1), [2])
 
 
 def test_scoring_compiles_where_there_is_enough_to_do(monkeypatch):

@@ -19,8 +19,8 @@ from optirank.estimators import optirank_cv
 from optirank.ranks.orders import order_samples
 from optirank.tuning.families import LogisticFamily, OptirankFamily, RankFamily, Samples
 from optirank.tuning.folds import make_folds, units_of_folds
-from optirank.tuning.scoring import score_table
 from optirank.tuning.search import HELD_OUT, Unit, gene_counts, search
+from optirank.tuning.selection import score_table
 
 
 @pytest.fixture(scope="module")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from sklearn.metrics import balanced_accuracy_score
 
 from optirank.tuning.selection import (
     MARGIN,
+    balanced_accuracy,
     default_setting,
     select,
     select_for_transfer,
-    settings_table,
     standard_error,
     transfer_scores,
 )
@@ -37,17 +40,6 @@ def test_the_rule_takes_the_fewest_genes_within_one_standard_error():
     wider = SCORES.copy()
     wider[1] = [0.84, 0.90, 0.96]  # standard error .0346: at least .8654
     assert select(wider, N_GENES) == 4
-    table = settings_table([{"l1": k} for k in range(5)], SCORES, N_GENES, 2)
-    assert table.columns.tolist() == [
-        "n_genes",
-        "score",
-        "standard_error",
-        "selected",
-        "best",
-        "l1",
-    ]
-    assert table["best"].tolist() == [False, True, False, False, False]
-    assert table.loc[table["selected"], "n_genes"].tolist() == [40]
 
 
 def test_a_mean_on_the_border_counts():
@@ -139,3 +131,34 @@ def test_folds_without_a_score_do_not_count_for_transfer():
     assert transfer_scores(plain, shifted) == pytest.approx([0.8, 0.9])
     with pytest.raises(ValueError, match="no setting has a finite mean score"):
         select_for_transfer(plain * np.nan, shifted, np.ones((2, 3)), default=0)
+
+
+BINARY = np.array([0, 1])
+
+
+@pytest.mark.parametrize(
+    ("truth", "labels", "expected"),
+    [
+        ([1, 1, 0, 0], [1, 0, 0, 0], 0.75),
+        ([1, 1, 0, 0], [1, 1, 1, 1], 0.5),
+        ([1, 1], [1, 0], np.nan),
+        ([0, 0], [1, 0], np.nan),
+        ([], [], np.nan),
+    ],
+)
+def test_balanced_accuracy_needs_every_class_asked_for(truth, labels, expected):
+    truth, labels = np.array(truth, int), np.array(labels, int)
+    assert balanced_accuracy(truth, labels, BINARY) == pytest.approx(expected, nan_ok=True)
+
+
+def test_balanced_accuracy_is_of_the_classes_there_are():
+    assert balanced_accuracy(np.array([1, 1]), np.array([1, 0])) == 0.5
+    assert np.isnan(balanced_accuracy(np.array([]), np.array([])))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=30))
+def test_balanced_accuracy_is_scikit_learns(pairs):
+    truth, labels = np.array(pairs).T
+    assume(set(labels) <= set(truth) and len(set(truth)) > 1)  # else scikit-learn warns
+    expected = balanced_accuracy_score(truth, labels)
+    assert balanced_accuracy(truth, labels) == pytest.approx(expected)

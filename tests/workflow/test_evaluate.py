@@ -10,15 +10,21 @@ from browser import open_page
 from example_model import LABEL, as_anndata, panel_names, training_result
 from optirank import tl
 from optirank.datasets import DataError
-from optirank.workflow.evaluate import evaluate_file
+from optirank.datasets.reading import open_expression
+from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.predict import PredictOptions
 from optirank.workflow.report import page, write_report
+
+
+def evaluated(path, model, label, options=None):
+    with open_expression(path, label=label) as opened:
+        return evaluate_profiles(opened, model, label, options)
 
 
 def test_figures_are_those_of_the_labels(model, query_file):
     import anndata
 
-    found = evaluate_file(query_file, model, LABEL)
+    found = evaluated(query_file, model, LABEL)
     adata = anndata.read_h5ad(query_file)
     tl.annotate(adata, model)
     truth, given = adata.obs[LABEL].astype(str), adata.obs["optirank"].astype(str)
@@ -49,7 +55,7 @@ def test_unknown_classes_and_unlabelled_samples_are_counted_apart(model, query):
 
 def test_withheld_labels_are_in_no_share(model, query_file):
     options = PredictOptions(threshold=0.9)
-    found = evaluate_file(query_file, model, LABEL, options)
+    found = evaluated(query_file, model, LABEL, options)
     kept = found.samples[~found.samples["withheld"]]
     assert 0 < found.performance.n_withheld == found.samples["withheld"].sum()
     assert found.performance.n_right == (kept["label"] == kept["predicted"]).sum()

@@ -7,7 +7,7 @@ import pytest
 from example_model import as_anndata, trained_example
 from optirank import tl
 from optirank.datasets import DataError
-from optirank.workflow.homologs import model_names
+from optirank.workflow.predict import model_names
 
 
 @pytest.fixture

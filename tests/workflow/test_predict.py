@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 from example_model import N_QUERY, as_anndata, panel_names
+from expression_files import write_rows
 from optirank import tl
 from optirank.datasets import DataError
-from optirank.datasets.writing import write_table
+from optirank.datasets.reading import write_table
 from optirank.model import MissingGenesError, Predictor, save
 from optirank.workflow import predict as workflow
 from optirank.workflow.predict import PredictOptions, predict_file
@@ -64,7 +65,7 @@ def test_every_format_and_the_panel_alone_get_the_same_labels(model, query, quer
         as_anndata(query, storage).write_h5ad(tmp_path / f"{storage}.h5ad")
         check(tmp_path / f"{storage}.h5ad")
     check(tmp_path / "csc.h5ad", layer="double")
-    write_table(query, tmp_path / "rows.tsv", "rows")
+    write_rows(query, tmp_path / "rows.tsv")
     check(tmp_path / "rows.tsv", genes_in="rows")
     write_table(query, tmp_path / "columns.csv")
     check(tmp_path / "columns.csv", genes_in="columns", annotations=list(query.obs))
@@ -174,7 +175,7 @@ def test_missing_genes_are_named_and_too_many_refused(model, query, tmp_path):
 
 def test_bad_input_is_refused_and_nothing_is_written(model, query, query_file, tmp_path):
     as_anndata(query)[:0].write_h5ad(tmp_path / "empty.h5ad")
-    write_table(query, tmp_path / "rows.csv", "rows")
+    write_rows(query, tmp_path / "rows.csv")
     (tmp_path / "torn.h5ad").write_bytes(query_file.read_bytes()[:20_000])
     infinite = as_anndata(query, "dense")
     infinite.X[3, infinite.var_names.isin(panel_names(model))] = np.nan

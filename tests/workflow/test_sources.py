@@ -10,8 +10,13 @@ import pytest
 from example_model import LABEL, reference_set
 from optirank import load, save
 from optirank.datasets import DataError
-from optirank.datasets.writing import write_h5ad
-from optirank.workflow.sources import JoinedProfiles, gene_names_in, genes_of_queries, open_sources
+from optirank.datasets.reading import write_h5ad
+from optirank.workflow.preparation import (
+    JoinedProfiles,
+    gene_names_in,
+    genes_of_queries,
+    open_sources,
+)
 from optirank.workflow.train import TrainingOptions, train
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from optirank._util.files import replacing
 from optirank._util.names import some
-from optirank.datasets.errors import DataError, need
+from optirank.datasets.data import DataError, need
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -61,17 +61,14 @@ def panel(
         Genes of each class, the heaviest that are there.
     layer, gene_column
         As in :func:`optirank.tl.annotate`.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure otherwise.
-    show : bool, default=False
-        Whether to show the figure at once.
+    ax, show
+        As in :func:`optirank.pl.confusion`.
 
     Returns
     -------
     matplotlib Axes
     """
-    from optirank.datasets.anndata_files import profiles_of
-    from optirank.datasets.profiles import gather
+    from optirank.datasets.reading import profiles_of
     from optirank.model.file import as_model
     from optirank.model.predictor import Predictor
 
@@ -84,7 +81,7 @@ def panel(
     else:
         groups = column(adata, groupby)
     chosen, groups = _thinned(groups, [str(one) for one in predictor.classes], max_samples)
-    X = gather(profiles, predictor.columns, np.sort(chosen))
+    X = next(profiles.blocks(predictor.columns, len(chosen), np.sort(chosen))).X
     X = X[np.argsort(np.argsort(chosen))]  # read in the order of the file, drawn by group
     X = X.toarray() if hasattr(X, "toarray") else X
     ranks, names, classes = _heaviest(predictor.bound, X, n_genes)
@@ -115,7 +112,7 @@ def panel_weights(
     n_genes : int, default=40
         Genes drawn, the heaviest of each class.
     ax, show
-        As in :func:`panel`.
+        As in :func:`optirank.pl.confusion`.
 
     Returns
     -------
@@ -125,9 +122,8 @@ def panel_weights(
     from optirank.model.linear import linear_parts
 
     parts = linear_parts(as_model(model))
-    weights = parts.average(parts.coef.T).T
-    inside = parts.reference_weights > 0
-    inside = inside.reshape(len(weights), -1, inside.shape[1]).any(axis=1) & ~inside.all()
+    weights, inside = parts.coef, parts.reference_weights > 0
+    inside = inside & ~inside.all()
     sizes = np.abs(weights)
     places = np.argsort(np.argsort(-sizes, axis=1, kind="stable"), axis=1)
     places = np.where(sizes > 0, places, sizes.shape[1]).min(axis=0)  # in the class it leads most
@@ -190,8 +186,7 @@ def _heaviest(bound: Any, X: NDArray, n_genes: int) -> tuple[NDArray, list[str],
 
     parts, here = bound.parts, bound.match.present
     present, gammas = parts.genes[here], parts.reference_weights[:, here]
-    weights = parts.average(parts.coef[:, here].T).T
-    per_class = len(gammas) // len(weights)
+    weights = parts.coef[:, here]
     shared = bool((gammas == gammas[0]).all())  # one reference set for all classes
     leads = weights.argmax(axis=0)
     ranks, names, classes = [], [], []
@@ -201,7 +196,7 @@ def _heaviest(bound: Any, X: NDArray, n_genes: int) -> tuple[NDArray, list[str],
         genes = genes[mine[genes] != 0]
         genes = genes[np.argsort(-mine[genes], kind="stable")]
         if len(genes):
-            gamma = gammas[k * per_class]
+            gamma = gammas[k]
             ranks.append(weighted_ranks(X, gamma, ties=parts.ties, genes=genes).T)
             names += [f"{present[j]} {'+' if mine[j] > 0 else '−'}" for j in genes]
             classes += [str(label)] * len(genes)

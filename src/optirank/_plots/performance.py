@@ -1,6 +1,6 @@
 """How well labels fit the truth: confusion, reliability, ROC, and accuracy against genes.
 
-The functions draw tables of `optirank.workflow.performance` on axes; `optirank.pl` has the public
+The ``draw_`` functions draw tables of `optirank.workflow.performance`; `optirank.pl` has the public
 ones.
 """
 
@@ -16,7 +16,9 @@ from optirank._plots.common import (
     DARK,
     GREY,
     ORANGE,
+    axes_for,
     cells_between,
+    finish,
     heat_map,
     short,
 )
@@ -27,8 +29,16 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from optirank.estimators.optirank_cv import OptirankClassifierCV
+else:  # typing.get_type_hints works without importing them
+    Axes = OptirankClassifierCV = Any
+
 _FEW = 10  # labels of a bin from which on it is drawn full
 _WRITTEN = 15  # classes up to which numbers fit in the cells
+_WIDE = 20  # numbers of genes that differ by more than this factor are on a logarithmic axis
+_WITH_ERRORS = {"color": BLUE, "marker": "o", "markersize": 4.5, "elinewidth": 1, "capsize": 2.5}
+_CHOSEN = {"linestyle": "none", "marker": "D", "markersize": 9, "color": ORANGE}
+_CHOSEN |= {"markeredgecolor": "white", "zorder": 5}
 
 
 def draw_confusion(ax: Axes, counts: pd.DataFrame) -> None:
@@ -77,10 +87,9 @@ def draw_reliability(ax: Axes, table: pd.DataFrame) -> None:
         if len(part):
             below = (part["accuracy"] - part["low"]).clip(lower=0).to_numpy()
             above = (part["high"] - part["accuracy"]).clip(lower=0).to_numpy()
-            look = {"color": BLUE, "marker": "o", "markersize": 5, "capsize": 2.5, "elinewidth": 1}
-            look |= {"markerfacecolor": fill, "linestyle": "-" if fill == BLUE else "none"}
-            errors = [below, above]
-            ax.errorbar(part["confidence"], part["accuracy"], yerr=errors, label=name, **look)
+            look = {"markerfacecolor": fill, "linestyle": "-" if fill == BLUE else "none"}
+            look |= _WITH_ERRORS | {"yerr": [below, above], "label": name}
+            ax.errorbar(part["confidence"], part["accuracy"], **look)
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="confidence", ylabel="share right")
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(loc="best", frameon=False, fontsize="small")
@@ -131,32 +140,12 @@ def draw_sizes(ax: Axes, curve: pd.DataFrame) -> None:
     """Held-out accuracy against the number of genes, with standard errors, and the one chosen."""
     curve = curve.dropna(subset=["balanced_accuracy"]).sort_values("n_genes")
     accuracy, error = 100 * curve["balanced_accuracy"], 100 * curve["standard_error"]
-    known = error.notna().any()
-    ax.errorbar(
-        curve["n_genes"],
-        accuracy,
-        yerr=error.fillna(0) if known else None,
-        color=BLUE,
-        marker="o",
-        markersize=4.5,
-        elinewidth=1,
-        capsize=2.5,
-        label="held-out samples" + (", ± standard error" if known else ""),
-    )
-    chosen = curve[curve["chosen"].astype(bool)]
-    if len(chosen):
-        row = chosen.iloc[0]
-        ax.plot(
-            row["n_genes"],
-            100 * row["balanced_accuracy"],
-            linestyle="none",
-            marker="D",
-            markersize=9,
-            color=ORANGE,
-            markeredgecolor="white",
-            zorder=5,
-            label=f"chosen: {row['n_genes']:.0f} genes, {100 * row['balanced_accuracy']:.1f} %",
-        )
+    label = "held-out samples" + (", ± standard error" if error.notna().any() else "")
+    ax.errorbar(curve["n_genes"], accuracy, yerr=error.fillna(0), label=label, **_WITH_ERRORS)
+    for row in curve[curve["chosen"].astype(bool)].itertuples():
+        accuracy = 100 * row.balanced_accuracy
+        label = f"chosen: {row.n_genes:.0f} genes, {accuracy:.1f} %"
+        ax.plot(row.n_genes, accuracy, label=label, **_CHOSEN)
     ax.set_xscale("log")
     ticks = curve["n_genes"].to_numpy()
     ax.set_xticks(ticks, [f"{n:.0f}" for n in ticks])
@@ -166,3 +155,49 @@ def draw_sizes(ax: Axes, curve: pd.DataFrame) -> None:
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(loc="lower right", frameon=False, fontsize="small")
+
+
+def selection_path(
+    model: OptirankClassifierCV, *, ax: Axes | None = None, show: bool = False
+) -> Axes:
+    """Validation score against the number of genes, with the setting that was selected.
+
+    The line joins the best setting at each number of genes, with standard errors over the folds;
+    grey dots are the other settings. The band reaches from the best mean score to one standard
+    error below it: the one-standard-error rule selects the leftmost setting in it.
+
+    Parameters
+    ----------
+    model : OptirankClassifierCV
+        Fitted.
+    ax, show
+        As in :func:`optirank.pl.confusion`.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    path, results = model.one_se_path(), model.cv_results_
+    n_genes, scores = results["mean_n_genes"], results["mean_test_score"]
+    best, selected = (path[path[which]].iloc[0] for which in ("best", "selected"))
+    front = path.sort_values(["n_genes", "score"], ascending=[True, False])
+    front = front[front["score"] > front["score"].cummax().shift(fill_value=float("-inf"))]
+    ax = axes_for(ax, 5.5, 3.8)
+    low = best["score"] - best["standard_error"]
+    band = "within one standard error of the best"
+    ax.axhspan(low, best["score"], color=BLUE, alpha=0.12, linewidth=0, label=band)
+    ax.plot(n_genes, scores, ".", markersize=5, color=GREY, alpha=0.6, label="all settings")
+    label, error = "best of as few genes, ± standard error", front["standard_error"]
+    ax.errorbar(front["n_genes"], front["score"], yerr=error, label=label, **_WITH_ERRORS)
+    label = f"selected: {selected['n_genes']:.0f} genes, {selected['score']:.3f}"
+    ax.plot(selected["n_genes"], selected["score"], label=label, **_CHOSEN)
+    if min(n_genes) > 0 and max(n_genes) > _WIDE * min(n_genes):
+        ax.set_xscale("log")
+        ax.xaxis.set_major_formatter("{x:g}")
+    scoring = model.scoring if isinstance(model.scoring, str) else "score"
+    ax.set(xlabel="genes needed (mean over folds)")
+    ax.set_ylabel(f"{scoring.replace('_', ' ')}, validation")
+    ax.spines[["top", "right"]].set_visible(False)
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16)}
+    ax.legend(**place, ncols=2, fontsize="small", frameon=False)
+    return finish(ax, show)

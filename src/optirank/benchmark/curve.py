@@ -38,7 +38,7 @@ from optirank.benchmark.designs import best_genes
 from optirank.benchmark.real import RealTasks
 from optirank.benchmark.splits import at_most
 from optirank.benchmark.statistics import bootstrap_interval, left_out
-from optirank.tuning.scoring import balanced_accuracy
+from optirank.tuning.selection import balanced_accuracy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

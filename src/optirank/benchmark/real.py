@@ -14,8 +14,8 @@ from optirank.benchmark.designs import Design
 from optirank.benchmark.sets import Set, class_counts, common_classes, common_genes, load, reduce
 from optirank.benchmark.splits import make_splits
 from optirank.benchmark.tasks import Task
-from optirank.datasets.catalogue import find_path
-from optirank.datasets.errors import DataError
+from optirank.datasets.data import DataError
+from optirank.datasets.registry import find_path
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,9 @@ import scipy.sparse as sp
 from optirank._util.names import some
 from optirank.benchmark.tasks import SMALLEST_CLASS as SMALLEST_OF_PAIR
 from optirank.benchmark.tasks import value_kind
-from optirank.datasets.catalogue import find_path
-from optirank.datasets.errors import DataError
+from optirank.datasets.data import DataError
 from optirank.datasets.reading import read_expression
-from optirank.datasets.registry import harmonise
+from optirank.datasets.registry import find_path, harmonise
 from optirank.preprocessing import LogCPM
 from optirank.preprocessing.scales import value_scale
 

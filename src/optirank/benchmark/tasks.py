@@ -9,10 +9,9 @@ from importlib.resources import files
 from itertools import permutations
 from typing import TYPE_CHECKING
 
-from optirank.datasets.catalogue import LABEL, local_paths
-from optirank.datasets.errors import DataError, MissingExtraError
+from optirank.datasets.data import DataError, MissingExtraError
 from optirank.datasets.reading import open_expression
-from optirank.datasets.registry import harmonise
+from optirank.datasets.registry import LABEL, harmonise, local_paths
 
 if TYPE_CHECKING:
     from pathlib import Path

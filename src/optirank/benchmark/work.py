@@ -16,8 +16,8 @@ from optirank.benchmark.designs import Problem, make_problem
 from optirank.benchmark.peers import run_peer
 from optirank.ranks.fitting import order_for_fitting
 from optirank.tuning.families import Samples
-from optirank.tuning.scoring import balanced_accuracy
 from optirank.tuning.search import Unit, search
+from optirank.tuning.selection import balanced_accuracy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,20 +7,9 @@ from typing import Annotated
 import typer
 
 from optirank import __version__
-from optirank.cli import (
-    benchmark,
-    datasets,
-    demo,
-    evaluate,
-    inspect,
-    panel,
-    predict,
-    simulate,
-    train,
-)
-from optirank.cli.errors import show_tracebacks
+from optirank.cli import benchmark, datasets, inspect, predict, simulate, train
+from optirank.cli.common import outlive_readers, set_up
 from optirank.cli.options import GroupedCommand, PlainGroup
-from optirank.cli.streams import be_quiet, outlive_readers
 
 _HELP = """Label expression profiles by the ranks of a small panel of genes.
 
@@ -53,14 +42,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("train", cls=GroupedCommand)(train.train)
-app.command("predict", cls=GroupedCommand)(predict.predict)
-app.command("evaluate", cls=GroupedCommand)(evaluate.evaluate)
-app.command("panel", cls=GroupedCommand)(panel.panel)
-app.command("inspect", cls=GroupedCommand)(inspect.inspect)
+for _command in (train.train, predict.predict, predict.evaluate, inspect.panel, inspect.inspect):
+    app.command(cls=GroupedCommand)(_command)
 app.add_typer(datasets.app, name="datasets")
-app.command("demo", cls=GroupedCommand)(demo.demo)
-app.command("simulate", cls=GroupedCommand)(simulate.simulate)
+for _command in (simulate.demo, simulate.simulate):
+    app.command(cls=GroupedCommand)(_command)
 app.add_typer(benchmark.app, name="benchmark")
 
 
@@ -77,13 +63,10 @@ def options(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print errors and warnings only.")
-    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:
     """Read the options given before the command."""
-    show_tracebacks(debug)
-    be_quiet(quiet)
+    set_up(debug=debug, quiet=quiet)
 
 
 def main() -> None:

@@ -1,11 +1,17 @@
-"""What the commands share: tables, checks of outputs, and remedies that can be typed."""
+"""What the commands share: how they end, what they print and where, and remedies to type."""
 
 from __future__ import annotations
 
+import errno
+import io
 import math
+import os
 import shlex
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,25 +20,174 @@ import typer
 from optirank._util import files
 from optirank._util.names import printable
 from optirank._util.workers import worker_count
-from optirank.cli.errors import bad_input, clean_exit
-from optirank.cli.streams import STDOUT
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from optirank.workflow.performance import Performance
 
+UNEXPECTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+STDOUT = Path("-")
+_MESSAGE = 2000  # characters of an error: more is a dump of data
 _TEXT = (  # columns that are not numbers
-    *("class", "cluster", "data", "gene", "label", "name", "role", "rule", "shift", "speaks"),
-    *("task", "tool", "what"),
+    *("class", "cluster", "gene", "how", "label", "organism", "platform", "role", "speaks"),
+    *("technology", "values", "verdict", "what"),
 )
+_WHOLE = ("name", "task", "tissue", "data", "method", "classifier")  # text that is not wrapped
+_state: dict[str, Any] = {"debug": False, "quiet": False, "stdout": None, "stderr": None}
+
+
+def set_up(*, debug: bool, quiet: bool) -> None:
+    """Take over ``--debug`` (errors with a traceback) and ``--quiet`` (errors alone)."""
+    from optirank._util.progress import hide_progress
+
+    _state.update(debug=debug, quiet=quiet)
+    hide_progress(quiet)
 
 
 @contextmanager
 def tidy() -> Iterator[None]:
-    """On bad input or a missing extra, print one line and exit with code 2."""
-    with clean_exit(), bad_input():
-        yield
+    """Turn what goes wrong inside a command into one line and an exit code.
+
+    The code is 2 for wrong values, unusable files and missing extras, 130 for Ctrl-C, else 1. Notes
+    of the error (``add_note``), such as commands that go on from there, follow below.
+    """
+    try:
+        with ExitStack() as stack:
+            _state.update(stdout=sys.stdout, stderr=sys.stderr)
+            if _state["quiet"]:
+                nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
+                stack.enter_context(redirect_stdout(nowhere))
+                stack.enter_context(redirect_stderr(nowhere))
+            yield
+    except typer.Exit:
+        raise
+    except KeyboardInterrupt:
+        tell_error("optirank: interrupted: files are written whole or not at all")
+        raise typer.Exit(INTERRUPTED) from None
+    except Exception as error:
+        if _state["debug"]:
+            raise
+        text, code = str(error), BAD_INPUT
+        if isinstance(error, OSError):
+            text = _system_error(error)
+        elif not isinstance(error, ValueError | TypeError | ImportError):
+            text = f"unexpected failure: {type(error).__name__}: {text or 'no message'}"
+            text, code = f"{text} (optirank --debug shows where)", UNEXPECTED
+        tell_error(f"optirank: {printable(' '.join(text.split()), _MESSAGE)}")
+        for remedy in getattr(error, "__notes__", ()):
+            tell_error(f"  {remedy}")
+        raise typer.Exit(code) from None
+
+
+def tell_error(text: str) -> None:
+    """Print an error, also under ``--quiet``."""
+    typer.echo(printable(text), file=_state["stderr"] or sys.stderr)
+
+
+def _system_error(error: OSError) -> str:
+    """What the system says is wrong with which file, and what to do about a full disk."""
+    if error.errno is None:
+        return str(error)
+    text = str(error.strerror).lower()
+    if error.filename is not None:
+        text = f"{error.filename}: {text}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        text += " (make room, or name a file on another disk)"
+    return text
+
+
+class _WithoutReader(io.FileIO):
+    """A file descriptor that takes what is written to it also after its reader has left."""
+
+    def write(self, content) -> int:
+        try:
+            return super().write(content)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            return len(content)
+
+
+def outlive_readers() -> None:
+    """Go on when the reader of standard output leaves, as in ``optirank ... | head``.
+
+    The work is done to its end, and files are written: the exit code is 0.
+    """
+    try:
+        raw = _WithoutReader(sys.stdout.fileno(), "w", closefd=False)
+    except (AttributeError, OSError, ValueError):  # no descriptor, as in some embeddings
+        return
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=sys.stdout.encoding,
+        errors=sys.stdout.errors,
+        line_buffering=sys.stdout.isatty(),
+    )
+
+
+@contextmanager
+def file_or_stdout(out: Path | None, suffix: str) -> Iterator[Path | None]:
+    """The file to write, if any; for ``-`` a temporary one whose content goes to standard output.
+
+    What is printed meanwhile then goes to stderr, so that standard output holds the result alone.
+    """
+    if out != STDOUT:
+        yield out
+        return
+    stream = _state["stdout"]
+    if suffix != ".csv" and stream.isatty():
+        raise ValueError("-o - would write a binary file to the terminal: name a file, or pipe it")
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(sys.stderr):
+        path = Path(folder) / f"stdout{suffix}"
+        yield path
+        stream.flush()
+        with path.open("rb") as content:
+            shutil.copyfileobj(content, stream.buffer)
+        stream.flush()
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print a line that may hold names out of files: control characters are written as escapes."""
+    typer.echo(printable(text), err=err)
+
+
+def show_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, err: bool = False
+) -> None:
+    """Print a table; markup is shown as text, and control characters are escaped."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    def plain(cell: object, style: str = "") -> Text:
+        return Text(printable(str(cell)), style=style)
+
+    look = {"box": SIMPLE_HEAD, "pad_edge": False, "padding": (0, 0, 0, 1)}
+    table = Table(title=plain(title, "table.title"), title_justify="left", **look)
+    for name in columns:
+        left = name in _TEXT or name in _WHOLE
+        whole = name in _WHOLE or name in ("sensitivity", "PPV")  # intervals are not wrapped
+        table.add_column(plain(name), justify="left" if left else "right", no_wrap=whole)
+    for row in rows:
+        table.add_row(*map(plain, row))
+    Console(stderr=err, highlight=False).print(table)
+
+
+def show_performance(performance: Performance, title: str) -> None:
+    """Print how each class that has samples does, so that it fits in 80 columns."""
+    from optirank.workflow.performance import MEASURES
+
+    there = performance.confusion.sum(axis=1) > 0
+    rows = []
+    for name, row in performance.per_class[there].iterrows():
+        cells = []
+        for measure in MEASURES:
+            text = "-" if row[measure] != row[measure] else f"{100 * row[measure]:.1f}"
+            if text != "-" and measure in ("sensitivity", "ppv"):
+                low, high = (100 * row[f"{measure}_{end}"] for end in ("low", "high"))
+                text += f" ({low:.0f}-{high:.0f})"
+            cells.append(text)
+        rows.append((name, f"{row['n']:.0f}", *cells))
+    show_table(f"{title}, % (95 % intervals)", ("class", "samples", *MEASURES.values()), rows)
 
 
 def check_outputs(
@@ -47,51 +202,8 @@ def workers(jobs: int | None) -> int:
     """The number of workers given by --jobs; all processors by default."""
     most = worker_count(-1)
     if jobs is not None and jobs > most:
-        typer.echo(f"note: --jobs {jobs}: only {most} processors are available", err=True)
+        echo(f"note: --jobs {jobs}: only {most} processors are available", err=True)
     return min(jobs or most, most)
-
-
-def new_table(title: str, *columns: str) -> Table:
-    """An empty table; columns are numbers unless their name says otherwise."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    name = Text(printable(title), style="table.title")
-    look = {"box": SIMPLE_HEAD, "pad_edge": False, "padding": (0, 0, 0, 1)}
-    table = Table(title=name, title_justify="left", **look)
-    for column in columns:
-        table.add_column(Text(printable(column)), justify="left" if column in _TEXT else "right")
-    return table
-
-
-def add_row(table: Table, *cells: object) -> None:
-    """Add a row; markup is shown as text, and control characters are escaped."""
-    from rich.text import Text
-
-    table.add_row(*(Text(printable(str(cell))) for cell in cells))
-
-
-def show(table: Table, *, err: bool = False) -> None:
-    """Print a table."""
-    from rich.console import Console
-
-    Console(stderr=err, highlight=False).print(table)
-
-
-def show_performance(performance: Performance, title: str) -> None:
-    """Print how each class does, with 95 % intervals."""
-    columns = {"sensitivity": "sensitivity", "specificity": "specificity", "ppv": "PPV"}
-    columns["npv"] = "NPV"
-    table = new_table(f"{title}, % (95 % intervals)", "class", "samples", *columns.values())
-    for name, row in performance.per_class.iterrows():
-        cells = []
-        for measure in columns:
-            ends = [100 * row[f"{measure}{end}"] for end in ("", "_low", "_high")]
-            known = ends[0] == ends[0]
-            cells.append(f"{ends[0]:.1f} ({ends[1]:.0f}-{ends[2]:.0f})" if known else "-")
-        add_row(table, name, f"{row['n']:.0f}", *cells)
-    show(table)
 
 
 def listed(text: str | None) -> list[str]:

@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optirank.cli.common import tidy
-from optirank.cli.errors import BAD_INPUT
-from optirank.cli.options import DataOption, ForceOption
-from optirank.cli.streams import echo
+from optirank.cli import options as opt
+from optirank.cli.common import BAD_INPUT, echo, show_table, tell_error, tidy
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from optirank.datasets.registry import Entry
 
 _HELP = """Data sets of the paper, public stand-ins for them, and your own folders.
@@ -24,83 +20,79 @@ _HELP = """Data sets of the paper, public stand-ins for them, and your own folde
 Examples:
 
   optirank datasets list                              list all data sets
-
   optirank datasets info nki_er                       describe one, and where to get it
-
   optirank datasets fetch stand-ins --data sets       download and build the stand-ins
-
   optirank datasets check --data sets                 check whether they can be used
-
   optirank datasets example pair                      write a generated pair
 """
 
-app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(cls=opt.PlainGroup, help=_HELP, no_args_is_help=True, rich_markup_mode=None)
 
 NameArgument = Annotated[str, typer.Argument(help="Name of a data set.", show_default=False)]
 
 
-@app.command("list")
-def list_(data: DataOption = None) -> None:
+@app.command("list", cls=opt.GroupedCommand)
+def list_(data: opt.Data = None) -> None:
     """List the registered data sets and those in the folder.
 
     Examples:
 
       optirank datasets list
-
       OPTIRANK_DATA=sets optirank datasets list
     """
     with tidy():
-        from optirank.datasets.catalogue import data_folder, local_sets
-        from optirank.datasets.registry import registry
+        from optirank.datasets.registry import data_folder, describe, local_paths, registry
 
-        here = local_sets(data)
+        here = [describe(path) for path in local_paths(data).values()]
         names = {found.name for found in here}
+        columns = ("name", "organism", "technology", "samples", "genes", "how")
         for title, stand_in in (("The paper's data sets", False), ("Public stand-ins", True)):
-            table = _table(title, "name", "organism", "technology", "samples", "genes", "how")
-            for entry in registry().values():
-                if entry.stand_in == stand_in:
-                    counts = [str(count or "") for count in (entry.n_samples, entry.n_genes)]
-                    how = "here" if entry.name in names else entry.way
-                    table.add_row(entry.name, entry.organism, entry.technology, *counts, how)
-            _print(table)
+            rows = [
+                (
+                    *(entry.name, entry.organism, entry.technology),
+                    *(entry.n_samples or "", entry.n_genes or ""),
+                    "here" if entry.name in names else entry.way,
+                )
+                for entry in registry().values()
+                if entry.stand_in == stand_in
+            ]
+            show_table(title, columns, rows)
         if not here:
-            typer.echo(f"No data sets in {data_folder(data)}.")
+            echo(f"No data sets in {data_folder(data)}.")
             return
-        title = f"In {data_folder(data)}"
-        table = _table(title, "name", "platform", "samples", "genes", "classes")
+        rows = [
+            (one.name, one.platform, one.n_samples, one.n_genes, len(one.classes)) for one in here
+        ]
+        columns = ("name", "platform", "samples", "genes", "classes")
+        show_table(f"In {data_folder(data)}", columns, rows)
         for found in here:
-            counts = [str(n) for n in (found.n_samples, found.n_genes, len(found.classes))]
-            table.add_row(found.name, found.platform, *counts)
-        _print(table)
-        for found in here:
-            if found.problem:
-                echo(f"{found.name} cannot be used: {found.problem}")
+            if found.errors:
+                echo(f"{found.name} cannot be used: {found.errors[0]}")
 
 
-@app.command()
-def info(name: NameArgument, data: DataOption = None) -> None:
+@app.command(cls=opt.GroupedCommand)
+def info(name: NameArgument, data: opt.Data = None) -> None:
     """Describe a data set: accession, paper, source, licence, labels, how to get it.
 
     Examples:
 
       optirank datasets info nki_er
-
       optirank datasets info pcawg --data sets
     """
     with tidy():
-        from optirank.datasets import catalogue
+        from optirank.datasets import registry
 
-        paths = catalogue.local_paths(data)
+        paths = registry.local_paths(data)
         lines: list[tuple[str, str]] = []
         entry = _entry(name, data, known=name in paths)
         if entry is not None:
             name, lines = entry.name, _card(entry, data)
         if name in paths:
-            found = catalogue.describe(paths[name])
+            found = registry.describe(paths[name])
             classes = ", ".join(f"{label} {count}" for label, count in found.classes.items())
             lines += [("here", str(found.path)), ("platform", found.platform)]
             lines += [("size", f"{found.n_samples} samples x {found.n_genes} genes")]
-            lines += [("classes", classes), ("problem", found.problem)]
+            lines += [("classes", classes), ("problem", "; ".join(found.errors))]
             if entry is None:
                 keys = ("accession", "licence", "note")
                 lines += [(key, found.source.get(key, "")) for key in keys]
@@ -111,10 +103,10 @@ def info(name: NameArgument, data: DataOption = None) -> None:
                 echo(f"{key + ':':<12}{text}")
 
 
-@app.command()
+@app.command(cls=opt.GroupedCommand)
 def fetch(
     name: Annotated[str, typer.Argument(help="Name of a data set, or stand-ins for all of those.")],
-    data: DataOption = None,
+    data: opt.Data = None,
     given: Annotated[
         Path | None,
         typer.Option("--from", help="Folder with raw files, taken instead of downloads."),
@@ -128,40 +120,42 @@ def fetch(
     Examples:
 
       optirank datasets fetch stand-ins --data sets
-
       optirank datasets fetch nki_er --data sets --from downloads
     """
     with tidy():
-        from optirank.datasets import fetching
-        from optirank.datasets.catalogue import data_folder, describe
-        from optirank.datasets.registry import STAND_INS, find_entry, stand_ins
+        from optirank.datasets import building
+        from optirank.datasets.registry import (
+            STAND_INS,
+            data_folder,
+            describe,
+            find_entry,
+            stand_ins,
+        )
 
         folder = data_folder(data)
         if name == STAND_INS:
             wanted = stand_ins()
-            lacking = fetching.fetch_all(
-                wanted, folder, given=given, say=lambda text: echo(text, err=True)
-            )
-            typer.echo(f"{len(wanted) - len(lacking)} of {len(wanted)} data sets are in {folder}")
+            lacking = building.fetch_all(wanted, folder, given=given, say=tell_error)
+            echo(f"{len(wanted) - len(lacking)} of {len(wanted)} data sets are in {folder}")
             if lacking:
                 raise typer.Exit(BAD_INPUT)
             return
         try:
-            path = fetching.fetch(find_entry(name), folder, given=given, say=typer.echo)
-        except fetching.ByHandError as steps:
-            typer.echo(f"optirank: {steps}", err=True)
+            path = building.fetch(find_entry(name), folder, given=given, say=echo)
+        except building.ByHandError as steps:
+            tell_error(f"optirank: {steps}")
             raise typer.Exit(BAD_INPUT) from None
         found = describe(path)
-        typer.echo(
+        echo(
             f"{path}: {found.n_samples} samples x {found.n_genes} genes, "
             f"{len(found.classes)} classes"
         )
 
 
-@app.command()
+@app.command(cls=opt.GroupedCommand)
 def check(
     name: Annotated[str | None, typer.Argument(help="A data set; default: all.")] = None,
-    data: DataOption = None,
+    data: opt.Data = None,
     label: Annotated[str, typer.Option(help="Column with the labels.")] = "cell_type",
 ) -> None:
     """Read data sets and say whether they can be used; exit code 2 if one cannot.
@@ -169,39 +163,40 @@ def check(
     Examples:
 
       optirank datasets check baron_h1 --data sets
-
       optirank datasets check --data sets
     """
     with tidy():
-        from optirank.datasets import catalogue
+        from optirank.datasets import registry
 
         if name is None:
-            paths = list(catalogue.local_paths(data).values())
+            paths = list(registry.local_paths(data).values())
         else:
-            paths = [catalogue.find_path(name, data)]
+            paths = [registry.find_path(name, data)]
         if not paths:
-            raise ValueError(f"no data sets in {catalogue.data_folder(data)}: name one with --data")
+            raise ValueError(f"no data sets in {registry.data_folder(data)}: name one with --data")
+        results = [registry.describe(path, values=True, label=label) for path in paths]
+        rows = [
+            (
+                *(found.name, found.n_samples, found.n_genes, len(found.classes), found.values),
+                "unusable" if found.errors else "ok",
+            )
+            for found in results
+        ]
         columns = ("name", "samples", "genes", "classes", "values", "verdict")
-        table = _table("Data sets", *columns)
-        results = [catalogue.check(path, label=label) for path in paths]
-        for found in results:
-            counts = [str(n) for n in (found.n_samples, found.n_genes, found.n_classes)]
-            verdict = "ok" if found.ok else "unusable"
-            table.add_row(found.path.stem, *counts, found.values, verdict)
-        _print(table)
+        show_table("Data sets", columns, rows)
         for found in results:
             for text in (*found.errors, *found.notes):
-                echo(f"{found.path.stem}: {text}")
-        if not all(found.ok for found in results):
+                echo(f"{found.name}: {text}")
+        if any(found.errors for found in results):
             raise typer.Exit(BAD_INPUT)
 
 
-@app.command()
+@app.command(cls=opt.GroupedCommand)
 def example(
     folder: Annotated[Path, typer.Argument(help="Where to write the pair.", show_default=False)],
     reference: Annotated[int, typer.Option(min=10, help="Cells in the reference.")] = 500,
     query: Annotated[int, typer.Option(min=10, help="Cells in the query.")] = 400,
-    force: ForceOption = False,
+    force: opt.Force = False,
 ) -> None:
     """Write a small generated pair: a labelled reference on one platform, a query on another.
 
@@ -211,34 +206,33 @@ def example(
     Examples:
 
       optirank datasets example pair
-
       optirank datasets example pair --reference 2000
     """
     with tidy():
         from optirank.datasets.example import write_example
 
         for path in write_example(folder, reference, query, force=force):
-            typer.echo(str(path))
+            echo(str(path))
 
 
 def _entry(name: str, data: Path | None, known: bool) -> Entry | None:
     """The registered set of this name; None where there is none but the name is ``known``."""
     from optirank._util.names import some
-    from optirank.datasets import catalogue, registry
-    from optirank.datasets.errors import DataError
+    from optirank.datasets import registry
+    from optirank.datasets.data import DataError
 
     try:
         return registry.find_entry(name)
     except DataError as error:
         if known:
             return None
-        here = some(catalogue.local_paths(data), 20)
-        raise DataError(f"{error}; in {catalogue.data_folder(data)} there are {here}") from None
+        here = some(registry.local_paths(data), 20)
+        raise DataError(f"{error}; in {registry.data_folder(data)} there are {here}") from None
 
 
 def _card(entry: Entry, data: Path | None) -> list[tuple[str, str]]:
     """What the registry knows of a set, as keys and texts."""
-    from optirank.datasets import catalogue, fetching, registry
+    from optirank.datasets import building, registry
 
     size = f"{entry.n_samples or 'see source'}"
     size += f" x {entry.n_genes} genes" if entry.n_genes else ""
@@ -256,23 +250,6 @@ def _card(entry: Entry, data: Path | None) -> list[tuple[str, str]]:
         for file in entry.files
     ]
     if entry.by_hand:
-        steps = fetching.instructions(entry, catalogue.data_folder(data))
+        steps = building.instructions(entry, registry.data_folder(data))
         lines += [("by hand", steps)]
     return lines
-
-
-def _table(title: str, *columns: str) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, title_justify="left")
-    for column in columns:
-        number = column in ("samples", "genes", "classes")
-        table.add_column(column, justify="right" if number else "left", no_wrap=column == "name")
-    return table
-
-
-def _print(table: Table) -> None:
-    from rich.console import Console
-
-    Console().print(table)

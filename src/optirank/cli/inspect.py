@@ -1,4 +1,4 @@
-"""`optirank inspect`: what a model is, and why a sample got its label."""
+"""`optirank inspect` and `optirank panel`: what a model is, why it labels so, and its genes."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optirank.cli.common import add_row, new_table, show, tidy
-from optirank.cli.options import (
-    GeneColumnOption,
-    GenesInOption,
-    ModelArgument,
-    option,
-    reading_options,
-)
-from optirank.cli.streams import echo
+from optirank.cli import options as opt
+from optirank.cli.common import check_outputs, echo, file_or_stdout, show_table, tidy
+from optirank.cli.options import option
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from optirank.workflow.explain import Explanation
 
-_SHOWN = 15  # genes of an explanation
+_SHOWN = 15  # genes on the terminal: they fit without scrolling
+_PANEL_OUT = "Write a model (.optirank), or the genes with their weights (.csv; - for stdout)."
 
 
 def inspect(
-    model: ModelArgument,
+    context: typer.Context,
+    model: opt.ModelFile,
     file: Annotated[
         Path | None, typer.Argument(metavar="[FILE]", help="Samples, for --explain.")
     ] = None,
@@ -34,8 +32,8 @@ def inspect(
     label: Annotated[
         str | None, option("CLASS", "Class to explain; default: the label.", None, "--class")
     ] = None,
-    gene_column: GeneColumnOption = None,
-    genes_in: GenesInOption = None,
+    gene_column: opt.GeneColumn = None,
+    genes_in: opt.GenesIn = None,
 ) -> None:
     """Describe a model; with --explain, show why a sample gets its label.
 
@@ -50,45 +48,100 @@ def inspect(
     """
     with tidy():
         from optirank.model import load
-        from optirank.workflow.explain import explain_sample, model_card
+        from optirank.workflow.explain import class_table, explain_sample, model_card
 
         if (file is None) != (explain is None):
             raise ValueError("name the file and the sample: inspect MODEL FILE --explain SAMPLE")
         fitted = load(model)
         if file is not None:
-            reading = reading_options(None, gene_column, genes_in)
-            _show_explanation(explain_sample(file, fitted, explain, **reading), label)
+            found = explain_sample(file, fitted, explain, **opt.reading_options(context))
+            _show_explanation(found, label)
             return
-        card = model_card(fitted, model)
-        for name, text in card.lines:
+        for name, text in model_card(fitted, model):
             echo(f"{name + ':':<14}{text}")
-        table = new_table("Classes", *card.classes.columns)
-        for row in card.classes.itertuples(index=False):
-            add_row(table, *row)
-        show(table)
+        table = class_table(fitted)
+        show_table("Classes", table.columns, table.itertuples(index=False))
 
 
 def _show_explanation(found: Explanation, label: str | None) -> None:
     for note in found.notes:
         echo(f"note: {note}", err=True)
     echo(f"{found.sample}: {found.label}, confidence {found.confidence:.3f}")
-    table = new_table("Scores", "class", "score", "probability")
-    for row in found.scores.itertuples(index=False):
-        add_row(table, row[0], f"{row[1]:+.3f}", f"{row[2]:.3f}")
-    show(table)
+    scores = found.scores.itertuples(index=False)
+    rows = [(name, f"{score:+.3f}", f"{share:.3f}") for name, score, share in scores]
+    show_table("Scores", ("class", "score", "probability"), rows)
     name, lines = found.of_class(label)
-    columns = ("value", "rank", "mean rank", "weight", "contribution", "speaks")
-    table = new_table(f"The score of {name}", "gene", *columns)
+    rows = []
     for row in lines.head(_SHOWN + 1).itertuples():
-        if row.weight != row.weight:  # the intercept
-            add_row(table, row.gene, "", "", "", "", f"{row.contribution:+.4f}", "")
-            continue
-        value = "missing" if row.missing else f"{row.value:g}"
-        ranks = (f"{row.relative_rank:.3f}", f"{row.mean_rank:.3f}")
-        sizes = (f"{row.weight:+.3g}", f"{row.contribution:+.4f}")
-        add_row(table, row.gene, value, *ranks, *sizes, row.speaks_for)
+        cells, speaks = ("",) * 4, ""
+        if row.weight == row.weight:  # the intercept has none
+            speaks = row.speaks_for
+            value = "missing" if row.missing else f"{row.value:g}"
+            cells = (
+                value,
+                f"{row.relative_rank:.3f}",
+                f"{row.mean_rank:.3f}",
+                f"{row.weight:+.3g}",
+            )
+        rows.append((row.gene, *cells, f"{row.contribution:+.4f}", speaks))
     rest = lines.iloc[_SHOWN + 1 :]
     if len(rest):
         total = f"{rest['contribution'].sum():+.4f}"
-        add_row(table, f"{len(rest)} more", "", "", "", "", total, "")
-    show(table)
+        rows.append((f"{len(rest)} more", "", "", "", "", total, ""))
+    columns = ("gene", "value", "rank", "mean rank", "weight", "contribution", "speaks")
+    show_table(f"The score of {name}", columns, rows)
+
+
+def panel(
+    model: opt.ModelFile,
+    genes: Annotated[int | None, option("N", "Take the panel of N genes.", None, min=2)] = None,
+    out: Annotated[Path | None, option("FILE", _PANEL_OUT, opt.OUTPUT, "--out", "-o")] = None,
+    force: opt.Force = False,
+) -> None:
+    """List the genes that a model needs, and the smaller panels in it with their accuracy.
+
+    No other gene has to be measured: a file with only these genes gets the same labels. The genes
+    of a panel are ranked among themselves. The .csv has all that is needed to label samples in
+    another program: genes, weights, intercepts, and the mean ranks that stand in for missing genes.
+
+    Examples:
+
+      optirank panel model.optirank
+      optirank panel model.optirank --genes 30 -o small.optirank
+      optirank panel model.optirank -o genes.csv
+    """
+    with tidy():
+        from optirank import save
+        from optirank._util.files import replacing
+        from optirank.cli.train import show_sizes
+        from optirank.model import load, panel_table
+        from optirank.workflow.explain import exported, size_table, smaller_model
+
+        check_outputs({"the panel": out}, [model], force)
+        fitted = load(model)
+        if genes is not None:
+            fitted = smaller_model(fitted, genes)
+        table = panel_table(fitted)
+        with file_or_stdout(out, ".csv") as target:
+            _show_genes(table)
+            show_sizes(size_table(fitted))
+            if target is not None and target.suffix == ".csv":
+                with replacing(target) as temporary:
+                    exported(fitted).to_csv(temporary, index=False)
+                echo(f"{out}: {len(table)} genes")
+            elif target is not None:
+                save(fitted, target, overwrite=True)
+                echo(f"{out}: a model of {len(table)} genes")
+
+
+def _show_genes(table: pd.DataFrame) -> None:
+    weights = table.filter(regex="^weight_")
+    names = [name.removeprefix("weight_") for name in weights.columns]
+    shown = [name for name in ("gene", "role") if name in table]
+    rows = []
+    for (_, row), values in zip(table.head(_SHOWN).iterrows(), weights.to_numpy(), strict=False):
+        k = int(abs(values).argmax())
+        rows.append((*row[shown], f"{values[k]:+.3g}", names[k]))
+    show_table(f"{len(table)} genes, the largest weights", (*shown, "weight", "class"), rows)
+    if len(table) > _SHOWN:
+        echo(f"and {len(table) - _SHOWN} more: -o genes.csv writes them all")

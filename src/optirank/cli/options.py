@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from optirank.cli.common import listed
+
 READING = "Options for reading"
 OUTPUT = "Options for output"
 
@@ -56,60 +58,48 @@ class PlainGroup(_PlainHelp, TyperGroup):
     """A group of commands."""
 
 
-class GenesIn(StrEnum):
-    """Orientation of a table."""
-
-    rows = "rows"
-    columns = "columns"
-
-
-class Device(StrEnum):
-    """Device to fit on."""
-
-    cpu = "cpu"
-    cuda = "cuda"
-
-
 def option(metavar: str | None, help: str, panel: str | None, *names: str, **settings: Any) -> Any:
     """An option under a heading of the help; ``names`` where they are not the parameter's."""
     return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel, **settings)
 
 
+def one_of(*words: str) -> type[StrEnum]:
+    """The type of an option that is one of some words."""
+    return StrEnum("Words", {word: word for word in words})
+
+
+def share(help: str, panel: str | None = None) -> Any:
+    """An option that is a share between 0 and 1."""
+    return option("SHARE", help, panel, min=0.0, max=1.0)
+
+
 _FORMATS = ".h5ad, .zarr, 10x (.h5 or folder), .csv or .tsv"
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help=f"{_FORMATS}.")]
-FilesArgument = Annotated[
+File = Annotated[Path, typer.Argument(metavar="FILE", help=f"{_FORMATS}.")]
+Files = Annotated[
     list[Path],
     typer.Argument(
         metavar="FILE...", help=f"{_FORMATS}; several are used together, each held out in turn."
     ),
 ]
-ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")]
-ModelOption = Annotated[Path, option("MODEL", "A model file.", None, "--model", "-m")]
-LabelOption = Annotated[str, option("COLUMN", "Class labels.", None, "--label", "-l")]
-LayerOption = Annotated[
-    str | None, option("NAME", "Layer of an AnnData file instead of X.", READING)
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")]
+Model = Annotated[Path, option("MODEL", "A model file.", None, "--model", "-m")]
+Layer = Annotated[str | None, option("NAME", "Layer of an AnnData file instead of X.", READING)]
+GeneColumn = Annotated[str | None, option("COLUMN", "Gene names, instead of the index.", READING)]
+GenesIn = Annotated[
+    one_of("rows", "columns") | None,
+    option("rows|columns", "For tables: where the genes are.", READING),
 ]
-GeneColumnOption = Annotated[
-    str | None, option("COLUMN", "Gene names, instead of the index.", READING)
-]
-GenesInOption = Annotated[
-    GenesIn | None, option("rows|columns", "For tables: where the genes are.", READING)
-]
-AnnotationsOption = Annotated[
+Annotations = Annotated[
     str | None,
     option("COLUMNS", "Columns of a table that are not genes, comma-separated.", READING),
 ]
-SamplesOption = Annotated[
+Samples = Annotated[
     Path | None,
     option("FILE", "Table with columns for the samples: labels, clusters, sources.", READING),
 ]
-DropMissingOption = Annotated[
-    bool,
-    option(
-        None, "Leave out genes of a table with missing values.", READING, "--drop-missing-genes"
-    ),
-]
-HomologsOption = Annotated[
+_DROP = "Leave out genes of a table with missing values."
+DropMissing = Annotated[bool, option(None, _DROP, READING, "--drop-missing-genes")]
+Homologs = Annotated[
     str | None,
     option(
         "mouse|case|FILE",
@@ -118,59 +108,41 @@ HomologsOption = Annotated[
         READING,
     ),
 ]
-TargetErrorOption = Annotated[
+TargetError = Annotated[
     float | None,
-    option(
-        "SHARE",
+    share(
         "Withhold labels so that at most this share of those given is wrong, judged by held-out "
-        "samples; default: as the model was trained; 1 withholds none.",
-        None,
-        min=0.0,
-        max=1.0,
+        "samples; default: as the model was trained; 1 withholds none."
     ),
 ]
-AdaptOption = Annotated[
-    bool,
-    option(
-        None,
-        "Shift the classes to their shares in the query; labels then depend on the other samples.",
-        None,
-        "--adapt",
-    ),
-]
-ReportOption = Annotated[Path | None, option("PAGE.html", "Write a report, one page.", OUTPUT)]
-ForceOption = Annotated[
+_ADAPT = "Shift the classes to their shares in the query; labels then depend on the other samples."
+Adapt = Annotated[bool, option(None, _ADAPT, None, "--adapt")]
+Report = Annotated[Path | None, option("PAGE.html", "Write a report, one page.", OUTPUT)]
+Force = Annotated[
     bool, option(None, "Replace existing outputs (never inputs).", OUTPUT, "--force", "-f")
 ]
-DataOption = Annotated[
-    Path | None,
-    option(
-        "FOLDER", "Folder of .h5ad files; default: OPTIRANK_DATA, else the cache.", None, "--data"
-    ),
+_DATA = "Folder of .h5ad files; default: OPTIRANK_DATA, else the cache."
+Data = Annotated[Path | None, option("FOLDER", _DATA, None, "--data")]
+ResultsFolder = Annotated[
+    Path, option("FOLDER", "Results; a rerun resumes there.", OUTPUT, "--out", "-o")
 ]
-DeviceOption = Annotated[
-    Device, option("cpu|cuda", "Device to fit on: CPU, or NVIDIA GPU ([gpu] extra).", None)
+Device = Annotated[
+    one_of("cpu", "cuda"),
+    option("cpu|cuda", "Device to fit on: CPU, or NVIDIA GPU ([gpu] extra).", None),
 ]
-ProcessesOption = Annotated[
+Processes = Annotated[
     int | None, option("N", "Processes; default: all processors.", None, "--jobs", "-j", min=1)
 ]
 
 
-def reading_options(
-    layer: str | None = None,
-    gene_column: str | None = None,
-    genes_in: GenesIn | None = None,
-    annotations: str | None = None,
-    samples: Path | None = None,
-    drop_missing: bool = False,
-) -> dict[str, Any]:
+def reading_options(context: typer.Context) -> dict[str, Any]:
     """The options above as `optirank.datasets.open_expression` takes them."""
-    names = [name.strip() for name in (annotations or "").split(",") if name.strip()]
+    given = context.params
     return {
-        "layer": layer,
-        "gene_column": gene_column,
-        "genes_in": genes_in.value if genes_in else None,
-        "annotations": names,
-        "samples": samples,
-        "drop_missing": drop_missing,
+        "layer": given.get("layer"),
+        "gene_column": given["gene_column"],
+        "genes_in": given["genes_in"] and str(given["genes_in"]),
+        "annotations": listed(given.get("annotations")),
+        "samples": given.get("samples"),
+        "drop_missing": given.get("drop_missing", False),
     }

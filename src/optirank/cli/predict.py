@@ -1,4 +1,4 @@
-"""`optirank predict`: labels for the samples of a file."""
+"""`optirank predict` and `optirank evaluate`: labels for samples, and labels against the truth."""
 
 from __future__ import annotations
 
@@ -8,88 +8,58 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optirank._util.progress import progress_bar
+from optirank.cli import options as opt
 from optirank.cli.common import (
-    add_row,
     check_outputs,
-    new_table,
+    echo,
+    file_or_stdout,
     remedies_for_missing_genes,
-    show,
+    show_performance,
+    show_table,
     tidy,
 )
-from optirank.cli.options import (
-    OUTPUT,
-    AdaptOption,
-    AnnotationsOption,
-    DropMissingOption,
-    FileArgument,
-    ForceOption,
-    GeneColumnOption,
-    GenesInOption,
-    HomologsOption,
-    LayerOption,
-    ModelOption,
-    SamplesOption,
-    TargetErrorOption,
-    option,
-    reading_options,
-)
-from optirank.cli.streams import echo, file_or_stdout
+from optirank.cli.options import option, share
 
 if TYPE_CHECKING:
     from optirank.workflow.labels import Labelled
 
 _MISSING = "Options for missing genes"
+_OUT = "Labels: .csv (- for stdout), .parquet, or .h5ad (the query with labels)."
 
 
 def predict(
     context: typer.Context,
-    query: FileArgument,
-    model: ModelOption,
-    out: Annotated[
-        Path,
-        option(
-            "FILE",
-            "Labels: .csv (- for stdout), .parquet, or .h5ad (the query with labels).",
-            OUTPUT,
-            "--out",
-            "-o",
-        ),
-    ] = Path("labels.csv"),
+    query: opt.File,
+    model: opt.Model,
+    out: Annotated[Path, option("FILE", _OUT, opt.OUTPUT, "--out", "-o")] = Path("labels.csv"),
     clusters: Annotated[
         str | None, option("COLUMN", "Clusters: each also gets its majority label.", None)
     ] = None,
-    adapt: AdaptOption = False,
-    target_error: TargetErrorOption = None,
-    threshold: Annotated[
-        float | None, option("SHARE", "Withhold labels of a lower confidence.", None, min=0, max=1)
-    ] = None,
+    adapt: opt.Adapt = False,
+    target_error: opt.TargetError = None,
+    threshold: Annotated[float | None, share("Withhold labels of a lower confidence.")] = None,
     unknown_rate: Annotated[
         float | None,
-        option(
-            "SHARE",
+        share(
             "Withhold labels of samples that look like no class; the share of held-out samples "
-            "that may lose their label, such as 0.01.",
-            None,
-            min=0,
-            max=1,
+            "that may lose their label, such as 0.01."
         ),
     ] = None,
     max_missing: Annotated[
-        float,
-        option("SHARE", "Share of a class's genes that may be missing.", _MISSING, min=0, max=1),
+        float, share("Share of a class's genes that may be missing.", _MISSING)
     ] = 0.5,
     drop_classes: Annotated[
         bool,
         option(None, "Leave out classes that lack more than that.", _MISSING, "--drop-classes"),
     ] = False,
-    force: ForceOption = False,
-    layer: LayerOption = None,
-    gene_column: GeneColumnOption = None,
-    genes_in: GenesInOption = None,
-    annotations: AnnotationsOption = None,
-    samples: SamplesOption = None,
-    drop_missing: DropMissingOption = False,
-    homologs: HomologsOption = None,
+    force: opt.Force = False,
+    layer: opt.Layer = None,
+    gene_column: opt.GeneColumn = None,
+    genes_in: opt.GenesIn = None,
+    annotations: opt.Annotations = None,
+    samples: opt.Samples = None,
+    drop_missing: opt.DropMissing = False,
+    homologs: opt.Homologs = None,
 ) -> None:
     """Label the samples of a file with a trained model.
 
@@ -119,40 +89,124 @@ def predict(
             drop_classes=drop_classes,
             homologs=homologs,
         )
-        reading = reading_options(layer, gene_column, genes_in, annotations, samples, drop_missing)
-        fitted = load(model)
+        reading, fitted = opt.reading_options(context), load(model)
         with file_or_stdout(out, ".csv") as target:
             with (
                 remedies_for_missing_genes(context, fitted, query),
                 progress_bar("predicting", lines=True) as bar,
             ):
                 done = predict_file(query, fitted, target, options, progress=bar.update, **reading)
-            show_labels(done)
+            _show_notes(done)
+            n = len(done.codes)
+            rows = [(label, count, f"{count / n:.1%}") for label, count in done.counts().items()]
+            show_table("Labels", ("label", "samples", "share"), rows)
+            if done.clusters is not None:
+                lines = done.clusters.table.itertuples()
+                rows = [
+                    (one.cluster, one.n_samples, one.label, f"{one.share:.0%}") for one in lines
+                ]
+                show_table("Clusters", ("cluster", "samples", "label", "share"), rows)
             sure = f"mean confidence {done.confidence.mean():.3f}"
-            echo(f"{out}: {len(done.codes)} samples, {sure}, {done.withheld.sum()} labels withheld")
+            echo(f"{out}: {n} samples, {sure}, {done.withheld.sum()} labels withheld")
 
 
-def show_notes(done: Labelled) -> None:
+def evaluate(
+    context: typer.Context,
+    query: opt.File,
+    model: opt.Model,
+    label: Annotated[str, option("COLUMN", "True classes.", None, "--label", "-l")],
+    prevalence: Annotated[
+        list[str] | None,
+        option(
+            "CLASS=SHARE",
+            "Share of a class where the model will be used, for PPV and NPV; default: as in the "
+            "query. Repeatable.",
+            None,
+        ),
+    ] = None,
+    adapt: opt.Adapt = False,
+    target_error: opt.TargetError = None,
+    report: opt.Report = None,
+    force: opt.Force = False,
+    layer: opt.Layer = None,
+    gene_column: opt.GeneColumn = None,
+    genes_in: opt.GenesIn = None,
+    annotations: opt.Annotations = None,
+    samples: opt.Samples = None,
+    drop_missing: opt.DropMissing = False,
+    homologs: opt.Homologs = None,
+) -> None:
+    """Compare the labels of a model with the true classes of samples.
+
+    Prints the balanced accuracy with a 95 % interval, and for each class sensitivity, specificity,
+    PPV and NPV. The report has the intervals of all of them, the confusion of classes, ROC and
+    precision-recall curves, calibration, and what withholding labels would give.
+
+    Examples:
+
+      optirank evaluate query.h5ad --model model.optirank --label cell_type --report page.html
+      optirank evaluate cohort.csv -m er.optirank --label er --genes-in columns --report er.html
+      optirank evaluate cohort.h5ad -m er.optirank --label er --prevalence 'ER positive=0.7'
+    """
+    with tidy():
+        from optirank.datasets.reading import open_expression
+        from optirank.model import load
+        from optirank.workflow.evaluate import evaluate_profiles
+        from optirank.workflow.predict import PredictOptions
+        from optirank.workflow.report import check_report, write_report
+
+        check_outputs({"the report": report}, [query, model, samples, homologs], force)
+        if report is not None:
+            check_report()
+        options = PredictOptions(target_error=target_error, adapt=adapt, homologs=homologs)
+        reading, fitted, shares = opt.reading_options(context), load(model), _shares(prevalence)
+        with (
+            remedies_for_missing_genes(context, fitted, query),
+            open_expression(query, label=label, **reading) as opened,
+            progress_bar("predicting", lines=True) as bar,
+        ):
+            told = {"prevalence": shares, "progress": bar.update}
+            done = evaluate_profiles(opened, fitted, label, options, **told)
+        _show_notes(done.labelled)
+        found = done.performance
+        show_performance(found, f"Labels against {label}")
+        rows = [
+            (f"{one.target_error:.0%}", f"{one.given:.1%}", _percent(one.error))
+            for one in found.withholding.itertuples()
+        ]
+        show_table("Withholding", ("error asked for", "labels given", "error"), rows)
+        echo(
+            f"Balanced accuracy {found.headline()}, {found.n_right} of {found.n_given} labels "
+            f"right, {found.n_withheld} withheld, mean AUC {found.auc:.3f}"
+        )
+        if report is not None:
+            write_report(done, report)
+            echo(f"Report: {report}")
+
+
+def _show_notes(done: Labelled) -> None:
     """Print notes and what is lost by missing genes to stderr."""
     for note in done.notes:
         echo(f"note: {note}", err=True)
-    if not done.missing:
-        return
-    table = new_table("Genes missing", "class", "genes", "missing", "weight lost")
-    for loss in done.losses.sort_values("weight_lost", ascending=False).itertuples():
-        add_row(table, loss.label, loss.n_genes, loss.n_missing, f"{loss.weight_lost:.0%}")
-    show(table, err=True)
+    if done.missing:
+        losses = done.losses.sort_values("weight_lost", ascending=False).itertuples()
+        rows = [(one.label, one.n_genes, one.n_missing, f"{one.weight_lost:.0%}") for one in losses]
+        show_table("Genes missing", ("class", "genes", "missing", "weight lost"), rows, err=True)
 
 
-def show_labels(done: Labelled) -> None:
-    """Print how often each label was given, and the labels of clusters."""
-    show_notes(done)
-    table = new_table("Labels", "label", "samples", "share")
-    for label, count in done.counts().items():
-        add_row(table, label, count, f"{count / len(done.codes):.1%}")
-    show(table)
-    if done.clusters is not None:
-        table = new_table("Clusters", "cluster", "samples", "label", "share")
-        for row in done.clusters.table.itertuples():
-            add_row(table, row.cluster, row.n_samples, row.label, f"{row.share:.0%}")
-        show(table)
+def _percent(share: float) -> str:
+    return "" if share != share else f"{share:.1%}"
+
+
+def _shares(items: list[str] | None) -> dict[str, float] | None:
+    """Shares of classes from ``CLASS=SHARE``."""
+    shares = {}
+    for item in items or ():
+        name, _, share = item.rpartition("=")
+        try:
+            shares[name] = float(share)
+        except ValueError:
+            name = ""
+        if not name:
+            raise ValueError(f"--prevalence {item!r}: use CLASS=SHARE, as 'ER positive=0.7'")
+    return shares or None

@@ -2,75 +2,53 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from optirank._util.progress import progress_bar
+from optirank.cli import options as opt
 from optirank.cli.common import (
-    add_row,
     check_outputs,
-    new_table,
-    show,
+    echo,
+    file_or_stdout,
     show_performance,
+    show_table,
     this_command,
     tidy,
     workers,
 )
-from optirank.cli.options import (
-    OUTPUT,
-    AnnotationsOption,
-    DropMissingOption,
-    FilesArgument,
-    ForceOption,
-    GeneColumnOption,
-    GenesInOption,
-    LabelOption,
-    LayerOption,
-    ProcessesOption,
-    ReportOption,
-    SamplesOption,
-    option,
-    reading_options,
-)
-from optirank.cli.streams import echo, file_or_stdout
+from optirank.cli.options import OUTPUT, option
 from optirank.workflow import METHODS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _GENES = "Options for the genes"
-
-
-Method = StrEnum("Method", {name.replace("-", "_"): name for name in METHODS})
+_Method = opt.one_of(*METHODS)
 
 
 def train(
     context: typer.Context,
-    files: FilesArgument,
-    label: LabelOption,
+    files: opt.Files,
+    label: Annotated[str, option("COLUMN", "Class labels.", None, "--label", "-l")],
     out: Annotated[Path, option("MODEL", "The model file; - for stdout.", OUTPUT, "--out", "-o")],
     batch: Annotated[
         str | None, option("COLUMN", "Source (data set, donor); each is held out in turn.", None)
     ] = None,
     method: Annotated[
-        Method,
+        _Method,
         option("|".join(METHODS), "One panel, the paper's classifier, or all genes.", None),
-    ] = Method.panel,
+    ] = "panel",
     target_error: Annotated[
         float | None,
-        option(
-            "SHARE",
+        opt.share(
             "Let the model withhold labels so that at most this share of those given is wrong, "
-            "judged by held-out samples.",
-            None,
-            min=0.0,
-            max=1.0,
+            "judged by held-out samples."
         ),
     ] = None,
-    jobs: ProcessesOption = None,
+    jobs: opt.Processes = None,
     genes: Annotated[
         int | None,
         option("N", "Genes in the panel; default: by held-out accuracy.", _GENES, min=2),
@@ -90,16 +68,16 @@ def train(
         list[str] | None,
         option("GENES", "Genes that may not be: names, patterns such as 'MT-*', a file.", _GENES),
     ] = None,
-    report: ReportOption = None,
+    report: opt.Report = None,
     name: Annotated[str, option("TEXT", "Name of the model.", OUTPUT)] = "",
     describe: Annotated[str, option("TEXT", "Its intended use, kept in the model.", OUTPUT)] = "",
-    force: ForceOption = False,
-    layer: LayerOption = None,
-    gene_column: GeneColumnOption = None,
-    genes_in: GenesInOption = None,
-    annotations: AnnotationsOption = None,
-    samples: SamplesOption = None,
-    drop_missing: DropMissingOption = False,
+    force: opt.Force = False,
+    layer: opt.Layer = None,
+    gene_column: opt.GeneColumn = None,
+    genes_in: opt.GenesIn = None,
+    annotations: opt.Annotations = None,
+    samples: opt.Samples = None,
+    drop_missing: opt.DropMissing = False,
 ) -> None:
     """Train a classifier on labelled expression profiles.
 
@@ -118,8 +96,7 @@ def train(
     """
     with tidy():
         from optirank import save
-        from optirank.workflow.report import check_report, write_report
-        from optirank.workflow.sources import gene_names_in, genes_of_queries, open_sources
+        from optirank.workflow.preparation import gene_names_in, genes_of_queries, open_sources
         from optirank.workflow.train import TrainingOptions
         from optirank.workflow.train import train as run
 
@@ -127,14 +104,10 @@ def train(
         inputs = [*files, samples, *(query or ()), *(one for one in lists if one)]
         check_outputs({"the model": out, "the report": report}, inputs, force)
         if report is not None:
+            from optirank.workflow.report import check_report, write_report
+
             check_report()
-        reading = reading_options(layer, gene_column, genes_in, annotations, samples, drop_missing)
-        said: list[str] = []
-
-        def say(line: str) -> None:
-            said.append(line)
-            echo(line)
-
+        reading = opt.reading_options(context)
         with (
             file_or_stdout(out, ".optirank") as target,
             open_sources(files, label, batch, for_query=bool(query), **reading) as opened,
@@ -148,36 +121,25 @@ def train(
                 available=genes_of_queries(query or [], reading["genes_in"]),
                 include=gene_names_in(include or []),
                 exclude=gene_names_in(exclude or []),
-                method=method.value,
+                method=str(method),
                 target_error=target_error,
                 n_jobs=workers(jobs),
                 name=name,
                 description=describe,
             )
             with progress_bar("training", lines=True) as bar:
-                result = run(
-                    data,
-                    options,
-                    say=say,
-                    progress=lambda done, total, what: bar.update(done, total, text=what),
-                )
+                result = run(data, options, say=echo, progress=bar.update)
             result.model.training_summary_ |= {
                 "source": ", ".join(path.name for path in files),  # not where they lie
                 "command": this_command(context, names=True),
             }
             save(result.model, target, overwrite=True)
-            if len(result.curve) > 1:
-                show_sizes(result.curve)
+            show_sizes(result.curve)
             show_performance(result.performance, "On held-out samples")
-            for note in result.notes:
-                if note in result.warnings:
-                    echo(f"Warning: {note}", err=True)
-                elif note not in said:
-                    echo(f"Note: {note}")
-            echo(
-                f"Balanced accuracy of held-out samples {result.performance.headline()}, "
-                f"{len(result.genes)} genes"
-            )
+            for warning in result.warnings:
+                echo(f"Warning: {warning}", err=True)
+            accuracy = result.performance.headline()
+            echo(f"Balanced accuracy of held-out samples {accuracy}, {len(result.genes)} genes")
             echo(f"Model:  {out}")
             if report is not None:
                 write_report(result, report)
@@ -186,11 +148,11 @@ def train(
 
 def show_sizes(curve: pd.DataFrame) -> None:
     """Print the accuracy of each size of the panel."""
-    table = new_table("Panels on held-out samples", "genes", "balanced accuracy", "")
+    rows = []
     for row in curve.sort_values("n_genes").itertuples():
-        known = row.standard_error == row.standard_error
+        measured, known = (one == one for one in (row.balanced_accuracy, row.standard_error))
         error = f" ± {100 * row.standard_error:.1f}" if known else ""
-        measured = row.balanced_accuracy == row.balanced_accuracy
         accuracy = f"{100 * row.balanced_accuracy:.1f}{error} %" if measured else ""
-        add_row(table, f"{row.n_genes:.0f}", accuracy, "chosen" if row.chosen else "")
-    show(table)
+        rows.append((f"{row.n_genes:.0f}", accuracy, "chosen" if row.chosen else ""))
+    if len(rows) > 1:
+        show_table("Panels on held-out samples", ("genes", "balanced accuracy", ""), rows)

@@ -6,10 +6,10 @@ import importlib
 from typing import TYPE_CHECKING
 
 _HOMES = {
-    "DataError": "errors",
+    "DataError": "data",
     "ExpressionData": "data",
     "concatenate": "data",
-    "load_dataset": "catalogue",
+    "load_dataset": "registry",
     "make_unstable_ranks": "synthetic",
     "open_expression": "reading",
     "read_expression": "reading",
@@ -26,10 +26,9 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from optirank.datasets.catalogue import load_dataset
-    from optirank.datasets.data import ExpressionData, concatenate
-    from optirank.datasets.errors import DataError
+    from optirank.datasets.data import DataError, ExpressionData, concatenate
     from optirank.datasets.reading import open_expression, read_expression
+    from optirank.datasets.registry import load_dataset
     from optirank.datasets.synthetic import make_unstable_ranks
 
 

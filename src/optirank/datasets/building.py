@@ -1,4 +1,4 @@
-"""From the raw files of a registered data set to one .h5ad in the layout of a catalogue.
+"""Fetch the raw files of a registered data set and build one .h5ad from them.
 
 The table ``read`` of an entry says how. A reference ``FILE:a/b/c`` names the member a/b/c of an R
 file or a column of a table, ``=text`` the same text for all samples, another word a column of the
@@ -18,9 +18,15 @@ annotations that were read with the matrix.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import re
+import shutil
 import tarfile
+import urllib.error
+import urllib.request
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -29,11 +35,140 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from optirank._util.files import replacing
+from optirank._util.progress import progress_bar
 from optirank.datasets import rdata, tables
-from optirank.datasets.data import ExpressionData, check_column, concatenate
-from optirank.datasets.errors import DataError, readable
-from optirank.datasets.reading import read_expression
-from optirank.datasets.registry import Entry, harmonise
+from optirank.datasets.data import DataError, ExpressionData, check_column, concatenate, readable
+from optirank.datasets.reading import read_expression, write_h5ad
+from optirank.datasets.registry import LABEL, Entry, RemoteFile, harmonise
+
+
+class ByHandError(DataError):
+    """The user has to take some steps; the message lists them, one per line."""
+
+
+def fetch(
+    entry: Entry,
+    data: Path,
+    *,
+    given: Path | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> Path:
+    """Get the raw files that are missing and write ``data/NAME.h5ad``; return its path.
+
+    Raw files are kept in ``data/raw`` (stand-ins, which share some) or ``data/NAME``, so that an
+    interrupted call goes on where it was. Files in the folder ``given``, under the name of the
+    registry or their own, are taken from there. Known checksums are compared.
+    """
+    target = data / f"{entry.name}.h5ad"
+    if target.is_file():
+        say(f"{target} is there already")
+        return target
+    home = data / ("raw" if entry.stand_in else entry.name)
+    home.mkdir(parents=True, exist_ok=True)
+    if not entry.files and not any(home.iterdir()):
+        raise ByHandError(f"{entry.name} has to be fetched by hand:\n{instructions(entry, data)}")
+    for remote in entry.files:
+        if not (home / remote.name).is_file():
+            _get(remote, home, given, say)
+    say(f"building {entry.name}")
+    kept = ("accession", "paper", "source", "licence", "modality", "note")
+    about = {name: getattr(entry, name) for name in kept}
+    about |= {"species": entry.organism, "platform": entry.technology}
+    return write_h5ad(build(entry, home, data), target, about)
+
+
+def fetch_all(
+    entries: list[Entry],
+    data: Path,
+    *,
+    given: Path | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> dict[str, str]:
+    """Fetch several sets; a set that cannot be had does not stop the others.
+
+    Returns
+    -------
+    dict of the sets that are not there, with what went wrong.
+    """
+    problems = {}
+    with progress_bar("data sets", len(entries)) as bar:
+        for entry in entries:
+            bar.update(bar.done, text=entry.name)
+            try:
+                fetch(entry, data, given=given)
+            except (DataError, OSError) as error:
+                problems[entry.name] = str(error)
+                say(f"{entry.name}: {error}")
+            bar.advance()
+    return problems
+
+
+def instructions(entry: Entry, data: Path) -> str:
+    """Return the steps to take by hand, with the folder filled in."""
+    return entry.by_hand.strip().replace("FOLDER", str(data / entry.name))
+
+
+def download(remote: RemoteFile, path: Path) -> None:
+    """Download one file; a part that an earlier call left is completed, the checksum compared."""
+    part = path.with_name(f"{path.name}.part")
+    done = part.stat().st_size if part.exists() else 0
+    request = urllib.request.Request(remote.url, headers={"User-Agent": "optirank"})
+    if done:
+        request.add_header("Range", f"bytes={done}-")
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            if answer.status != 206:  # the server sends the whole file, not the rest of it
+                done = 0
+            total = int(answer.headers.get("Content-Length") or 0) + done
+            mode = "ab" if done else "wb"
+            with progress_bar(remote.name, total or None) as bar, part.open(mode) as file:
+                bar.advance(done, stored=True)
+                while piece := answer.read(shutil.COPY_BUFSIZE):
+                    file.write(piece)
+                    bar.advance(len(piece))
+    except (OSError, ValueError) as error:
+        why = getattr(error, "reason", None) or error
+        gone = isinstance(error, urllib.error.HTTPError) and error.code in (404, 410)
+        remedy = "the source is gone" if gone else "try again"
+        raise DataError(
+            f"{remote.url} could not be fetched ({why}): {remedy}, or get it by other means, put "
+            f"it in a folder and give that with --from"
+        ) from error
+    try:
+        _check(part, remote)
+    except DataError:
+        part.unlink()
+        raise
+    part.replace(path)
+
+
+def _get(remote: RemoteFile, home: Path, given: Path | None, say: Callable[[str], None]) -> None:
+    """Copy a raw file from the folder given, or else download it."""
+    target, bare = home / remote.name, remote.name.partition("__")[2] or remote.name
+    for name in (remote.name, bare) if given is not None else ():
+        if (given / name).is_file():
+            _check(given / name, remote)
+            with replacing(target) as temporary:
+                shutil.copyfile(given / name, temporary)
+            return
+    if given is not None and not given.is_dir():
+        raise DataError(f"{given} is not a folder of raw files")
+    say(f"fetching {remote.url}")
+    download(remote, target)
+
+
+def _check(path: Path, remote: RemoteFile) -> None:
+    """Refuse a file whose checksum is known and another one."""
+    if remote.sha256 is None:
+        return
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != remote.sha256:
+        raise DataError(
+            f"{path} is not the file that is registered: its sha256 is {found}, not "
+            f"{remote.sha256}; fetch it again from {remote.url}"
+        )
 
 
 class RawFiles:
@@ -60,8 +195,7 @@ class RawFiles:
         """The texts that a reference names."""
         name, _, member = reference.partition(":")
         if Path(name).suffix.lower() in (".rda", ".rdata"):
-            found = self.r_file(name).find(member)
-            return rdata.texts(found)
+            return rdata.texts(self.r_file(name).find(member))
         if reference not in self._read:
             import pandas as pd
 
@@ -70,7 +204,7 @@ class RawFiles:
             with readable(path):
                 frame = pd.read_csv(
                     path,
-                    sep=tables.separator(path, None),
+                    sep=tables.separator(path),
                     usecols=[column],
                     dtype=str,
                     header=None if by_place else 0,
@@ -93,8 +227,13 @@ def build(entry: Entry, folder: Path, data: Path) -> ExpressionData:
         paths, key = raw.paths(read["about"]), read.get("about_key")
         obs, named = tables.join_annotations(whole.obs, paths, whole.source, key)
         whole = replace(whole, obs=obs).select_samples(named)
-    whole = _with_labels(_with_samples(whole, raw, read), raw, read)
-    whole = _with_values(_with_genes(whole, raw, read), raw, read)
+    if "samples" in read:
+        numbered = [f"s{k}" for k in range(whole.n_samples)]
+        names = numbered if read["samples"] == "numbered" else raw.texts(read["samples"])
+        names = np.array(names, dtype=object)
+        whole = replace(whole, sample_names=names, obs=whole.obs.set_axis(names))
+    whole = _with_genes(_with_labels(whole, raw, read), raw, read)
+    whole = _with_values(whole, raw, read)
     expected = (entry.n_samples, entry.n_genes)
     if entry.stand_in and whole.X.shape != expected:
         raise DataError(
@@ -109,8 +248,8 @@ def _parts(raw: RawFiles, read: dict, data: Path) -> list[ExpressionData]:
         base = data / f"{read['from']}.h5ad"
         if not base.is_file():
             raise DataError(f"{raw.entry.name} is made from {base}: fetch {read['from']} first")
-        whole = read_expression(base, label="cell_type")
-        return [whole.select_samples(whole.obs["cell_type"].isin(read["from_labels"]).to_numpy())]
+        whole = read_expression(base, label=LABEL)
+        return [whole.select_samples(whole.obs[LABEL].isin(read["from_labels"]).to_numpy())]
     if "tumours" in read:
         return [_tumours(raw, name, code) for name, code in read["tumours"].items()]
     if "rda" in read:
@@ -199,19 +338,9 @@ def _sparse(part: ExpressionData) -> ExpressionData:
     X = part.X
     if not sp.issparse(X):
         X = np.asarray(X, dtype=np.float64)
-        return replace(part, X=X if np.isnan(X).any() else sp.csr_matrix(X))
+        if np.isnan(X).any():
+            return replace(part, X=X)
     return replace(part, X=sp.csr_matrix(X, dtype=np.float64))
-
-
-def _with_samples(whole: ExpressionData, raw: RawFiles, read: dict) -> ExpressionData:
-    """The data with the names of their samples."""
-    if "samples" not in read:
-        return whole
-    names = [f"s{k}" for k in range(whole.n_samples)]
-    if read["samples"] != "numbered":
-        names = raw.texts(read["samples"])
-    obs = whole.obs.set_axis(np.array(names, dtype=object))
-    return replace(whole, sample_names=np.array(names, dtype=object), obs=obs)
 
 
 def _with_labels(whole: ExpressionData, raw: RawFiles, read: dict) -> ExpressionData:
@@ -307,22 +436,19 @@ def _unpack(archive: Path, pattern: str, folder: Path) -> None:
     """Write the members of a .tar or .zip that match, under their bare names, unless there."""
     if not archive.is_file():
         return
-    with readable(archive):
+    with readable(archive), contextlib.ExitStack() as stack:
         if zipfile.is_zipfile(archive):
-            with zipfile.ZipFile(archive) as pack:
-                for member in pack.infolist():
-                    _write_member(member.filename, pattern, folder, lambda m=member: pack.read(m))
+            pack = stack.enter_context(zipfile.ZipFile(archive))
+            members = [(member.filename, member) for member in pack.infolist()]
+            content = pack.open
         elif tarfile.is_tarfile(archive):
-            with tarfile.open(archive) as pack:
-                for member in filter(tarfile.TarInfo.isfile, pack):
-                    _write_member(
-                        member.name, pattern, folder, lambda m=member: pack.extractfile(m).read()
-                    )
-
-
-def _write_member(name: str, pattern: str, folder: Path, content: Any) -> None:
-    target = folder / Path(name).name
-    if fnmatch(target.name, pattern) and not target.exists():
-        partial = target.with_name(f".{target.name}.part")
-        partial.write_bytes(content())
-        partial.replace(target)
+            pack = stack.enter_context(tarfile.open(archive))
+            members = [(member.name, member) for member in pack if member.isfile()]
+            content = pack.extractfile
+        else:
+            return
+        for name, member in members:
+            target = folder / Path(name).name
+            if fnmatch(target.name, pattern) and not target.exists():
+                with replacing(target) as temporary, temporary.open("wb") as file:
+                    shutil.copyfileobj(content(member), file)

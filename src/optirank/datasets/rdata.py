@@ -19,16 +19,13 @@ from typing import Any
 import numpy as np
 
 from optirank._util.names import some
-from optirank.datasets.errors import DataError
+from optirank.datasets.data import DataError, readable
 
 _MOST_BYTES = 1 << 31  # of an unpacked file: the largest one here has 27 million
-_LONGEST = 1 << 26  # elements of a sequence, which is stored as its ends: 500 MB
-_MISSING = -(2**31)  # R's NA of integers, logicals and factors
+_MISSING = np.iinfo(np.int32).min  # R's NA of integers, logicals and factors
 _OPENERS = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open, b"\xfd7": lzma.open}
 _NUMBERS = {10: ">i4", 13: ">i4", 14: ">f8", 15: ">c16", 24: "u1"}
-_CONSTANTS = {254: None, 253: "globalenv", 252: None, 251: None, 242: "emptyenv", 241: "baseenv"}
-_CONSTANTS |= {247: "base"}
-_DAMAGE = (EOFError, ValueError, LookupError, TypeError, AttributeError, lzma.LZMAError)
+_CONSTANTS = (254, 253, 252, 251, 247, 242, 241)  # NULL, and environments that every R has
 
 
 @dataclass
@@ -67,35 +64,26 @@ def members(node: Any) -> dict[str, Any]:
 
 def read_rdata(path: str | Path) -> RObject:
     """Read the objects of an .rda or .RData file; a DataError says what is wrong with it."""
-    path = Path(path)
-    try:
-        with path.open("rb") as file:
+    with readable(path):
+        with Path(path).open("rb") as file:
             opener = _OPENERS.get(file.read(2), open)
         with opener(path, "rb") as file:
             content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
             raise ValueError(f"it unpacks to more than {_MOST_BYTES} bytes")
         return _Reader(content).read_file()
-    except _DAMAGE as error:
-        raise DataError(f"{path} is not an R data file, or is damaged: {error}") from error
-    except RecursionError:
-        raise DataError(f"{path} is damaged: its objects are nested without end") from None
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        raise DataError(f"{path} is damaged: {error} (fetch it again)") from error
 
 
 def texts(node: Any) -> list[str | None]:
     """The elements of a vector or factor as text, None where missing; whole numbers without .0."""
     values = node.value if isinstance(node, RObject) else node
-    if isinstance(values, list):
-        return values if all(isinstance(one, str | None) for one in values) else _refuse(values)
+    if isinstance(values, list) and all(isinstance(one, str | None) for one in values):
+        return values
     if not isinstance(values, np.ndarray):
-        _refuse(values)
-    attributes = node.attributes if isinstance(node, RObject) else {}
-    if "levels" in attributes:
-        levels = texts(attributes["levels"])
+        kind = type(values).__name__
+        raise DataError(f"this R object is no vector of numbers or text but a {kind}")
+    if isinstance(node, RObject) and "levels" in node.attributes:
+        levels = texts(node.attributes["levels"])
         return [None if code == _MISSING else levels[code - 1] for code in values.tolist()]
     if values.dtype.kind == "i":
         return [None if value == _MISSING else str(value) for value in values.tolist()]
@@ -120,10 +108,6 @@ def matrix(node: RObject) -> tuple[Any, list[str | None] | None, list[str | None
     return found, *(None if one is None else texts(one) for one in (rows, columns))
 
 
-def _refuse(values: object) -> None:
-    raise DataError(f"this R object is no vector of numbers or text but a {type(values).__name__}")
-
-
 class _Reader:
     """Reads items from the bytes of a file; see R's `serialize.c`."""
 
@@ -138,8 +122,7 @@ class _Reader:
             raise ValueError(f"it begins with {magic!r}, not with RDX2 or RDX3 in XDR form")
         if self._ints(3)[0] == 3:
             self._take(self._int())  # the name of the encoding
-        whole = self._item()
-        return RObject(members(whole))
+        return RObject(members(self._item()))
 
     def _take(self, count: int) -> bytes:
         if not 0 <= count <= self._size - self._file.tell():
@@ -165,7 +148,7 @@ class _Reader:
         flags = self._int()
         kind, has_attributes, has_tag = flags & 255, flags & 512, flags & 1024
         if kind in _CONSTANTS:
-            return _CONSTANTS[kind]
+            return None
         if kind == 255:
             return self._references[((flags >> 8) or self._int()) - 1]
         if kind in (2, 5, 6, 17):
@@ -186,8 +169,6 @@ class _Reader:
             for _ in range(4 if has_attributes else 3):
                 self._item()
             return None
-        if kind in (7, 8):
-            return self._take(self._int()).decode("ascii", "replace")
         if kind in _NUMBERS:
             count, dtype = self._length(), np.dtype(_NUMBERS[kind])
             values = np.frombuffer(self._take(count * dtype.itemsize), dtype)
@@ -196,11 +177,6 @@ class _Reader:
             found = RObject([self._item() for _ in range(self._length())])
         elif kind == 25:
             found = RObject()
-        elif kind in (22, 23):
-            found = RObject()
-            self._refer(found)
-            if kind == 22:
-                self._item(), self._item()
         else:
             raise ValueError(f"it holds an object of R's type {kind}, which is not read")
         if has_attributes:
@@ -240,8 +216,7 @@ class _Reader:
         for chain in (frame, *(table.value if isinstance(table, RObject) else ())):
             if isinstance(chain, RObject):
                 found.value |= dict(zip(texts(chain.attributes["names"]), chain.value, strict=True))
-        attributes = self._item()
-        found.attributes = members(attributes)
+        found.attributes = members(self._item())
         return found
 
     def _compact(self) -> RObject:
@@ -250,7 +225,7 @@ class _Reader:
         name = about.value[0]
         if name in ("compact_intseq", "compact_realseq"):
             count, start, step = state.value.tolist()
-            if not (0 <= count <= _LONGEST and np.isfinite([start, step]).all()):
+            if not (0 <= 8 * count <= _MOST_BYTES and np.isfinite([start, step]).all()):
                 raise ValueError(f"a sequence says it has {count:g} elements from {start:g}")
             values = start + step * np.arange(int(count))
             found = RObject(values.astype(np.int64 if "int" in name else np.float64))

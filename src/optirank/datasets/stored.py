@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,22 +15,6 @@ logger = logging.getLogger("optirank.datasets")
 
 _PIECE = 1 << 17  # entries looked at together: 1 MB of values and columns fits a core's cache
 _GAP = 16  # rows between two wanted ones that are cheaper to read than to leave out
-
-
-class RowReader(Protocol):
-    """Gives rows ``start`` to ``stop`` of a matrix, restricted to the columns chosen before."""
-
-    def rows(self, start: int, stop: int) -> csr_matrix | np.ndarray:
-        """Return these rows."""
-
-
-class StoredMatrix(Protocol):
-    """A matrix of samples by genes, on disk or in memory."""
-
-    shape: tuple[int, int]
-
-    def reader(self, columns: np.ndarray | None) -> RowReader:
-        """Choose columns (None: all) and return what reads rows of them."""
 
 
 @dataclass(frozen=True)
@@ -64,16 +48,11 @@ class CompressedRows:
     """A CSR matrix in three stored arrays: only the entries of the rows asked for are read."""
 
     def __init__(
-        self,
-        data: Any,
-        indices: Any,
-        indptr: Any,
-        shape: tuple[int, int],
-        columns: np.ndarray | None = None,
+        self, parts: Any, shape: tuple[int, int], columns: np.ndarray | None = None
     ) -> None:
-        self.data, self.indices, self.columns = data, indices, columns
-        self.indptr = _pointers(indptr, data, indices, shape[0])
-        self.stored_shape = shape
+        self.parts, self.columns, self.stored_shape = parts, columns, shape
+        self.data, self.indices = parts["data"], parts["indices"]
+        self.indptr = _pointers(parts, shape[0])
         self.shape = shape if columns is None else (shape[0], len(columns))
         if columns is not None:
             self._wanted = np.zeros(shape[1], dtype=bool)
@@ -87,38 +66,36 @@ class CompressedRows:
             return self
         if self.columns is not None:
             columns = self.columns[columns]
-        return CompressedRows(self.data, self.indices, self.indptr, self.stored_shape, columns)
+        return CompressedRows(self.parts, self.stored_shape, columns)
 
     def rows(self, start: int, stop: int) -> csr_matrix:
-        """Return these rows, with sorted columns."""
+        """Return these rows, with sorted columns.
+
+        Entries of columns that are not chosen leave by one look-up in a table of flags, a piece at
+        a time: both then stay in the processor's cache.
+        """
         from scipy.sparse import csr_matrix
 
         pointers = self.indptr[start : stop + 1]
         first, last = int(pointers[0]), int(pointers[-1])
+        step = max(last - first, 1) if self.columns is None else _PIECE
+        found = []
+        for begin in range(first, max(last, first + 1), step):
+            piece = slice(begin, min(begin + step, last))
+            indices = _within(np.asarray(self.indices[piece]), self.stored_shape[1])
+            data = np.asarray(self.data[piece])
+            if self.columns is not None:
+                kept = np.flatnonzero(self._wanted[indices])
+                data, indices = data[kept], self._place[indices[kept]]
+                found.append((data, indices, kept + begin))
         if self.columns is None:
-            indices = _within(np.asarray(self.indices[first:last]), self.stored_shape[1])
-            data, pointers = np.asarray(self.data[first:last]), pointers - first
+            pointers = pointers - first
         else:
-            data, indices, kept = self._chosen(first, last)
+            data, indices, kept = map(np.concatenate, zip(*found, strict=True))
             pointers = np.searchsorted(kept, pointers)
         block = csr_matrix((data, indices, pointers), shape=(len(pointers) - 1, self.shape[1]))
         block.sum_duplicates()
         return block
-
-    def _chosen(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Values, columns and positions of the entries in the columns chosen.
-
-        Entries of other columns leave by one look-up in a table of flags, a piece at a time: both
-        then stay in the processor's cache.
-        """
-        parts = []
-        for start in range(first, max(last, first + 1), _PIECE):
-            stop = min(start + _PIECE, last)
-            indices = _within(np.asarray(self.indices[start:stop]), self.stored_shape[1])
-            data = np.asarray(self.data[start:stop])
-            kept = np.flatnonzero(self._wanted[indices])
-            parts.append((data[kept], self._place[indices[kept]], kept + start))
-        return tuple(map(np.concatenate, zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -129,37 +106,31 @@ class CompressedColumns:
     the whole matrix when all columns are asked for, which the log then says.
     """
 
-    data: Any
-    indices: Any
-    indptr: Any
+    parts: Any
     shape: tuple[int, int]
-    source: str = "the file"
+    source: str
 
-    def reader(self, columns: np.ndarray | None) -> RowReader:
-        """Read the columns and hold them by rows."""
-        from scipy.sparse import csc_matrix
-
-        pointers = _pointers(self.indptr, self.data, self.indices, self.shape[1])
+    def reader(self, columns: np.ndarray | None) -> Sliceable:
+        """Read the columns, which are the rows of the transposed matrix, and hold them by rows."""
+        genes = CompressedRows(self.parts, self.shape[::-1])
         if columns is None:
             logger.warning(
                 "%s stores its matrix by genes (CSC): it is read whole; write it as CSR to stream",
                 self.source,
             )
-            columns = np.arange(self.shape[1])
-            data, indices = np.asarray(self.data[:]), np.asarray(self.indices[:])
-        else:
-            spans = [slice(*pointers[c : c + 2].tolist()) for c in columns]
-            data, indices = (
-                np.concatenate([np.empty(0, part.dtype), *(part[span] for span in spans)])
-                for part in (self.data, self.indices)
-            )
-        sizes = np.diff(pointers)[columns]
-        parts = data, _within(indices, self.shape[0]), np.concatenate(([0], np.cumsum(sizes)))
-        return Sliceable(csc_matrix(parts, shape=(self.shape[0], len(columns))).tocsr())
+            return Sliceable(genes.rows(0, self.shape[1]).T.tocsr())
+        order = np.argsort(columns)
+        chosen = take_rows(genes, columns[order])
+        return Sliceable(chosen[np.argsort(order)].T.tocsr())
 
 
-def take_rows(reader: RowReader, rows: np.ndarray) -> csr_matrix | np.ndarray:
+StoredMatrix = Sliceable | CompressedRows | CompressedColumns
+
+
+def take_rows(reader: Sliceable | CompressedRows, rows: np.ndarray) -> csr_matrix | np.ndarray:
     """Return the rows at sorted positions; rows with few others between them are read together."""
+    from scipy.sparse import vstack
+
     if not len(rows):
         return reader.rows(0, 0)
     parts = []
@@ -169,11 +140,8 @@ def take_rows(reader: RowReader, rows: np.ndarray) -> csr_matrix | np.ndarray:
         parts.append(block if len(span) == last - first else block[span - first])
     if len(parts) == 1:
         return parts[0]
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    from scipy.sparse import vstack
-
-    return vstack(parts, format="csr")
+    dense = isinstance(parts[0], np.ndarray)
+    return np.concatenate(parts) if dense else vstack(parts, format="csr")
 
 
 def _in_memory(X: Any) -> Any:
@@ -184,9 +152,9 @@ def _in_memory(X: Any) -> Any:
     return X if hasattr(X, "tocsr") else np.asarray(X)
 
 
-def _pointers(indptr: Any, data: Any, indices: Any, count: int) -> np.ndarray:
+def _pointers(parts: Any, count: int) -> np.ndarray:
     """Return where rows (or columns) begin, after checking that they fit the entries."""
-    pointers = np.asarray(indptr[:], dtype=np.int64)
+    data, pointers = parts["data"], np.asarray(parts["indptr"][:], dtype=np.int64)
     if np.dtype(data.dtype).kind not in "fiub":
         raise ValueError(f"its values are of type {data.dtype}, not numbers")
     if (
@@ -194,7 +162,7 @@ def _pointers(indptr: Any, data: Any, indices: Any, count: int) -> np.ndarray:
         or pointers[0] != 0
         or (np.diff(pointers) < 0).any()
         or pointers[-1] != data.shape[0]
-        or data.shape != indices.shape
+        or data.shape != parts["indices"].shape
     ):
         raise ValueError("the parts of its sparse matrix do not fit together")
     return pointers

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
+import functools
 import gzip
 import logging
 import re
 import warnings
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -15,18 +15,15 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from optirank._util.names import some
-from optirank.datasets.errors import DataError, readable
+from optirank.datasets.data import DataError, duplicates, readable
 from optirank.datasets.stored import Sliceable
 from optirank.preprocessing.scales import value_scale
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from optirank.datasets.anndata_files import Parts
-
 logger = logging.getLogger("optirank.datasets")
 
-_SEPARATORS = (",", "\t", ";")
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
 _MISSING = ("", "na", "nan", "n/a", "null", "none", ".", "-")
 _CLINICAL = re.compile(
@@ -48,20 +45,12 @@ def open_text(path: Path) -> IO[str]:
     return opener(path, "rt", encoding="utf-8-sig", newline="")
 
 
-def separator(path: Path, sep: str | None) -> str:
-    """The separator of a table: the one given, else that of its name, else the one it has.
-
-    A file whose header has none of the separators that its name stands for is split by that of
-    comma, tab and semicolon which occurs most often there.
-    """
-    if sep is not None:
-        return sep
+def separator(path: Path) -> str:
+    """The separator of a table: that of its name, or else the one its header has most often."""
     usual = "," if ".csv" in path.suffixes[-2:] else "\t"
     with readable(path), open_text(path) as file:
         header = file.readline()
-    if usual in header:
-        return usual
-    return max((usual, *_SEPARATORS), key=header.count)
+    return usual if usual in header else max((usual, ",", "\t", ";"), key=header.count)
 
 
 def read_table(
@@ -70,10 +59,9 @@ def read_table(
     genes_in: str | None,
     annotations: Sequence[str] = (),
     gene_column: str | None = None,
-    sep: str | None = None,
     drop_missing: bool = False,
     any_scale: bool = False,
-) -> Parts:
+) -> tuple[Sliceable, np.ndarray, pd.DataFrame]:
     """Read a table of numbers whose first column and first line hold the names.
 
     With ``genes_in="columns"`` a line is a sample and ``annotations`` are the columns that describe
@@ -83,7 +71,7 @@ def read_table(
     """
     import pandas as pd
 
-    header, frame = _read_oriented(path, genes_in, sep)
+    header, frame = _read_oriented(path, genes_in)
     described = [*annotations, *([gene_column] if gene_column else [])]
     _check_described(described, header, frame, path)
     if gene_column and genes_in == "columns":
@@ -108,30 +96,28 @@ def read_table(
         kept = _complete(values, genes, samples, path, drop_missing)
         values, genes = values[:, kept], genes[kept]
     if not any_scale:
-        _point_out_dates(genes, path)
+        _point_out_dates(tuple(name for name in genes if _DATE.fullmatch(str(name))), path)
         _check_scales(values, genes, path, genes_in)
-    return Sliceable(values), genes, obs, {}
+    return Sliceable(values), genes, obs
 
 
 def read_gene_names(path: Path, genes_in: str | None) -> list[str]:
     """The names that a table has where its genes are, annotations among them."""
-    header, frame = _read_oriented(path, genes_in, None)
+    header, frame = _read_oriented(path, genes_in)
     return header[1:] if genes_in == "columns" else frame[0].tolist()
 
 
-def read_annotations(path: Path, sep: str | None = None, key: str | None = None) -> pd.DataFrame:
+def _read_annotations(path: Path, key: str | None) -> pd.DataFrame:
     """Read a table about samples, as text; their names are in the first column or in ``key``."""
     import pandas as pd
 
-    header, frame = _read(path, separator(path, sep), text=True)
-    twice = [name for name, count in Counter(header).items() if count > 1]
-    if twice:
-        raise DataError(f"{path} has several columns called {some(twice)}: rename or remove them")
+    header, frame = _read(path, text=True)
+    _refuse_twice(duplicates(header), path)
     if key is not None and key not in header:
         raise DataError(f"{path} has no column {key!r}: there are {some(header, 20)}")
     names = 0 if key is None else header.index(key)
-    if frame[names].duplicated().any():
-        twice = frame[names][frame[names].duplicated()]
+    twice = frame[names][frame[names].duplicated()]
+    if len(twice):
         raise DataError(f"{path} names these samples more than once: {some(twice)}")
     frame.columns = pd.Index(header)
     index = pd.Index(frame.iloc[:, names].to_numpy(dtype=object), dtype=str)
@@ -144,7 +130,7 @@ def join_annotations(
     """Annotations joined with tables about the samples, and the mask of the samples they name."""
     import pandas as pd
 
-    table = pd.concat([read_annotations(path, key=key) for path in paths])
+    table = pd.concat([_read_annotations(path, key) for path in paths])
     named = obs.index.isin(table.index)
     if not named.any():
         raise DataError(
@@ -155,11 +141,9 @@ def join_annotations(
     return obs.drop(columns=both).join(table), named
 
 
-def _read_oriented(
-    path: Path, genes_in: str | None, sep: str | None
-) -> tuple[list[str], pd.DataFrame]:
+def _read_oriented(path: Path, genes_in: str | None) -> tuple[list[str], pd.DataFrame]:
     """Read a table, whose genes must be said to be in rows or in columns."""
-    header, frame = _read(path, separator(path, sep))
+    header, frame = _read(path)
     if genes_in not in ("rows", "columns"):
         raise DataError(
             f"{path} is a table of {len(frame)} lines and {len(header) - 1} columns: say whether "
@@ -168,17 +152,17 @@ def _read_oriented(
     return header, frame
 
 
-def _read(path: Path, sep: str, *, text: bool = False) -> tuple[list[str], pd.DataFrame]:
+def _read(path: Path, *, text: bool = False) -> tuple[list[str], pd.DataFrame]:
     """Read a table: its header, and the lines below with columns numbered from 0."""
     import pandas as pd
 
+    sep = separator(path)
     with readable(path), open_text(path) as file:
         reader = csv.reader(file, delimiter=sep)
         header, first = next(reader, []), next(reader, [])
     if len(header) == 1 and not text:
         raise DataError(
-            f"{path} has a single column when split by {sep!r}: separate its columns by commas, "
-            "tabs or semicolons, or give another separator (sep=)"
+            f"{path} has a single column: separate its columns by commas, tabs or semicolons"
         )
     if not first:
         raise DataError(f"{path} is empty: it should have a header line and a line for each entry")
@@ -209,13 +193,14 @@ def _check_described(
     if absent:
         hint = ""
         if frame[0].isin(absent).any():
-            hint = (
-                "; it has such a line: is the table transposed? (genes_in='rows', --genes-in rows)"
-            )
+            hint = "; it has such a line: is it transposed? (genes_in='rows', --genes-in rows)"
         raise DataError(
             f"{path} has no column {some(absent)}: there are {some(header[1:], 20)}{hint}"
         )
-    twice = [name for name in dict.fromkeys(described) if header[1:].count(name) > 1]
+    _refuse_twice([name for name in duplicates(header[1:]) if name in described], path)
+
+
+def _refuse_twice(twice: list[str], path: Path) -> None:
     if twice:
         raise DataError(f"{path} has several columns called {some(twice)}: rename or remove them")
 
@@ -266,8 +251,8 @@ def _complete(
     return np.flatnonzero(counts == 0)
 
 
-def _point_out_dates(genes: np.ndarray, path: Path) -> None:
-    dates = [name for name in genes if _DATE.fullmatch(str(name))]
+@functools.cache  # a file that is read again says it once
+def _point_out_dates(dates: tuple[str, ...], path: Path) -> None:
     if dates:
         logger.warning(
             "%s: %s look like gene names that a spreadsheet turned into dates (1-Mar was MARCH1, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import sys
 import warnings
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -23,7 +24,7 @@ from sklearn.utils.validation import (
 from optirank._util.workers import one_blas_thread
 from optirank.ranks.definition import TIES
 from optirank.ranks.fitting import order_for_fitting
-from optirank.ranks.scoring import average_rows, best_class, probabilities, score_rows
+from optirank.ranks.scoring import best_class, probabilities, score_rows
 from optirank.solver.device.backend import check_device, is_device_array
 from optirank.solver.sizes import is_number
 
@@ -43,99 +44,117 @@ logger = logging.getLogger("optirank")
 _STORED = ("mean_ranks_", "training_summary_", "calibration_", "error_control_", "novelty_")
 
 
-class RankLinearClassifier(ClassifierMixin, BaseEstimator):
-    """Logistic regression on ranks relative to a reference set, one problem per class.
+class RankClassifier(ClassifierMixin, BaseEstimator):
+    """What all classifiers on the order of genes share: labels and probabilities from scores."""
 
-    A subclass says how one binary problem is solved; with more than two classes there is one
-    problem per class, against the rest, over the same orders of the samples.
-    """
+    _softmax = False  # of the scores of several classes; else logistic functions of each
 
-    def predict_proba(self, X: ArrayLike) -> NDArray:
-        """Probabilities that suppose equally frequent classes; the label is the most probable one.
+    def decision_function(self, X: ArrayLike) -> NDArray:
+        """Scores: one per sample for two classes, one per sample and class for more.
 
-        They are logistic functions of the scores, divided by their sum for more than two classes,
-        or those of ``calibration_`` where the model has one.
+        They are those of a linear model on ranks; only the genes in ``genes_`` are looked at.
         """
-        scores = self.decision_function(X)
-        if hasattr(self, "calibration_"):
-            return self.calibration_.probabilities(scores)
-        return probabilities(scores)
-
-    def predict_log_proba(self, X: ArrayLike) -> NDArray:
-        """Logarithms of :meth:`predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+        check_is_fitted(self)
+        columns = np.flatnonzero(self.genes_)
+        parts = (one[:, columns] for one in (self.coef_, self.reference_weights_))
+        rows = score_rows(*parts, self.intercept_, self.ties)
+        if is_device_array(X):
+            X = X[:, columns].get()  # only the panel leaves the device
+            columns = np.arange(len(columns))
+        else:
+            X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
+        scores = rows.scores(X, columns)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: ArrayLike) -> NDArray:
         """The class of the highest score."""
         chosen = best_class(self.decision_function(X))
         return self.classes_[chosen]
 
-    def decision_function(self, X: ArrayLike) -> NDArray:
-        """Scores: one per sample for two classes, one per sample and class for more.
+    def predict_proba(self, X: ArrayLike) -> NDArray:
+        """Probabilities that suppose equally frequent classes; the label is the most probable one.
 
-        Only the genes in ``genes_`` are looked at.
+        They are the logistic function of the score for two classes. For more they are the softmax
+        of the scores (panel model), or logistic functions divided by their sum (one problem per
+        class). A model with a ``calibration_`` has those of the calibration.
         """
+        scores = self.decision_function(X)
+        if hasattr(self, "calibration_"):
+            return self.calibration_.probabilities(scores)
+        softmax = self._softmax and scores.ndim == 2
+        return probabilities(scores, offset=-np.inf if softmax else 0.0)
+
+    def predict_log_proba(self, X: ArrayLike) -> NDArray:
+        """Logarithms of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def _positions(self, classes: Iterable) -> NDArray:
+        """Where the classes asked for are among the model's, in their order there."""
         check_is_fitted(self)
-        columns = np.flatnonzero(self.genes_)
-        parts = (one[:, columns] for one in (self.coef_, self.reference_weights_))
-        rows = score_rows(*parts, self.intercept_, self.ties)
-        n_problems = 1 if len(self.classes_) == 2 else len(self.classes_)
-        if is_device_array(X):
-            X = X[:, columns].get()  # only the panel leaves the device
-            columns = np.arange(len(columns))
-        else:
-            X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
-        scores = average_rows(rows.scores(X, columns), n_problems)
-        return scores[:, 0] if n_problems == 1 else scores
+        known = self.classes_.tolist()
+        asked = list(classes) if not isinstance(classes, str) else [classes]
+        if strange := [label for label in asked if label not in known]:
+            raise ValueError(f"the model has no class {strange[0]!r}: its classes are {known}")
+        if len(set(asked)) < max(2, len(asked)):
+            raise ValueError(f"classes={asked!r}: give at least 2 different classes of the model")
+        return np.array([k for k, label in enumerate(known) if label in asked])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        # Ranks within a sample see the order of its features alone: two-dimensional blobs, on
+        # which scikit-learn's checks ask for a high score, differ by position and not by order.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+def label_codes(y: NDArray) -> tuple[NDArray, NDArray]:
+    """The classes of y, at least two, and the position of each sample's class among them."""
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has one class only ({classes.tolist()[0]!r}): a classifier needs samples of at "
+            "least 2 classes"
+        )
+    return classes, codes
+
+
+class RankLinearClassifier(RankClassifier):
+    """Logistic regression on ranks relative to a reference set, one problem per class.
+
+    A subclass says how one binary problem is solved; with more than two classes there is one
+    problem per class, against the rest, over the same orders of the samples.
+    """
 
     def subset(self, classes: Iterable) -> Self:
         """The model restricted to two or more of its classes, which it then chooses among.
 
         Each class of a model of three or more has a problem of its own, against the rest, so the
-        others can be left out without training again; the scores of those kept do not change. With
-        two classes kept, the score is half the difference of theirs: the label is that of the
-        higher score as before. The calibration and the out-of-distribution score are then dropped,
-        since they were of the single scores. This model is left as it is.
+        others can be left out without training again. Neither the scores of those kept nor their
+        calibration change; with two classes kept there are two scores per sample. This
+        model is left as it is.
         """
-        check_is_fitted(self)
         kept = self._positions(classes)
-        two = len(kept) == 2
-        rows, signs = (kept[::-1], np.array([1.0, -1.0])) if two else (kept, np.ones(len(kept)))
-        small = clone(self)
-        for name in ("n_features_in_", "feature_names_in_"):
+        if len(self.coef_) == 1:
+            raise ValueError(
+                f"this model tells {self.classes_[0]!r} from {self.classes_[1]!r} by one score: it "
+                "has no classes to leave out; only models of three or more have one score per class"
+            )
+        small = copy.copy(self)
+        vars(small).pop("error_control_", None)
+        names = ("coef_", "intercept_", "reference_weights_", "objective_", "n_iter_")
+        for name in ("classes_", "reference_", "mean_ranks_", *names):
             if hasattr(self, name):
-                setattr(small, name, getattr(self, name))
-        small.classes_ = self.classes_[kept]
-        small.coef_ = self.coef_[rows] * signs[:, None]
-        small.intercept_ = self.intercept_[rows] * signs
-        for name in ("reference_weights_", "reference_", "objective_", "n_iter_", "mean_ranks_"):
-            if hasattr(self, name):
-                setattr(small, name, getattr(self, name)[rows])
-        small.path_ = [self.path_[row] for row in rows] if getattr(self, "path_", None) else []
+                setattr(small, name, getattr(self, name)[kept])
+        small.path_ = [self.path_[row] for row in kept] if getattr(self, "path_", None) else []
         small.genes_ = (small.reference_ | (small.coef_ != 0)).any(axis=0)
         if hasattr(self, "training_summary_"):
             small.training_summary_ = self.training_summary_ | {"subset_of": self.classes_.tolist()}
-        if not two and hasattr(self, "calibration_"):
-            small.calibration_ = self.calibration_
-        if not two and hasattr(self, "novelty_"):
+        if hasattr(self, "novelty_"):
             small.novelty_ = self.novelty_.of_classes(kept)
         return small
-
-    def _positions(self, classes: Iterable) -> NDArray:
-        """Where the classes asked for are among the model's, in their order there."""
-        known = self.classes_.tolist()
-        if len(known) == 2:
-            raise ValueError(
-                f"this model tells {known[0]!r} from {known[1]!r} by one score: it has no classes "
-                "to leave out; only models of three classes or more have one score per class"
-            )
-        asked = list(classes) if not isinstance(classes, str) else [classes]
-        if strange := [label for label in asked if label not in known]:
-            raise ValueError(f"the model has no class {strange[0]!r}: its classes are {known}")
-        if len(set(asked)) < max(2, len(asked)):
-            raise ValueError(f"classes={asked!r}: give at least two different classes of the model")
-        return np.array([k for k, label in enumerate(known) if label in asked])
 
     def _check_options(self, **choices: Sequence) -> None:
         """Refuse penalties, tolerances and options that make no sense, naming value and remedy.
@@ -179,14 +198,7 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
             # Sorting on a GPU checks the values there, where that takes no time
             finite = self._device == "cpu"
             X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), ensure_all_finite=finite)
-        check_classification_targets(y)
-        classes = np.unique(y)
-        if len(classes) < 2:
-            raise ValueError(
-                f"y has one class only ({classes.tolist()[0]!r}): a classifier needs samples of "
-                "at least 2 classes"
-            )
-        return X, y, classes
+        return X, y, label_codes(y)[0]
 
     def _checked_on_device(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray]:
         """The checks of a CuPy array, which stays where it is; sorting checks its values."""
@@ -236,19 +248,6 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
         from optirank.solver.device.problems import orders_for  # a GPU is asked for
 
         return orders_for(X, self.device)
-
-    def _fit_checked(
-        self,
-        X: Any,
-        y: NDArray,
-        sample_weight: ArrayLike | None,
-        n_reference: int,
-        solve: BinarySolver,
-        candidates: NDArray | None = None,
-    ) -> Self:
-        """Order the samples, then as :meth:`_fit_orders`."""
-        weights = self._sample_weights(X, y, sample_weight)
-        return self._fit_orders(self._orders(X), y, weights, n_reference, solve, candidates)
 
     def _fit_orders(
         self,
@@ -324,7 +323,7 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
                 f"{late} of {len(solutions)} fits stopped at max_iter={self.max_iter} before they "
                 f"reached tol={self.tol:g}: raise max_iter, or l2, or tol",
                 ConvergenceWarning,
-                stacklevel=5,  # the line that calls fit, which calls _fit_checked and _fit_orders
+                stacklevel=4,  # the line that calls fit, which calls _fit_orders
             )
 
     def _progress(self, positive: object) -> Callable[[dict], None] | None:
@@ -341,14 +340,6 @@ class RankLinearClassifier(ClassifierMixin, BaseEstimator):
             )
 
         return tell
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        # Ranks within a sample see the order of its features alone: two-dimensional blobs, on
-        # which scikit-learn's checks ask for a high score, differ by position and not by order.
-        tags.classifier_tags.poor_score = True
-        return tags
 
 
 def _show_log() -> None:

@@ -18,17 +18,21 @@ last weights are fitted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from joblib import Parallel, delayed
 from scipy import sparse
 
 from optirank.preprocessing.class_sums import ClassSums
 from optirank.preprocessing.scales import log_values, value_scale
+from optirank.ranks.scoring import best_class, by_class
 from optirank.solver.ridge import BLOCK_ROWS, balanced_weights, fit_ridge
+from optirank.tuning.platforms import log_spread, simulate_platforms
+from optirank.tuning.selection import balanced_accuracy, standard_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,35 +87,23 @@ class HeldOut:
     fold: NDArray
     scores: dict[int, NDArray]
 
-    def accuracy(self, size: int) -> float:
-        """Balanced accuracy of all samples of classes that their fold could learn."""
-        return self._accuracy(size, np.ones(len(self.rows), dtype=bool))
-
-    def accuracies(self, size: int) -> NDArray:
-        """The same in each fold."""
-        return np.array([self._accuracy(size, self.fold == k) for k in np.unique(self.fold)])
-
-    def _accuracy(self, size: int, here: NDArray) -> float:
-        here = here & self.known(size)
-        right = best_codes(self.scores[size]) == self.codes
-        shares = [right[here & (self.codes == k)].mean() for k in np.unique(self.codes[here])]
-        return float(np.mean(shares)) if shares else np.nan
-
     def known(self, size: int) -> NDArray:
         """Which samples are of a class that their fold could learn."""
         scores = self.scores[size]
-        if scores.shape[1] == 1:
-            return np.isfinite(scores[:, 0])
-        return np.isfinite(scores[np.arange(len(scores)), self.codes])
+        return np.isfinite(scores[np.arange(len(scores)), self.codes * (scores.shape[1] > 1)])
 
     def curve(self) -> list[tuple[int, float, float]]:
-        """Size, balanced accuracy and its standard error over the folds, from the smallest size."""
+        """Size, balanced accuracy and its standard error over the folds, from the smallest size.
+
+        The accuracy is that of all samples of classes that their fold could learn.
+        """
         rows = []
         for size in sorted(self.scores):
-            found = self.accuracies(size)
-            found = found[np.isfinite(found)]
-            error = found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else 0.0
-            rows.append((size, self.accuracy(size), float(error)))
+            known, labels = self.known(size), best_class(self.scores[size])
+            parts = [known, *(known & (self.fold == k) for k in np.unique(self.fold))]
+            accuracy, *found = (balanced_accuracy(self.codes[one], labels[one]) for one in parts)
+            error = standard_error(np.array([one for one in found if np.isfinite(one)]))
+            rows.append((size, accuracy, float(error)))
         return rows
 
 
@@ -181,7 +173,8 @@ def search_panels(
     include = np.zeros(0, np.intp) if include is None else np.asarray(include)
     parts = np.zeros(len(codes), np.intp) if fold_of is None else fold_of + 1
     folds = np.zeros(0, np.intp) if fold_of is None else np.unique(fold_of[fold_of >= 0])
-    steps = _Steps(progress, len(folds) + 3)
+    done, total = count(1), len(folds) + 3
+    tell = (lambda *_: None) if progress is None else progress
     rows = some_rows(codes)
     sums, X = first_pass(source, codes, n_classes, parts, rows)
     n_candidates = N_CANDIDATES if n_genes == "auto" else max(N_CANDIDATES, n_genes)
@@ -194,11 +187,11 @@ def search_panels(
     every = np.arange(sums.n_parts)
     of_fold = [sums.best_genes(n_candidates, every[every != fold + 1]) for fold in folds]
     read = np.unique(np.concatenate([candidates, include, *of_fold])).astype(np.intp)
-    steps.done()
+    tell(next(done), total)
 
-    samples = _Sorted.with_copies(_dense(X[:, read]).astype(np.float32, copy=False), n_threads)
-    weights = balanced_weights(codes[rows], None if sample_weight is None else sample_weight[rows])
-    labels = _Labels(codes[rows], n_classes, weights)
+    weight = np.ones(len(codes)) if sample_weight is None else sample_weight
+    groups = _with_copies(_dense(X[:, read]).astype(np.float32, copy=False), n_threads)
+    samples = _Samples(groups, codes[rows], n_classes, weight[rows], n_threads)
     always = np.searchsorted(read, include)
     usable = np.union1d(candidates, include)
     sizes = path_sizes(n_genes, len(usable), len(include))
@@ -207,25 +200,28 @@ def search_panels(
         scores, fold = {}, fold_of[rows]
         for k, chosen in zip(folds, of_fold, strict=True):
             columns = np.searchsorted(read, np.union1d(chosen, include))
-            train, test = fold != k, fold == k
-            found = _held_out_fold(samples, labels, train, test, columns, sizes, always)
-            for size, values in found.items():
+            train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+            for size, values in samples.held_out(train, test, columns, sizes, always).items():
                 scores.setdefault(size, np.full((len(rows), values.shape[1]), np.nan))
                 scores[size][test] = values
-            steps.done()
+            tell(next(done), total)
         out = fold >= 0
         scores = {size: values[out] for size, values in scores.items()}
         held_out = HeldOut(rows[out], codes[rows][out], fold[out], scores)
         if n_genes == "auto":
             sizes = [size for size in sizes if size <= choose_size(held_out)]
     columns = np.searchsorted(read, usable)
-    nested = samples.eliminate(np.arange(len(rows)), labels, columns, sizes, always)
+    nested = samples.eliminate(np.arange(len(rows)), columns, sizes, always)
     nested = {size: read[found] for size, found in nested.items()}
-    steps.done()
+    tell(next(done), total)
     widest = nested[max(nested)]
     blocks = source.blocks(widest) if len(rows) < len(codes) else [X[:, widest]]
-    path = _last_fits(blocks, codes, n_classes, sample_weight, nested, n_threads)
-    steps.done()
+    groups = np.concatenate([sort_groups(_dense(block), n_threads) for block in blocks])
+    samples, path = _Samples(groups, codes, n_classes, weight, n_threads), {}
+    for size, genes in sorted(nested.items()):
+        fitted = samples.fit(np.arange(len(codes)), np.searchsorted(widest, genes))
+        path[size] = Panel(genes, fitted.coef, fitted.intercept, fitted.mean_ranks)
+    tell(next(done), total)
     return PanelSearch(path, held_out, rows, X)
 
 
@@ -267,62 +263,32 @@ def some_rows(codes: NDArray, most: int = PER_CLASS) -> NDArray:
     return np.sort(np.concatenate(chosen))
 
 
-def best_codes(scores: NDArray) -> NDArray:
-    """The class of the highest score; of one column, the second class above 0."""
-    if scores.shape[1] == 1:
-        return (scores[:, 0] > 0).astype(np.intp)
-    return scores.argmax(axis=1)
-
-
 @dataclass(frozen=True)
-class _Labels:
-    """Classes and weights of the samples that are sorted."""
+class _Samples:
+    """Sorted samples with their classes and weights; copies of all of them may follow below."""
 
-    codes: NDArray
+    groups: NDArray  # ((1 + copies) n, genes): the numbers of each sample's distinct values
+    codes: NDArray  # (n,)
     n_classes: int
-    weights: NDArray
-
-    def of(self, rows: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-        """The classes present, numbered among themselves; which they are; weights with sum 1."""
-        present, codes = np.unique(self.codes[rows], return_inverse=True)
-        weights = self.weights[rows]
-        totals = np.bincount(codes, weights)
-        return present, codes, weights / (len(present) * totals[codes])
-
-
-@dataclass(frozen=True)
-class _Sorted:
-    """Samples, and copies of them below, as the numbers of their distinct values."""
-
-    groups: NDArray  # ((1 + copies) n, genes)
-    n: int
+    weights: NDArray  # (n,)
     n_threads: int
-
-    @classmethod
-    def with_copies(cls, V: NDArray, n_threads: int) -> _Sorted:
-        """Sort dense samples and their copies on simulated platforms."""
-        from optirank.tuning.platforms import log_spread, simulate_platforms
-
-        n, spread = len(V), log_spread(V)
-        first = sort_groups(V, n_threads)
-        groups = np.empty(((1 + _N_COPIES) * n, V.shape[1]), first.dtype)
-        groups[:n] = first
-        for k in range(1, 1 + _N_COPIES):  # one at a time, to hold one of them in memory
-            (copy,) = simulate_platforms(V, 1, _STRENGTH, k, spread=spread)
-            groups[k * n : (k + 1) * n] = sort_groups(copy, n_threads)
-        return cls(groups, len(V), n_threads)
 
     def ranks(self, rows: NDArray, columns: NDArray) -> NDArray:
         """Twice the ranks of some genes among themselves."""
         return among(self.groups, rows, columns, self.n_threads)
 
-    def fit(self, rows: NDArray, labels: _Labels, columns: NDArray) -> RidgeFit:
+    def labels(self, rows: NDArray) -> tuple[NDArray, NDArray]:
+        """Classes among those that are present, and weights in which these count the same."""
+        codes = np.unique(self.codes[rows], return_inverse=True)[1]
+        return codes, balanced_weights(codes, self.weights[rows])
+
+    def fit(self, rows: NDArray, columns: NDArray) -> RidgeFit:
         """The last weights on some samples, without copies."""
-        present, codes, weights = labels.of(rows)
+        codes, weights = self.labels(rows)
         return fit_ridge(
             self.ranks(rows, columns),
             codes,
-            len(present),
+            codes.max() + 1,
             weights,
             l2=_L2_PER_GENE * len(columns),
             tol=_TOL_LAST,
@@ -330,12 +296,12 @@ class _Sorted:
         )
 
     def eliminate(
-        self, rows: NDArray, labels: _Labels, columns: NDArray, sizes: list[int], always: NDArray
+        self, rows: NDArray, columns: NDArray, sizes: list[int], always: NDArray
     ) -> dict[int, NDArray]:
         """The genes (of ``columns``) that are left at each size."""
-        n_layers = len(self.groups) // self.n
-        layers = np.concatenate([rows + k * self.n for k in range(n_layers)])
-        present, codes, weights = labels.of(rows)
+        n_layers = len(self.groups) // len(self.codes)
+        layers = np.concatenate([rows + k * len(self.codes) for k in range(n_layers)])
+        codes, weights = self.labels(rows)
         codes, weights = np.tile(codes, n_layers), np.tile(weights, n_layers) / n_layers
         left, fitted, found = columns, None, {}
         larger = [size for size in SIZES if size > max(sizes)]  # the same way to every size
@@ -344,7 +310,7 @@ class _Sorted:
                 fitted = fit_ridge(
                     self.ranks(layers, left),
                     codes,
-                    len(present),
+                    codes.max() + 1,
                     weights,
                     l2=_L2_ELIMINATION,
                     tol=_TOL_ELIMINATION,
@@ -353,78 +319,44 @@ class _Sorted:
                 )
                 weight = np.abs(fitted.coef).max(axis=0)
                 weight[np.isin(left, always)] = np.inf
-                kept = np.argsort(-weight, kind="stable")[: max(size, len(left) // 2)]
-                kept.sort()
-                left, fitted = left[kept], _only(fitted, kept)
+                kept = np.sort(np.argsort(-weight, kind="stable")[: max(size, len(left) // 2)])
+                left, means = left[kept], fitted.mean_ranks[kept]
+                fitted = replace(fitted, coef=fitted.coef[:, kept], mean_ranks=means)
             if size in sizes:
                 found[size] = left
         return found
 
-
-def _only(fitted: RidgeFit, kept: NDArray) -> RidgeFit:
-    return replace(fitted, coef=fitted.coef[:, kept], mean_ranks=fitted.mean_ranks[kept])
-
-
-def _held_out_fold(
-    samples: _Sorted,
-    labels: _Labels,
-    train: NDArray,
-    test: NDArray,
-    columns: NDArray,
-    sizes: list[int],
-    always: NDArray,
-) -> dict[int, NDArray]:
-    """Everything again on the training part of a fold, and the scores of its held-out samples."""
-    train, test = np.flatnonzero(train), np.flatnonzero(test)
-    width = 1 if labels.n_classes == 2 else labels.n_classes
-    present = np.unique(labels.codes[train])
-    sizes = [size for size in sizes if size < len(columns)] or [min(sizes[0], len(columns))]
-    found = {}
-    if len(present) < 2:
-        return {size: np.full((len(test), width), np.nan) for size in sizes}
-    nested = samples.eliminate(train, labels, columns, sizes, always)
-    for size, genes in nested.items():
-        fitted = samples.fit(train, labels, genes)
-        ranks = samples.ranks(test, genes) / (2.0 * len(genes))
-        z = ranks @ fitted.coef.T + fitted.intercept
-        scores = np.full((len(test), width), -np.inf)
-        if width == 1:
-            scores = z
-        elif len(present) == 2:
-            scores[:, present] = np.column_stack([-z[:, 0] / 2, z[:, 0] / 2])
-        else:
-            scores[:, present] = z
-        found[size] = scores
-    return found
+    def held_out(
+        self, train: NDArray, test: NDArray, columns: NDArray, sizes: list[int], always: NDArray
+    ) -> dict[int, NDArray]:
+        """Everything again on the training part of a fold, and the scores of the held-out part."""
+        width = 1 if self.n_classes == 2 else self.n_classes
+        present = np.unique(self.codes[train])
+        sizes = [size for size in sizes if size < len(columns)] or [min(sizes[0], len(columns))]
+        if len(present) < 2:
+            return {size: np.full((len(test), width), np.nan) for size in sizes}
+        found = {}
+        for size, genes in self.eliminate(train, columns, sizes, always).items():
+            fitted = self.fit(train, genes)
+            ranks = self.ranks(test, genes) / (2.0 * len(genes))
+            scores = ranks @ fitted.coef.T + fitted.intercept
+            found[size] = scores
+            if width > 1:
+                found[size] = np.full((len(test), width), -np.inf)
+                found[size][:, present] = by_class(scores / (2 if len(present) == 2 else 1))
+        return found
 
 
-def _last_fits(
-    blocks: Iterable[Any],
-    codes: NDArray,
-    n_classes: int,
-    sample_weight: NDArray | None,
-    nested: dict[int, NDArray],
-    n_threads: int,
-) -> dict[int, Panel]:
-    """Weights of every panel on all samples."""
-    widest = nested[max(nested)]
-    groups = np.concatenate([sort_groups(_dense(block), n_threads) for block in blocks])
-    weights = balanced_weights(codes, sample_weight)
-    path = {}
-    for size, genes in sorted(nested.items()):
-        columns = np.searchsorted(widest, genes)
-        doubled = among(groups, np.arange(len(codes)), columns, n_threads)
-        fitted = fit_ridge(
-            doubled,
-            codes,
-            n_classes,
-            weights,
-            l2=_L2_PER_GENE * size,
-            tol=_TOL_LAST,
-            n_threads=n_threads,
-        )
-        path[size] = Panel(genes, fitted.coef, fitted.intercept, fitted.mean_ranks)
-    return path
+def _with_copies(V: NDArray, n_threads: int) -> NDArray:
+    """Sort dense samples and, below them, their copies on simulated platforms."""
+    n, spread = len(V), log_spread(V)
+    first = sort_groups(V, n_threads)
+    groups = np.empty(((1 + _N_COPIES) * n, V.shape[1]), first.dtype)
+    groups[:n] = first
+    for k in range(1, 1 + _N_COPIES):  # one at a time, to hold one of them in memory
+        (copy,) = simulate_platforms(V, [_STRENGTH], k, spread=spread)
+        groups[k * n : (k + 1) * n] = sort_groups(copy, n_threads)
+    return groups
 
 
 def sort_groups(values: NDArray, n_threads: int = 1) -> NDArray:
@@ -439,41 +371,14 @@ def among(groups: NDArray, rows: NDArray, columns: NDArray, n_threads: int = 1) 
     from optirank._compiled.panel_loops import doubled_ranks
 
     columns = np.asarray(columns, dtype=np.int64)
-    out = np.empty((len(rows), len(columns)), _number_type(2 * len(columns)))
-
-    def rank(part: slice) -> None:
-        doubled_ranks(groups, rows[part], columns, out[part])
-
-    _in_threads(rank, len(rows), BLOCK_ROWS, n_threads)
+    small = 2 * len(columns) <= np.iinfo(np.uint16).max
+    out = np.empty((len(rows), len(columns)), np.uint16 if small else np.uint32)
+    parts = [slice(at, at + BLOCK_ROWS) for at in range(0, len(rows), BLOCK_ROWS)]
+    Parallel(n_threads, require="sharedmem")(
+        delayed(doubled_ranks)(groups, rows[part], columns, out[part]) for part in parts
+    )
     return out
-
-
-def _in_threads(work: Callable[[slice], None], n: int, step: int, n_threads: int) -> None:
-    parts = [slice(at, min(n, at + step)) for at in range(0, n, step)]
-    if n_threads < 2 or len(parts) < 2:
-        for part in parts:
-            work(part)
-        return
-    with ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(work, parts))
-
-
-def _number_type(most: int) -> np.dtype:
-    return np.dtype(np.uint16 if most <= np.iinfo(np.uint16).max else np.uint32)
 
 
 def _dense(block: Any) -> NDArray:
     return block.toarray() if sparse.issparse(block) else np.asarray(block)
-
-
-class _Steps:
-    """Counts the steps that are done."""
-
-    def __init__(self, progress: Callable[[int, int], None] | None, total: int) -> None:
-        self._progress, self._total, self._done = progress, total, 0
-
-    def done(self) -> None:
-        """One more."""
-        self._done += 1
-        if self._progress is not None:
-            self._progress(self._done, self._total)

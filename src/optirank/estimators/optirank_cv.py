@@ -22,16 +22,16 @@ from optirank.solver.sizes import resolve_n_candidates
 from optirank.tuning.families import OptirankFamily, Samples
 from optirank.tuning.folds import make_folds, units_of_folds
 from optirank.tuning.platforms import VIEW_STRENGTHS, simulate_platforms
-from optirank.tuning.scoring import score_table
 from optirank.tuning.search import HELD_OUT, gene_counts, search
 from optirank.tuning.selection import (
     RULES,
     TRANSFER,
     default_setting,
+    score_table,
     scored_folds,
     select,
     select_for_transfer,
-    settings_table,
+    standard_error,
     transfer_scores,
 )
 
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from optirank.tuning.search import UnitResult
 
 _PLATFORMS = tuple(f"platform {k + 1}" for k in range(len(VIEW_STRENGTHS)))
-_SEED = 1  # of the simulated platforms: results are the same every time
 
 
 class OptirankClassifierCV(RankLinearClassifier):
@@ -252,10 +251,14 @@ class OptirankClassifierCV(RankLinearClassifier):
         n_jobs = get_active_backend(prefer="threads")[1]
         with parallel_config(backend="threading", n_jobs=n_jobs):
             model._fit_orders(orders, y, weights, size, model._solve, candidates)
-        self.best_estimator_ = model
+        self._take(model)
+
+    def _take(self, best: OptirankClassifier) -> None:
+        """Make this the final model."""
+        self.best_estimator_ = best
         names = ("coef_", "intercept_", "reference_", "reference_weights_", "objective_", "n_iter_")
         for name in (*names, "genes_"):
-            setattr(self, name, getattr(model, name))
+            setattr(self, name, getattr(best, name))
 
     def decision_function(self, X: ArrayLike) -> NDArray:
         """Scores of the final model."""
@@ -283,7 +286,16 @@ class OptirankClassifierCV(RankLinearClassifier):
         results = self.cv_results_
         scores = np.column_stack([results[f"split{k}_test_score"] for k in range(len(self.folds_))])
         scores, n_genes = scores[:, scored_folds(scores)], results["mean_n_genes"][:, None]
-        table = settings_table(results["params"], scores, n_genes, self.best_index_)
+        numbers = np.arange(len(scores))
+        error = standard_error(scores) if scores.shape[1] > 1 else np.nan  # one fold tells of none
+        columns = {
+            "n_genes": results["mean_n_genes"],
+            "score": scores.mean(axis=1),
+            "standard_error": error,
+            "selected": numbers == self.best_index_,
+            "best": numbers == select(scores, n_genes, "best"),
+        }
+        table = pd.concat([pd.DataFrame(columns), pd.DataFrame(results["params"])], axis=1)
         table = table.sort_values(["n_genes", "score"], ascending=[True, False], kind="stable")
         rising = table["score"] > table["score"].cummax().shift(fill_value=-np.inf)
         return table[rising | table["selected"] | table["best"]].reset_index(drop=True)
@@ -292,7 +304,7 @@ class OptirankClassifierCV(RankLinearClassifier):
 def _with_platforms(X: Any) -> Any:
     """The samples, and below them their copies on simulated platforms."""
     X = X.get() if is_device_array(X) else X
-    copies = simulate_platforms(X, len(VIEW_STRENGTHS), VIEW_STRENGTHS, _SEED)
+    copies = simulate_platforms(X, VIEW_STRENGTHS)
     if sparse.issparse(X):
         return sparse.vstack([X, *copies], format="csr")
     return np.concatenate([X, *copies])

@@ -7,14 +7,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from optirank._util.names import some
 from optirank._util.workers import worker_count
-from optirank.estimators.elimination import MatrixSource, Panel, best_codes, search_panels
-from optirank.ranks.scoring import score_rows
+from optirank.estimators._base import RankClassifier, label_codes
+from optirank.estimators.elimination import MatrixSource, Panel, search_panels
+from optirank.ranks.transformer import reference_positions
 from optirank.tuning.folds import make_folds
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ OF_SIZE = ("calibration_", "error_control_", "novelty_")  # a training gives eac
 _OF_TRAINING = (*OF_SIZE, "of_sizes_", "training_summary_")
 
 
-class PanelClassifier(ClassifierMixin, BaseEstimator):
+class PanelClassifier(RankClassifier):
     """Softmax regression on the ranks of a panel of genes among themselves.
 
     One set S of k genes is the reference set and the support of the weights at once, for all
@@ -76,6 +75,9 @@ class PanelClassifier(ClassifierMixin, BaseEstimator):
     (20, [10, 20])
     """
 
+    ties = "average"
+    _softmax = True
+
     def __init__(
         self,
         n_genes: int | str = "auto",
@@ -98,24 +100,11 @@ class PanelClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : array of shape (n_samples,) or a number, optional
         """
         X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"))
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(
-                f"y has one class only ({classes.tolist()[0]!r}): a classifier needs samples of "
-                "at least 2 classes"
-            )
-        weight = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
-            )
-            kept = weight > 0
-            if not kept.all():  # a sample of weight 0 is one that is not there
-                X, y, weight = X[kept], y[kept], weight[kept]
-                classes, codes = np.unique(y, return_inverse=True)
-                if len(classes) < 2:
-                    raise ValueError("sample_weight leaves one class only with a weight above 0")
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        kept = weight > 0
+        if not kept.all():  # a sample of weight 0 is one that is not there
+            X, y, weight = X[kept], y[kept], weight[kept]
+        classes, codes = label_codes(y)
         self._check_n_genes(X.shape[1])
         fold_of = None
         if self.n_genes == "auto":
@@ -145,12 +134,9 @@ class PanelClassifier(ClassifierMixin, BaseEstimator):
             n_threads=worker_count(self.n_jobs),
             progress=progress,
         )
-        for name in _OF_TRAINING:
+        for name in (*_OF_TRAINING, "held_out_"):
             vars(self).pop(name, None)
-        self.n_features_in_ = source.shape[1]
-        self.classes_ = classes
-        self.path_ = found.path
-        vars(self).pop("held_out_", None)
+        self.n_features_in_, self.classes_, self.path_ = source.shape[1], classes, found.path
         if found.held_out is not None:
             self.held_out_ = found.held_out
         self._take(found.path[max(found.path)])
@@ -190,16 +176,7 @@ class PanelClassifier(ClassifierMixin, BaseEstimator):
 
     def subset(self, classes: Iterable) -> PanelClassifier:
         """A model of some of the classes, at least two, with the same panel."""
-        check_is_fitted(self)
-        wanted = list(classes)
-        unknown = [label for label in wanted if label not in self.classes_]
-        if unknown:
-            raise ValueError(
-                f"the model has no class {unknown[0]!r}: its classes are {some(self.classes_, 20)}"
-            )
-        kept = np.flatnonzero(np.isin(self.classes_, wanted))
-        if len(kept) < 2:
-            raise ValueError(f"{len(kept)} class is left: a model needs at least 2")
+        kept = self._positions(classes)
         model = copy.copy(self)
         model.classes_ = self.classes_[kept]
         if len(self.classes_) > 2:
@@ -208,37 +185,10 @@ class PanelClassifier(ClassifierMixin, BaseEstimator):
             vars(model).pop(name, None)
         return model._take(model.path_[max(model.path_)])
 
-    def decision_function(self, X: ArrayLike) -> NDArray:
-        """Scores: one per sample for two classes, one per sample and class for more.
-
-        Only the genes of the panel are looked at.
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
-        coef = self.coef_[:, self.panel_]
-        rows = score_rows(coef, np.ones_like(coef), self.intercept_, "average")
-        scores = rows.scores(X, self.panel_)
-        return scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict_proba(self, X: ArrayLike) -> NDArray:
-        """Probabilities that suppose equally frequent classes.
-
-        The softmax of the scores, or those of ``calibration_`` where the model has one.
-        """
-        scores = self.decision_function(X)
-        if hasattr(self, "calibration_"):
-            return self.calibration_.probabilities(scores)
-        return softmax(scores)
-
-    def predict_log_proba(self, X: ArrayLike) -> NDArray:
-        """Logarithms of :meth:`predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def predict(self, X: ArrayLike) -> NDArray:
-        """The class of the highest score."""
-        scores = self.decision_function(X)
-        return self.classes_[best_codes(scores.reshape(len(scores), -1))]
+    @property
+    def reference_weights_(self) -> NDArray:
+        """The reference set of every class: the panel."""
+        return np.tile(self.genes_.astype(float), (len(self.coef_), 1))
 
     def _check_n_genes(self, n_features: int) -> None:
         n = self.n_genes
@@ -262,43 +212,14 @@ class PanelClassifier(ClassifierMixin, BaseEstimator):
         """Positions of the genes that must be in the panel."""
         if self.include is None or not len(self.include):
             return None
-        wanted = np.asarray(self.include)
-        if wanted.dtype == bool and wanted.shape == (n_features,):
-            found = np.flatnonzero(wanted)
-        elif wanted.dtype.kind in "iu":
-            if wanted.min() < 0 or wanted.max() >= n_features:
-                raise ValueError(f"include has positions outside of 0 to {n_features - 1}")
-            found = np.unique(wanted)
-        else:
-            names = {str(name): k for k, name in enumerate(getattr(self, "feature_names_in_", ()))}
-            lacking = [str(name) for name in wanted if str(name) not in names]
-            if lacking:
-                raise ValueError(
-                    f"include names genes that X does not have: {some(lacking)}; names are those "
-                    "of a data frame's columns"
-                )
-            found = np.unique([names[str(name)] for name in wanted])
+        names = getattr(self, "feature_names_in_", None)
+        found = np.sort(reference_positions(self.include, n_features, names, "include"))
         if self.n_genes != "auto" and len(found) > self.n_genes:
             raise ValueError(
                 f"include has {len(found)} genes, more than n_genes={self.n_genes}: ask for at "
                 f"least {len(found)}"
             )
         return found
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        # Ranks within a sample see the order of its features alone: two-dimensional blobs, on
-        # which scikit-learn's checks ask for a high score, differ by position and not by order.
-        tags.classifier_tags.poor_score = True
-        return tags
-
-
-def softmax(scores: NDArray) -> NDArray:
-    """Probabilities (n, classes) of scores, (n,) for two classes and (n, classes) for more."""
-    z = np.column_stack([-scores / 2, scores / 2]) if scores.ndim == 1 else scores
-    e = np.exp(z - z.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
 
 
 def _summary_of(summary: dict, n_genes: int) -> dict:

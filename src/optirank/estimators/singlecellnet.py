@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from optirank.estimators.pairs import PairClassifier, count_pairs, dense_columns
-from optirank.preprocessing.singlecellnet import SingleCellNetGenes, top_each_way
+from optirank.estimators.top_pairs import PairClassifier, count_pairs, dense_columns
+from optirank.preprocessing.transformers import SingleCellNetGenes, top_each_way
 
 
 class SingleCellNetClassifier(PairClassifier):
@@ -47,8 +47,6 @@ class SingleCellNetClassifier(PairClassifier):
         Trees of the forest.
     n_random : int, default=100
         Shuffled profiles of the random class; 0 leaves it out.
-    min_fraction, min_expressed, min_mean, n_counts
-        The filter and the down-sampling, see :class:`~optirank.preprocessing.SingleCellNetGenes`.
     n_jobs : int or None, default=None
         Threads the trees are grown and asked with.
     random_state : int, RandomState instance or None, default=None
@@ -69,10 +67,6 @@ class SingleCellNetClassifier(PairClassifier):
         "n_top_pairs": [Interval(Integral, 1, None, closed="left")],
         "n_trees": [Interval(Integral, 1, None, closed="left")],
         "n_random": [Interval(Integral, 0, None, closed="left")],
-        "min_fraction": [Interval(Real, 0, 1, closed="both")],
-        "min_expressed": [Interval(Real, 0, 1, closed="both")],
-        "min_mean": [Real],
-        "n_counts": [Interval(Integral, 1, None, closed="left")],
         "n_jobs": [None, Integral],
         "random_state": ["random_state"],
     }
@@ -84,10 +78,6 @@ class SingleCellNetClassifier(PairClassifier):
         *,
         n_trees: int = 1000,
         n_random: int = 100,
-        min_fraction: float = 0.05,
-        min_expressed: float = 0.001,
-        min_mean: float = 2.0,
-        n_counts: int = 1500,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -95,10 +85,6 @@ class SingleCellNetClassifier(PairClassifier):
         self.n_top_pairs = n_top_pairs
         self.n_trees = n_trees
         self.n_random = n_random
-        self.min_fraction = min_fraction
-        self.min_expressed = min_expressed
-        self.min_mean = min_mean
-        self.n_counts = n_counts
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -142,25 +128,17 @@ class SingleCellNetClassifier(PairClassifier):
 
     def predict(self, X: ArrayLike | sp.spmatrix) -> np.ndarray:
         """The most probable class of each sample."""
-        most_probable = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[most_probable]
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def _choose_pairs(
         self, X: np.ndarray | sp.spmatrix, codes: np.ndarray, random_state: np.random.RandomState
     ) -> np.ndarray:
-        selector = SingleCellNetGenes(
-            self.n_top_genes,
-            min_fraction=self.min_fraction,
-            min_expressed=self.min_expressed,
-            min_mean=self.min_mean,
-            n_counts=self.n_counts,
-            random_state=random_state,
-        ).fit(X, codes)
+        selector = SingleCellNetGenes(self.n_top_genes, random_state=random_state).fit(X, codes)
         n_selected = selector.get_support().sum()
         if n_selected < 2:
             raise ValueError(
                 f"{n_selected} of the {X.shape[1]} genes varies and passes the filter, and a pair "
-                "needs 2: lower min_fraction or min_mean"
+                "needs 2: give more genes, or genes that are expressed in more samples"
             )
         positives = [1] if self.classes_.size == 2 else range(self.classes_.size)
         pairs = []

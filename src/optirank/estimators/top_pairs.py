@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from optirank.estimators.pairs import (
-    PairClassifier,
-    Pairs,
-    PairSearch,
-    dense_columns,
-    k_by_validation,
-    pair_votes,
-    tie_break,
-)
-from optirank.ranks.scoring import best_class, by_class
-from optirank.tuning.folds import make_folds
+from optirank.estimators._base import RankClassifier, label_codes
+from optirank.ranks.scoring import by_class
+from optirank.tuning.selection import DIGITS
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+    from optirank.ranks.orders import SampleOrders
+
+_BLOCK_VALUES = 1 << 22  # ranks of dense samples that are made at once: 32 MiB
+
+
+class PairClassifier(RankClassifier):
+    """What the classifiers on the order of pairs of genes share: checks."""
+
+    def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray]:
+        """X, and the codes of the labels among ``classes_``."""
+        X, y = validate_data(self, X, y, accept_sparse="csr")
+        self.classes_, codes = label_codes(y)
+        if X.shape[1] < 2:
+            raise ValueError("X has 1 feature(s), and a pair needs 2: give at least 2 genes")
+        return X, codes
 
 
 class TopScoringPairsClassifier(PairClassifier):
@@ -35,33 +44,20 @@ class TopScoringPairsClassifier(PairClassifier):
     better one. Pairs are taken from the best on, each without the genes of those before it (Tan and
     others, 2005).
 
-    The classical method is ``TopScoringPairsClassifier(9, choose_k="cv", ties="min",
-    balance_rest=False)``. The defaults work better on other platforms.
-
-    With more than two classes this is done for each class against the rest. The class with the
-    largest mean vote is predicted. Votes weighted by the scores of the pairs decide between equal
-    ones.
+    With more than two classes this is done for each class against the rest, in which every class
+    counts the same. The class with the largest mean vote is predicted. Votes weighted by the scores
+    of the pairs decide between equal ones. A pair of equal values, of which sparse counts have
+    many, does not vote.
 
     Parameters
     ----------
     k_max : int, default=13
-        The largest number of pairs per class; an even one counts as the odd number below.
-    choose_k : {"max", "cv"}, default="max"
-        How the odd number k of pairs is chosen. "max": `k_max`, which worked best on other
-        platforms. "cv": the best balanced accuracy in cross-validation on the training samples, one
-        k for all classes; of equally good ones, the smallest k is taken.
-    ties : {"average", "min"}, default="average"
-        How a pair of equal values votes. "average": not at all (0). "min": as if ``x_a < x_b``,
-        which is the classical definition. Sparse counts have many pairs of two zeros.
-    balance_rest : bool, default=True
-        Whether each class counts the same in the rest; if not, each sample does. There is no
-        difference with two classes.
+        The number of pairs per class, fewer where there are fewer; an even one counts as the odd
+        number below.
     max_genes : int or None, default=500
         Genes that are compared: those whose mean ranks within a sample differ most between class
         and rest, relative to the standard error. Time and memory grow with the square of this
         number. None compares all genes.
-    cv : int, default=5
-        Number of folds with ``choose_k="cv"``.
 
     Attributes
     ----------
@@ -95,29 +91,12 @@ class TopScoringPairsClassifier(PairClassifier):
 
     _parameter_constraints: dict = {
         "k_max": [Interval(Integral, 1, None, closed="left")],
-        "choose_k": [StrOptions({"max", "cv"})],
-        "ties": [StrOptions({"average", "min"})],
-        "balance_rest": ["boolean"],
         "max_genes": [None, Interval(Integral, 2, None, closed="left")],
-        "cv": [Interval(Integral, 2, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        k_max: int = 13,
-        *,
-        choose_k: str = "max",
-        ties: str = "average",
-        balance_rest: bool = True,
-        max_genes: int | None = 500,
-        cv: int = 5,
-    ) -> None:
+    def __init__(self, k_max: int = 13, *, max_genes: int | None = 500) -> None:
         self.k_max = k_max
-        self.choose_k = choose_k
-        self.ties = ties
-        self.balance_rest = balance_rest
         self.max_genes = max_genes
-        self.cv = cv
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike) -> TopScoringPairsClassifier:
@@ -133,18 +112,11 @@ class TopScoringPairsClassifier(PairClassifier):
         from optirank.ranks.orders import order_samples
 
         X, codes = self._checked(X, y)
-        search = PairSearch(
-            orders=order_samples(X),
-            codes=codes,
-            n_classes=len(self.classes_),
-            k_max=self.k_max,
-            max_genes=self.max_genes,
-            balanced=self.balance_rest,
-        )
-        found = self._choose(search)
-        self.k_ = np.array([len(pairs.genes) for pairs in found])
+        found = best_pairs(order_samples(X), codes, self.k_max, self.max_genes)
+        self.k_ = np.array([(len(pairs.genes) - 1) // 2 * 2 + 1 for pairs in found])  # odd
+        found = [[part[:k] for part in pairs] for k, pairs in zip(self.k_, found, strict=True)]
         self.pairs_, self.signs_, self.scores_ = (
-            np.concatenate([getattr(pairs, name) for pairs in found]) for name in Pairs._fields
+            np.concatenate(parts) for parts in zip(*found, strict=True)
         )
         self.genes_ = np.zeros(X.shape[1], dtype=bool)
         self.genes_[self.pairs_] = True
@@ -161,8 +133,8 @@ class TopScoringPairsClassifier(PairClassifier):
         needed, places = np.unique(self.pairs_, return_inverse=True)
         values = dense_columns(X, needed)
         first, second = (values[:, one] for one in places.reshape(self.pairs_.shape).T)
-        votes = pair_votes(first, second, self.signs_, self.ties)
-        votes *= 1.0 + tie_break(self.k_.max()) * self.scores_
+        votes = self.signs_ * ((first > second) - (first < second).astype(float))
+        votes *= 1.0 + self._tie_break() * self.scores_
         starts = np.concatenate([[0], np.cumsum(self.k_)[:-1]])
         means = np.add.reduceat(votes, starts, axis=1) / self.k_
         return means[:, 0] if len(self.k_) == 1 else means
@@ -170,19 +142,113 @@ class TopScoringPairsClassifier(PairClassifier):
     def predict_proba(self, X: ArrayLike) -> NDArray:
         """Shares of votes, ties half; with more than two classes each row is divided by its sum."""
         scores = by_class(self.decision_function(X))
-        shares = 1.0 + scores / (1.0 + 2.0 * tie_break(self.k_.max()))  # above 0
+        shares = 1.0 + scores / (1.0 + 2.0 * self._tie_break())  # above 0
         return shares / shares.sum(axis=1, keepdims=True)
 
-    def predict(self, X: ArrayLike) -> NDArray:
-        """The class that most pairs vote for."""
-        chosen = best_class(self.decision_function(X))
-        return self.classes_[chosen]
+    def _tie_break(self) -> float:
+        """The part of the votes weighted by scores that decides between equal votes.
 
-    def _choose(self, search: PairSearch) -> list[Pairs]:
-        """The pairs of all classes, their number chosen."""
-        found, k = search.find(), self.k_max
-        if self.choose_k == "cv" and max(len(pairs.genes) for pairs in found) > 2:
-            k = 1
-            if np.count_nonzero(np.bincount(search.codes) > 1) > 1:  # else no fold can be trained
-                k = k_by_validation(search, make_folds(search.codes, self.cv, None), self.ties)
-        return [pairs.first(k) for pairs in found]
+        Mean votes of at most k pairs that differ do so by ``1 / k^2`` or more.
+        """
+        return 1.0 / (4.0 * self.k_.max() ** 2)
+
+
+class Pairs(NamedTuple):
+    """Disjoint pairs of genes of one class against the rest, the best first."""
+
+    genes: NDArray  # (k, 2)
+    signs: NDArray  # 1 where x_a > x_b speaks for the class, -1 where it speaks for the rest
+    scores: NDArray
+
+
+def best_pairs(
+    orders: SampleOrders, codes: NDArray, k_max: int, max_genes: int | None
+) -> list[Pairs]:
+    """At most ``k_max`` disjoint pairs of the second of two classes, or of each of several."""
+    sizes = np.bincount(codes)
+    sums, squares = _rank_sums(orders, codes, len(sizes))
+    means, squares = sums / sizes[:, None], squares / sizes[:, None]
+    every = np.arange(orders.n_genes)
+    filtered = max_genes is not None and max_genes < len(every)
+
+    def shares(genes: NDArray) -> NDArray:
+        """Shares of each class's samples with ``x_a > x_b``, for all pairs of some genes."""
+        return count_pairs(orders.groups_of(genes), codes, len(sizes)) / sizes[:, None, None]
+
+    above, genes = None if filtered else shares(every), every
+    found = []
+    for positive in range(1, 2) if len(sizes) == 2 else range(len(sizes)):
+        rest = np.where(np.arange(len(sizes)) == positive, 0.0, 1.0 / (len(sizes) - 1))
+        center = rest @ means
+        shift = means[positive] - center
+        if filtered:  # by the difference of mean ranks, relative to its standard error
+            inside = (squares[positive] - means[positive] ** 2) / sizes[positive]
+            outside = (rest @ squares - center**2) / (len(codes) - sizes[positive])
+            spread = np.sqrt(np.maximum(inside + outside, 0.0))
+            size = np.where(shift.round(DIGITS) != 0, np.inf, 0.0)
+            np.divide(np.abs(shift), spread, out=size, where=spread > 1e-9)
+            genes = np.sort(np.argsort(-size, kind="stable")[:max_genes])
+            above = shares(genes)
+        difference = above[positive] - np.tensordot(rest, above, 1)
+        found.append(_disjoint_pairs(difference, shift[genes], genes, k_max))
+    return found
+
+
+def _rank_sums(orders: SampleOrders, codes: NDArray, n_codes: int) -> tuple[NDArray, NDArray]:
+    """Sums by class of the ranks among all genes, divided by their number, and of their squares."""
+    d = orders.n_genes
+    sums, squares = np.zeros((2, n_codes, d))
+    step = max(1, _BLOCK_VALUES // d)
+    for start in range(0, orders.n_samples, step):
+        block = slice(start, min(start + step, orders.n_samples))
+        ranks = orders.take(block).ranks(np.ones(d), dtype=np.float64).columns(np.arange(d)) / d
+        member = np.equal.outer(np.arange(n_codes), codes[block]).astype(float)
+        sums += member @ ranks
+        squares += member @ ranks**2
+    return sums, squares
+
+
+def _disjoint_pairs(difference: NDArray, shift: NDArray, genes: NDArray, k_max: int) -> Pairs:
+    """At most ``k_max`` disjoint pairs by their score, the absolute ``difference``.
+
+    ``difference[a, b]`` is ``P(x_a > x_b | class) - P(x_a > x_b | rest)``, and ``shift`` by how
+    much the mean rank of each gene is higher in the class: of equal scores, the pair of largest
+    ``|shift_a - shift_b|`` is the better one. ``genes`` are the positions of the genes. There is
+    at least one pair, even if none has a score above 0.
+    """
+    score = np.abs(difference).round(DIGITS)
+    np.fill_diagonal(score, -1.0)
+    chosen: list[list[int]] = []
+    while len(chosen) < k_max:
+        best = score.max()
+        if best < 0 or (best == 0 and chosen):
+            break
+        first, second = np.divmod(np.flatnonzero(score == best), len(score))
+        which = np.abs(shift[first] - shift[second]).round(DIGITS).argmax()
+        pair = [first[which], second[which]]
+        chosen.append(pair)
+        score[pair] = -1.0
+        score[:, pair] = -1.0
+    pairs = np.array(chosen)
+    found = difference[pairs[:, 0], pairs[:, 1]].round(DIGITS)
+    return Pairs(genes[pairs], np.where(found >= 0, 1.0, -1.0), np.abs(found))
+
+
+def count_pairs(groups: NDArray, codes: NDArray, n_codes: int) -> NDArray:
+    """Number of samples with ``x_a > x_b``, for all (a, b), by the samples' codes.
+
+    ``groups`` (n, g) are unsigned integers in the order of the values of each sample, as
+    ``SampleOrders.groups_of`` gives them. The result has shape (n_codes, g, g).
+    """
+    from optirank._compiled.pair_loops import count_above
+
+    counts = np.zeros((n_codes, groups.shape[1], groups.shape[1]), np.int32)
+    for code in range(n_codes):
+        count_above(np.ascontiguousarray(groups[codes == code]), counts[code])
+    return counts
+
+
+def dense_columns(X: Any, genes: NDArray) -> NDArray:
+    """Some columns as a dense array."""
+    chosen = X[:, genes]
+    return chosen.toarray() if sparse.issparse(chosen) else np.asarray(chosen)

@@ -6,18 +6,28 @@
 >>> predictor.predict(query).table(query.index)  # doctest: +SKIP
 """
 
-from optirank.model.adaptation import Adaptation, match_prevalences
 from optirank.model.archive import ModelFileError
-from optirank.model.calibration import Calibration, fit_calibration
-from optirank.model.error_control import ErrorControl, Withholding, fit_error_control
+from optirank.model.confidence import (
+    Calibration,
+    ErrorControl,
+    Withholding,
+    fit_calibration,
+    fit_error_control,
+)
 from optirank.model.explanation import explain, export_table, panel_table
 from optirank.model.file import load, save
-from optirank.model.genes import GeneMatch, match_genes
+from optirank.model.genes import (
+    BoundModel,
+    ClassLoss,
+    GeneMatch,
+    MissingGenesError,
+    bind,
+    match_genes,
+)
 from optirank.model.linear import describe_training, panel_ranks
-from optirank.model.missing import BoundModel, ClassLoss, MissingGenesError, bind
 from optirank.model.novelty import Novelty, fit_novelty
 from optirank.model.predictor import Prediction, Predictor, mixed_word, withheld_word
-from optirank.model.query import ValueSummary
+from optirank.model.query import Adaptation, ValueSummary, match_prevalences
 
 __all__ = [
     "Adaptation",

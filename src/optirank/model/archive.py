@@ -21,17 +21,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest date of a zip: the same model gives the same bytes
 _FILE_BYTES = 1 << 28  # of a file: a model of 20 classes and 1000 genes takes less than 1 MiB
 _JSON_BYTES = 1 << 24  # of its document: the names of half a million genes
 _JSON_VALUES = 1 << 21  # an empty list of two characters takes 60 bytes of memory
 _STRING_CHARACTERS = 1 << 22  # of one array of strings, padded to its longest: 16 MiB
 _HEADER_BYTES = 1 << 12  # NumPy writes 128 for an array of plain numbers
 _DOCUMENT = "model.json"
-_PLAIN_DTYPES = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "float16", "float32", "float64",
-)  # fmt: skip
 
 
 class ModelFileError(ValueError):
@@ -54,7 +49,7 @@ def write_archive(document: dict, arrays: Mapping[str, NDArray]) -> bytes:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         for name, member in members.items():
-            info = zipfile.ZipInfo(name, _DATE)
+            info = zipfile.ZipInfo(name)  # of 1980: the same model gives the same bytes
             info.external_attr = 0o644 << 16
             info.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(info, member)
@@ -162,7 +157,7 @@ def encode(value: Any) -> Any:
         array = np.asarray(value)
         strings = array.dtype.kind in "UO" and all(isinstance(one, str) for one in array.flat)
         kind = {"U": "str", "O": "object"}[array.dtype.kind] if strings else array.dtype.name
-        if strings or kind in _PLAIN_DTYPES:
+        if strings or array.dtype.kind in "biuf":
             values = [encode(one) for one in array.ravel().tolist()]
             return {"array": [kind, list(array.shape), values]}
     raise TypeError(f"a value of type {type(value).__name__} cannot be stored: {value!r}")
@@ -192,9 +187,11 @@ def decode(value: Any) -> Any:
 
 
 def _decode_array(dtype: Any, shape: Any, values: Any) -> NDArray:
-    if dtype not in ("str", "object", *_PLAIN_DTYPES) or not isinstance(values, list):
+    strings = dtype in ("str", "object")
+    plain = isinstance(dtype, str) and (strings or np.dtype(dtype).kind in "biuf")
+    if not plain or not isinstance(values, list):
         raise ValueError(f"an array of unknown dtype {dtype!r}")
-    if dtype in ("str", "object"):
+    if strings:
         longest = max((len(one) for one in values), default=0)
         if not all(isinstance(one, str) for one in values):
             raise ValueError("an array of strings with values of another type")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank.model.genes import MAX_MISSING, BoundModel, bind
 from optirank.model.linear import linear_parts
-from optirank.model.missing import MAX_MISSING, BoundModel, bind
 from optirank.ranks.relative import weighted_ranks
 
 if TYPE_CHECKING:
@@ -36,12 +36,10 @@ def panel_table(model: Any) -> pd.DataFrame:
     gamma = parts.reference_weights > 0
     columns = {"gene": parts.genes}
     if not parts.is_panel:
-        by_class = gamma.reshape(parts.n_scores, -1, gamma.shape[1]).any(axis=1)
         columns["role"] = _ROLES[gamma.any(axis=0) + 2 * (parts.coef != 0).any(axis=0)]
-        columns["n_reference"] = by_class.sum(axis=0)
-    weights = parts.average(parts.coef.T)  # (genes, scores)
-    for label, column in zip(parts.score_classes, weights.T, strict=True):
-        columns[f"weight_{label}"] = column
+        columns["n_reference"] = gamma.sum(axis=0)
+    for label, weights in zip(parts.score_classes, parts.coef, strict=True):
+        columns[f"weight_{label}"] = weights
     heaviest = np.argsort(-np.abs(parts.coef).max(axis=0), kind="stable")
     return pd.DataFrame(columns).iloc[heaviest].reset_index(drop=True)
 
@@ -74,7 +72,7 @@ def export_table(model: Any) -> pd.DataFrame:
             "PanelClassifier to export one"
         )
     coef, intercept = parts.coef, parts.intercept
-    if parts.n_scores == 1:
+    if len(coef) == 1:
         coef, intercept = np.vstack([0.0 * coef, coef]), np.append(0.0, intercept)
     columns = {"gene": [*parts.genes, INTERCEPT], "mean_rank": [*parts.mean_ranks[0], np.nan]}
     for label, weights, b in zip(parts.classes, coef, intercept, strict=True):
@@ -121,13 +119,12 @@ def explain(
     values[bound.match.present] = x
     ranks = _all_ranks(bound, x)
     means = bound.imputed
+    other = parts.classes[0] if len(parts.coef) == 1 else None
     tables = []
     for k, label in enumerate(parts.score_classes.tolist()):
-        rows = slice(k * parts.rows_per_score, (k + 1) * parts.rows_per_score)
-        coef = parts.coef[rows]
-        used = np.flatnonzero(coef.any(axis=0))
-        contribution = (coef * (ranks[rows] - means[rows])).mean(axis=0)
-        start = float((parts.intercept[rows] + (coef * means[rows]).sum(axis=1)).mean())
+        coef = parts.coef[k]
+        contribution = coef * (ranks[k] - means[k])
+        used = np.flatnonzero(coef)
         order = used[np.argsort(-np.abs(contribution[used]), kind="stable")]
         table = pd.DataFrame(
             {
@@ -135,13 +132,12 @@ def explain(
                 "gene": [INTERCEPT, *parts.genes[order]],
                 "missing": [False, *~bound.match.present[order]],
                 "value": [np.nan, *values[order]],
-                "relative_rank": [np.nan, *ranks[rows].mean(axis=0)[order]],
-                "mean_rank": [np.nan, *means[rows].mean(axis=0)[order]],
-                "weight": [np.nan, *coef.mean(axis=0)[order]],
-                "contribution": [start, *contribution[order]],
+                "relative_rank": [np.nan, *ranks[k, order]],
+                "mean_rank": [np.nan, *means[k, order]],
+                "weight": [np.nan, *coef[order]],
+                "contribution": [parts.intercept[k] + coef @ means[k], *contribution[order]],
             }
         )
-        other = parts.classes[0] if parts.n_scores == 1 else None
         table["speaks_for"] = [_words(c, label, other) for c in table["contribution"]]
         tables.append(table)
     return pd.concat(tables, ignore_index=True)
@@ -167,11 +163,8 @@ def _all_ranks(bound: BoundModel, x: NDArray) -> NDArray:
 
 def _row(sample: Any, bound: BoundModel) -> NDArray:
     """The values of the bound columns of one sample."""
-    if hasattr(sample, "toarray"):
-        sample = sample.toarray()
-    x = np.asarray(sample)
-    if x.ndim == 2 and len(x) == 1:
-        x = x[0]
+    x = np.asarray(sample.toarray() if hasattr(sample, "toarray") else sample)
+    x = x[0] if x.ndim == 2 and len(x) == 1 else x
     if x.shape != (bound.n_columns,):
         raise ValueError(
             f"the sample has shape {x.shape}: one sample of {bound.n_columns} values is needed"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import io
 import os
+from collections import Counter
 from dataclasses import fields
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -21,8 +22,7 @@ import optirank
 from optirank._util.files import write_bytes
 from optirank._util.names import printable
 from optirank.model.archive import Archive, ModelFileError, decode, encode, write_archive
-from optirank.model.calibration import Calibration
-from optirank.model.error_control import ErrorControl
+from optirank.model.confidence import Calibration, ErrorControl
 from optirank.model.linear import linear_model, linear_parts
 from optirank.model.novelty import Novelty
 from optirank.ranks.definition import TIES
@@ -62,8 +62,10 @@ def save(model: Any, path: str | os.PathLike[str], overwrite: bool = False) -> N
 
     name = type(model).__name__
     if name not in _FORMS or type(model) is not getattr(optirank, name):
-        why = _REFUSED.get(name, f"known are {', '.join(_FORMS)}")
-        raise TypeError(f"a {name} cannot be saved: {why}")
+        raise TypeError(
+            f"a {name} cannot be saved: known are {', '.join(_FORMS)}. A model file holds no "
+            "pickles, which could run code: fit it again from the data, or train a PanelClassifier"
+        )
     check_is_fitted(model)
     path = Path(path)
     if path.exists() and not overwrite:
@@ -207,11 +209,9 @@ def _rebuild_names(names: Any, n_features: int) -> NDArray:
         raise ModelFileError("the gene names are not a list of strings")
     if len(names) != n_features:
         raise ModelFileError(f"{len(names)} gene names for {n_features} genes")
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise ModelFileError(f"the gene name {name!r} is there more than once")
-        seen.add(name)
+    name, times = Counter(names).most_common(1)[0]
+    if times > 1:
+        raise ModelFileError(f"the gene name {name!r} is there more than once")
     return np.array(names, dtype=object)
 
 
@@ -344,15 +344,6 @@ def _rebuild_linear(cls: type, document: Document, archive: Archive) -> Any:
 # A search over settings: its best model, and its results
 
 _FOUND = ("best_params_", "best_index_", "best_score_", "folds_", "cv_results_")
-_OF_BEST = (
-    "coef_",
-    "reference_weights_",
-    "reference_",
-    "genes_",
-    "intercept_",
-    "objective_",
-    "n_iter_",
-)
 
 
 def _describe_search(model: Any) -> tuple[Document, dict[str, NDArray]]:
@@ -384,8 +375,7 @@ def _rebuild_search(cls: type, document: Document, archive: Archive) -> Any:
     } | results
     for name, value in found.items():
         setattr(model, name, value)
-    model.best_estimator_ = best
-    vars(model).update({k: v for k, v in vars(best).items() if k in _OF_BEST})
+    model._take(best)
     return model
 
 
@@ -404,15 +394,4 @@ _FORMS = {
     "OptirankClassifierCV": (_describe_search, _rebuild_search),
     "RankLogisticRegression": (_describe_linear, _rebuild_linear),
     "AnovaRankLogisticRegression": (_describe_linear, _rebuild_linear),
-}
-
-_REFUSED = {
-    "SingleCellNetClassifier": (
-        "its random forest has no form without pickles, which could run code when a file is opened;"
-        " fit it again from the data, or train a PanelClassifier to share a model"
-    ),
-    "TopScoringPairsClassifier": (
-        "it is here to compare with; fit it again from the data, or train a PanelClassifier to "
-        "share a model"
-    ),
 }

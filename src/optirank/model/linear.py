@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank.ranks.relative import relative_ranks, weighted_ranks
-from optirank.ranks.scoring import average_rows, needed_values, probabilities, worth_compiling
+from optirank.ranks.scoring import needed_values, probabilities, worth_compiling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -27,9 +27,9 @@ _KNOWN = (
 class LinearParts:
     """A linear classifier on relative ranks, over the p genes of its panel.
 
-    There is one score for two classes, one per class for more. A score has one row of weights; the
-    paper's classifier cut down to two classes has two rows, whose scores are averaged. The rows of
-    a panel model have the whole panel as their reference set.
+    There is one score, a row, for two classes, one per class for more; the paper's classifier cut
+    down to two classes keeps the scores of both. The rows of a panel model have the whole panel as
+    their reference set.
     """
 
     classes: NDArray
@@ -44,19 +44,9 @@ class LinearParts:
     is_panel: bool  # one reference set, the panel; probabilities are the softmax of the scores
 
     @property
-    def n_scores(self) -> int:
-        """Number of scores per sample."""
-        return 1 if len(self.classes) == 2 else len(self.classes)
-
-    @property
-    def rows_per_score(self) -> int:
-        """Rows whose scores are averaged."""
-        return len(self.coef) // self.n_scores
-
-    @property
     def score_classes(self) -> NDArray:
         """The class that each score speaks for."""
-        return self.classes[1:] if self.n_scores == 1 else self.classes
+        return self.classes[-len(self.coef) :]
 
     @cached_property
     def genes(self) -> NDArray:
@@ -65,18 +55,13 @@ class LinearParts:
             return np.array([f"x{position}" for position in self.positions], dtype=object)
         return self.names[self.positions]
 
-    def average(self, rows: NDArray) -> NDArray:
-        """Mean over the rows of each score, along the last axis."""
-        return average_rows(rows, self.n_scores)
-
     def probabilities(self, scores: NDArray) -> NDArray:
         """Probabilities of scores without a calibration, (n, classes).
 
         Softmax for a panel model; normalised logistic functions for one problem per class. Both are
         the logistic function for two classes.
         """
-        softmax = self.is_panel and self.n_scores > 1
-        return probabilities(scores, offset=-np.inf if softmax else 0.0)
+        return probabilities(scores, offset=-np.inf if self.is_panel and scores.ndim == 2 else 0.0)
 
 
 def carried(model: Any, name: str) -> Any:
@@ -85,10 +70,20 @@ def carried(model: Any, name: str) -> Any:
     return getattr(model, name, getattr(best, name, None))
 
 
+def class_codes(labels: ArrayLike, classes: NDArray) -> NDArray:
+    """The position of each held-out sample's label among the classes of a model."""
+    labels = np.asarray(labels)
+    found = labels[:, None] == classes
+    if not found.any(axis=1).all():
+        strange = labels[~found.any(axis=1)][0]
+        raise ValueError(f"a held-out sample is of class {strange!s}, which the model lacks")
+    return found.argmax(axis=1)
+
+
 def linear_model(model: Any) -> Any:
     """The linear classifier that predicts: the model itself, or the best one of a search."""
     found = getattr(model, "best_estimator_", model)
-    if not hasattr(found, "panel_") and not hasattr(found, "reference_weights_"):
+    if not hasattr(found, "reference_weights_"):
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(found)
@@ -104,24 +99,18 @@ def linear_parts(model: Any) -> LinearParts:
     model = linear_model(model)
     coef = np.asarray(model.coef_)
     names = getattr(model, "feature_names_in_", None)
+    gamma, means = np.asarray(model.reference_weights_), getattr(model, "mean_ranks_", None)
+    panel = np.flatnonzero(((gamma > 0) | (coef != 0)).any(axis=0))
     is_panel = hasattr(model, "panel_")
-    if is_panel:
-        panel = np.asarray(model.panel_)
-        gamma = np.ones((len(coef), len(panel)))
-        means = np.tile(model.mean_ranks_, (len(coef), 1))
-    else:
-        gamma = np.asarray(model.reference_weights_)
-        panel = np.flatnonzero(((gamma > 0) | (coef != 0)).any(axis=0))
-        gamma = gamma[:, panel]
-        means = getattr(model, "mean_ranks_", None)
-        means = None if means is None else np.asarray(means)[:, panel]
+    if means is not None:
+        means = np.tile(means, (len(coef), 1)) if is_panel else np.asarray(means)[:, panel]
     return LinearParts(
         classes=np.asarray(model.classes_),
         coef=coef[:, panel],
-        reference_weights=gamma,
+        reference_weights=gamma[:, panel],
         intercept=np.asarray(model.intercept_),
         mean_ranks=means,
-        ties=getattr(model, "ties", "average"),
+        ties=model.ties,
         positions=panel,
         n_features=coef.shape[1],
         names=None if names is None else np.asarray(names, dtype=object),
@@ -143,22 +132,19 @@ def panel_ranks(X: Any, columns: NDArray | None = None, compiled: bool | None = 
     X = needed_values(X, slice(None), columns)
     if not (worth_compiling(X.shape[0], 1) if compiled is None else compiled):
         return relative_ranks(X, np.ones(len(columns), dtype=bool))
-    from optirank._compiled.panel_loops import ranks_among_themselves
+    from optirank.ranks.orders import order_samples
 
-    X = X.toarray() if hasattr(X, "toarray") else X
-    if X.dtype not in (np.float32, np.int64):  # three types to compile for
-        X = X.astype(np.float64)
-    ranks = np.empty(X.shape)
-    ranks_among_themselves(np.ascontiguousarray(X), ranks)
-    return ranks
+    every = np.arange(len(columns))
+    ranks = order_samples(X).ranks(np.ones(len(columns)), dtype=np.float64)
+    return ranks.columns(every) / len(columns)
 
 
 def describe_training(
-    model: Any, X: Any, y: ArrayLike, *, genes: Iterable[str] | None = None, **summary: Any
+    model: Any, X: Any, y: ArrayLike, genes: Iterable[str], **summary: Any
 ) -> Any:
-    """Store in a fitted model what its training data looked like; the model file keeps it.
+    """Store in a fitted model what it needs to know of its training; the model file keeps it.
 
-    Sets ``training_summary_``: numbers of samples and genes, ``class_counts``, ``values`` (see
+    Sets ``feature_names_in_`` and ``training_summary_``: the numbers of genes, ``values`` (see
     ``optirank.model.query``) and whatever is given. A classifier other than the panel model gets
     ``mean_ranks_`` too: the mean scaled rank of each gene with a weight, classes counted equally,
     which stands in for the gene where it is missing from a query.
@@ -166,8 +152,8 @@ def describe_training(
     Parameters
     ----------
     model : a fitted linear classifier on ranks.
-    X, y : the data it was fitted on.
-    genes : the names of X's columns, where X has none: they become ``feature_names_in_``.
+    X, y : the data it was fitted on, or some of the samples.
+    genes : the names of X's columns.
     summary : more to keep, of plain values (numbers, strings, lists, dictionaries, arrays).
 
     Returns
@@ -178,27 +164,14 @@ def describe_training(
 
     fitted = linear_model(model)
     X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
-    labels, codes, counts = np.unique(np.asarray(y), return_inverse=True, return_counts=True)
-    if X.shape != (len(codes), fitted.n_features_in_):
-        raise ValueError(
-            f"X has shape {X.shape}, but there are {len(codes)} labels and the model was fitted on "
-            f"{fitted.n_features_in_} genes: give the data of the fit"
-        )
-    if genes is not None:
-        fitted.feature_names_in_ = np.array(list(genes), dtype=object)
-        if len(fitted.feature_names_in_) != X.shape[1]:
-            raise ValueError(f"{len(fitted.feature_names_in_)} gene names for {X.shape[1]} columns")
+    fitted.feature_names_in_ = np.array(list(genes), dtype=object)
     if not hasattr(fitted, "panel_"):
+        _, codes, counts = np.unique(np.asarray(y), return_inverse=True, return_counts=True)
         fitted.mean_ranks_ = _mean_ranks(fitted, X, 1.0 / (len(counts) * counts[codes]))
     values = ValueSummary()
     values.add(X[:, np.flatnonzero(fitted.genes_)])
-    fitted.training_summary_ = {
-        "n_samples": len(codes),
-        "n_genes": int(fitted.n_features_in_),
-        "n_panel": int(np.count_nonzero(fitted.genes_)),
-        "class_counts": dict(zip(labels.tolist(), counts.tolist(), strict=True)),
-        "values": values.to_plain(),
-    } | summary
+    sizes = {"n_genes": X.shape[1], "n_panel": int(np.count_nonzero(fitted.genes_))}
+    fitted.training_summary_ = sizes | {"values": values.to_plain()} | summary
     return model
 
 
@@ -207,14 +180,8 @@ def _mean_ranks(model: Any, X: Any, weights: NDArray) -> NDArray:
     means = np.zeros(np.shape(model.coef_))
     for row, (w, gamma) in enumerate(zip(model.coef_, model.reference_weights_, strict=True)):
         genes = np.flatnonzero(w)
-        for block in blocks(len(weights), len(genes)):
+        step = max(1, _BLOCK // max(1, len(genes)))
+        for block in (slice(at, at + step) for at in range(0, len(weights), step)):
             ranks = weighted_ranks(X[block], gamma, ties=model.ties, genes=genes)
             means[row, genes] += weights[block] @ ranks
     return means
-
-
-def blocks(n_samples: int, n_genes: int) -> Iterator[slice]:
-    """Blocks of samples whose ranks are held at a time."""
-    step = max(1, _BLOCK // max(1, n_genes))
-    for start in range(0, n_samples, step):
-        yield slice(start, min(start + step, n_samples))

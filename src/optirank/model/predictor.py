@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
@@ -9,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.names import some
-from optirank.model.adaptation import Adaptation, match_prevalences
-from optirank.model.calibration import Prior, class_shares, with_shares
+from optirank.model.confidence import Prior, class_shares, with_shares
+from optirank.model.genes import MAX_MISSING, bind, without_lacking
 from optirank.model.linear import carried, panel_ranks
-from optirank.model.missing import MAX_MISSING, bind, without_lacking
-from optirank.model.query import adaptation_note
+from optirank.model.query import Adaptation, match_prevalences
 from optirank.ranks.scoring import best_class, by_class, worth_compiling
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from optirank.model.error_control import ErrorControl, Withholding
-    from optirank.model.missing import ClassLoss
+    from optirank.model.confidence import ErrorControl, Withholding
+    from optirank.model.genes import ClassLoss
     from optirank.model.novelty import Novelty
     from optirank.model.query import ValueSummary
 
@@ -64,12 +64,6 @@ class Prediction:
         """The probability of each sample's label."""
         return self.probabilities[np.arange(len(self.chosen)), self.chosen]
 
-    def labels_above(self, threshold: float) -> NDArray:
-        """Labels where the confidence reaches a threshold, else the word for withheld ones."""
-        labels = self.labels.astype(object)
-        labels[self.confidence < threshold] = withheld_word(self.classes)
-        return labels
-
     def table(self, index: Iterable | None = None) -> pd.DataFrame:
         """label, confidence and ``probability_<class>``, one line per sample."""
         import pandas as pd
@@ -88,7 +82,7 @@ class Predictor:
     model : a fitted linear classifier on ranks, or a search whose best one is.
     genes : the names of the data's columns; None when they are those of the training data.
     max_missing : the share of a class's genes, and of its weights, that may be missing, see
-        ``optirank.model.missing`` for what stands in for them.
+        ``optirank.model.genes`` for what stands in for them.
     drop_classes : whether to leave out the classes that lack more, instead of refusing; ``notes``
         then says which. Samples of these classes get the label of another.
     other_names : other names that the data have for their columns, by kind; where genes are missing
@@ -99,8 +93,8 @@ class Predictor:
         labels by the highest score; ``"training"``; or a mapping from every class to its share.
         With the latter two the label is the most probable class.
     adapt : whether ``predict`` shifts the scores to where the query's samples lie, see
-        ``optirank.model.adaptation``. What it is given is then the whole query, and labels depend
-        on the other samples in it. Block by block, use ``adaptation`` and ``from_scores``.
+        ``optirank.model.query``. What it is given is then the whole query, and labels depend
+        on the other samples in it. Block by block, use ``match_prevalences`` and ``from_scores``.
     compiled : whether to use compiled loops; None uses them once there is enough to predict to be
         worth loading numba, and NumPy before. Both give the same up to the last few bits.
 
@@ -178,32 +172,26 @@ class Predictor:
         """How a query differs from the training data, by its values and by its scores."""
         trained = (carried(self.model, "training_summary_") or {}).get("values")
         notes = values.notes(trained) if values is not None else []
-        told = adaptation_note(adaptation, self.adapt) if adaptation is not None else None
+        told = adaptation.note(self.adapt) if adaptation is not None else None
         return notes if told is None else [*notes, told]
 
     def narrowed(self) -> Predictor:
         """The same for data of which only ``columns`` were read, in that order."""
         q = len(self.bound.columns)
-        narrow = object.__new__(Predictor)
-        narrow.__dict__ |= self.__dict__
+        narrow = copy.copy(self)
         narrow.bound = replace(self.bound, columns=np.arange(q), n_columns=q)
         return narrow
 
     def scores(self, X: Any) -> NDArray:
         """Scores of the samples (rows) of X, as the model's ``decision_function`` has them."""
         X, compiled = self._prepared(X)
-        parts = self.bound.parts
-        found = parts.average(self.bound.rows.scores(X, self.columns, compiled))
-        return found[:, 0] if parts.n_scores == 1 else found
-
-    def adaptation(self, scores: NDArray) -> Adaptation:
-        """How far the scores of a whole query are shifted."""
-        return match_prevalences(scores)
+        found = self.bound.rows.scores(X, self.columns, compiled)
+        return found[:, 0] if found.shape[1] == 1 else found
 
     def predict(self, X: Any) -> Prediction:
         """Labels, confidences and probabilities of the samples (rows) of X."""
         scores = self.scores(X)
-        return self.from_scores(self.adaptation(scores).apply(scores) if self.adapt else scores)
+        return self.from_scores(match_prevalences(scores).apply(scores) if self.adapt else scores)
 
     def from_scores(self, scores: NDArray) -> Prediction:
         """Labels, confidences and probabilities of samples whose scores are known."""

@@ -1,13 +1,32 @@
-"""From counts to expression values, and the choice of genes."""
+"""From counts to expression values, and the choice of genes; imported on first use."""
 
-from optirank.preprocessing.anova import dataset_f_values, select_stable_genes
-from optirank.preprocessing.counts import Downsample, LogCPM
-from optirank.preprocessing.singlecellnet import SingleCellNetGenes
+from __future__ import annotations
 
-__all__ = [
-    "Downsample",
-    "LogCPM",
-    "SingleCellNetGenes",
-    "dataset_f_values",
-    "select_stable_genes",
-]
+import importlib
+from typing import TYPE_CHECKING
+
+_HOMES = {
+    "Downsample": "transformers",
+    "LogCPM": "transformers",
+    "SingleCellNetGenes": "transformers",
+    "dataset_f_values": "anova",
+    "select_stable_genes": "anova",
+}
+
+__all__ = ["Downsample", "LogCPM", "SingleCellNetGenes", "dataset_f_values", "select_stable_genes"]
+
+if TYPE_CHECKING:
+    from optirank.preprocessing.anova import dataset_f_values, select_stable_genes
+    from optirank.preprocessing.transformers import Downsample, LogCPM, SingleCellNetGenes
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'optirank.preprocessing' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"optirank.preprocessing.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,12 +12,21 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils import check_array, column_or_1d
 
-from optirank.preprocessing._statistics import CellMoments, cell_moments, constant_genes
+Matrix = np.ndarray | sp.spmatrix | sp.sparray
 
 
-def dataset_f_values(
-    X: ArrayLike | sp.spmatrix, label: ArrayLike, dataset: ArrayLike
-) -> np.ndarray:
+class CellMoments(NamedTuple):
+    """What an analysis of variance needs of the samples of each cell (a group of samples)."""
+
+    sizes: np.ndarray
+    """Number of samples in each cell, shape (n_cells,)."""
+    means: np.ndarray
+    """Mean of each gene in each cell, shape (n_cells, d)."""
+    within: np.ndarray
+    """Sum over the cells of the squared deviations from the cell's mean, shape (d,)."""
+
+
+def dataset_f_values(X: ArrayLike | Matrix, label: ArrayLike, dataset: ArrayLike) -> np.ndarray:
     r"""F value of the factor dataset, for every gene.
 
     The model of each gene is ``label + dataset + label:dataset``. With
@@ -75,7 +85,7 @@ def dataset_f_values(
 
 
 def select_stable_genes(
-    X: ArrayLike | sp.spmatrix, label: ArrayLike, dataset: ArrayLike, n_genes: int
+    X: ArrayLike | Matrix, label: ArrayLike, dataset: ArrayLike, n_genes: int
 ) -> np.ndarray:
     """Positions of the `n_genes` genes that differ least between datasets, the most stable first.
 
@@ -92,8 +102,8 @@ def select_stable_genes(
 
 
 def _check_input(
-    X: ArrayLike | sp.spmatrix, label: ArrayLike, dataset: ArrayLike
-) -> tuple[np.ndarray | sp.spmatrix, np.ndarray, np.ndarray]:
+    X: ArrayLike | Matrix, label: ArrayLike, dataset: ArrayLike
+) -> tuple[Matrix, np.ndarray, np.ndarray]:
     X = check_array(X, accept_sparse=("csr", "csc"), input_name="X")
     factors = []
     for name, factor in (("label", label), ("dataset", dataset)):
@@ -160,3 +170,42 @@ def _dataset_sum_of_squares(
     r = to_dataset @ (moments.means - label_means[cell_label])
     Q = np.diag(N.sum(axis=0)) - N.T @ (N / label_size[:, None])
     return np.maximum(np.einsum("kj,kj->j", r, np.linalg.pinv(Q, hermitian=True) @ r), 0.0)
+
+
+def canonical(X: Matrix) -> sp.csr_array | sp.csr_matrix:
+    """`X` in CSR form with one entry per place; the caller's matrix is kept."""
+    X = X.tocsr() if sp.issparse(X) else sp.csr_array(X)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def cell_moments(X: Matrix, cell: np.ndarray, n_cells: int) -> CellMoments:
+    """Sizes, means and the within-cell sum of squares of every gene.
+
+    Means are corrected by the mean of their residuals, and squares are taken of residuals only, so
+    that a gene with a large mean and a small variance keeps its digits. Every cell must have at
+    least one sample.
+    """
+    sizes = np.bincount(cell, minlength=n_cells).astype(np.float64)
+    d, X = X.shape[1], canonical(X)
+    flat = np.repeat(cell, np.diff(X.indptr)) * np.int64(d) + X.indices
+    x = X.data.astype(np.float64)
+
+    def total(values: np.ndarray | None) -> np.ndarray:
+        return np.bincount(flat, weights=values, minlength=n_cells * d)
+
+    size = np.repeat(sizes, d)
+    n_zeros = size - total(None)
+    means = total(x) / size
+    means += (total(x - means[flat]) - n_zeros * means) / size
+    residual = x - means[flat]
+    within = total(residual * residual) + n_zeros * means * means
+    return CellMoments(sizes, means.reshape(n_cells, d), within.reshape(n_cells, d).sum(axis=0))
+
+
+def constant_genes(X: Matrix) -> np.ndarray:
+    """Mask of the genes with one value in all samples, exactly."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    return np.ravel(low.toarray() == high.toarray() if sp.issparse(low) else low == high)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 _LINEAR_ABOVE = 50.0  # logarithms of expression values, to whatever base, do not reach this
-_TOTAL = 1e4  # counts per sample before logarithms, as is usual for cells
+TOTAL = 1e4  # counts per sample before logarithms, as is usual for cells
 _ROWS = 200  # samples that are looked at: values of one file are of one kind
 
 
@@ -49,7 +49,7 @@ def log_values(X: Any, scale: str) -> Any:
 
 def _factors(X: Any) -> np.ndarray:
     """What brings the sum of each sample to the common total."""
-    return _TOTAL / np.maximum(np.ravel(X.sum(axis=1)), 1.0)
+    return TOTAL / np.maximum(np.ravel(X.sum(axis=1)), 1.0)
 
 
 def _some_values(X: Any) -> np.ndarray:

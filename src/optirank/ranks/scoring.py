@@ -137,15 +137,10 @@ def worth_compiling(n_samples: int, n_rows: int) -> bool:
     return enough and importlib.util.find_spec("numba") is not None
 
 
-def average_rows(scores: NDArray, n_problems: int) -> NDArray:
-    """Mean over the rows of each problem, along the last axis; they follow each other."""
-    each = scores.shape[-1] // n_problems
-    return scores.reshape(*scores.shape[:-1], n_problems, each).mean(axis=-1)
-
-
 def by_class(scores: NDArray) -> NDArray:
     """Scores with one column per class: ``-z, z`` for the one score z of two classes."""
-    return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+    one = scores.ndim == 1 or scores.shape[1] == 1
+    return np.column_stack([-scores, scores]) if one else scores
 
 
 def best_class(scores: NDArray) -> NDArray:

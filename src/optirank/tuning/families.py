@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.ranks.orders import SampleOrders
+    from optirank.solver.convex import Weights
     from optirank.solver.problem import Problem, Solution
 
 Values = tuple  # of a setting's parameters, in the order of the family's names
@@ -67,6 +68,7 @@ class Model:
     converged: bool
     n_iter: int
     seconds: float = 0.0  # CPU time, its share of its chain
+    scores: dict[str, NDArray] = field(default_factory=dict)  # by view of a search
 
     @classmethod
     def of(cls, solution: Solution, seconds: float) -> Model:
@@ -156,34 +158,13 @@ class Family(ABC):
 
         return Problem(samples.orders, y, v, n_reference, ties=self.ties)
 
-    def _fit(
-        self,
-        problem: Problem,
-        chain: Chain,
-        grid: Callable[[Problem, tuple[Penalties, ...]], Mapping[Penalties, Solution]],
-        alone: Callable[[Problem], Solution],
-    ) -> dict[Key, Model]:
-        """The models of a chain, by ``grid`` all at once or by ``alone`` one by one."""
-        start = time.thread_time()
-        if self.warm_start:
-            found = grid(problem, chain.penalties)
-        else:
-            pairs = chain.penalties
-            found = {(l1, l2): alone(replace(problem, l1=l1, l2=l2)) for l1, l2 in pairs}
+    def _fit(self, chain: Chain, fit: Callable[..., Mapping[Penalties, Any]]) -> dict[Key, Model]:
+        """The models of a chain by ``fit(penalties)``: all at once, or one by one."""
+        start, found = time.thread_time(), {}
+        for part in [chain.penalties] if self.warm_start else [[one] for one in chain.penalties]:
+            found |= fit(part)
         each = (time.thread_time() - start) / len(found)
-        return {(*chain.head, *pair): Model.of(solution, each) for pair, solution in found.items()}
-
-    def _fit_at(self, problem: Problem, gamma: NDArray, chain: Chain) -> dict[Key, Model]:
-        """All penalties of a chain at fixed reference weights."""
-        from optirank.solver.convex import solve_at
-        from optirank.solver.grid import solve_grid_at
-
-        return self._fit(
-            problem,
-            chain,
-            lambda problem, pairs: solve_grid_at(problem, gamma, pairs, **self._accuracy),
-            lambda problem: solve_at(problem, gamma, **self._accuracy),
-        )
+        return {(*chain.head, *pair): Model.of(one, each) for pair, one in found.items()}
 
 
 @dataclass(frozen=True)
@@ -203,29 +184,18 @@ class OptirankFamily(Family):
 
         (size,) = chain.head
         problem = replace(self._problem(samples, y, v, size), candidates=self.candidates)
-        return self._fit(
-            problem,
-            chain,
-            lambda problem, pairs: solve_grid(problem, pairs, side="best", **self._accuracy),
-            lambda problem: solve_alternating(problem, **self._accuracy),
-        )
+
+        def fit(pairs: Sequence[Penalties]) -> dict[Penalties, Solution]:
+            if self.warm_start:
+                return solve_grid(problem, pairs, side="best", **self._accuracy)
+            ((l1, l2),) = pairs
+            return {(l1, l2): solve_alternating(replace(problem, l1=l1, l2=l2), **self._accuracy)}
+
+        return self._fit(chain, fit)
 
     def _head(self, params: dict, n_genes: int) -> tuple:
         """One chain per size of the reference set."""
         return (resolve_n_candidates(params["n_reference"], n_genes, self.candidates),)
-
-
-@dataclass(frozen=True)
-class RankFamily(Family):
-    """rank-lr."""
-
-    name = "rank-lr"
-    on_device = True
-
-    def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:
-        """See :class:`Family`."""
-        d = samples.n_genes
-        return self._fit_at(self._problem(samples, y, v, d), np.ones(d), chain)
 
 
 @dataclass(frozen=True)
@@ -237,12 +207,30 @@ class FixedReferenceFamily(Family):
 
     def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:
         """See :class:`Family`."""
-        return self._fit_relative_to(list(self.reference), samples, y, v, chain)
+        from optirank.solver.grid import solve_grid_at
 
-    def _fit_relative_to(self, genes, samples, y, v, chain: Chain) -> dict[Key, Model]:
+        genes = self._reference(samples, y, chain)
         gamma = np.zeros(samples.n_genes)
         gamma[genes] = 1.0
-        return self._fit_at(self._problem(samples, y, v, len(genes)), gamma, chain)
+        problem = self._problem(samples, y, v, len(genes))
+        return self._fit(
+            chain, lambda pairs: solve_grid_at(problem, gamma, pairs, **self._accuracy)
+        )
+
+    def _reference(self, samples: Samples, y: NDArray, chain: Chain) -> NDArray:
+        """The positions of the reference genes."""
+        return np.array(self.reference, dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class RankFamily(FixedReferenceFamily):
+    """rank-lr: the reference set is all genes."""
+
+    name = "rank-lr"
+    on_device = True
+
+    def _reference(self, samples: Samples, y: NDArray, chain: Chain) -> NDArray:
+        return np.arange(samples.n_genes)
 
 
 @dataclass(frozen=True)
@@ -255,16 +243,11 @@ class AnovaFamily(FixedReferenceFamily):
     names = ("n_reference", "l1", "l2")
     needs_values = True
 
-    def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:
-        """See :class:`Family`."""
-        chosen = self._stable_genes(samples, y, chain.head[0])
-        return self._fit_relative_to(chosen, samples, y, v, chain)
-
     def _head(self, params: dict, n_genes: int) -> tuple:
         """One chain per size of the reference set."""
         return (resolve_n_reference(params["n_reference"], n_genes),)
 
-    def _stable_genes(self, samples: Samples, y: NDArray, size: int) -> NDArray:
+    def _reference(self, samples: Samples, y: NDArray, chain: Chain) -> NDArray:
         from optirank.preprocessing.anova import select_stable_genes
 
         X, dataset = samples.X, samples.dataset
@@ -275,7 +258,7 @@ class AnovaFamily(FixedReferenceFamily):
             dataset = np.repeat([0, 1], [samples.n_samples, len(y_auxiliary)])
         if dataset is None or len(np.unique(dataset)) < 2:
             return np.arange(samples.n_genes)
-        return select_stable_genes(X, y, dataset, size)
+        return select_stable_genes(X, y, dataset, chain.head[0])
 
 
 @dataclass(frozen=True)
@@ -295,30 +278,24 @@ class LogisticFamily(Family):
         from optirank.solver.grid import fit_weights_grid
         from optirank.solver.losses import LogisticLoss
         from optirank.solver.matrices import centred_values
-        from optirank.solver.problem import RIDGE_FLOOR
+        from optirank.solver.problem import RIDGE_FLOOR, Solution
 
-        matrix = centred_values(samples.X, v)
-        loss = LogisticLoss(y, v)
-        start = time.thread_time()
-        found = {}
-        for pairs in [chain.penalties] if self.warm_start else [[one] for one in chain.penalties]:
-            found |= fit_weights_grid(matrix, loss, pairs, **self._accuracy)
-        each = (time.thread_time() - start) / len(found)
-        models = {}
-        for (l1, l2), one in found.items():
-            w, floor = one.w, l2 if l1 or l2 else RIDGE_FLOOR
-            z = samples.X @ w
+        matrix, loss = centred_values(samples.X, v), LogisticLoss(y, v)
+
+        def fit(pairs: Sequence[Penalties]) -> dict[Penalties, Solution]:
+            found = fit_weights_grid(matrix, loss, pairs, **self._accuracy)
+            return {pair: solution(one, *pair) for pair, one in found.items()}
+
+        def solution(one: Weights, l1: float, l2: float) -> Solution:
+            z = samples.X @ one.w
             b = float(loss.best_intercept(z, 0.0))
-            models[l1, l2] = Model(
-                w=w,
-                b=b,
-                gamma=None,
-                objective=loss.evaluate(z, b) + l1 * np.abs(w).sum() + floor * (w @ w),
-                converged=one.converged,
-                n_iter=one.n_iter,
-                seconds=each,
+            ridge = (l2 if l1 or l2 else RIDGE_FLOOR) * (one.w @ one.w)
+            objective = loss.evaluate(z, b) + l1 * np.abs(one.w).sum() + ridge
+            return Solution(
+                one.w, b, None, objective=objective, n_iter=one.n_iter, converged=one.converged
             )
-        return models
+
+        return self._fit(chain, fit)
 
     def scores(self, samples: Samples, model: Model) -> NDArray:
         """See :class:`Family`."""

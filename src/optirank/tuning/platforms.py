@@ -25,12 +25,7 @@ _LOWEST = 0.01  # times the least positive value: what is expressed stays above 
 
 
 def simulate_platforms(
-    X: Any,
-    n_copies: int,
-    strength: float | Sequence[float],
-    seed: int,
-    *,
-    spread: float | None = None,
+    X: Any, strengths: Sequence[float], seed: int = 1, *, spread: float | None = None
 ) -> list[Any]:
     """Copies of the samples as other platforms might measure them.
 
@@ -39,9 +34,8 @@ def simulate_platforms(
     X : array or sparse matrix of shape (n_samples, n_genes), finite
         Counts, other values on a linear scale, or logarithms; which of them is told by the values
         (:func:`~optirank.preprocessing.scales.value_scale`).
-    n_copies : number of platforms.
-    strength : standard deviation of the genes' log factors, relative to the spread of their log
-        values; one for all copies, or one each.
+    strengths : of each platform, the standard deviation of the genes' log factors relative to the
+        spread of their log values.
     seed : the same seed gives the same platforms for any samples, up to the spread.
     spread : the spread of the genes' log values, where other samples tell it; see `log_spread`.
 
@@ -50,15 +44,16 @@ def simulate_platforms(
     New matrices of the shape of X, sparse ones in CSR form. Zeros of non-negative data stay zeros:
     what was not detected has no value to scale.
     """
-    strengths = np.broadcast_to(np.asarray(strength, dtype=float), n_copies)
-    if not (strengths >= 0).all():
-        raise ValueError(f"strength={strength!r}: use numbers of at least 0")
+    if not all(one >= 0 for one in strengths):
+        raise ValueError(f"strengths={strengths!r}: use numbers of at least 0")
     X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
     X = X.astype(np.result_type(X.dtype, np.float32), copy=False)
     scale = value_scale(X)
     spread = log_spread(X) if spread is None else spread
     copies = []
-    for own, child in zip(strengths, np.random.SeedSequence(seed).spawn(n_copies), strict=True):
+    for own, child in zip(
+        strengths, np.random.SeedSequence(seed).spawn(len(strengths)), strict=True
+    ):
         factors = np.random.default_rng(child).normal(0.0, own * spread, X.shape[1])
         copies.append(_with_factors(X, factors.astype(X.dtype), scale))
     return copies

@@ -67,14 +67,6 @@ class Unit:
         return positive.astype(float), sample_weights(positive, self.weights, self.balanced)
 
 
-@dataclass(frozen=True)
-class Fit:
-    """A fitted model with its scores by view."""
-
-    model: Model
-    scores: dict[str, NDArray]
-
-
 @dataclass(kw_only=True)
 class UnitResult:
     """Scores, genes and times of all settings of a family; a setting is named by its position.
@@ -88,7 +80,7 @@ class UnitResult:
     n_problems: int
     n_scored: dict[str, int]  # samples of each view
     score_seconds: float = 0.0
-    _fits: dict[int, dict[Key, Fit]] = field(default_factory=dict)  # by problem
+    _models: dict[int, dict[Key, Model]] = field(default_factory=dict)  # by problem
 
     @cached_property
     def params(self) -> list[dict[str, object]]:
@@ -101,8 +93,8 @@ class UnitResult:
 
     def model(self, setting: int, problem: int = 0) -> Model | None:
         """The model of a setting; None where the class was lacking."""
-        known = self._fits.get(problem)
-        return None if known is None else known[self._keys[setting]].model
+        known = self._models.get(problem)
+        return None if known is None else known[self._keys[setting]]
 
     def models(self, setting: int) -> list[Model]:
         """The models of a setting for all problems that have one."""
@@ -112,7 +104,7 @@ class UnitResult:
     def decision(self, setting: int, view: str) -> NDArray:
         """Decision scores on a view, samples x problems."""
         scores = np.full((self.n_scored[view], self.n_problems), -np.inf)
-        for problem, known in self._fits.items():
+        for problem, known in self._models.items():
             scores[:, problem] = known[self._keys[setting]].scores[view]
         return scores
 
@@ -149,7 +141,7 @@ class Task:
     chain: Chain
 
 
-Found = tuple[int, int, dict["Key", Fit], float]  # unit, problem, models, seconds of scoring
+Found = tuple[int, int, dict["Key", "Model"], float]  # unit, problem, models, seconds of scoring
 
 
 def search(
@@ -181,8 +173,8 @@ def search(
         else:
             parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as=_return_as())
             finished = parallel(delayed(_run)(task) for task in tasks)
-        for done, (number, problem, fits, seconds) in enumerate(finished, start=1):
-            results[number]._fits.setdefault(problem, {}).update(fits)
+        for done, (number, problem, models, seconds) in enumerate(finished, start=1):
+            results[number]._models.setdefault(problem, {}).update(models)
             results[number].score_seconds += seconds
             if progress is not None:
                 progress(done, len(tasks))
@@ -210,12 +202,11 @@ def _run(task: Task) -> Found:
     with one_blas_thread():
         models = family.fit_chain(unit.train, *unit.problem(task.problem), task.chain)
         start = time.perf_counter()
-        fits = {
-            key: Fit(model, {name: family.scores(view, model) for name, view in unit.views.items()})
-            for key, model in models.items()
-        }
+        for model in models.values():
+            for name, view in unit.views.items():
+                model.scores[name] = family.scores(view, model)
         seconds = time.perf_counter() - start
-    return task.number, task.problem, fits, seconds
+    return task.number, task.problem, models, seconds
 
 
 def _return_as() -> str:
@@ -235,12 +226,10 @@ def _run_on_device(tasks: Sequence[Task]) -> Iterator[Found]:
         for number, group in groupby(fitted, key=lambda pair: pair[0].number):
             own = list(group)
             start = time.perf_counter()
-            models = [model for _, found in own for model in found.values()]
-            scores = iter(_scores_on_device(own[0][0], models))
+            _score_on_device(own[0][0], [model for _, found in own for model in found.values()])
             seconds = (time.perf_counter() - start) / len(own)
             for task, found in own:
-                fits = {key: Fit(model, next(scores)) for key, model in found.items()}
-                yield number, task.problem, fits, seconds
+                yield number, task.problem, found, seconds
 
 
 def _fit_on_device(tasks: Sequence[Task]) -> list[dict[Key, Model]]:
@@ -276,16 +265,14 @@ def _fit_on_device(tasks: Sequence[Task]) -> list[dict[Key, Model]]:
     ]
 
 
-def _scores_on_device(task: Task, models: Sequence[Model]) -> list[dict[str, NDArray]]:
-    """Scores of each model by view of the task's unit; views of one order are scored at once."""
+def _score_on_device(task: Task, models: Sequence[Model]) -> None:
+    """Score the views of the task's unit by each model; views of one order at once."""
     w, gamma, b = (np.array([getattr(one, name) for one in models]) for name in ("w", "gamma", "b"))
-    found: list[dict[str, NDArray]] = [{} for _ in models]
     of_all: dict[int, NDArray] = {}
     for name, view in task.unit.views.items():
         whole = view.orders.whole
         if id(whole) not in of_all:
             scores = whole.scores_of_many(w, gamma, task.family.ties)
             of_all[id(whole)] = scores / gamma.sum(axis=1)[:, None] + b[:, None]
-        for own, values in zip(found, of_all[id(whole)], strict=True):
-            own[name] = values[view.orders.rows]
-    return found
+        for model, values in zip(models, of_all[id(whole)], strict=True):
+            model.scores[name] = values[view.orders.rows]

@@ -1,23 +1,106 @@
-"""Choosing a setting from cross-validated scores."""
+"""Scores of settings from decision scores, and the choice of one setting."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import balanced_accuracy_score
 
+from optirank.ranks.scoring import best_class, probabilities
 from optirank.solver.constants import DEFAULTS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
+
+    from optirank.tuning.search import UnitResult
 
 RULES = ("one_se", "best")
 TRANSFER = "transfer"  # the rule of `select_for_transfer`, which needs simulated platforms too
 MARGIN = 0.02  # a setting must beat the default by more: about the noise of held-out accuracies
-_DIGITS = 12  # to which scores are equal: the order of the folds must not decide
+DIGITS = 12  # to which scores are equal: the order of the folds must not decide
+
+
+def balanced_accuracy(truth: NDArray, labels: NDArray, classes: NDArray | None = None) -> float:
+    """Mean over the classes that are there of the share that got its label.
+
+    NaN where there are no samples, or none of one of the ``classes``, where these are given.
+    scikit-learn's ``balanced_accuracy_score`` warns where labels are given that ``truth`` lacks,
+    which is usual for the small parts of a cross-validation.
+    """
+    present = np.unique(truth)
+    if not len(present) or (classes is not None and len(present) < len(classes)):
+        return float("nan")
+    return float(np.mean([(labels[truth == one] == one).mean() for one in present]))
+
+
+class FixedScores(ClassifierMixin, BaseEstimator):
+    """A classifier whose decision scores are known already, to be given to any scorer."""
+
+    def __init__(self, classes: NDArray, scores: NDArray) -> None:
+        self.classes = classes
+        self.scores = scores  # samples x problems
+
+    @property
+    def classes_(self) -> NDArray:
+        """The classes."""
+        return self.classes
+
+    def decision_function(self, X: object) -> NDArray:
+        """The known scores."""
+        return self.scores[:, 0] if self.scores.shape[1] == 1 else self.scores
+
+    def predict(self, X: object) -> NDArray:
+        """The class of the highest score."""
+        return self.classes[best_class(self.scores)]
+
+    def predict_proba(self, X: object) -> NDArray:
+        """Probabilities from the scores."""
+        return probabilities(self.decision_function(X))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+def score_table(
+    results: Sequence[UnitResult],
+    truths: Sequence[NDArray],
+    classes: NDArray,
+    view: str,
+    scorer,
+) -> NDArray:
+    """Scores of all settings by a scorer of scikit-learn, settings x units.
+
+    Where a scorer cannot say, such as an area under a curve without one of the classes, the score
+    is nan.
+    """
+    failure = None
+    plain = _is_balanced_accuracy(scorer)
+    table = np.empty((len(results[0].params), len(results)))
+    for k, (result, truth) in enumerate(zip(results, truths, strict=True)):
+        for i in range(len(table)):
+            model = FixedScores(classes, result.decision(i, view))
+            if plain:
+                table[i, k] = balanced_accuracy(truth, model.predict(None))
+                continue
+            with warnings.catch_warnings():  # a validation part may lack a class
+                warnings.simplefilter("ignore", UserWarning)
+                try:
+                    table[i, k] = scorer(model, np.zeros((len(truth), 1)), truth)
+                except ValueError as error:
+                    table[i, k], failure = np.nan, error
+    if failure is not None and not np.isfinite(table).any():
+        raise failure
+    return table
+
+
+def _is_balanced_accuracy(scorer: object) -> bool:
+    """Whether a scorer is the default one, whose checks would take most of the time of a grid."""
+    given = getattr(scorer, "_kwargs", None)
+    return getattr(scorer, "_score_func", None) is balanced_accuracy_score and not given
 
 
 def standard_error(scores: NDArray) -> NDArray:
@@ -50,7 +133,7 @@ def select(scores: NDArray, n_genes: NDArray, rule: str = "one_se") -> int:
     best = np.lexsort((error, genes, -mean))[0]
     if rule == "best":
         return int(best)
-    allowed = np.flatnonzero(mean >= np.round(mean[best] - error[best], _DIGITS))
+    allowed = np.flatnonzero(mean >= np.round(mean[best] - error[best], DIGITS))
     order = np.lexsort((error[allowed], -mean[allowed], genes[allowed]))
     return int(allowed[order[0]])
 
@@ -98,28 +181,8 @@ def default_setting(params: Sequence[dict]) -> int | None:
     return known[0] if known else None
 
 
-def settings_table(
-    params: Sequence[dict], scores: NDArray, n_genes: NDArray, selected: int
-) -> pd.DataFrame:
-    """One line per setting: ``n_genes``, ``score``, ``standard_error``, ``selected``, ``best``.
-
-    The columns after these are the setting's parameters. ``scores`` and ``n_genes`` are settings x
-    folds.
-    """
-    numbers = np.arange(len(params))
-    error = standard_error(scores) if scores.shape[1] > 1 else np.nan  # one fold tells of none
-    columns = {
-        "n_genes": n_genes.mean(axis=1),
-        "score": scores.mean(axis=1),
-        "standard_error": error,
-        "selected": numbers == selected,
-        "best": numbers == select(scores, n_genes, "best"),
-    }
-    return pd.concat([pd.DataFrame(columns), pd.DataFrame(list(params))], axis=1)
-
-
 def _comparable(scores: NDArray) -> NDArray:
     """Scores rounded, minus infinity where there is none; an error where no setting has one."""
     if not np.isfinite(scores).any():
         raise ValueError("no setting has a finite mean score: check the scorer and the folds")
-    return np.where(np.isfinite(scores), scores.round(_DIGITS), -np.inf)
+    return np.where(np.isfinite(scores), scores.round(DIGITS), -np.inf)

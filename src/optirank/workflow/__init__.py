@@ -2,8 +2,8 @@
 
 METHODS = {
     "panel": "optirank.workflow.train:train_panel",
-    "optirank": "optirank.workflow.settings:train_settings",
-    "rank-lr": "optirank.workflow.settings:train_settings",
+    "optirank": "optirank.workflow.train:train_settings",
+    "rank-lr": "optirank.workflow.train:train_settings",
 }
-"""The methods of ``train``: a function of the prepared samples, the options and a callback for the
-progress, which returns a `settings.Fitted`."""
+"""The methods of ``train``: a module and a function of it, of the prepared samples, the options
+and a callback for the progress, which returns a `train.Fitted`."""

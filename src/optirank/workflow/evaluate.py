@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from optirank._util.names import some
-from optirank.datasets.data import check_column, text_column
-from optirank.datasets.errors import DataError
-from optirank.datasets.reading import open_expression
-from optirank.model.file import as_model
+from optirank.datasets.data import DataError, check_column, text_column
 from optirank.workflow.performance import Performance, check_prevalence, performance
 from optirank.workflow.predict import PredictOptions, Progress, label_profiles
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from optirank.datasets.profiles import Profiles
+    from optirank.datasets.data import Profiles
     from optirank.workflow.labels import Labelled
 
 
@@ -52,28 +47,6 @@ class Evaluation:
         return self.labelled.notes
 
 
-def evaluate_file(
-    path: str | os.PathLike[str],
-    model: Any,
-    label: str,
-    options: PredictOptions | None = None,
-    *,
-    prevalence: Mapping[str, float] | None = None,
-    progress: Progress | None = None,
-    **reading: Any,
-) -> Evaluation:
-    """Label the samples of a file and compare with its column ``label``.
-
-    ``reading`` are options of :func:`optirank.datasets.read_expression`; the others as in
-    :func:`evaluate_profiles`.
-    """
-    model = as_model(model)
-    with open_expression(path, label=label, **reading) as opened:
-        return evaluate_profiles(
-            opened, model, label, options, prevalence=prevalence, progress=progress
-        )
-
-
 def evaluate_profiles(
     profiles: Profiles,
     model: Any,
@@ -92,8 +65,6 @@ def evaluate_profiles(
     prevalence : share of some or all classes where the model will be used, for PPV and NPV.
     options : as for prediction.
     """
-    import pandas as pd
-
     check_column(profiles.obs, label, str(profiles.source))
     truth = text_column(profiles.obs, label, str(profiles.source)).to_numpy(dtype=object)
     labelled = label_profiles(profiles, model, options, progress)

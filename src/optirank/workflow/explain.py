@@ -5,34 +5,24 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from optirank._util.names import some
-from optirank.datasets.errors import DataError
+from optirank.datasets.data import DataError
 from optirank.datasets.reading import open_expression
 from optirank.model.explanation import explain, export_table, panel_table
 from optirank.model.file import as_model
 from optirank.model.linear import carried, linear_model, linear_parts
 from optirank.model.predictor import Predictor
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 _ERROR = "balanced_accuracy_standard_error"
 _SHOWN_APART = (  # of a training summary: in the first lines and in the table of classes
     *("n_panel", "n_genes", "curve", "class_counts", "balanced_accuracy_interval"),
     *("recall", "precision", "n_held_out"),
 )
-
-
-@dataclass(frozen=True)
-class ModelCard:
-    """What a model is: lines of a name and a text, and a table of its classes."""
-
-    lines: tuple[tuple[str, str], ...]
-    classes: pd.DataFrame  # class, samples; n_held_out, recall and precision where they are known
 
 
 @dataclass(frozen=True)
@@ -73,8 +63,6 @@ def explain_sample(
     ``reading`` are options of :func:`optirank.datasets.read_expression`; only the genes of the
     model's panel are read, of that sample.
     """
-    import pandas as pd
-
     model = as_model(model)
     with open_expression(path, **reading) as opened:
         names = opened.sample_names.astype(str)
@@ -100,49 +88,52 @@ def explain_sample(
     )
 
 
-def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> ModelCard:
-    """What there is to know of a model: its use, accuracy, training data and how it was made."""
-    import pandas as pd
+def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> list[tuple[str, str]]:
+    """What there is to know of a model, as names and texts: use, accuracy, data, how it was made.
 
+    Numbers of single classes are in `class_table`, those of single sizes in `size_table`.
+    """
     fitted, parts = linear_model(model), linear_parts(model)
     summary = dict(carried(model, "training_summary_") or {})
-    lines: list[tuple[str, str]] = []
-
-    def add(name: str, text: object) -> None:
-        if text not in (None, "", {}, []):
-            lines.append((name, _plain(text)))
-
-    add("name", summary.pop("name", None))
-    add("description", summary.pop("description", None))
-    if path is not None:
-        add("file", f"{path}, {Path(path).stat().st_size / 1e3:.0f} kB")
-    n_genes = summary.pop("n_genes_of_file", parts.n_features)
-    add("model", f"{type(fitted).__name__}, {len(parts.genes)} genes of {n_genes:,}")
-    if parts.names is None:
-        add("gene names", "none: genes cannot be found by name")
-    accuracy, error = (summary.pop(key, None) for key in ("balanced_accuracy", _ERROR))
-    if accuracy is not None:
-        spread = f" ± {error:.3f} (standard error over the folds)" if error else ""
-        add("held out", f"balanced accuracy {accuracy:.3f}{spread}")
-    calibrated = carried(model, "calibration_") is not None
-    add("confidence", "calibrated on held-out samples" if calibrated else "not calibrated")
-    target = getattr(carried(model, "error_control_"), "target_error", None)
-    add("withholds", f"labels, to reach an error of {target:g}" if target else "no labels")
-    for key, name in (("label", "label"), ("batch", "batch"), ("source", "trained on")):
-        add(name, summary.pop(key, None))
-    add("samples", summary.pop("n_samples", None))
-    values = summary.pop("values", None)
-    if isinstance(values, dict):
-        add("values", f"{values.get('scale')}, {values.get('zeros', 0):.0%} zeros")
-    classes = _classes(parts.classes, summary)
-    notes = summary.pop("notes", ())
     for key in _SHOWN_APART:
         summary.pop(key, None)
-    for key, value in summary.items():
-        add(key.replace("_", " "), value)
-    for note in notes:
-        add("note", note)
-    return ModelCard(tuple(lines), pd.DataFrame(classes))
+    target = getattr(carried(model, "error_control_"), "target_error", None)
+    calibrated = carried(model, "calibration_") is not None
+    n_genes = summary.pop("n_genes_of_file", parts.n_features)
+    accuracy, error = (summary.pop(key, None) for key in ("balanced_accuracy", _ERROR))
+    spread = f" ± {error:.3f} (standard error over the folds)" if error else ""
+    values, notes = summary.pop("values", None) or {}, summary.pop("notes", ())
+    lines: list[tuple[str, object]] = [
+        ("name", summary.pop("name", None)),
+        ("description", summary.pop("description", None)),
+        ("file", path and f"{path}, {Path(path).stat().st_size / 1e3:.0f} kB"),
+        ("model", f"{type(fitted).__name__}, {len(parts.genes)} genes of {n_genes:,}"),
+        ("gene names", "none: genes cannot be found by name" if parts.names is None else ""),
+        ("held out", None if accuracy is None else f"balanced accuracy {accuracy:.3f}{spread}"),
+        ("confidence", "calibrated on held-out samples" if calibrated else "not calibrated"),
+        ("withholds", f"labels, to reach an error of {target:g}" if target else "no labels"),
+        ("label", summary.pop("label", None)),
+        ("batch", summary.pop("batch", None)),
+        ("trained on", summary.pop("source", None)),
+        ("samples", summary.pop("n_samples", None)),
+        ("values", values and f"{values.get('scale')}, {values.get('zeros', 0):.0%} zeros"),
+        *((key.replace("_", " "), value) for key, value in summary.items()),
+        *(("note", note) for note in notes),
+    ]
+    return [(name, _plain(text)) for name, text in lines if text not in (None, "", {}, [])]
+
+
+def class_table(model: Any) -> pd.DataFrame:
+    """The classes of a model as text: samples and, where known, held-out recall and precision."""
+    summary = carried(model, "training_summary_") or {}
+    heads = {"class_counts": "samples", "n_held_out": "n held out", "recall": "recall"}
+    heads["precision"] = "precision"
+    table = pd.DataFrame({"class": [str(label) for label in linear_parts(model).classes]})
+    for key, head in heads.items():
+        found = {str(name): value for name, value in (summary.get(key) or {}).items()}
+        if found or head == "samples":
+            table[head] = [_share(found.get(name)) for name in table["class"]]
+    return table
 
 
 def size_table(model: Any) -> pd.DataFrame:
@@ -151,25 +142,16 @@ def size_table(model: Any) -> pd.DataFrame:
     ``balanced_accuracy`` and ``standard_error`` are NaN for sizes that were not measured;
     ``chosen`` is the size of the model itself.
     """
-    import pandas as pd
-
     model = as_model(model)
     fitted = linear_model(model)
     summary = carried(model, "training_summary_") or {}
     curve = {int(row["n_genes"]): row for row in summary.get("curve", ())}
     own = len(linear_parts(model).genes)
     sizes = sorted({own, *getattr(fitted, "path_", {}), *(n for n in curve if n <= own)})
-    nan = float("nan")
-    rows = [
-        {
-            "n_genes": n,
-            "balanced_accuracy": curve.get(n, {}).get("balanced_accuracy", nan),
-            "standard_error": curve.get(n, {}).get("standard_error", nan),
-            "chosen": n == own,
-        }
-        for n in sizes
-    ]
-    return pd.DataFrame(rows)
+    table = pd.DataFrame({"n_genes": sizes})
+    for name in ("balanced_accuracy", "standard_error"):
+        table[name] = [curve.get(n, {}).get(name, float("nan")) for n in sizes]
+    return table.assign(chosen=table["n_genes"] == own)
 
 
 def smaller_model(model: Any, n_genes: int) -> Any:
@@ -188,19 +170,6 @@ def smaller_model(model: Any, n_genes: int) -> Any:
 def exported(model: Any) -> pd.DataFrame:
     """The genes with all that labels need in another program; else the table of the panel."""
     return export_table(model) if linear_parts(model).is_panel else panel_table(model)
-
-
-def _classes(classes: Any, summary: dict[str, Any]) -> list[dict[str, object]]:
-    counts = {str(key): value for key, value in summary.get("class_counts", {}).items()}
-    rows = []
-    for label in map(str, classes):
-        row: dict[str, object] = {"class": label, "samples": counts.get(label, "")}
-        for name in ("n_held_out", "recall", "precision"):
-            if isinstance(summary.get(name), dict):
-                value = summary[name].get(label)
-                row[name.replace("_", " ")] = _share(value)
-        rows.append(row)
-    return rows
 
 
 def _share(value: object) -> str:

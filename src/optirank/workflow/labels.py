@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import re
+import csv
 import shutil
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from optirank._util.files import replacing
-from optirank.datasets.errors import DataError, need
+from optirank.datasets.data import DataError, need
 from optirank.model.predictor import mixed_word, withheld_word
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
 MIN_SHARE = 0.5  # a cluster is named after the majority of its samples
 FORMATS = (".csv", ".parquet", ".h5ad")
 _DIGITS = 4  # of confidences and probabilities in a CSV: more is noise
-_SPECIAL = re.compile(r'[,"\n\r]')  # what is quoted in a CSV
 _NO_CLASS = (  # words that mark samples without a label
     *("unknown", "unassigned", "undefined", "undetermined", "unlabelled", "unlabeled"),
     *("unclassified", "na", "n/a", "nan", "none", "null", "other", "missing", "?", "-"),
@@ -36,10 +35,7 @@ def label_notes(labels: Iterable[object]) -> list[str]:
     Labels that differ only in case or in spaces, and words such as "Unknown" or "NA", are classes
     like any other to a classifier; mostly that is a mistake.
     """
-    counts: dict[str, int] = defaultdict(int)
-    for label in labels:
-        if isinstance(label, str):
-            counts[label] += 1
+    counts = Counter(label for label in labels if isinstance(label, str))
     notes = [
         f"{n} samples are labelled {name!r}: it is used as a class like any other; remove these "
         "samples, or leave their label empty, if they have no known class"
@@ -113,8 +109,6 @@ class Labelled:
 
     def table(self) -> pd.DataFrame:
         """One line per sample: label, confidence, ``probability_<class>``, then clusters."""
-        import pandas as pd
-
         columns = {"sample": self.names, "label": self.labels, "confidence": self.confidence}
         for label, column in zip(self.classes, self.probabilities.T, strict=True):
             columns[f"probability_{label}"] = column
@@ -125,16 +119,11 @@ class Labelled:
         found = self.clusters
         if found is None:
             return {}
-        return {
-            "cluster": found.names,
-            "cluster_label": found.labels,
-            "cluster_share": found.shares,
-        }
+        shares = {"cluster_label": found.labels, "cluster_share": found.shares}
+        return {"cluster": found.names} | shares
 
     def fields(self, key: str) -> tuple[dict[str, Any], pd.DataFrame]:
         """What is added to ``obs`` and ``obsm`` of an AnnData under a key."""
-        import pandas as pd
-
         columns = {
             key: as_category(self.labels, self.words),
             f"{key}_confidence": self.confidence,
@@ -169,8 +158,6 @@ def probability_columns(classes: NDArray) -> list[str]:
 
 def as_category(values: ArrayLike, words: NDArray) -> pd.Categorical:
     """Labels as scanpy likes them: the categories that occur, in the model's order."""
-    import pandas as pd
-
     used, known = set(values), dict.fromkeys([*words, mixed_word(words)])
     return pd.Categorical(values, categories=[word for word in known if word in used])
 
@@ -182,8 +169,6 @@ def majority(clusters: pd.Series, codes: NDArray, confidence: NDArray, words: ND
     larger sum of confidences wins. A cluster of which the winner has less than half of all samples
     is called "heterogeneous" (or "mixed" where a class is called so).
     """
-    import pandas as pd
-
     known = clusters.notna().to_numpy()
     names, cluster = np.unique(clusters[known].astype(str).to_numpy(str), return_inverse=True)
     voters = codes[known] < len(words) - 1
@@ -195,19 +180,14 @@ def majority(clusters: pd.Series, codes: NDArray, confidence: NDArray, words: ND
     winner = (votes + sums / (len(codes) + 1)).argmax(axis=1)
     sizes = np.bincount(cluster, minlength=len(names))
     wins = np.bincount(cluster[codes[known] == winner[cluster]], minlength=len(names))
-    mixed = mixed_word(words)
-    label = np.where(wins / np.maximum(sizes, 1) < MIN_SHARE, mixed, words[winner])
-    table = pd.DataFrame(
-        {"cluster": names, "n_samples": sizes, "label": label, "share": wins / sizes}
-    )
-    where, labels, shares = (
-        np.full(len(codes), "", dtype=object),
-        words[codes],
-        np.full(len(codes), np.nan),
-    )
+    share = wins / sizes
+    label = np.where(share < MIN_SHARE, mixed_word(words), words[winner])
+    table = pd.DataFrame({"cluster": names, "n_samples": sizes, "label": label, "share": share})
+    where, labels = np.full(len(codes), "", dtype=object), words[codes]
+    shares = np.full(len(codes), np.nan)
     where[known] = names.astype(object)[cluster]
     labels[known] = label[cluster]
-    shares[known] = (wins / sizes)[cluster]
+    shares[known] = share[cluster]
     table = table.sort_values("n_samples", ascending=False, kind="stable", ignore_index=True)
     return Clusters(table, where, labels, shares)
 
@@ -225,7 +205,7 @@ def check_format(out: Path, query: Path, query_format: str) -> None:
         )
 
 
-def write_labels(labelled: Labelled, out: Path, query: Path, key: str) -> None:
+def write_labels(labelled: Labelled, out: Path, query: Path) -> None:
     """Write labels in the format the name says, whole or not at all."""
     with replacing(out) as temporary:
         if out.suffix == ".csv":
@@ -234,50 +214,28 @@ def write_labels(labelled: Labelled, out: Path, query: Path, key: str) -> None:
             labelled.table().to_parquet(temporary, index=False)
         else:
             shutil.copyfile(query, temporary)
-            _add_to_h5ad(labelled, temporary, key)
+            _add_to_h5ad(labelled, temporary)
 
 
 def _write_csv(labelled: Labelled, path: Path) -> None:
-    """As pandas would write it with four digits, many times faster: digits come from a table."""
+    """Write the table with four digits; looking the digits up is faster than printing them."""
     top = 10**_DIGITS
-    digits = np.array([f"{k / top:.{_DIGITS}f}," for k in range(top + 1)], dtype=f"S{_DIGITS + 3}")
-    numbers = np.column_stack([labelled.confidence, labelled.probabilities])
-    cells = digits[np.rint(np.clip(numbers, 0, 1) * top).astype(np.int64)]
-    rows = np.ascontiguousarray(cells).view(f"S{cells.shape[1] * digits.itemsize}").ravel()
-    words = [_quoted(str(word)) for word in labelled.words]
-    further = labelled.further()
-    header = ["sample", "label", "confidence", *(f"probability_{one}" for one in labelled.classes)]
-    header += further
-    ends: Iterable[str] = [""] * len(rows)
-    if further:
-        lines = zip(*further.values(), strict=True)
-        ends = ("".join(f",{_cell(value)}" for value in line) for line in lines)
-    names = map(_quoted, map(str, labelled.names))
-    texts = (row.decode("ascii")[:-1] for row in rows.tolist())
+    digits = np.array([f"{k / top:.{_DIGITS}f}" for k in range(top + 1)] + [""], dtype=object)
+    table = labelled.table()
+    columns = []
+    for name in table.columns:
+        values = table[name].to_numpy()
+        if values.dtype.kind == "f" and not ((values < 0) | (values > 1)).any():  # NaN is neither
+            places = np.rint(np.nan_to_num(values) * top).astype(np.int64)
+            values = digits[np.where(np.isnan(values), top + 1, places)]
+        columns.append(values.tolist())
     with open(path, "x", encoding="utf-8", newline="") as file:
-        file.write(",".join(map(_quoted, header)) + "\n")
-        file.writelines(
-            f"{name},{words[code]},{text}{end}\n"
-            for name, code, text, end in zip(
-                names, labelled.codes.tolist(), texts, ends, strict=True
-            )
-        )
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(table.columns)
+        writer.writerows(zip(*columns, strict=True))
 
 
-def _cell(value: Any) -> str:
-    """A value in a CSV; nothing for one that is not known."""
-    if isinstance(value, float | np.floating):
-        return "" if np.isnan(value) else f"{value:.{_DIGITS}f}"
-    return _quoted(str(value))
-
-
-def _quoted(text: str) -> str:
-    if _SPECIAL.search(text):
-        return '"' + text.replace('"', '""') + '"'
-    return text
-
-
-def _add_to_h5ad(labelled: Labelled, path: Path, key: str) -> None:
+def _add_to_h5ad(labelled: Labelled, path: Path) -> None:
     """Add to a copy what :func:`optirank.tl.annotate` adds in memory."""
     need("anndata", "anndata", f"writing {path}")
     import h5py
@@ -287,6 +245,7 @@ def _add_to_h5ad(labelled: Labelled, path: Path, key: str) -> None:
     except ImportError:  # anndata 0.10
         from anndata.experimental import write_elem
 
+    key = "optirank"
     columns, probabilities = labelled.fields(key)
     with h5py.File(path, "r+") as file:
         obs = file["obs"]

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
 Z = 1.959964  # standard deviations of a 95 % interval
 TARGETS = (0.01, 0.02, 0.05, 0.1)  # errors that people ask for
 _BINS = 10  # of confidence, as in most reliability diagrams
 _POINTS = 200  # of a curve that is drawn: more cannot be seen
-MEASURES = ("sensitivity", "specificity", "ppv", "npv")
+MEASURES = {"sensitivity": "sensitivity", "specificity": "specificity", "ppv": "PPV", "npv": "NPV"}
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Performance:
     @property
     def auc(self) -> float:
         """Mean over the classes of the area under the ROC curve."""
-        return _mean(one.auc for one in self.curves.values())
+        return float(np.mean([one.auc for one in self.curves.values()] or [np.nan]))
 
     @property
     def bias(self) -> float:
@@ -114,8 +114,6 @@ def performance(
     prevalence : the share of every class where the model will be used; PPV and NPV then are those
         expected there. None: the shares of these samples.
     """
-    import pandas as pd
-
     names = tuple(str(one) for one in classes)
     true, given = _codes(truth, names, "true class"), _codes(predicted, names, "label")
     proba = np.asarray(probabilities, dtype=float)
@@ -187,16 +185,14 @@ def wilson(share: ArrayLike, n: ArrayLike) -> tuple[NDArray, NDArray]:
     return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
 
 
-def reliability_table(confidence: ArrayLike, correct: ArrayLike, n_bins: int = _BINS) -> Any:
+def reliability_table(confidence: ArrayLike, correct: ArrayLike) -> pd.DataFrame:
     """Labels in bins of confidence: their mean confidence, the share that is right, intervals."""
-    import pandas as pd
-
     confidence, correct = np.asarray(confidence, dtype=float), np.asarray(correct, dtype=float)
-    place = np.clip((confidence * n_bins).astype(int), 0, n_bins - 1)
-    number = np.bincount(place, minlength=n_bins)
+    place = np.clip((confidence * _BINS).astype(int), 0, _BINS - 1)
+    number = np.bincount(place, minlength=_BINS)
     there = number > 0
-    mean = np.bincount(place, confidence, n_bins)[there] / number[there]
-    right = np.bincount(place, correct, n_bins)[there] / number[there]
+    mean = np.bincount(place, confidence, _BINS)[there] / number[there]
+    right = np.bincount(place, correct, _BINS)[there] / number[there]
     low, high = wilson(right, number[there])
     return pd.DataFrame(
         {
@@ -205,7 +201,7 @@ def reliability_table(confidence: ArrayLike, correct: ArrayLike, n_bins: int = _
             "low": low,
             "high": high,
             "n_samples": number[there],
-            "bin": np.flatnonzero(there) / n_bins,
+            "bin": np.flatnonzero(there) / _BINS,
         }
     )
 
@@ -218,8 +214,6 @@ def _class_table(
     With ``prevalence`` a sample of class c counts ``prevalence_c / n_c``; the interval then is that
     of ``(sum w)^2 / sum w^2`` samples.
     """
-    import pandas as pd
-
     sizes = table.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         weights = np.ones(len(names))
@@ -284,8 +278,6 @@ def _curves(positive: NDArray, score: NDArray) -> Curves:
 
 def _withholding(confidence: NDArray, correct: NDArray) -> pd.DataFrame:
     """For each target error, the most labels of highest confidence that keep it."""
-    import pandas as pd
-
     order = np.argsort(-confidence, kind="stable")
     values = confidence[order]
     error = np.cumsum(~correct[order]) / np.arange(1, len(order) + 1)
@@ -306,18 +298,11 @@ def _withholding(confidence: NDArray, correct: NDArray) -> pd.DataFrame:
 
 
 def _codes(values: ArrayLike, names: tuple[str, ...], what: str) -> NDArray:
-    import pandas as pd
-
     codes = pd.Index(names).get_indexer(pd.Index(np.asarray(values, dtype=object)).map(str))
     if (codes < 0).any():
         first = np.asarray(values, dtype=object)[codes < 0][0]
         raise ValueError(f"the {what} {first!r} is not a class: the classes are {', '.join(names)}")
     return codes
-
-
-def _mean(values: Any) -> float:
-    values = list(values)
-    return float(np.mean(values)) if values else float("nan")
 
 
 def _percent(*values: float) -> str:

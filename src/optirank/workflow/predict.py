@@ -6,9 +6,11 @@ probabilities of all samples are kept in memory, which is little (20 classes: 20
 
 from __future__ import annotations
 
+import csv
 import importlib.util
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,53 +21,35 @@ import numpy as np
 import optirank
 from optirank._util.files import check_outputs
 from optirank._util.names import some
-from optirank.datasets.data import text_column
-from optirank.datasets.errors import DataError
+from optirank.datasets.data import DataError, readable, text_column
 from optirank.datasets.reading import guess_format, open_expression
+from optirank.datasets.registry import homolog_table
+from optirank.datasets.tables import open_text, separator
 from optirank.model.file import as_model
-from optirank.model.linear import carried
-from optirank.model.missing import MAX_MISSING, MissingGenesError
+from optirank.model.genes import MAX_MISSING, MissingGenesError, check_case
+from optirank.model.linear import carried, linear_parts
 from optirank.model.predictor import Predictor, withheld_word
 from optirank.model.query import ValueSummary
 from optirank.ranks.scoring import best_class
-from optirank.workflow.homologs import Homologs, check_species, model_names
 from optirank.workflow.labels import Labelled, check_format, majority, write_labels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.datasets.profiles import Profiles
+    from optirank.datasets.data import Profiles
 
-KEY = "optirank"
 _BLOCK = 4096  # samples: enough that a block's fixed cost does not count
 _VALUES = 1 << 26  # of a block, were it dense: 256 MB of float32
 _MANY = 2000  # samples that are worth loading numba for at once
 _ADVISED = 5000  # samples that tell whether adapting may help
 
 Progress = Callable[[int, int], None]
+Homologs = Mapping[str, str] | str | os.PathLike[str] | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class PredictOptions:
-    """How labels are given.
-
-    Attributes
-    ----------
-    clusters : a column of the annotations; each cluster also gets the label of most of its samples,
-        or "heterogeneous".
-    threshold : withhold labels ("unassigned") of less confidence than this.
-    target_error : withhold labels so that of those given no larger share is wrong, judged by the
-        held-out samples of the training. None: as the model was trained to; 1: withhold none.
-    adapt : shift the scores of the classes to the shares of the classes in the query; a label then
-        depends on the other samples.
-    unknown_rate : withhold the labels of samples that look like no class of the training data; so
-        many that of held-out samples this share loses its label.
-    max_missing : share of a class's weights that may be missing.
-    drop_classes : leave out classes that lack more, instead of refusing.
-    homologs : genes of another species: ``"mouse"`` (to or from human), a mapping from the query's
-        gene names to the model's, a table of two columns, or ``"case"``: names that differ in case
-        alone are the same gene.
-    """
+    """How labels are given: the parameters of these names of :func:`optirank.tl.annotate`."""
 
     clusters: str | None = None
     threshold: float | None = None
@@ -91,7 +75,6 @@ def predict_file(
     out: str | os.PathLike[str],
     options: PredictOptions | None = None,
     *,
-    key_added: str = KEY,
     progress: Progress | None = None,
     **reading: Any,
 ) -> Labelled:
@@ -103,8 +86,7 @@ def predict_file(
         ``reading`` are.
     model : a fitted model, or the file of one.
     out : ``.csv`` or ``.parquet`` (sample, label, confidence, one probability per class), or
-        ``.h5ad``, a copy of ``path`` with what :func:`optirank.tl.annotate` adds under
-        ``key_added``.
+        ``.h5ad``, a copy of ``path`` with what :func:`optirank.tl.annotate` adds.
     progress : called with the number of samples done and of all.
     """
     path, out = Path(path), Path(out)
@@ -117,7 +99,7 @@ def predict_file(
     column = None if options is None else options.clusters  # of a table it is no gene
     with open_expression(path, label=column, **reading) as opened:
         labelled = label_profiles(opened, model, options, progress, reading.get("genes_in"))
-        write_labels(labelled, out, path, key_added)
+        write_labels(labelled, out, path)
     return labelled
 
 
@@ -156,8 +138,14 @@ def label_profiles(
             adapt=options.adapt,
             compiled=many or None,
         )
-    check_species(predictor.bound.match, options.homologs)
-    limit, reason = _withholding(predictor, options)
+    if options.homologs != "case":
+        check_case(predictor.bound.match)
+    limit, reason = options.threshold, ""
+    if limit is not None:
+        reason = f"asked for a confidence of at least {limit:g}"
+    elif options.target_error != 1:  # as the model was trained to, unless another one is asked for
+        found = predictor.withholding(options.target_error)
+        limit, reason = (None, "") if found is None else (found.threshold, found.reason)
     scores, values, empty, likeness = _scores(profiles, predictor, options, progress)
     every = 1 if options.adapt else -(-n // _ADVISED)
     adaptation = predictor.adaptation(scores[::every])
@@ -166,15 +154,12 @@ def label_profiles(
     if carried(predictor.model, "calibration_") is None:
         notes.append("the model is not calibrated: a confidence is not the share of correct labels")
     classes = np.array([str(label) for label in predictor.classes], dtype=object)
-    chosen = found.chosen.astype(np.int32)
-    codes, confidence = chosen.copy(), found.confidence
+    codes = found.chosen.astype(np.int32)
     if limit is not None:
-        below = confidence < limit
+        below = found.confidence < limit
         codes[below] = len(classes)
-        if below.any():
-            notes.append(f"{below.sum()} of {n} labels ({below.mean():.1%}) are withheld: {reason}")
-        else:
-            notes.append(f"no label is withheld: {reason}")
+        told = f"{below.sum()} of {n} labels ({below.mean():.1%}) are withheld"
+        notes.append(f"{told if below.any() else 'no label is withheld'}: {reason}")
     if options.unknown_rate is not None:
         labels = best_class(scores)
         unknown = predictor.novelty.unknown(likeness, labels, options.unknown_rate)
@@ -188,40 +173,38 @@ def label_profiles(
             f"{empty.sum()} samples have none of the panel's genes, so their labels say nothing: "
             f"{some(np.asarray(profiles.sample_names)[empty])}"
         )
-    grouped = None
-    if groups is not None:
-        words = np.array([*classes, withheld_word(classes)], dtype=object)
-        grouped = majority(groups, codes, confidence, words)
-        if groups.isna().any():
-            n_free = int(groups.isna().sum())
-            notes.append(f"{n_free} samples have no {options.clusters}: they keep their own label")
+    if groups is not None and groups.isna().any():
+        n_free = int(groups.isna().sum())
+        notes.append(f"{n_free} samples have no {options.clusters}: they keep their own label")
+    words = np.array([*classes, withheld_word(classes)], dtype=object)
+    bound = predictor.bound
+    losses = bound.loss_table()
+    record = {  # in values that a file can hold
+        "classes": classes,
+        "withheld_label": withheld_word(predictor.classes),
+        "n_genes": len(bound.match.genes),
+        "missing_genes": np.array(bound.match.missing, dtype=object),
+        "losses": losses.astype({"label": str}).set_index("label"),
+        "left_out_classes": np.array([str(loss.label) for loss in predictor.left_out], object),
+        "notes": np.array(notes, dtype=object),
+        "optirank_version": optirank.__version__,
+    }
+    if limit is not None:
+        record |= {"threshold": limit, "threshold_reason": reason}
     return Labelled(
         names=np.asarray(profiles.sample_names, dtype=object),
         classes=classes,
         codes=codes,
-        chosen=chosen,
-        confidence=confidence,
+        chosen=found.chosen,
+        confidence=found.confidence,
         probabilities=found.probabilities,
         notes=notes,
-        missing=predictor.bound.match.missing,
-        losses=predictor.bound.loss_table(),
+        missing=bound.match.missing,
+        losses=losses,
         threshold=limit,
-        clusters=grouped,
-        record=_record(predictor, classes, limit, reason, notes),
+        clusters=None if groups is None else majority(groups, codes, found.confidence, words),
+        record=record,
     )
-
-
-def _withholding(predictor: Predictor, options: PredictOptions) -> tuple[float | None, str]:
-    """The confidence below which labels are withheld, None where none are, and why it is that.
-
-    A model that was trained with a target error withholds by it unless another one is asked for.
-    """
-    if options.threshold is not None:
-        return options.threshold, f"asked for a confidence of at least {options.threshold:g}"
-    if options.target_error == 1:
-        return None, ""
-    found = predictor.withholding(options.target_error)
-    return (None, "") if found is None else (found.threshold, found.reason)
 
 
 def _scores(
@@ -272,25 +255,50 @@ def _transposed_told(profiles: Profiles, genes_in: str | None) -> Iterator[None]
         ) from None
 
 
-def _record(
-    predictor: Predictor,
-    classes: NDArray,
-    threshold: float | None,
-    reason: str,
-    notes: Sequence[str],
-) -> dict[str, Any]:
-    """What ``uns`` says of a prediction, in values that a file can hold."""
-    bound = predictor.bound
-    record = {
-        "classes": classes,
-        "withheld_label": withheld_word(predictor.classes),
-        "n_genes": len(bound.match.genes),
-        "missing_genes": np.array(bound.match.missing, dtype=object),
-        "losses": bound.loss_table().astype({"label": str}).set_index("label"),
-        "left_out_classes": np.array([str(loss.label) for loss in predictor.left_out], object),
-        "notes": np.array(notes, dtype=object),
-        "optirank_version": optirank.__version__,
-    }
-    if threshold is not None:
-        record |= {"threshold": threshold, "threshold_reason": reason}
-    return record
+def _read_homologs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
+    """The pairs of a table with two columns, of which one has the names of the query's genes."""
+    path = homolog_table() if path == "mouse" else Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist: give a table, or one of 'mouse', 'case'")
+    with readable(path), open_text(path) as file:
+        lines = [line for line in csv.reader(file, delimiter=separator(path, None)) if any(line)]
+    wrong = next((k for k, line in enumerate(lines) if len(line) != 2), None)
+    if wrong is not None:
+        raise DataError(
+            f"{path}: line {wrong + 1} has {len(lines[wrong])} columns: a table of homologs has "
+            "two, the gene of one species and that of the other"
+        )
+    return [(one.strip(), other.strip()) for one, other in lines if one.strip() and other.strip()]
+
+
+def model_names(
+    names: Iterable[str], model: Any, homologs: Homologs
+) -> tuple[list[str], list[str]]:
+    """The query's gene names in the model's species, and what there is to say about them.
+
+    Which column of the table has the model's genes is seen from the names. A gene with several
+    homologs, in either direction, keeps its name: which of them it is would be a guess.
+    """
+    names = [str(name) for name in names]
+    if homologs is None or homologs == "case":
+        return names, []
+    whence = "homologs" if isinstance(homologs, Mapping) else os.fspath(homologs)
+    pairs = list(homologs.items()) if isinstance(homologs, Mapping) else _read_homologs(homologs)
+    parts = linear_parts(model)
+    known = set(parts.genes if parts.names is None else parts.names)
+    given = set(names)
+    forward = sum(one in given and other in known for one, other in pairs)
+    backward = sum(other in given and one in known for one, other in pairs)
+    if not forward and not backward:
+        raise DataError(
+            f"{whence} has no line with a gene of the query and one of the model: the query has "
+            f"{some(names, 3)}, the model {some(parts.genes, 3)}"
+        )
+    if backward > forward:
+        pairs = [(other, one) for one, other in pairs]
+    pairs = list(dict.fromkeys(pairs))
+    theirs, ours = Counter(one for one, _ in pairs), Counter(other for _, other in pairs)
+    unique = {one: other for one, other in pairs if theirs[one] == 1 == ours[other]}
+    renamed = sum(name in unique for name in names)
+    note = f"{renamed} of {len(names)} genes have the names of their homologs in {whence}"
+    return [unique.get(name, name) for name in names], [note]

@@ -1,21 +1,30 @@
-"""From profiles to what a training reads: options, usable samples and genes, folds, one source."""
+"""From files to what a training reads: usable samples and genes, folds, one source."""
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 from optirank._util.names import some
-from optirank.datasets.data import duplicates, text_column
-from optirank.datasets.errors import DataError
-from optirank.datasets.profiles import block_rows
+from optirank.datasets.data import (
+    DataError,
+    ExpressionData,
+    block_rows,
+    check_column,
+    duplicates,
+    text_column,
+)
+from optirank.datasets.reading import is_table, open_expression, read_gene_names
 from optirank.estimators.panel_classifier import N_FOLDS, fold_numbers
 from optirank.model.genes import match_genes
 from optirank.preprocessing.scales import value_scale
@@ -23,67 +32,14 @@ from optirank.tuning.folds import make_folds
 from optirank.workflow.labels import label_notes
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
-    from optirank.datasets.profiles import Profiles
+    from optirank.datasets.data import Profiles
+    from optirank.workflow.train import TrainingOptions
 
 MIN_CLASS = 3  # samples: two to learn from while one is held out
 _LOOKED_AT = 200  # samples that tell the kind of values, evenly spaced
-_WILD = "*?["
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
-    """What a user may ask of a training.
-
-    Parameters
-    ----------
-    label : the column of ``obs`` with the classes.
-    batch : a column with the source of each sample (data set, donor): folds then leave whole
-        sources out, and the accuracy is that of a new source.
-    n_genes : the size of the panel, or "auto"; see :class:`optirank.PanelClassifier`.
-    gene_list : the genes to choose from; all by default.
-    available : the genes of the data to be labelled later; others are not used. They are found by
-        name as in prediction, whatever their case and version.
-    include, exclude : genes that must be in the panel, and genes that may not; names, or patterns
-        such as ``MT-*``.
-    method : "panel", or "optirank" or "rank-lr" of the paper.
-    target_error : the share of wrong labels to allow: prediction then withholds labels.
-    n_jobs : threads; -1 for all processors. They change the time alone.
-    name, description : of the model, for its card.
-    """
-
-    label: str
-    batch: str | None = None
-    n_genes: int | str = "auto"
-    gene_list: Sequence[str] | None = None
-    available: Sequence[str] | None = None
-    include: Sequence[str] | str = ()
-    exclude: Sequence[str] | str = ()
-    method: str = "panel"
-    target_error: float | None = None
-    n_jobs: int | None = None
-    name: str = ""
-    description: str = ""
-
-    def __post_init__(self) -> None:
-        n = self.n_genes
-        if n != "auto" and (isinstance(n, bool) or not isinstance(n, int | np.integer)):
-            raise DataError(f"{n!r} genes: give a number, or 'auto'")
-        if n != "auto" and n < 2:
-            raise DataError(f"a panel of {n} genes: ranks among themselves need at least 2 genes")
-        error = self.target_error
-        if error is not None and not 0 < error < 1:
-            raise DataError(f"target error {error!r}: use a share between 0 and 1, such as 0.05")
-        for name in ("include", "exclude"):  # one pattern may be given as it is
-            if isinstance(getattr(self, name), str):
-                object.__setattr__(self, name, (getattr(self, name),))
-        if self.method != "panel" and (self.include or n != "auto"):
-            raise DataError(
-                f"method={self.method!r} chooses its genes itself: leave out include and n_genes "
-                "(--include, --genes), or use the panel method"
-            )
+FILE_COLUMN = "file"  # of several reference files: which one a sample is from
 
 
 class EmptySamplesError(DataError):
@@ -105,9 +61,9 @@ class ProfilesSource:
         self.shape = len(rows), len(columns)
         self.genes = np.asarray(profiles.gene_names, dtype=object)[columns]
         looked_at = rows[:: max(1, len(rows) // _LOOKED_AT)]
-        self.sample = next(iter(profiles.blocks(columns, len(looked_at), looked_at))).X
-        _refuse_no_numbers(self.sample, profiles.source)
-        self.scale = value_scale(self.sample)
+        sample = next(iter(profiles.blocks(columns, len(looked_at), looked_at))).X
+        _refuse_no_numbers(sample, profiles.source)
+        self.scale = value_scale(sample)
         self.checksum = ""
 
     def blocks(self, columns: NDArray | None = None) -> Iterator[Any]:
@@ -124,8 +80,15 @@ class ProfilesSource:
             X = block.X.tocsr() if sparse.issparse(block.X) else np.asarray(block.X)
             if first:
                 _refuse_no_numbers(X, profiles.source)
-                empty.append(start + np.flatnonzero(_constant(X)))
-                _add_values(digest, X)
+                same = (
+                    np.diff(X.indptr) == 0 if sparse.issparse(X) else X.min(axis=1) == X.max(axis=1)
+                )
+                empty.append(start + np.flatnonzero(same))
+                values = sparse.csr_matrix(X)
+                for part, kind in zip(
+                    (values.indptr, values.indices, values.data), ("<i8", "<i4", "<f8"), strict=True
+                ):
+                    digest.update(np.ascontiguousarray(part, dtype=kind).data)
             start += X.shape[0]
             yield X
         if first:
@@ -147,7 +110,12 @@ class Prepared:
     samples: NDArray  # names
     include: NDArray  # positions of the genes that must be in the panel
     n_genes_of_file: int
-    notes: tuple[str, ...]
+    notes: list[str]
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds."""
+        return len(np.unique(self.fold_of[self.fold_of >= 0]))
 
 
 def prepare(data: Profiles, options: TrainingOptions, empty: NDArray | None = None) -> Prepared:
@@ -155,13 +123,12 @@ def prepare(data: Profiles, options: TrainingOptions, empty: NDArray | None = No
 
     ``empty`` are the positions of samples that turned out to have no values to rank.
     """
-    data, notes = _unique_genes(data)
+    notes: list[str] = []  # every step adds its own
+    data = _unique_genes(data, notes)
     labels = text_column(data.obs, options.label, data.source)
     groups = None if options.batch is None else text_column(data.obs, options.batch, data.source)
-    columns, told = usable_genes(np.asarray(data.gene_names, dtype=object), data.source, options)
-    notes += told
-    rows, told = _usable_samples(data, options, labels, groups, empty)
-    notes += told
+    columns = _usable_genes(np.asarray(data.gene_names, object), data.source, options, notes)
+    rows = _usable_samples(data, options, labels, groups, empty, notes)
     y = labels.to_numpy()[rows].astype(str)
     notes += label_notes(y)
     sources = None if groups is None else groups.to_numpy()[rows].astype(str)
@@ -172,33 +139,29 @@ def prepare(data: Profiles, options: TrainingOptions, empty: NDArray | None = No
             f"{data.source}: column {options.label!r} has {found} of at least {MIN_CLASS} usable "
             "samples: a classifier needs two classes"
         )
-    n_genes = options.n_genes
-    if n_genes != "auto" and n_genes > len(columns):
+    if options.n_genes != "auto" and options.n_genes > len(columns):
         raise DataError(
-            f"a panel of {n_genes} genes: {data.source} has {len(columns)} genes that can be used; "
-            "ask for fewer"
+            f"a panel of {options.n_genes} genes: {data.source} has {len(columns)} genes that can "
+            "be used; ask for fewer"
         )
     source = ProfilesSource(data, rows, columns)
-    include, told = _included(source.genes, data.source, options)
-    fold_of, fold_notes = _folds(codes, classes, sources, options, data.source)
     return Prepared(
         source=source,
         classes=classes,
         codes=codes,
-        fold_of=fold_of,
+        include=_included(source.genes, data.source, options, notes),
+        fold_of=_folds(codes, classes, sources, options, data.source, notes),
         sources=sources,
         samples=np.asarray(data.sample_names, dtype=object)[rows],
-        include=include,
         n_genes_of_file=len(data.gene_names),
-        notes=(*notes, *told, *fold_notes),
+        notes=notes,
     )
 
 
-def usable_genes(
-    names: NDArray, source: str, options: TrainingOptions
-) -> tuple[NDArray, list[str]]:
-    """Rising positions of the genes to choose from, and notes."""
-    notes: list[str] = []
+def _usable_genes(
+    names: NDArray, source: str, options: TrainingOptions, notes: list[str]
+) -> NDArray:
+    """Rising positions of the genes to choose from."""
     kept = np.ones(len(names), dtype=bool)
     texts = [str(name) for name in names]
     if options.gene_list is not None:
@@ -212,7 +175,7 @@ def usable_genes(
         if lost := sorted(set(wanted).difference(texts)):
             notes.append(f"{len(lost)} of {len(wanted)} genes asked for are missing: {some(lost)}")
     for pattern in options.exclude:
-        hits = matching(texts, pattern) & kept
+        hits = _matching(texts, pattern) & kept
         kept &= ~hits
         found = [texts[k] for k in np.flatnonzero(hits)]
         told = f"{len(found)} genes excluded by {pattern!r}: {some(found, 5)}"
@@ -236,32 +199,27 @@ def usable_genes(
         notes.append(f"{n} of {len(here)} genes are used: those that the data to be labelled have")
         notes += spelled.notes()
         positions = positions[match.present]
-    return positions, notes
+    return positions
 
 
-def matching(names: Sequence[str], pattern: str) -> NDArray:
+def _matching(names: Sequence[str], pattern: str) -> NDArray:
     """Mask of the names equal to a word, or that fit a pattern such as ``MT-*``; in any case."""
     wanted = str(pattern).casefold()
-    if any(sign in wanted for sign in _WILD):
+    if any(sign in wanted for sign in "*?["):
         return np.array([fnmatch.fnmatchcase(name.casefold(), wanted) for name in names], bool)
     return np.array([name.casefold() == wanted for name in names], dtype=bool)
 
 
-def _included(genes: NDArray, source: str, options: TrainingOptions) -> tuple[NDArray, list[str]]:
+def _included(genes: NDArray, source: str, options: TrainingOptions, notes: list[str]) -> NDArray:
     """Positions of the genes that must be in the panel."""
-    texts, notes = [str(gene) for gene in genes], []
-    wanted, lost = np.zeros(len(texts), dtype=bool), []
-    for pattern in options.include:
-        hits = matching(texts, pattern)
-        wanted |= hits
-        if not hits.any():
-            lost.append(pattern)
-    if lost:
+    texts = [str(gene) for gene in genes]
+    hits = {pattern: _matching(texts, pattern) for pattern in options.include}
+    if lost := [pattern for pattern, mask in hits.items() if not mask.any()]:
         raise DataError(
             f"{source} has no gene {some(lost, 5)} that could be in the panel: it was excluded, "
             f"the query lacks it, or it has another name, such as {some(texts, 3)}"
         )
-    found = np.flatnonzero(wanted)
+    found = np.flatnonzero(np.any([np.zeros(len(texts), bool), *hits.values()], axis=0))
     if options.n_genes != "auto" and len(found) > options.n_genes:
         raise DataError(
             f"{len(found)} genes must be in a panel of {options.n_genes}: ask for more genes, or "
@@ -269,7 +227,7 @@ def _included(genes: NDArray, source: str, options: TrainingOptions) -> tuple[ND
         )
     if len(found):
         notes.append(f"{len(found)} genes are in the panel as asked: {some(genes[found])}")
-    return found, notes
+    return found
 
 
 def _folds(
@@ -278,8 +236,9 @@ def _folds(
     sources: NDArray | None,
     options: TrainingOptions,
     source: str,
-) -> tuple[NDArray, list[str]]:
-    """The fold of each sample, and what there is to say about folds."""
+    notes: list[str],
+) -> NDArray:
+    """The fold of each sample."""
     if sources is not None and len(np.unique(sources)) < 2:
         raise DataError(
             f"{source}: column {options.batch!r} has the single value {sources[0]!r}, so no source "
@@ -291,7 +250,7 @@ def _folds(
             folds = make_folds(codes, N_FOLDS, sources)
         except ValueError:
             folds = []
-    notes = [str(warning.message) for warning in told]
+    notes += [str(warning.message) for warning in told]
     lost = {one for train, test in folds for one in np.setdiff1d(codes[test], codes[train])}
     folds = [(train, test) for train, test in folds if np.isin(codes[test], codes[train]).any()]
     if not folds:
@@ -305,19 +264,19 @@ def _folds(
             "where its only source is left out a class cannot be learned, and its samples there "
             f"are not counted: {some([classes[k] for k in sorted(lost)])}"
         )
-    return fold_numbers(codes, folds), notes
+    return fold_numbers(codes, folds)
 
 
-def _unique_genes(data: Profiles) -> tuple[Profiles, list[str]]:
+def _unique_genes(data: Profiles, notes: list[str]) -> Profiles:
     """The data with names of their own for the genes; where some share one, all are read."""
     twice = duplicates(data.gene_names)
     if not twice:
-        return data, []
+        return data
     whole = next(iter(data.blocks(None, max(1, data.n_samples))))
     how = "sum" if value_scale(whole.X) == "counts" else "first"
     told = "their counts are summed" if how == "sum" else "the first of each is used"
-    notes = [f"{len(twice)} gene names occur more than once, {told}: {some(twice)}"]
-    return whole.merge_duplicates(how), notes
+    notes.append(f"{len(twice)} gene names occur more than once, {told}: {some(twice)}")
+    return whole.merge_duplicates(how)
 
 
 def _usable_samples(
@@ -326,39 +285,36 @@ def _usable_samples(
     labels: pd.Series,
     groups: pd.Series | None,
     empty: NDArray | None,
-) -> tuple[NDArray, list[str]]:
+    notes: list[str],
+) -> NDArray:
     """Positions of the samples with a label, a source, values to rank and a class large enough."""
-    notes: list[str] = []
-
-    def without(mask: NDArray, what: str) -> NDArray:
-        n = int((keep & mask).sum())
-        if n:
-            notes.append(f"{n} sample{'s are' if n > 1 else ' is'} left out: {what}")
-        return keep & ~mask
-
     if not data.n_samples:
         raise DataError(f"{data.source} holds no samples")
-    keep = np.ones(data.n_samples, dtype=bool)
-    keep = without(_missing(labels), f"no label in {options.label!r}")
-    if groups is not None:
-        keep = without(_missing(groups), f"no source in {options.batch!r}")
+    keep, told = np.ones(data.n_samples, dtype=bool), []
+
+    def leave_out(mask: NDArray, what: str) -> None:
+        n = int((keep & mask).sum())
+        if n:
+            told.append(f"{n} sample{'s are' if n > 1 else ' is'} left out: {what}")
+        keep[mask] = False
+
+    for column, values in ((options.label, labels), (options.batch, groups)):
+        if values is not None:
+            what = "label" if values is labels else "source"
+            missing = values.isna() | (values.astype(str).str.strip() == "")
+            leave_out(missing.to_numpy(), f"no {what} in {column!r}")
     if empty is not None:
-        mask = np.zeros(data.n_samples, dtype=bool)
-        mask[empty] = True
-        keep = without(mask, "every gene has the same value")
+        leave_out(np.isin(np.arange(data.n_samples), empty), "every gene has the same value")
     if not keep.any():
-        raise DataError(f"{data.source}: no sample is left to train on; {'; '.join(notes)}")
+        raise DataError(f"{data.source}: no sample is left to train on; {'; '.join(told)}")
     counts = labels[keep].value_counts()
     small = counts[counts < MIN_CLASS]
     if len(small):
         named = some([f"{name} ({n})" for name, n in small.items()])
-        mask = labels.isin(small.index).to_numpy()
-        keep = without(mask, f"their class has fewer than {MIN_CLASS}: {named}")
-    return np.flatnonzero(keep), notes
-
-
-def _missing(values: pd.Series) -> NDArray:
-    return (values.isna() | (values.astype(str).str.strip() == "")).to_numpy()
+        what = f"their class has fewer than {MIN_CLASS}: {named}"
+        leave_out(labels.isin(small.index).to_numpy(), what)
+    notes += told
+    return np.flatnonzero(keep)
 
 
 def _refuse_no_numbers(X: Any, source: str) -> None:
@@ -374,15 +330,128 @@ def _refuse_no_numbers(X: Any, source: str) -> None:
         )
 
 
-def _constant(X: Any) -> NDArray:
-    """Which samples have one value in every gene; of sparse ones, zero."""
-    if sparse.issparse(X):
-        return np.diff(X.indptr) == 0
-    return X.min(axis=1) == X.max(axis=1)
+class JoinedProfiles:
+    """Several sets of profiles as one, with the genes that all of them have.
+
+    ``obs`` has the annotations of all and the column ``file``. Nothing is read before it is asked
+    for.
+    """
+
+    def __init__(self, parts: Sequence[Profiles]) -> None:
+        self.parts = list(parts)
+        common = set(map(str, self.parts[0].gene_names))
+        for part in self.parts[1:]:
+            common.intersection_update(map(str, part.gene_names))
+        self.gene_names = np.array(
+            [name for name in map(str, self.parts[0].gene_names) if name in common], dtype=object
+        )
+        names = [Path(part.source).stem for part in self.parts]
+        if len(set(names)) < len(names):
+            names = [str(part.source) for part in self.parts]
+        if len(self.gene_names) < 2:
+            raise DataError(
+                f"{some(names)} have {len(self.gene_names)} genes in common: their gene names may "
+                "be of different kinds (--gene-column)"
+            )
+        frames = [
+            part.obs.assign(**{FILE_COLUMN: name})
+            for part, name in zip(self.parts, names, strict=True)
+        ]
+        self.obs = pd.concat(frames)
+        self.source = ", ".join(names)
+        self.sample_names = np.concatenate([part.sample_names for part in self.parts])
+        self._starts = np.cumsum([0, *(part.n_samples for part in self.parts)])
+        self._places = []  # of a name that a file has twice, the first
+        for part in self.parts:
+            place = {str(name): k for k, name in reversed(list(enumerate(part.gene_names)))}
+            self._places.append(np.array([place[name] for name in self.gene_names], dtype=np.intp))
+        first = [
+            next(iter(part.blocks(places[:1], 1, np.zeros(1, dtype=int)))).X
+            for part, places in zip(self.parts, self._places, strict=True)
+            if part.n_samples
+        ]
+        self._sparse = any(hasattr(X, "indptr") for X in first)  # then all blocks are
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return len(self.sample_names)
+
+    def blocks(
+        self, genes: NDArray | None = None, block_size: int = 1024, rows: NDArray | None = None
+    ) -> Iterator[ExpressionData]:
+        """Blocks of samples of one file after the other."""
+        genes = np.arange(len(self.gene_names)) if genes is None else np.asarray(genes)
+        rows = np.arange(self.n_samples) if rows is None else np.asarray(rows)
+        for k, (part, places) in enumerate(zip(self.parts, self._places, strict=True)):
+            start, stop = self._starts[k : k + 2]
+            mine = rows[(rows >= start) & (rows < stop)]
+            for block in part.blocks(places[genes], block_size, mine - start):
+                here, mine = mine[: block.n_samples], mine[block.n_samples :]
+                X = sparse.csr_matrix(block.X) if self._sparse else block.X
+                names, obs = self.sample_names[here], self.obs.iloc[here]
+                yield ExpressionData(X, self.gene_names[genes], names, obs, self.source)
 
 
-def _add_values(digest: Any, X: Any) -> None:
-    """Add the non-zero values of a block and their places to a checksum."""
-    X = sparse.csr_matrix(X)
-    for part, kind in ((X.indptr, "<i8"), (X.indices, "<i4"), (X.data, "<f8")):
-        digest.update(np.ascontiguousarray(part, dtype=kind).data)
+@contextlib.contextmanager
+def open_sources(
+    files: Sequence[Path],
+    label: str,
+    batch: str | None = None,
+    *,
+    for_query: bool = False,
+    **reading: Any,
+) -> Iterator[tuple[Profiles, str | None]]:
+    """Open the reference files of a training; columns that must be there are looked for first.
+
+    Gives the profiles and the column of the sources: of several files, the file where no other
+    column is named. ``for_query`` says that ``genes_in`` may be about the query's table.
+    """
+    with contextlib.ExitStack() as stack:
+        opened = []
+        for path in map(Path, files):
+            options = dict(reading)
+            if for_query and not is_table(path, options.get("format")):
+                options["genes_in"] = None
+            if options.get("genes_in") == "columns" and options.get("samples") is None:
+                needed = [label, *([batch] if batch else [])]
+                options["annotations"] = [*dict.fromkeys([*options["annotations"], *needed])]
+            one = stack.enter_context(open_expression(path, **options))
+            for column in (label, batch):
+                if column is not None:
+                    check_column(one.obs, column, str(options.get("samples") or path))
+            opened.append(one)
+        if len(opened) == 1:
+            yield opened[0], batch
+        else:
+            yield JoinedProfiles(opened), batch or FILE_COLUMN
+
+
+def genes_of_queries(files: Sequence[Path], genes_in: str | None = None) -> list[str] | None:
+    """The genes that all of some files have, in the order of the first; None without files."""
+    common: list[str] | None = None
+    for file in map(Path, files):
+        there = read_gene_names(file, genes_in)
+        known = set(there)
+        common = there if common is None else [name for name in common if name in known]
+    return common
+
+
+def gene_names_in(items: Sequence[str]) -> list[str]:
+    """Names and patterns: each item is a file of them, or some separated by commas.
+
+    Of a file the first column counts; a heading such as "gene" and lines that begin with # do not.
+    """
+    found: list[str] = []
+    for item in items:
+        if not Path(item).is_file():
+            found += [name.strip() for name in item.split(",") if name.strip()]
+            continue
+        lines = Path(item).read_text(encoding="utf-8-sig").splitlines()
+        names = [line.replace("\t", ",").split(",")[0].strip().strip('"') for line in lines]
+        names = [name for name in names if name and not name.startswith("#")]
+        names = names[1:] if names and names[0].lower() in ("gene", "genes", "symbol") else names
+        if not names:
+            raise DataError(f"{item} names no gene: write one per line")
+        found += names
+    return found

@@ -20,7 +20,7 @@ from optirank._plots.performance import (
 )
 from optirank._util.files import check_outputs, write_text
 from optirank._util.names import some
-from optirank.datasets.errors import need
+from optirank.datasets.data import need
 from optirank.model import panel_table
 from optirank.model.linear import carried, linear_parts
 from optirank.workflow.evaluate import Evaluation
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 _TOP = 30  # genes shown: a page of them
 _WEAK = 0.8  # sensitivity below which a class is marked: one in five is missed
-_HEADS = {"sensitivity": "sensitivity", "specificity": "specificity", "ppv": "PPV", "npv": "NPV"}
 
 
 def check_report() -> None:
@@ -88,19 +87,17 @@ def _common(performance: Performance, model: Any) -> dict[str, Any]:
     }
     if not performance.curves:
         del figures["roc"], figures["pr"]
-    control = carried(model, "error_control_")
-    target = getattr(control, "target_error", None)
-    told = "The model withholds no label unless predict --target-error asks for it."
-    if target is not None:
-        told = f"The model was trained to withhold labels: {control.at().reason}."
-    shares = performance.prevalence
+    control, shares = carried(model, "error_control_"), performance.prevalence
+    low, high = performance.interval
+    interval = f"95 %: {100 * low:.1f} to {100 * high:.1f} %"
+    trained_to = getattr(control, "target_error", None) is not None
     return {
         "version": __version__,
         "python": platform.python_version(),
         "images": dict.fromkeys(("roc", "pr", "sizes"))
         | {name: _image(*one) for name, one in figures.items()},
         "guess": 1 / len(performance.classes),
-        "measures": list(_HEADS.values()),
+        "measures": list(MEASURES.values()),
         "class_rows": [_class_row(name, row, axis) for name, row in table.iterrows()],
         "axis": axis,
         "prevalence": shares and some(f"{name} {share:.1%}" for name, share in shares.items()),
@@ -109,43 +106,35 @@ def _common(performance: Performance, model: Any) -> dict[str, Any]:
         "calibrated": carried(model, "calibration_") is not None,
         "bias": performance.bias,
         "withholding": performance.withholding.to_dict("records"),
-        "control": told,
+        "accuracy": (_percent(performance.balanced_accuracy), interval),
+        "auc": f"{performance.auc:.3f}",
+        "control": control.at().reason if trained_to else None,
         "curve": [],
         "training": False,
         "missing": None,
         "genes": [],
-        "card": model_card(model).lines,
+        "card": model_card(model),
     }
 
 
 def _of_training(result: TrainingResult) -> dict[str, Any]:
     performance, model = result.performance, result.model
     summary = carried(model, "training_summary_") or {}
-    classes = performance.classes
     tiles = [
-        _accuracy_tile(performance, "balanced accuracy of held-out samples"),
-        _tile(f"{performance.n_right} of {performance.n_given}", "held-out samples labelled right"),
-        _tile(f"{len(result.genes)}", f"genes to measure, of {summary['n_genes_of_file']:,}"),
-        _tile(f"{performance.auc:.3f}", "mean area under the ROC curve"),
+        (f"{performance.n_right} of {performance.n_given}", "held-out samples labelled right"),
+        (f"{len(result.genes)}", f"genes to measure, of {summary['n_genes_of_file']:,}"),
     ]
-    about = (
-        "The model compares genes within each sample and never uses absolute values. Held-out "
-        "samples were put aside while the model that labelled them was trained"
-    )
-    about += f", together with all others of their {result.batch}." if result.batch else "."
     curve = result.curve.sort_values("n_genes").to_dict("records")
     curve = curve if len(curve) > 1 else []
     images = {}
-    view = _genes(model)
     if curve:
         images["sizes"] = _image(lambda ax: draw_sizes(ax, result.curve), 6.6, 4.0)
-    return view | {
+    return _genes(model) | {
         "title": summary.get("name") or f"A classifier of {result.label}",
         "lead": f"Trained on {summary['source']}: {summary['n_samples']} "
-        f"samples of {len(classes)} classes. {summary.get('description') or ''}",
+        f"samples of {len(performance.classes)} classes. {summary.get('description') or ''}",
         "warnings": [*_weak(performance), *result.warnings],
         "tiles": tiles,
-        "about": about,
         "curve": curve,
         "images": images,
         "training": True,
@@ -158,15 +147,12 @@ def _of_training(result: TrainingResult) -> dict[str, Any]:
 def _of_evaluation(result: Evaluation) -> dict[str, Any]:
     performance, labelled = result.performance, result.labelled
     summary = carried(result.model, "training_summary_") or {}
-    trained = summary.get("balanced_accuracy")
     tiles = [
-        _accuracy_tile(performance, "balanced accuracy of these samples"),
-        _tile(f"{performance.n_right} of {performance.n_given}", "labels given are right"),
-        _tile(f"{performance.n_withheld}", f"labels withheld, of {performance.n_samples}"),
-        _tile(f"{performance.auc:.3f}", "mean area under the ROC curve"),
+        (f"{performance.n_right} of {performance.n_given}", "labels given are right"),
+        (f"{performance.n_withheld}", f"labels withheld, of {performance.n_samples}"),
     ]
-    if trained is not None:
-        tiles.append(_tile(_percent(trained), "held-out samples of the training, for comparison"))
+    if (trained := summary.get("balanced_accuracy")) is not None:
+        tiles.append((_percent(trained), "held-out samples of the training, for comparison"))
     missing = None
     if labelled.missing:
         n_genes = len(linear_parts(result.model).genes)
@@ -181,20 +167,9 @@ def _of_evaluation(result: Evaluation) -> dict[str, Any]:
         f"{result.label}, labelled by the {name}.",
         "warnings": _weak(performance),
         "tiles": tiles,
-        "about": "The labels of the model are compared with the true classes of these samples.",
         "missing": missing,
         "notes": result.notes,
     }
-
-
-def _accuracy_tile(performance: Performance, text: str) -> dict[str, str]:
-    low, high = performance.interval
-    interval = f"95 %: {100 * low:.1f} to {100 * high:.1f} %"
-    return {"value": _percent(performance.balanced_accuracy), "interval": interval, "text": text}
-
-
-def _tile(value: str, text: str) -> dict[str, str]:
-    return {"value": value, "interval": "", "text": text}
 
 
 def _weak(performance: Performance) -> list[str]:
@@ -261,15 +236,7 @@ def _genes(model: Any) -> dict[str, Any]:
         rows.append({"gene": line["gene"], "speaks": speaks if row[k] else "", "weight": weight})
         rows[-1]["role"] = line.get("role", "")
     whole = bool((parts.reference_weights > 0).all())
-    how = f"{len(panel)} genes have to be measured. "
-    how += (
-        "In each sample they are ranked among themselves; the weighted sum of the ranks is the "
-        "score of a class."
-        if whole
-        else "Genes with a weight are ranked relative to the reference genes of a class; the "
-        "weighted sum of these ranks is its score."
-    )
-    return {"genes": rows, "roles": not whole, "how": how, "n_genes": len(panel)}
+    return {"genes": rows, "roles": not whole, "n_genes": len(panel)}
 
 
 def _image(draw: Callable[..., Any], width: float, height: float) -> str:

@@ -1,11 +1,15 @@
-"""Train a model on labelled profiles, and say how well it does on held-out samples."""
+"""Train a model on labelled profiles, and say how well it does on held-out samples.
+
+A method of training is an entry of `METHODS`: a function that gives a fitted model with the scores
+of held-out samples. All else is the same for every method: calibration, error control, the
+out-of-distribution score, tables and the summary that the model file keeps.
+"""
 
 from __future__ import annotations
 
 import importlib
 import platform
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -16,8 +20,8 @@ import pandas as pd
 from optirank import __version__
 from optirank._util.names import some
 from optirank._util.workers import worker_count
-from optirank.datasets.errors import DataError
-from optirank.estimators.elimination import best_codes
+from optirank.datasets.data import DataError
+from optirank.estimators.elimination import first_pass, some_rows
 from optirank.estimators.panel_classifier import OF_SIZE, PanelClassifier
 from optirank.model import (
     describe_training,
@@ -26,21 +30,80 @@ from optirank.model import (
     fit_novelty,
     panel_ranks,
 )
+from optirank.ranks.scoring import best_class
+from optirank.solver.constants import DEFAULTS
+from optirank.tuning.platforms import VIEW_STRENGTHS, log_spread, simulate_platforms
+from optirank.tuning.selection import (
+    balanced_accuracy,
+    default_setting,
+    select_for_transfer,
+    standard_error,
+)
 from optirank.workflow import METHODS
 from optirank.workflow.performance import Performance, performance
-from optirank.workflow.preparation import EmptySamplesError, Prepared, TrainingOptions, prepare
-from optirank.workflow.settings import Fitted, Progress
+from optirank.workflow.preparation import EmptySamplesError, Prepared, prepare
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.datasets.profiles import Profiles
+    from optirank.datasets.data import Profiles
 
 __all__ = ["TrainingOptions", "TrainingResult", "train"]
 
+Progress = Callable[[int, int], None]
 _LOWEST = -100.0  # score of a class that a fold could not learn: far below those of ranks in [0, 1]
 _FEW = 10  # samples of a class below which its held-out figures say little
+_N_CANDIDATES = 1000  # genes: the paper's classifiers gained nothing from more
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "numba")
+SETTINGS: dict[str, list[dict[str, float]]] = {
+    "optirank": [
+        DEFAULTS | {"n_reference": share, "l2": l2}
+        for share in (DEFAULTS["n_reference"], 0.05)
+        for l2 in (DEFAULTS["l2"], 1e-2)
+    ],
+    "rank-lr": [{"l1": 0.0, "l2": l2} for l2 in (1e-3, 1e-2, 1e-1)],
+}
+"""Around the defaults of the estimators; the first is left only for a clearly better one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """What a user may ask of a training: the parameters of :func:`optirank.tl.train`.
+
+    ``available`` are the genes of its ``query``, found by name as in prediction, whatever their
+    case and version; ``n_jobs`` are threads, -1 for all processors.
+    """
+
+    label: str
+    batch: str | None = None
+    n_genes: int | str = "auto"
+    gene_list: Sequence[str] | None = None
+    available: Sequence[str] | None = None
+    include: Sequence[str] | str = ()
+    exclude: Sequence[str] | str = ()
+    method: str = "panel"
+    target_error: float | None = None
+    n_jobs: int | None = None
+    name: str = ""
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        n = self.n_genes
+        if n != "auto" and (isinstance(n, bool) or not isinstance(n, int | np.integer)):
+            raise DataError(f"{n!r} genes: give a number, or 'auto'")
+        if n != "auto" and n < 2:
+            raise DataError(f"a panel of {n} genes: ranks among themselves need at least 2 genes")
+        error = self.target_error
+        if error is not None and not 0 < error < 1:
+            raise DataError(f"target error {error!r}: use a share between 0 and 1, such as 0.05")
+        for name in ("include", "exclude"):  # one pattern may be given as it is
+            if isinstance(getattr(self, name), str):
+                object.__setattr__(self, name, (getattr(self, name),))
+        if self.method != "panel" and (self.include or n != "auto"):
+            raise DataError(
+                f"method={self.method!r} chooses its genes itself: leave out include and n_genes "
+                "(--include, --genes), or use the panel method"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +126,6 @@ class TrainingResult:
         Of all held-out samples, and its standard error over the folds.
     genes : the genes that the model needs.
     notes, warnings : what was left out or decided, in words; those of them that need attention.
-    timings : seconds of each part.
     """
 
     model: Any
@@ -78,7 +140,25 @@ class TrainingResult:
     genes: list[str]
     notes: list[str]
     warnings: list[str]
-    timings: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a method of training gives back.
+
+    ``scores`` are decision values (n, 1 or classes) of the samples ``held_out``, by number of genes
+    of the models, which were fitted without them; -inf for a class that a fold could not learn. The
+    largest number is that of the model itself.
+    """
+
+    model: Any
+    genes: NDArray  # names of the model's columns
+    X: Any  # samples at ``rows``, with these genes
+    rows: NDArray
+    held_out: NDArray  # rows that were held out, all among ``rows``
+    scores: dict[int, NDArray]
+    curve: list[tuple[int, float, float]]  # number of genes, accuracy, its standard error
+    notes: tuple[str, ...] = ()
 
 
 def train(
@@ -99,108 +179,231 @@ def train(
     ----------
     data : the profiles, or an opened file, of which only what is used is read.
     options : see `TrainingOptions`.
-    say : is told in words what was decided, before the work.
-    progress : is told how much is done, of how much, and what is being done.
+    say : is told each note as soon as it is known, but not the warnings of the result.
+    progress : is told how much is done, and of how much.
 
     Raises
     ------
     DataError
         Where the data cannot be trained on.
     """
-    begin = time.perf_counter()
     if options.method not in METHODS:
         raise DataError(f"method {options.method!r}: use one of {', '.join(METHODS)}")
-    prepared = prepare(data, options)
-    module, _, name = METHODS[options.method].partition(":")
-    method = getattr(importlib.import_module(module), name)
-    try:
-        fitted = _told(prepared, say, method, options, progress)
-    except EmptySamplesError as error:
-        prepared = prepare(data, options, error.rows)
-        fitted = _told(prepared, say, method, options, progress)
-    searched = time.perf_counter()
-    result = _conclude(data, prepared, options, fitted)
-    result.timings.update(search=searched - begin, calibration=time.perf_counter() - searched)
-    return result
+    module, _, function = METHODS[options.method].partition(":")
+    method = getattr(importlib.import_module(module), function)
+    said: set[str] = set()
 
+    def tell(*lines: str) -> None:
+        for line in lines:
+            if say is not None and line not in said:
+                say(line)
+            said.add(line)
 
-def _told(
-    prepared: Prepared,
-    say: Callable[[str], None] | None,
-    method: Callable[..., Fitted],
-    options: TrainingOptions,
-    progress: Progress | None,
-) -> Fitted:
-    n, d = prepared.source.shape
-    n_folds = len(np.unique(prepared.fold_of[prepared.fold_of >= 0]))
-    lines = [f"{n} samples, {d} genes, {len(prepared.classes)} classes, {n_folds} folds"]
-    for line in (*prepared.notes, *lines) if say is not None else ():
-        say(line)
+    def attempt(empty: NDArray | None = None) -> tuple[Prepared, Fitted]:
+        prepared = prepare(data, options, empty)
+        n, d = prepared.source.shape
+        shape = f"{n} samples, {d} genes, {len(prepared.classes)} classes"
+        tell(*prepared.notes, f"{shape}, {prepared.n_folds} folds")
+        fitted = method(prepared, options, progress or (lambda *_: None))
+        return prepared, fitted
+
     try:
-        return method(prepared, options, progress)
-    except EmptySamplesError:
+        try:
+            prepared, fitted = attempt()
+        except EmptySamplesError as error:
+            prepared, fitted = attempt(error.rows)
+        result = _conclude(data, prepared, options, fitted)
+    except DataError:
         raise
     except ValueError as error:
         raise DataError(str(error)) from error
+    tell(*(note for note in result.notes if note not in result.warnings))
+    return result
 
 
-def train_panel(prepared: Prepared, options: TrainingOptions, progress: Progress | None) -> Fitted:
+def train_panel(prepared: Prepared, options: TrainingOptions, progress: Progress) -> Fitted:
     """The panel model: nested panels by elimination, a size by held-out accuracy."""
-    model = PanelClassifier(
-        options.n_genes, include=prepared.include, n_jobs=worker_count(options.n_jobs)
-    )
-
-    def tell(done: int, total: int) -> None:
-        if progress is not None:
-            progress(done, total, "training")
-
+    jobs = worker_count(options.n_jobs)
+    model = PanelClassifier(options.n_genes, include=prepared.include, n_jobs=jobs)
     found = model._fit_source(
-        prepared.source,
-        prepared.classes,
-        prepared.codes,
-        prepared.fold_of,
-        progress=None
-        if progress is None
-        else lambda done, total: progress(done, total, "training"),
+        prepared.source, prepared.classes, prepared.codes, prepared.fold_of, progress=progress
     )
-    genes = prepared.source.genes
+    genes, held_out = prepared.source.genes, found.held_out
     model.set_params(n_jobs=None, include=genes[prepared.include].tolist() or None)
-    held_out, size = found.held_out, len(model.panel_)
-    table = [(n, accuracy, error, n == size) for n, accuracy, error in held_out.curve()]
-    columns = ["n_genes", "balanced_accuracy", "standard_error", "chosen"]
-    scores = {n: held_out.scores[n] for n in held_out.scores if n in model.path_}
-    if size not in scores:  # a fold had a gene or two fewer to choose from
-        scores[size] = held_out.scores[max(held_out.scores)]
+    scores = {n: one for n, one in held_out.scores.items() if n in model.path_}
+    if len(model.panel_) not in scores:  # a fold had a gene or two fewer to choose from
+        scores[len(model.panel_)] = held_out.scores[max(held_out.scores)]
+    curve = list(held_out.curve())
+    return Fitted(model, genes, found.X, found.rows, held_out.rows, scores, curve)
+
+
+def train_settings(prepared: Prepared, options: TrainingOptions, progress: Progress) -> Fitted:
+    """The paper's methods: a small fixed grid, judged on held-out samples.
+
+    Every setting is fitted in every fold, on the genes that correlate most with the labels of its
+    training part, and scored on its held-out samples as they are and on simulated platforms; the
+    rule of ``selection="transfer"`` chooses. At most 500 samples per class are used.
+    """
+    settings = SETTINGS[options.method]
+    codes, classes, fold_of = prepared.codes, prepared.classes, prepared.fold_of
+    rows = some_rows(codes)
+    sums, X = first_pass(prepared.source, codes, len(classes), fold_of + 1, rows)
+    X = X.tocsr() if hasattr(X, "tocsr") else X
+    y, fold = codes[rows], fold_of[rows]
+    folds, every = np.unique(fold[fold >= 0]), np.arange(sums.n_parts)
+    width = 1 if len(classes) == 2 else len(classes)
+    scores = np.full((len(settings), len(rows), width), np.nan)
+    plain = np.full((len(settings), len(folds)), np.nan)
+    shifted = np.full((*plain.shape, len(VIEW_STRENGTHS)), np.nan)
+    n_genes = np.zeros(plain.shape)
+    for k, number in enumerate(folds):
+        columns = sums.best_genes(_N_CANDIDATES, every[every != number + 1])
+        train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+        fair = np.isin(y[test], y[train])
+        seen = X[train][:, columns]
+        views = [X[test][:, columns]]
+        views += simulate_platforms(views[0], VIEW_STRENGTHS, spread=log_spread(seen))
+        for i, setting in enumerate(settings):
+            model = _make(options, setting).fit(seen, y[train])
+            n_genes[i, k] = model.genes_.sum()
+            found = [_scores(model, view, width) for view in views]
+            scores[i, test] = found[0]
+            accuracies = [balanced_accuracy(y[test][fair], best_class(one)[fair]) for one in found]
+            plain[i, k], shifted[i, k] = accuracies[0], accuracies[1:]
+            progress(k * len(settings) + i + 1, plain.size + 1)
+    real = prepared.sources is not None
+    default = default_setting(settings)
+    best = select_for_transfer(plain, shifted, n_genes, default=default, real=real)
+    columns = sums.best_genes(_N_CANDIDATES)
+    model = _make(options, settings[best]).fit(X[:, columns], classes[y])
+    model.set_params(n_jobs=None)
+    progress(plain.size + 1, plain.size + 1)
+    out, size = fold >= 0, int(model.genes_.sum())
+    error = float(standard_error(plain[best][np.isfinite(plain[best])]))
+    words = ", ".join(f"{name} {value:g}" for name, value in settings[best].items())
     return Fitted(
         model,
-        genes,
-        found.X,
-        found.rows,
-        held_out.rows,
-        scores,
-        pd.DataFrame(table, columns=columns),
+        prepared.source.genes[columns],
+        X[:, columns],
+        rows,
+        rows[out],
+        {size: scores[best][out]},
+        [(size, np.nan, error)],
+        (f"setting chosen among {len(settings)}: {words}",),
     )
+
+
+def _make(options: TrainingOptions, setting: dict[str, float]) -> Any:
+    from optirank import OptirankClassifier, RankLogisticRegression
+
+    kind = OptirankClassifier if options.method == "optirank" else RankLogisticRegression
+    return kind(**setting, n_jobs=worker_count(options.n_jobs))
+
+
+def _scores(model: Any, X: Any, width: int) -> NDArray:
+    """Decision values by class; -inf for classes that the model lacks."""
+    found = model.decision_function(X)
+    if width == 1:
+        return found[:, None]
+    scores = np.full((X.shape[0], width), -np.inf)
+    if len(model.classes_) == 2:
+        found = np.column_stack([-found, found])
+    scores[:, model.classes_] = found
+    return scores
 
 
 def _conclude(
     data: Profiles, prepared: Prepared, options: TrainingOptions, fitted: Fitted
 ) -> TrainingResult:
     """Calibrate by the held-out scores, and gather all there is to say."""
-    model, codes, classes = fitted.model, prepared.codes, prepared.classes
-    notes = [*prepared.notes, *fitted.notes]
-    size = max(fitted.scores)
-    own = _calibrate(model, prepared, fitted, size, options.target_error)
-    notes += own.notes
+    model, classes, size = fitted.model, prepared.classes, max(fitted.scores)
+    held_out, probabilities, told = _calibrate(model, prepared, fitted, size, options.target_error)
     if len(fitted.scores) > 1:
         model.of_sizes_ = {}
     for n in sorted(set(fitted.scores) - {size}):
         small = model.smaller(n)
         _calibrate(small, prepared, fitted, n)
         model.of_sizes_[n] = {name: vars(small)[name] for name in OF_SIZE if hasattr(small, name)}
-    rows, scores, truth, predicted = own.rows, own.scores, own.truth, own.predicted
-    probabilities = own.probabilities
+    found = performance(held_out["label"], held_out["predicted"], probabilities, classes)
+    columns = ["n_genes", "balanced_accuracy", "standard_error"]
+    curve = pd.DataFrame(fitted.curve, columns=columns)
+    curve["chosen"] = curve["n_genes"] == size
+    curve.loc[curve["chosen"], "balanced_accuracy"] = found.balanced_accuracy
+    error = float(curve["standard_error"][curve["chosen"]].max())  # NaN where there is none
+    warnings = _warnings(found, prepared)
+    notes = [*prepared.notes, *fitted.notes, *told, *warnings]
+    per_class = found.per_class
+    counts = np.bincount(prepared.codes, minlength=len(classes)).tolist()
+    describe_training(
+        model,
+        fitted.X,
+        classes[prepared.codes[fitted.rows]],
+        genes=fitted.genes,
+        source=str(data.source),
+        label=options.label,
+        batch=options.batch,
+        method=options.method,
+        name=options.name,
+        description=options.description,
+        n_samples=len(prepared.codes),
+        class_counts=dict(zip(map(str, classes), counts, strict=True)),
+        n_genes_of_file=prepared.n_genes_of_file,
+        n_folds=prepared.n_folds,
+        balanced_accuracy=found.balanced_accuracy,
+        balanced_accuracy_standard_error=error,
+        balanced_accuracy_interval=[float(one) for one in found.interval],
+        n_held_out={name: int(n) for name, n in per_class["n"].items()},
+        recall=per_class["sensitivity"].astype(float).to_dict(),
+        precision=per_class["ppv"].astype(float).to_dict(),
+        curve=curve[columns].to_dict("records"),
+        checksum=prepared.source.checksum,
+        versions={"optirank": __version__, "python": platform.python_version()}
+        | {name: version(name) for name in _VERSIONS},
+        notes=notes,
+    )
+    return TrainingResult(
+        model=model,
+        label=options.label,
+        batch=options.batch,
+        source=data.source,
+        held_out=held_out,
+        curve=curve,
+        performance=found,
+        balanced_accuracy=found.balanced_accuracy,
+        standard_error=error,
+        genes=[str(gene) for gene in fitted.genes[model.genes_]],
+        notes=notes,
+        warnings=warnings,
+    )
+
+
+def _calibrate(
+    model: Any, prepared: Prepared, fitted: Fitted, n_genes: int, target_error: float | None = None
+) -> tuple[pd.DataFrame, NDArray, list[str]]:
+    """Give a model its calibration, error control and out-of-distribution score.
+
+    Returns the table of the held-out samples of classes that their fold could learn, their
+    probabilities, and notes.
+    """
+    classes, scores, notes = prepared.classes, fitted.scores[n_genes], []
+    codes = prepared.codes[fitted.held_out]
+    known = np.isfinite(scores[np.arange(len(scores)), codes if scores.shape[1] > 1 else 0])
+    rows, scores = fitted.held_out[known], np.maximum(scores[known], _LOWEST)
+    truth, predicted = classes[codes[known]], classes[best_class(scores)]
+    flat = scores[:, 0] if scores.shape[1] == 1 else scores
+    model.calibration_ = fit_calibration(flat, truth, classes)
+    probabilities = model.calibration_.probabilities(flat)
     confidence = probabilities.max(axis=1)
-    held_out = pd.DataFrame(
+    model.error_control_ = fit_error_control(
+        confidence, predicted == truth, truth, target_error=target_error
+    )
+    try:
+        place = np.searchsorted(fitted.rows, rows)
+        ranks = panel_ranks(fitted.X[place][:, np.flatnonzero(model.genes_)])
+        model.novelty_ = fit_novelty(model, ranks, truth, predicted)
+    except ValueError as error:
+        notes.append(f"samples of unknown classes cannot be recognised: {error}")
+    table = pd.DataFrame(
         {
             "sample": prepared.samples[rows],
             "label": truth,
@@ -210,90 +413,22 @@ def _conclude(
         }
     )
     if prepared.sources is not None:
-        held_out["source"] = prepared.sources[rows]
-    for k, name in enumerate(classes if scores.shape[1] > 1 else classes[1:]):
-        held_out[f"score_{name}"] = scores[:, k]
-    found = performance(truth, predicted, probabilities, classes)
-    accuracy = found.balanced_accuracy
-    of_size = fitted.curve.loc[fitted.curve["chosen"], "standard_error"]
-    error = float(of_size.iloc[0]) if len(of_size) else np.nan
-    warnings_ = _warnings(found, codes, classes)
-    notes += warnings_
-    describe_training(
-        model,
-        fitted.X,
-        classes[codes[fitted.rows]],
-        genes=fitted.genes,
-        **_summary(data, prepared, options, fitted.curve, found, (accuracy, error), notes),
-    )
-    return TrainingResult(
-        model=model,
-        label=options.label,
-        batch=options.batch,
-        source=data.source,
-        held_out=held_out,
-        curve=fitted.curve,
-        performance=found,
-        balanced_accuracy=accuracy,
-        standard_error=error,
-        genes=[str(gene) for gene in fitted.genes[model.genes_]],
-        notes=notes,
-        warnings=warnings_,
-        timings={},
-    )
+        table["source"] = prepared.sources[rows]
+    for name, column in zip(classes[-scores.shape[1] :], scores.T, strict=True):
+        table[f"score_{name}"] = column
+    return table, probabilities, notes
 
 
-@dataclass(frozen=True)
-class _HeldOut:
-    """Held-out samples of classes that their fold could learn, with their labels."""
-
-    rows: NDArray
-    scores: NDArray
-    truth: NDArray
-    predicted: NDArray
-    probabilities: NDArray
-    notes: tuple[str, ...]
-
-
-def _calibrate(
-    model: Any, prepared: Prepared, fitted: Fitted, n_genes: int, target_error: float | None = None
-) -> _HeldOut:
-    """Give a model its calibration, error control and out-of-distribution score."""
-    classes, scores = prepared.classes, fitted.scores[n_genes]
-    codes = prepared.codes[fitted.held_out]
-    own = scores[np.arange(len(scores)), codes if scores.shape[1] > 1 else 0]
-    known = np.isfinite(own)  # others are of a class that their fold could not learn
-    rows, scores = fitted.held_out[known], np.maximum(scores[known], _LOWEST)
-    truth, predicted = classes[codes[known]], classes[best_codes(scores)]
-    flat = scores[:, 0] if scores.shape[1] == 1 else scores
-    model.calibration_ = fit_calibration(flat, truth, classes)
-    probabilities = model.calibration_.probabilities(flat)
-    try:
-        model.error_control_ = fit_error_control(
-            probabilities.max(axis=1), predicted == truth, truth, target_error=target_error
-        )
-    except ValueError as error:
-        raise DataError(str(error)) from error
-    notes: tuple[str, ...] = ()
-    try:
-        place = np.searchsorted(fitted.rows, rows)
-        ranks = panel_ranks(fitted.X[place][:, np.flatnonzero(model.genes_)])
-        model.novelty_ = fit_novelty(model, ranks, truth, predicted)
-    except ValueError as error:
-        notes = (f"samples of unknown classes cannot be recognised: {error}",)
-    return _HeldOut(rows, scores, truth, predicted, probabilities, notes)
-
-
-def _warnings(found: Performance, codes: NDArray, classes: NDArray) -> list[str]:
+def _warnings(found: Performance, prepared: Prepared) -> list[str]:
     """What needs attention: a model that may know nothing, and classes of few samples."""
-    told = []
+    told, classes = [], prepared.classes
     chance = 1.0 / len(classes)
     if found.interval[0] <= chance:
         told.append(
             f"the accuracy of held-out samples, {found.headline()}, cannot be told from chance "
             f"({chance:.0%}): do not rely on this model"
         )
-    counts = np.bincount(codes, minlength=len(classes))
+    counts = np.bincount(prepared.codes, minlength=len(classes))
     few = [f"{classes[k]} ({counts[k]})" for k in np.flatnonzero(counts < _FEW)]
     if few:
         told.append(
@@ -301,40 +436,3 @@ def _warnings(found: Performance, codes: NDArray, classes: NDArray) -> list[str]
             f"rough: {some(few, 10)}"
         )
     return told
-
-
-def _summary(
-    data: Profiles,
-    prepared: Prepared,
-    options: TrainingOptions,
-    curve: pd.DataFrame,
-    found: Performance,
-    accuracy: tuple[float, float],
-    notes: list[str],
-) -> dict[str, Any]:
-    """What the model file keeps of the training: plain values, the same for the same data."""
-    counts = np.bincount(prepared.codes, minlength=len(prepared.classes)).tolist()
-    per_class = found.per_class
-    return {
-        "source": str(data.source),
-        "label": options.label,
-        "batch": options.batch,
-        "method": options.method,
-        "name": options.name,
-        "description": options.description,
-        "n_samples": len(prepared.codes),
-        "class_counts": dict(zip(map(str, prepared.classes), counts, strict=True)),
-        "n_genes_of_file": prepared.n_genes_of_file,
-        "n_folds": len(np.unique(prepared.fold_of[prepared.fold_of >= 0])),
-        "balanced_accuracy": accuracy[0],
-        "balanced_accuracy_standard_error": accuracy[1],
-        "balanced_accuracy_interval": [float(one) for one in found.interval],
-        "n_held_out": {name: int(n) for name, n in per_class["n"].items()},
-        "recall": {name: float(share) for name, share in per_class["sensitivity"].items()},
-        "precision": {name: float(share) for name, share in per_class["ppv"].items()},
-        "curve": curve.drop(columns="chosen", errors="ignore").to_dict("records"),
-        "checksum": prepared.source.checksum,
-        "versions": {"optirank": __version__, "python": platform.python_version()}
-        | {name: version(name) for name in _VERSIONS},
-        "notes": notes,
-    }
