@@ -24,7 +24,7 @@ from tables import RESULTS
 
 from optirank import __version__
 from optirank._util.workers import one_blas_thread
-from optirank.benchmark.real import RealTasks
+from optirank.benchmark.designs import RealTasks
 from optirank.benchmark.splits import at_most
 from optirank.benchmark.tasks import find_pairs
 from optirank.datasets import ExpressionData

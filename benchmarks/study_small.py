@@ -17,8 +17,7 @@ from studies import Rows, collect, dense, options
 
 from optirank._util.workers import one_blas_thread
 from optirank.benchmark.baselines import RankedLinearSVC, RankedLogisticRegression
-from optirank.benchmark.designs import best_genes
-from optirank.benchmark.real import RealTasks
+from optirank.benchmark.designs import RealTasks, best_genes
 from optirank.benchmark.tasks import built_in, choose
 from optirank.estimators.panel_classifier import PanelClassifier
 from optirank.tuning.selection import balanced_accuracy

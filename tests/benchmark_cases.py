@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from optirank.benchmark.real import RealTasks
+from optirank.benchmark.designs import RealTasks
 from optirank.benchmark.tasks import Task
 from optirank.datasets.data import ExpressionData
 from optirank.datasets.reading import write_h5ad

@@ -99,7 +99,9 @@ def test_a_full_disk_costs_only_the_cache(elsewhere):
     assert not list(elsewhere.rglob("*.nb*"))
 
 
-@pytest.mark.parametrize(("suffix", "left"), [(".nbi", 0), (".nbc", 10)])
+@pytest.mark.parametrize(
+    ("suffix", "left"), [(".nbi", 0), pytest.param(".nbc", 10, marks=pytest.mark.slow)]
+)
 def test_a_damaged_cache_is_as_good_as_none(elsewhere, suffix, left):
     run_in(elsewhere)
     kept = list(elsewhere.rglob(f"*{suffix}"))

@@ -18,6 +18,7 @@ from optirank.benchmark.classifiers import (
 )
 from optirank.benchmark.designs import PAPER, QUICK
 from optirank.benchmark.peers import check_peers
+from optirank.benchmark.report import look
 from optirank.ranks.orders import order_samples
 from optirank.solver.problem import sample_weights
 from optirank.tuning.families import Samples
@@ -136,9 +137,8 @@ def test_interpreters_of_peers_are_named_by_lower_case_names():
 
 
 def test_no_two_look_alike():
-    for values in ([one.colour for one in CLASSIFIERS.values()],
-                   [one.marker for one in CLASSIFIERS.values()]):  # fmt: skip
-        assert len(set(values)) == len(values)
+    looks = {tuple(look(name).values()) for name in CLASSIFIERS}
+    assert len(looks) == len(CLASSIFIERS)
 
 
 def test_with_all_classes_at_once_a_single_value_of_the_grid_is_set_and_others_are_defaults():

@@ -7,11 +7,9 @@ import pytest
 from benchmark_cases import TASKS, write_sets
 from optirank.benchmark import engine
 from optirank.benchmark.classifiers import choose
-from optirank.benchmark.designs import ALL, Profile
+from optirank.benchmark.designs import ALL, Profile, RealTasks
 from optirank.benchmark.engine import Work, plan_real, run
-from optirank.benchmark.real import RealTasks
-from optirank.benchmark.results import collect
-from optirank.benchmark.storage import Storage
+from optirank.benchmark.results import Storage, collect
 
 SMALL = Profile(
     "small", n_top=8, n_genes=40, n_splits=2, n_whole=1, grids={"l1": (0.0,), "l2": (1e-2, 1e-1)}

@@ -7,16 +7,22 @@ import os
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 import fake_peers
 from benchmark_cases import designs, write_sets
 from fake_peers import make_peer
-from optirank.benchmark import tools
 from optirank.benchmark.classifiers import CLASSIFIERS
 from optirank.benchmark.designs import ALL, Profile
-from optirank.benchmark.peers import PACKAGES, why_no_peer
+from optirank.benchmark.peers import SCRIPT
+from optirank.benchmark.tools.run_tool import TOOLS, linear, log1p_scaled
 from optirank.benchmark.work import run_unit
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the made-up Pythons are shell scripts")
@@ -33,17 +39,12 @@ def run(design, python: object, tool: str = "SingleR", seconds: float = 60.0) ->
     return run_unit(design, design.splits[0], ALL, tool, profile, peers=peers)
 
 
-def test_every_peer_of_the_registry_has_a_package_and_a_script():
-    peers = {one.peer for one in CLASSIFIERS.values() if one.peer}
-    assert peers == set(PACKAGES)
-    folder = Path(tools.__file__).parent
-    assert {path.stem for path in folder.glob("run_*.py")} == {f"run_{name}" for name in peers}
+def test_every_peer_of_the_registry_is_one_of_the_script():
+    assert {one.peer for one in CLASSIFIERS.values() if one.peer} == set(TOOLS)
 
 
-@pytest.mark.parametrize("name", ["harness", "scales", *(f"run_{peer}" for peer in PACKAGES)])
-def test_a_script_of_a_peer_needs_neither_optirank_nor_a_new_python(name):
-    code = Path(tools.__file__).with_name(f"{name}.py").read_text()
-    nodes = [*ast.walk(ast.parse(code, feature_version=(3, 9)))]
+def test_the_script_needs_neither_optirank_nor_a_new_python():
+    nodes = [*ast.walk(ast.parse(SCRIPT.read_text(), feature_version=(3, 9)))]
     modules = {one.name for node in nodes if isinstance(node, ast.Import) for one in node.names}
     modules |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
     assert not [one for one in modules if one.split(".")[0] == "optirank"]
@@ -122,22 +123,19 @@ def test_celltypist_beside_a_new_scikit_learn_is_a_gap_with_the_remedy(design, t
     assert "--peer celltypist=PYTHON" in record["failed"]
 
 
-def test_a_peer_that_is_not_installed_is_a_gap_that_says_how_to_get_it(tmp_path, monkeypatch):
-    python = str(make_peer(tmp_path, "singler", ""))
-    assert f"{python} -m pip install pySingleCellNet" in why_no_peer("pysinglecellnet", python)
-    why_no_peer.cache_clear()
-    monkeypatch.setattr(sys, "executable", python)
-    reason = why_no_peer("pysinglecellnet", python)
-    assert "pySingleCellNet is not installed: pip install 'optirank[peers]'" in reason
+def test_a_peer_that_is_not_installed_is_a_gap_that_says_how_to_get_it(design, tmp_path):
+    reason = run(design, make_peer(tmp_path, "another", ""))["failed"]
+    assert reason.startswith("singler is not installed for ")
+    assert "(--peer singler=PYTHON), or pip install 'optirank[peers]'" in reason
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda path: None, "cannot be run"),
-        (lambda path: path.mkdir(), "is a folder: name the Python in it"),
-        (lambda path: script(path, "echo hello"), "is not a Python that works (hello)"),
-        (lambda path: script(path, "echo no >&2; exit 3"), "is not a Python that works (no)"),
+        (lambda path: None, "cannot be run (No such file or directory)"),
+        (lambda path: path.mkdir(), "cannot be run (Permission denied)"),
+        (lambda path: script(path, "echo hello"), "exit code 0 and without a result: hello"),
+        (lambda path: script(path, "echo no >&2; exit 3"), "exit code 3 and without a result: no"),
     ],
     ids=["missing", "folder", "another program", "fails"],
 )
@@ -156,9 +154,55 @@ def script(path: Path, code: str) -> None:
 def test_the_real_peer_learns_a_simple_pair(design, tool):
     peer = CLASSIFIERS[tool].peer
     python = os.environ.get(f"OPTIRANK_PEER_{peer.upper()}", sys.executable)
-    if reason := why_no_peer(peer, python):
-        pytest.skip(reason)
     record = run(design, python, tool, seconds=300.0)
+    if "is not installed" in record.get("failed", ""):
+        pytest.skip(record["failed"])
     assert record.get("failed") is None
-    assert record["version"].startswith(PACKAGES[peer])
+    assert record["version"].lower().startswith(peer)
     assert record["test"]["found"][0] > 0.6
+
+
+# The scales that tools ask for
+
+
+def part(X, kind: str) -> SimpleNamespace:
+    return SimpleNamespace(X=sp.csr_matrix(np.asarray(X, dtype=float)), kind=kind)
+
+
+@given(arrays(np.int64, (4, 6), elements=st.integers(0, 50)))
+def test_counts_get_the_asked_for_sum_per_sample_and_are_not_changed(X):
+    one = part(X, "counts")
+    found = log1p_scaled(one).toarray()
+    np.testing.assert_array_equal(one.X.toarray(), X)
+    total = X.sum(axis=1)
+    np.testing.assert_allclose(np.expm1(found).sum(axis=1), np.where(total > 0, 1e4, 0.0))
+    expected = np.log1p(1e4 * X / np.maximum(total, 1)[:, None])
+    np.testing.assert_allclose(found, expected)
+
+
+def test_without_a_target_the_mean_sum_is_kept():
+    found = log1p_scaled(part([[1, 3], [2, 6]], "counts"), None).toarray()
+    np.testing.assert_allclose(np.expm1(found).sum(axis=1), [6.0, 6.0])
+
+
+def test_negative_intensities_count_as_nothing():
+    np.testing.assert_array_equal(
+        linear(part([[-5, 2], [3, 4]], "linear")).toarray(), [[0, 2], [3, 4]]
+    )
+
+
+@pytest.mark.parametrize("kind", ["linear", "counts"])
+def test_values_that_are_not_logarithms_stay(kind):
+    np.testing.assert_array_equal(linear(part([[0, 2], [3, 4]], kind)).toarray(), [[0, 2], [3, 4]])
+
+
+def test_logarithms_of_arrays_are_undone():
+    np.testing.assert_allclose(linear(part([[-1, 2], [3, 1]], "log")).toarray(), [[0.5, 4], [8, 2]])
+
+
+def test_log_ratios_keep_their_zeros_as_values():
+    np.testing.assert_allclose(linear(part([[-1, 0], [0, 0]], "log")).toarray(), [[0.5, 1], [1, 1]])
+
+
+def test_what_was_not_seen_in_a_cell_stays_zero():
+    np.testing.assert_allclose(linear(part([[0, 2], [3, 0]], "log")).toarray(), [[0, 3], [7, 0]])

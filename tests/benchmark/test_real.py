@@ -9,10 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 from benchmark_cases import FIRST, SECOND, TASKS, THIRD, designs, make_set, write_sets
-from optirank.benchmark.designs import QUICK, best_genes
-from optirank.benchmark.real import RealTasks
+from optirank.benchmark.designs import QUICK, RealTasks, best_genes
+from optirank.benchmark.results import Storage
 from optirank.benchmark.sets import Set, log_values
-from optirank.benchmark.storage import Storage
 from optirank.benchmark.tasks import built_in
 from optirank.datasets.reading import write_h5ad
 

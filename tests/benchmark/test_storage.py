@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import pytest
 
-from optirank.benchmark import storage as storage_module
+from optirank.benchmark import results
 from optirank.benchmark.designs import ALL, PAPER, QUICK
-from optirank.benchmark.storage import Storage, Unit
+from optirank.benchmark.results import Storage, Unit
 
-UNIT = Unit("t", "", 0, "b", "lr")
+UNIT = Unit("t", "t", 0, "b", "lr")
 
 
 @pytest.fixture
@@ -27,12 +26,12 @@ def test_what_is_saved_is_found_again_and_names_its_unit(storage):
     assert found["settings"] == [{"l2": 1e-6}]
     assert (found["problem"], found["classifier"]) == ("b", "lr")
     assert storage.has(UNIT)
-    assert not storage.has(Unit("t", "", 1, "b", "lr"))
+    assert not storage.has(Unit("t", "t", 1, "b", "lr"))
 
 
 def test_names_that_read_alike_have_files_of_their_own():
     problems = ["b cell", "b_cell", "b/cell", "é", ALL, "all"]
-    assert len({Unit("t", "", 0, problem, "lr").path for problem in problems}) == len(problems)
+    assert len({Unit("t", "t", 0, problem, "lr").path for problem in problems}) == len(problems)
 
 
 def test_a_damaged_unit_or_a_gap_is_run_again(storage):
@@ -51,7 +50,7 @@ def test_a_folder_of_other_settings_is_refused(storage, monkeypatch):
     with pytest.raises(ValueError, match="experiment was 'real', now it is 'synthetic'"):
         Storage(storage.folder, "synthetic").check(PAPER, 0)
     Storage(storage.folder).check(PAPER, 0)
-    monkeypatch.setattr(storage_module, "__version__", "99.0")
+    monkeypatch.setattr(results, "__version__", "99.0")
     with pytest.raises(ValueError, match=r"version was .*, now it is '99\.0'"):
         storage.check(PAPER, 0)
 
@@ -110,12 +109,11 @@ def test_two_processes_that_write_the_same_file_do_not_share_a_temporary_name(st
     replace = os.replace
     monkeypatch.setattr(os, "replace", lambda a, b: (seen.append(str(a)), replace(a, b)))
     for _ in range(2):
-        storage.log("now", {"units": 1})
+        storage.note({"missing": {}})
     assert len(set(seen)) == 2
 
 
-def test_a_run_is_logged_once_with_its_latest_facts(storage):
-    for start, units in (("now", 1), ("now", 2), ("later", 0)):
-        storage.log(start, {"units": units})
-    lines = json.loads((storage.folder / "log.json").read_text())
-    assert lines == [{"start": "now", "units": 2}, {"start": "later", "units": 0}]
+def test_facts_of_the_latest_run_replace_earlier_ones(storage):
+    for problems in ({"a": "no data"}, {}):
+        storage.note({"problems": problems})
+    assert Storage(storage.folder).latest() == {"problems": {}}

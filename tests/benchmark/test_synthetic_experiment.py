@@ -11,9 +11,8 @@ from optirank.benchmark.classifiers import SYNTHETIC, get, names_for
 from optirank.benchmark.designs import Profile, make_problem
 from optirank.benchmark.engine import Work, run
 from optirank.benchmark.report import sweep_table, write
-from optirank.benchmark.results import collect
+from optirank.benchmark.results import Storage, collect
 from optirank.benchmark.splits import FOLDS
-from optirank.benchmark.storage import Storage
 from optirank.benchmark.synthetic import (
     EXTENDED_GRID,
     PAPER_GRID,
@@ -33,8 +32,8 @@ FLOOR = 1e-7  # stands in for no penalty at all
 
 
 def drawn(point: Point = POINT, repeat: int = 0):
-    source = Settings(repeats=repeat + 1, sweeps=(), base=point).source()
-    (design,) = source.designs(source.draws[-1][0])
+    source = Settings(repeats=repeat + 1, sweeps=(), base=point)
+    (design,) = source.designs(list(source.tasks())[-1])
     return design
 
 
@@ -43,7 +42,7 @@ def storage(tmp_path_factory):
     """A small experiment, run to the end."""
     folder = tmp_path_factory.mktemp("synthetic") / "out"
     with Storage(folder, "synthetic").open(GRID, 0) as storage:
-        assert run(SETTINGS.plan(), Work(SETTINGS.source(), GRID), storage) == {}
+        assert run(SETTINGS.plan(), Work(SETTINGS, GRID), storage) == {}
     return storage
 
 
@@ -90,7 +89,7 @@ def test_30_percent_are_the_test_set_and_the_folds_choose_on_the_rest():
     *folds, final = design.splits
     y = design.source.labels == POSITIVE
     assert len(folds) == FOLDS
-    assert (len(final.train), len(final.test), final.final) == (140, 60, True)
+    assert (len(final.train), len(final.test), len(final.validation)) == (140, 60, 0)
     assert y[final.test].mean() == pytest.approx(y[final.train].mean(), abs=0.01)
     for split in folds:
         assert sorted([*split.train, *split.validation]) == final.train.tolist()

@@ -106,7 +106,7 @@ def test_every_classifier_gives_one_value_per_setting(sets, name):
         result = run_unit(design, design.splits[0], "a", name, SMALL)
         n = len(result["settings"])
         assert n == get(name).n_settings(SMALL, whole=False)
-        for column in ("validation", "n_genes", "fit_seconds", "predict_seconds", "converged"):
+        for column in ("validation", "n_genes", "fit_seconds", "predict_seconds"):
             assert len(result[column]) == n
         assert [len(one) for one in result["test"].values()] == [n]
         assert max(result["validation"]) > 0.8

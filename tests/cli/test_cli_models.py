@@ -340,6 +340,7 @@ def test_help_has_headings_and_examples_and_imports_nothing_heavy(command):
         assert all(word in options for word in known), line
 
 
+@pytest.mark.slow
 def test_a_demo_of_a_minute(tmp_path, monkeypatch):
     pytest.importorskip("jinja2")
     monkeypatch.chdir(tmp_path)

@@ -89,7 +89,7 @@ from pathlib import Path
 from optirank.datasets import DataError, read_expression
 good, seed = Path(sys.argv[1]).read_bytes(), int(sys.argv[2])
 rng, path = random.Random(seed), Path(sys.argv[1]).with_name(f"bad{seed}.h5ad")
-for _ in range(20):
+for _ in range(30):
     content = bytearray(good)
     if rng.random() < 0.5:
         del content[rng.randrange(1, len(content)):]
@@ -106,7 +106,7 @@ for _ in range(20):
 """
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_damaged_h5ad_is_read_or_refused_in_words(seed, data, tmp_path):
     """In a process of its own: the HDF5 library itself may crash on damaged bytes."""
     path = write_h5ad(data, tmp_path / "data.h5ad")

@@ -94,6 +94,7 @@ def running(
         }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", pages(data=False))
 def test_the_blocks_of_a_page_run_in_order(page: Path, running: dict[Path, Future]) -> None:
     running[page].result()

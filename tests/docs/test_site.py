@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from doc_blocks import ROOT
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("sphinx", reason="no Sphinx here: pip install 'optirank[docs]'")
 pytest.importorskip("myst_parser", reason="no myst-parser here: pip install 'optirank[docs]'")
 pytest.importorskip("furo", reason="no furo here: pip install 'optirank[docs]'")

@@ -91,7 +91,7 @@ def test_panels_are_nested_and_smaller_ones_need_no_training():
 
 
 def test_the_same_model_every_time_and_for_every_kind_of_input():
-    X, y = cells()
+    X, y = cells(150, 200)
     names = [f"g{k}" for k in range(X.shape[1])]
     first = PanelClassifier().fit(X, y)
     others = [

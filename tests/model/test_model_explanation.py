@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_cases import as_input, make_model, make_panel, make_samples, models, weights_of
 from scipy import sparse
@@ -18,6 +18,7 @@ from optirank.ranks.definition import ranks_by_definition
 multiclass = models.filter(lambda model: len(model.classes_) > 2)
 
 
+@settings(max_examples=25)
 @given(multiclass, st.data())
 def test_a_subset_chooses_among_its_classes_as_before(tmp_path_factory, model, data):
     labels = model.classes_.tolist()

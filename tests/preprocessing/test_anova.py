@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 import statsmodels.formula.api as smf
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.anova import anova_lm
 
@@ -40,6 +40,7 @@ def by_model_comparison(X, label, dataset):
     return (small - large) / (rank_large - rank_small) / (full / (len(X) - rank_full))
 
 
+@settings(max_examples=12)  # statsmodels is slow
 @given(
     n_labels=st.integers(1, 3),
     n_datasets=st.integers(2, 4),

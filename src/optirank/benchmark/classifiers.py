@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import chain
@@ -10,6 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
+from sklearn.multiclass import OneVsRestClassifier
 
 if TYPE_CHECKING:
     from sklearn.base import ClassifierMixin
@@ -31,36 +32,33 @@ class Classifier:
     ----------
     name : how it is called in options, tables and figures.
     words : what it is, for a table.
-    estimator : the class, or where it is ("module:class"); None for a tool of others, or
-        where the family is all there is.
+    estimator : the class or function that makes it, or where that is ("module:name"); None for a
+        tool of others, or where the family is all there is.
     family : the family of `optirank.tuning` (or where it is) that fits the whole grid in chains;
         without one, each setting is fitted by the estimator on its own.
     grid : the values of each parameter, those of the paper; a profile may replace them. With all
         classes at once, parameters with a single value are set and the others keep their defaults.
     experiments : where it can take part: "binary" (each class of a real task against the rest),
         "synthetic", "whole" (all classes of a real task at once).
-    peer : for a tool of others: its name in ``--peer NAME=PYTHON`` and of its script,
-        ``tools/run_NAME.py``.
-    colour, marker : how figures show it.
+    peer : for a tool of others: its name in ``--peer NAME=PYTHON`` and in ``tools/run_tool.py``.
     needs : "auxiliary": a second data set; "truth": the true reference set. Where there is none,
         the classifier is left out.
     sees : the values that an estimator is given: "log" values; "counts" where all data are counts,
         else log values; "measured": the values as measured, as for ranks.
-    genes : the fitted attribute whose non-zero entries (of any class) are the genes needed.
+    genes : the fitted attribute whose non-zero entries (of any class) are the genes needed; None:
+        all that it was given.
     """
 
     name: str
     words: str
-    estimator: str | type | None = None
+    estimator: str | Callable | None = None
     family: str | type | None = None
     grid: dict[str, tuple] = field(default_factory=dict)
     experiments: tuple[str, ...] = (BINARY, WHOLE)
     peer: str | None = None
-    colour: str = "#777777"
-    marker: str = "h"
     needs: str | None = None
     sees: str = MEASURED
-    genes: str = "genes_"
+    genes: str | None = "genes_"
 
     def make(self, **params) -> ClassifierMixin:
         """The estimator with these parameters."""
@@ -72,7 +70,11 @@ class Classifier:
 
     def n_genes(self, model: ClassifierMixin) -> int:
         """Number of genes a fitted estimator needs."""
-        return int(np.count_nonzero(np.atleast_2d(getattr(model, self.genes)).any(axis=0)))
+        if self.genes is None:
+            return model.n_features_in_
+        parts = model.estimators_ if isinstance(model, OneVsRestClassifier) else [model]
+        weights = np.vstack([getattr(part, self.genes) for part in parts])
+        return int(np.count_nonzero(weights.any(axis=0)))
 
     def grid_of(self, profile: Profile, *, whole: bool) -> dict[str, tuple]:
         """The grid in a profile; with all classes at once only what has a single value."""
@@ -84,7 +86,7 @@ class Classifier:
         return prod(map(len, self.grid_of(profile, whole=whole).values()))
 
 
-def _find(what: str | type) -> type:
+def _find(what: str | Callable) -> Callable:
     if not isinstance(what, str):
         return what
     module, _, name = what.partition(":")
@@ -94,7 +96,6 @@ def _find(what: str | type) -> type:
 _ELASTIC_NET = {"l1": PENALTIES, "l2": PENALTIES}
 _WITH_REFERENCE = {"n_reference": REFERENCE_SIZES, **_ELASTIC_NET}
 
-# The first colours are Okabe and Ito's, which differ for colour-blind readers too.
 CLASSIFIERS: dict[str, Classifier] = {
     classifier.name: classifier
     for classifier in (
@@ -102,8 +103,6 @@ CLASSIFIERS: dict[str, Classifier] = {
             name="panel",
             words="one small panel of genes, ranked among themselves, for all classes",
             estimator="optirank.estimators.panel_classifier:PanelClassifier",
-            colour="#8B2500",
-            marker="*",
         ),
         Classifier(
             name="optirank",
@@ -113,8 +112,6 @@ CLASSIFIERS: dict[str, Classifier] = {
             family="optirank.tuning.families:OptirankFamily",
             grid=_WITH_REFERENCE,
             experiments=(BINARY, SYNTHETIC, WHOLE),
-            colour="#D55E00",
-            marker="o",
         ),
         Classifier(
             name="rank-lr",
@@ -123,8 +120,6 @@ CLASSIFIERS: dict[str, Classifier] = {
             family="optirank.tuning.families:RankFamily",
             grid=_ELASTIC_NET,
             experiments=(BINARY, SYNTHETIC, WHOLE),
-            colour="#0072B2",
-            marker="^",
         ),
         Classifier(
             name="ANrank-lr",
@@ -134,8 +129,6 @@ CLASSIFIERS: dict[str, Classifier] = {
             family="optirank.tuning.families:AnovaFamily",
             grid=_WITH_REFERENCE,
             experiments=(BINARY,),
-            colour="#CC79A7",
-            marker="D",
             needs="auxiliary",
         ),
         Classifier(
@@ -144,8 +137,6 @@ CLASSIFIERS: dict[str, Classifier] = {
             family="optirank.tuning.families:LogisticFamily",
             grid=_ELASTIC_NET,
             experiments=(BINARY, SYNTHETIC),
-            colour="#009E73",
-            marker="s",
             sees=LOG,
         ),
         Classifier(
@@ -153,8 +144,6 @@ CLASSIFIERS: dict[str, Classifier] = {
             words="SingleCellNet, a random forest on pairs of genes",
             estimator="optirank:SingleCellNetClassifier",
             grid={"n_trees": (1000,)},
-            colour="#E69F00",
-            marker="v",
             sees=COUNTS,
         ),
         Classifier(
@@ -162,8 +151,6 @@ CLASSIFIERS: dict[str, Classifier] = {
             words="a random forest on log values",
             estimator="sklearn.ensemble:RandomForestClassifier",
             grid={"n_estimators": (300,), "class_weight": ("balanced",)},
-            colour="#56B4E9",
-            marker="X",
             sees=LOG,
             genes="feature_importances_",
         ),
@@ -175,55 +162,45 @@ CLASSIFIERS: dict[str, Classifier] = {
             family="optirank.tuning.families:FixedReferenceFamily",
             grid=_ELASTIC_NET,
             experiments=(SYNTHETIC,),
-            colour="#333333",
-            marker="_",
             needs="truth",
         ),
         Classifier(
             name="k-TSP",
             words="top scoring pairs: a vote of pairs of genes",
             estimator="optirank:TopScoringPairsClassifier",
-            colour="#882255",
-            marker="<",
         ),
         Classifier(
             name="lr-ranks",
             words="scikit-learn's logistic regression on ranks of all genes",
-            estimator="optirank.benchmark.baselines:RankedLogisticRegression",
-            colour="#332288",
-            marker="p",
+            estimator="optirank.benchmark.baselines:lr_on_ranks",
+            genes=None,
         ),
         Classifier(
             name="svm-ranks",
             words="scikit-learn's linear support vector machine on ranks of all genes",
-            estimator="optirank.benchmark.baselines:RankedLinearSVC",
-            colour="#6699CC",
-            marker=">",
+            estimator="optirank.benchmark.baselines:svm_on_ranks",
+            genes=None,
         ),
         Classifier(
             name="centroid",
             words="the nearest class centroid by correlation of ranks",
             estimator="optirank.benchmark.baselines:SpearmanCentroid",
-            colour="#999933",
-            marker="H",
+            genes=None,
         ),
         Classifier(
             name="lr-log",
             words="scikit-learn's logistic regression on log values",
             estimator="sklearn.linear_model:LogisticRegression",
             grid={"class_weight": ("balanced",), "max_iter": (1000,)},
-            colour="#117733",
-            marker="d",
             sees=LOG,
             genes="coef_",
         ),
         Classifier(
             name="lr-l1",
             words="scikit-learn's logistic regression with an l1 penalty on log values",
-            estimator="optirank.benchmark.baselines:L1LogisticRegression",
-            colour="#44AA99",
-            marker="P",
+            estimator="optirank.benchmark.baselines:l1_lr",
             sees=LOG,
+            genes="coef_",
         ),
         Classifier(
             name="CellTypist",
@@ -231,8 +208,6 @@ CLASSIFIERS: dict[str, Classifier] = {
             "cells, so bulk arrays are outside of its use",
             experiments=(WHOLE,),
             peer="celltypist",
-            colour="#DDCC77",
-            marker="8",
         ),
         Classifier(
             name="SingleR",
@@ -240,16 +215,12 @@ CLASSIFIERS: dict[str, Classifier] = {
             "marker genes",
             experiments=(WHOLE,),
             peer="singler",
-            colour="#AA4499",
-            marker="1",
         ),
         Classifier(
             name="pySingleCellNet",
             words="pySingleCellNet, the random forest on pairs of genes by its authors",
             experiments=(WHOLE,),
             peer="pysinglecellnet",
-            colour="#661100",
-            marker="2",
         ),
     )
 }

@@ -24,18 +24,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import l1_min_c
 
 from optirank import __version__
 from optirank._util.files import replacing, write_text
 from optirank._util.workers import one_blas_thread
-from optirank.benchmark import figures
-from optirank.benchmark.baselines import (
-    L1LogisticRegression,
-    RankedLinearSVC,
-    RankedLogisticRegression,
-)
-from optirank.benchmark.designs import best_genes
-from optirank.benchmark.real import RealTasks
+from optirank.benchmark.baselines import l1_lr, lr_on_ranks, svm_on_ranks
+from optirank.benchmark.designs import RealTasks, best_genes
+from optirank.benchmark.report import curve_figure, missing_extra
 from optirank.benchmark.splits import at_most
 from optirank.benchmark.statistics import bootstrap_interval, left_out
 from optirank.tuning.selection import balanced_accuracy
@@ -74,8 +71,7 @@ def run(
 
     out.parent.mkdir(parents=True, exist_ok=True)
     table = read(out) if out.is_file() else pd.DataFrame(columns=COLUMNS)
-    names = {pair.name for pair in pairs}
-    table = table[table["pair"].isin(names)]
+    table = table[table["pair"].isin([pair.name for pair in pairs])]
     waiting = [pair for pair in pairs if pair.name not in set(table["pair"])]
     for _ in range(len(pairs) - len(waiting)):
         done()
@@ -106,8 +102,8 @@ def header() -> str:
     return f"# optirank benchmark curve; {', '.join(used)}; {date.today().isoformat()}\n"
 
 
-def evaluate(source: RealTasks, pair: Task) -> list[dict]:
-    """The rows of one pair."""
+def evaluate(source: RealTasks, pair: Task) -> list[tuple]:
+    """The rows of one pair, in the order of `COLUMNS`."""
     (design,) = source.designs(pair.name)
     random = np.random.default_rng(0)
     train = design.source.take(at_most(design.source.labels, MOST_PER_CLASS, random))
@@ -115,63 +111,57 @@ def evaluate(source: RealTasks, pair: Task) -> list[dict]:
     kept = random.permutation(len(query.labels))[:MOST_OF_QUERY]
     order = best_genes(train, CANDIDATES)  # best first
     train, query = train.take(slice(None), order), query.take(np.sort(kept), order)
-    same = {
-        "pair": pair.name,
-        "tissue": pair.tissue,
-        "n_train": len(train.labels),
-        "n_query": len(query.labels),
-        "n_classes": len(design.classes),
-        "n_candidates": len(order),
-    }
+    sizes = (len(train.labels), len(query.labels), len(design.classes), len(order))
     with one_blas_thread():
-        return [
-            {
-                **same,
-                "method": method,
-                "k": str(k),
-                "n_genes": n_genes,
-                "balanced_accuracy": round(balanced_accuracy(query.labels, labels), 6),
-            }
+        rows = [
+            (method, str(k), n_genes, round(balanced_accuracy(query.labels, labels), 6))
             for method, k, n_genes, labels in _methods(train, query)
         ]
+    return [(pair.name, pair.tissue, *sizes, *row) for row in rows]
 
 
 def _methods(train: Set, query: Set) -> Iterator[tuple[str, int | str, int, NDArray]]:
     """Method, k, genes used and labels of the query, one after the other."""
-    from sklearn.linear_model import LogisticRegression
+    from optirank import PanelClassifier, TopScoringPairsClassifier
 
     y, d = train.labels, len(train.genes)
     raw, other = _dense(train.raw), _dense(query.raw)
     sizes = {k: min(k, d) for k in SIZES}
-    full = RankedLogisticRegression().fit(raw, y)
+    full = lr_on_ranks().fit(raw, y)
     yield "LR on ranks, best t", ALL, d, full.predict(other)
-    yield "SVM on ranks, best t", ALL, d, RankedLinearSVC(random_state=0).fit(raw, y).predict(other)
-    by_weight = np.argsort(-np.abs(full.model_.coef_).max(axis=0), kind="stable")
+    yield "SVM on ranks, best t", ALL, d, svm_on_ranks(0).fit(raw, y).predict(other)
+    by_weight = np.argsort(-np.abs(full[-1].coef_).max(axis=0), kind="stable")
     for k, n in sizes.items():  # genes come in the order of their t statistics
         best, heavy = slice(n), np.sort(by_weight[:n])
         for name, genes, model in (
-            ("LR on ranks, best t", best, RankedLogisticRegression()),
-            ("SVM on ranks, best t", best, RankedLinearSVC(random_state=0)),
-            ("LR on ranks, largest weights", heavy, RankedLogisticRegression()),
+            ("LR on ranks, best t", best, lr_on_ranks()),
+            ("SVM on ranks, best t", best, svm_on_ranks(0)),
+            ("LR on ranks, largest weights", heavy, lr_on_ranks()),
         ):
             yield name, k, n, model.fit(raw[:, genes], y).predict(other[:, genes])
     logs, other_logs = _dense(train.values), _dense(query.values)
     plain = LogisticRegression(class_weight="balanced", max_iter=1000).fit(logs, y)
     yield "LR on log values", ALL, d, plain.predict(other_logs)
     yield from _l1(logs, y, other_logs, sizes)
-    yield from _top_pairs(raw, y, other, sizes)
-    yield from _panel(raw, y, other, sizes)
+    n_problems = 1 if len(full.classes_) == 2 else len(full.classes_)
+    for k, n in sizes.items():  # pairs per class that make about k genes, an odd number of them
+        pairs = max(1, round(n / (2 * n_problems)))
+        model = TopScoringPairsClassifier(pairs - 1 + pairs % 2).fit(raw, y)
+        yield "k-TSP", k, int(model.genes_.sum()), model.predict(other)
+    largest = PanelClassifier(n_genes=max(sizes.values())).fit(raw, y)
+    for k, n in sizes.items():  # smaller panels are on the path of the largest where it has them
+        on_path = n in largest.path_
+        model = largest.smaller(n) if on_path else PanelClassifier(n_genes=n).fit(raw, y)
+        yield "panel", k, len(model.panel_), model.predict(other)
 
 
 def _l1(X: NDArray, y: NDArray, query: NDArray, sizes: dict[int, int]) -> Iterator[tuple]:
     """L1 logistic regression: for each k the penalty whose number of genes is nearest."""
-    from sklearn.svm import l1_min_c
-
     path = np.geomspace(1.0, _WEAKEST, _PENALTIES + 1)[1:] * l1_min_c(X, y, loss="log")
     found = {}
     for C in path:
-        model = L1LogisticRegression(C, random_state=0).fit(X, y)
-        n_genes = int(model.genes_.sum())
+        model = l1_lr(C, 0).fit(X, y)
+        n_genes = int(np.any([part.coef_ != 0 for part in model.estimators_], axis=0).sum())
         if n_genes:
             found[n_genes] = model.predict(query)
         if n_genes > max(sizes.values()):
@@ -181,48 +171,18 @@ def _l1(X: NDArray, y: NDArray, query: NDArray, sizes: dict[int, int]) -> Iterat
         yield "L1 LR on log values", k, nearest, found[nearest]
 
 
-def _top_pairs(X: NDArray, y: NDArray, query: NDArray, sizes: dict[int, int]) -> Iterator[tuple]:
-    """k-TSP: as many pairs per class as make about k genes, an odd number of them."""
-    from optirank import TopScoringPairsClassifier
-
-    n_problems = 1 if len(np.unique(y)) == 2 else len(np.unique(y))
-    for k, wanted in sizes.items():
-        pairs = max(1, round(wanted / (2 * n_problems)))
-        model = TopScoringPairsClassifier(pairs - 1 + pairs % 2).fit(X, y)
-        yield "k-TSP", k, int(model.genes_.sum()), model.predict(query)
-
-
-def _panel(X: NDArray, y: NDArray, query: NDArray, sizes: dict[int, int]) -> Iterator[tuple]:
-    """The panel model; the smaller panels are on the path of the largest where it has them."""
-    from optirank.estimators.panel_classifier import PanelClassifier
-
-    largest = PanelClassifier(n_genes=max(sizes.values())).fit(X, y)
-    for k, n in sizes.items():
-        model = largest.smaller(n) if n in largest.path_ else PanelClassifier(n_genes=n).fit(X, y)
-        yield "panel", k, len(model.panel_), model.predict(query)
-
-
 def _dense(X) -> NDArray:
     return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float32)
 
 
 def means(table: pd.DataFrame) -> pd.DataFrame:
     """Mean over pairs of each method and k with a 95 % interval over tissues, and median genes."""
-    rows = []
-    for (method, k), part in table.groupby(["method", "k"], sort=False):
-        low, high = bootstrap_interval(part["balanced_accuracy"], part["tissue"])
-        rows.append(
-            {
-                "method": method,
-                "k": k,
-                "pairs": len(part),
-                "n_genes": part["n_genes"].median(),
-                "mean": part["balanced_accuracy"].mean(),
-                "low": low,
-                "high": high,
-            }
-        )
-    frame = pd.DataFrame(rows)
+    groups = table.groupby(["method", "k"], sort=False)
+    frame = groups.agg(n_genes=("n_genes", "median"), mean=("balanced_accuracy", "mean"))
+    frame[["low", "high"]] = [
+        bootstrap_interval(part["balanced_accuracy"], part["tissue"]) for _, part in groups
+    ]
+    frame = frame.reset_index()
     place = {str(k): n for n, k in enumerate((*SIZES, ALL))}
     return frame.sort_values("k", key=lambda one: one.map(place), kind="stable", ignore_index=True)
 
@@ -247,11 +207,9 @@ def write_left_out(table: pd.DataFrame, out: Path) -> Path | None:
 
 def draw(table: pd.DataFrame, out: Path) -> Path | None:
     """Write the figure of accuracy against genes beside the CSV; None without matplotlib."""
-    from optirank.benchmark.report import missing_extra
-
     if missing_extra():
         return None
     path = out.with_suffix(".png")
     with replacing(path) as temporary:
-        figures.curve(means(table)).savefig(temporary, format="png", dpi=160)
+        curve_figure(means(table)).savefig(temporary, format="png", dpi=160)
     return path

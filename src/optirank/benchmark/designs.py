@@ -1,6 +1,7 @@
 """What is fitted: the data of a task with their splits, and one problem of a split.
 
-A problem is one class against the rest, or all classes at once (``ALL``).
+A design is one task in one scenario; a problem is one class against the rest, or all classes at
+once (``ALL``).
 """
 
 from __future__ import annotations
@@ -8,17 +9,24 @@ from __future__ import annotations
 import hashlib
 import zlib
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
-from optirank.benchmark.sets import Set, stack
+from optirank._util.names import some
+from optirank.benchmark import sets
+from optirank.benchmark.splits import make_splits
+from optirank.datasets.data import DataError
+from optirank.datasets.registry import find_path
 from optirank.preprocessing import SingleCellNetGenes
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
+    from optirank.benchmark.sets import Set
     from optirank.benchmark.splits import Split
     from optirank.benchmark.tasks import Task
 
@@ -30,14 +38,12 @@ class Profile:
     """How thoroughly an experiment is run. What ``grids`` does not name stays as it is."""
 
     name: str
-    n_top: int | None = (
-        500  # genes at each end of the correlation, for binary problems: the paper's
-    )
+    n_top: int | None = 500  # genes at each end of the correlation, binary: the paper's
     n_genes: int = 3000  # of best t statistic, for whole tasks
     n_splits: int | None = None  # of binary problems; None: all
     n_whole: int = 5  # splits of whole tasks, at most
     peer_seconds: float = 900.0  # limit of one tool of others on one split
-    grids: dict[str, tuple] = field(default_factory=dict)
+    grids: dict[str, tuple] = field(default_factory=dict, hash=False)
 
     def record(self) -> dict[str, object]:
         """What must not change between runs into the same folder."""
@@ -88,7 +94,7 @@ class Design:
     @property
     def key(self) -> str:
         """A name fit for a folder."""
-        return design_key(self.task.name, self.scenario)
+        return f"{self.task.name}.{self.scenario}" if self.scenario else self.task.name
 
     def whole_splits(self, most: int) -> list[Split]:
         """The splits for all classes at once: of several test parts, one split per part."""
@@ -108,8 +114,8 @@ class Design:
                 digest.update("\n".join([str(one.counts), *one.labels]).encode())
         digest.update("\n".join([*self.source.genes, *self.tests, *self.positives]).encode())
         for split in self.splits:
-            for rows in split.rows():
-                digest.update(rows.astype(np.int64).tobytes())
+            for rows in vars(split).values():
+                digest.update(np.asarray(rows, dtype=np.int64).tobytes())
         return digest.hexdigest()
 
     def describe(self) -> dict:
@@ -140,16 +146,107 @@ class Design:
         }
 
 
-def design_key(task: str, scenario: str) -> str:
-    """Name of the folder of a task's results in one scenario."""
-    return f"{task}.{scenario}" if scenario else task
+@dataclass(frozen=True)
+class RealTasks:
+    """Real data as a source of tasks: the sets of a folder.
 
+    Nothing is fitted: which genes and classes the sets share is read from their names and labels,
+    and a sample's log values depend on that sample alone.
+    """
 
-class TaskSource(Protocol):
-    """Where designs come from. It travels to worker processes and is a key of their cache."""
+    data: Path
+    tasks: tuple[Task, ...]
+    seed: int = 0
+
+    def task(self, name: str) -> Task:
+        """The task of a name."""
+        return next(task for task in self.tasks if task.name == name)
 
     def designs(self, name: str) -> list[Design]:
-        """The designs of a task that trains, one per scenario."""
+        """Read the data of a task that trains, with those of the tasks that test its models.
+
+        One design per scenario. Tasks that test the same models take part where their data are
+        there and can be used, so that all are tested on the same genes; which classes there are
+        depends on the task itself alone.
+        """
+        task = self.task(name)
+        self._refuse_same_files(task)
+        source = [sets.load(one, task, self.data) for one in task.train]
+        auxiliary = None if task.auxiliary is None else sets.load(task.auxiliary, task, self.data)
+        read = {name: None if task.test is None else sets.load(task.test, task, self.data)}
+        own = [*source, *(one for one in (auxiliary, read[name]) if one is not None)]
+        classes, positives, notes = sets.common_classes(task, source, auxiliary, read[name])
+        others, refused = self._load_others(name, own, classes)
+        read |= others
+        genes = sets.common_genes([*own, *others.values()])
+
+        def reduced(*parts: Set | None) -> Set | None:
+            return None if None in parts else sets.reduce([*parts], genes, classes)
+
+        joined, second = reduced(*source), reduced(auxiliary)
+        tests = {key: reduced(one) for key, one in read.items()}
+        more = None if second is None else second.labels
+        return [
+            Design(
+                task=task,
+                scenario=scenario,
+                source=joined,
+                auxiliary=second,
+                tests=tests,
+                tested=[self.task(key) for key in read],
+                classes=classes,
+                positives=positives,
+                splits=make_splits(
+                    task.scheme, joined.labels, more, scenario, name=task.name, seed=self.seed
+                ),
+                seed=self.seed,
+                notes=[note for note in (task.note, *notes) if note],
+                refused=refused,
+            )
+            for scenario in task.scenarios
+        ]
+
+    def missing(self, task: Task) -> str | None:
+        """Which data of a task are not there, and what to do; None where all are."""
+        base = self.task(task.models_of).sets if task.models_of else ()
+        for name in dict.fromkeys((*base, *task.sets)):
+            try:
+                path = find_path(name, self.data)
+            except DataError as error:
+                return str(error)
+            if not path.is_file():
+                return f"{path} is not a file"
+        return None
+
+    def _refuse_same_files(self, task: Task) -> None:
+        paths = [find_path(name, self.data).resolve() for name in task.sets]
+        if len(set(paths)) < len(paths):
+            raise DataError(
+                f"{', '.join(task.sets)}: a data set is named twice, so it would test itself"
+            )
+
+    def _load_others(
+        self, name: str, own: list[Set], classes: list[str]
+    ) -> tuple[dict[str, Set], dict[str, str]]:
+        """Data of the tasks that test the models of a task, and why some of them cannot."""
+        found, refused = {}, {}
+        for other in self.tasks:
+            if other.models_of != name or self.missing(other):
+                continue
+            try:
+                loaded = sets.load(other.test, other, self.data)
+                sets.common_genes([*own, *found.values(), loaded])
+                there = sets.class_counts(loaded)
+                shared = [one for one in classes if one in there]
+                if len(shared) < 2:
+                    raise DataError(
+                        f"{len(shared)} common classes, at least 2 are needed: {name} has "
+                        f"{some(classes, 10)}; {loaded.name} has {some(there, 10)}"
+                    )
+                found[other.name] = loaded
+            except (ValueError, OSError) as error:
+                refused[other.name] = " ".join(str(error).split())
+        return found, refused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,12 +277,12 @@ def make_problem(design: Design, split: Split, name: str, profile: Profile) -> P
         if len({one.kind == "log" for one in train}) > 1:  # where one set holds logarithms only
             train = [replace(one, raw=one.values, kind="log") for one in train]
     dataset = np.repeat([0, 1], [len(one.labels) for one in train]) if len(train) > 1 else None
-    joined = stack(train)
+    joined = sets.stack(train)
     genes = select_genes(joined, name, profile, seed)
 
     def part(one: Set, rows: NDArray | slice = slice(None)) -> Set:
         cut = one.take(rows, genes)
-        return cut if whole else cut.against(name)
+        return cut if whole else replace(cut, labels=cut.labels == name)
 
     validation = [part(source, split.validation)] if len(split.validation) else []
     if len(split.auxiliary_validation):

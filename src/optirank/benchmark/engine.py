@@ -13,20 +13,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from optirank._util.workers import cluster_threads, connect
 from optirank.benchmark.classifiers import BINARY, WHOLE, get
-from optirank.benchmark.designs import ALL, Design, Profile, TaskSource, select_genes
-from optirank.benchmark.storage import Storage, Unit
+from optirank.benchmark.designs import ALL, Design, Profile, select_genes
+from optirank.benchmark.results import Storage, Unit
 from optirank.benchmark.work import run_unit
 
 if TYPE_CHECKING:
-    from optirank.benchmark.real import RealTasks
+    from optirank.benchmark.designs import RealTasks
+    from optirank.benchmark.synthetic import Settings
     from optirank.benchmark.tasks import Task
-
-_NOTE_EVERY = 30.0  # seconds between notes on how long the run has gone on
 
 
 @dataclass
@@ -44,7 +42,7 @@ class Plan:
 class Work:
     """What a worker needs to know besides the unit; it reads or draws the data itself."""
 
-    source: TaskSource
+    source: RealTasks | Settings
     profile: Profile
     device: str = "cpu"  # where classifiers that can be fitted on a GPU are fitted
     peers: tuple[tuple[str, str], ...] = ()  # Pythons of tools of others, by their names
@@ -95,11 +93,7 @@ def plan_real(
 
 def units_of(design: Design, chosen: dict[str, list[str]], profile: Profile) -> list[Unit]:
     """The units of a design, without classifiers that need what it lacks."""
-    there = {
-        None,
-        *(["auxiliary"] if design.auxiliary is not None else []),
-        *(["truth"] if design.truth is not None else []),
-    }
+    there = {None, *(key for key in ("auxiliary", "truth") if getattr(design, key) is not None)}
     problems = [
         *((split, name, BINARY) for split in design.splits[: profile.n_splits]
           for name in design.positives),
@@ -108,7 +102,7 @@ def units_of(design: Design, chosen: dict[str, list[str]], profile: Profile) -> 
     return [
         Unit(
             design.task.name,
-            design.scenario,
+            design.key,
             split.index,
             name,
             classifier,
@@ -136,7 +130,9 @@ def run(
     that has no result, the first of each classifier and reason. Such a gap is stored, shown in the
     report and tried again by the next run; it counts as a failure, except for tools of others.
     """
-    began, start = time.perf_counter(), datetime.now(UTC).isoformat(timespec="microseconds")
+    facts = {"missing": plan.missing, "problems": plan.problems, "device": work.device}
+    facts |= {"python": platform.python_version()}
+    storage.note({**facts, "platform": f"{platform.system()} {platform.machine()}"})
     for key, record in plan.designs.items():
         storage.add_design(key, record)
     waiting = []
@@ -145,38 +141,16 @@ def run(
             progress(unit, True)
         else:
             waiting.append(unit)
-    done, failed, told, noted = 0, {}, set(), began
-
-    def note() -> None:
-        facts = {
-            "units": done,
-            "jobs": None if dask else jobs,
-            "device": work.device,
-            "wall_seconds": round(time.perf_counter() - began, 1),
-            "missing": plan.missing,
-            "problems": plan.problems,
-            "python": platform.python_version(),
-            "platform": f"{platform.system()} {platform.machine()}",
-        }
-        storage.log(start, facts)
-
-    note()
-    try:
-        for unit, result in _results(waiting, work, jobs, dask):
-            storage.save(unit, result)
-            done += 1
-            reason = result.get("failed")
-            if reason is not None and get(unit.classifier).peer is None:
-                failed.setdefault(unit.task, f"{unit.classifier}, {unit.problem}: {reason}")
-            if reason is not None and (unit.classifier, reason) not in told:
-                told.add((unit.classifier, reason))
-                warn(unit, reason)
-            progress(unit, False)
-            if time.perf_counter() - noted > _NOTE_EVERY:
-                note()
-                noted = time.perf_counter()
-    finally:
-        note()
+    failed, told = {}, set()
+    for unit, result in _results(waiting, work, jobs, dask):
+        storage.save(unit, result)
+        reason = result.get("failed")
+        if reason is not None and get(unit.classifier).peer is None:
+            failed.setdefault(unit.task, f"{unit.classifier}, {unit.problem}: {reason}")
+        if reason is not None and (unit.classifier, reason) not in told:
+            told.add((unit.classifier, reason))
+            warn(unit, reason)
+        progress(unit, False)
     return failed
 
 
@@ -195,19 +169,12 @@ def _results(
 
     parallel = Parallel(n_jobs=min(jobs, len(units)), return_as="generator_unordered")
     try:
-        yield from parallel(delayed(_in_worker)(unit, work, os.getpid()) for unit in units)
+        yield from parallel(delayed(attempt)(unit, work, os.getpid()) for unit in units)
     except TerminatedWorkerError as error:
         raise RuntimeError(
             "a worker process was ended from outside, perhaps for lack of memory; finished units "
             "are kept: run the same again, with fewer jobs"
         ) from error
-
-
-def _in_worker(unit: Unit, work: Work, parent: int) -> tuple[Unit, dict]:
-    """The result of a unit, in a worker of joblib or in the process that runs it all."""
-    if os.getpid() != parent:
-        _depend_on(parent)
-    return attempt(unit, work)
 
 
 @functools.cache
@@ -245,8 +212,10 @@ def on_cluster(client, units: list[Unit], work: Work) -> Iterator[tuple[Unit, di
         yield unit, result
 
 
-def attempt(unit: Unit, work: Work) -> tuple[Unit, dict]:
-    """The result of a unit, in a worker; what goes wrong becomes a gap."""
+def attempt(unit: Unit, work: Work, parent: int | None = None) -> tuple[Unit, dict]:
+    """The result of a unit, in a worker (of the ``parent``); what goes wrong becomes a gap."""
+    if parent not in (None, os.getpid()):
+        _depend_on(parent)
     try:
         return unit, compute(unit, work)
     except Exception as error:
@@ -262,5 +231,5 @@ def compute(unit: Unit, work: Work) -> dict:
 
 
 @functools.lru_cache(maxsize=2)  # units come task by task
-def _designs(task: str, source: TaskSource) -> dict[str, Design]:
+def _designs(task: str, source: RealTasks | Settings) -> dict[str, Design]:
     return {design.key: design for design in source.designs(task)}

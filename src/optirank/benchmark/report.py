@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,36 +13,32 @@ import pandas as pd
 
 from optirank._util.files import replacing, write_text
 from optirank._util.names import some
-from optirank.benchmark import figures, statistics
-from optirank.benchmark.classifiers import CLASSIFIERS
+from optirank.benchmark import statistics
+from optirank.benchmark.classifiers import CLASSIFIERS, ordered
 from optirank.benchmark.synthetic import PUBLISHED, SWEEPS, Point
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from optirank.benchmark.results import Results
     from optirank.benchmark.synthetic import Settings
 
 _DASH = "–"
+_MARKERS = "*o^sDvX<p>HdP8h"
 
 
-@dataclass
 class Group:
     """One comparison: its scores, and the statistics of them."""
 
-    name: str
-    scores: pd.DataFrame
-    table: pd.DataFrame = field(init=False)  # tasks x classifiers
-    tissues: pd.Series = field(init=False)
-    standings: pd.DataFrame = field(init=False)
-    wins: pd.DataFrame = field(init=False)
-    tests: pd.DataFrame = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.table = statistics.task_means(self.scores)
-        first = self.scores.drop_duplicates("task").set_index("task")["tissue"]
+    def __init__(self, name: str, scores: pd.DataFrame) -> None:
+        self.name, self.scores = name, scores
+        self.table = statistics.task_means(scores)  # tasks x classifiers
+        first = scores.drop_duplicates("task").set_index("task")["tissue"]
         self.tissues = first.where(first != "", first.index.to_series())
         self.standings = statistics.standings(self.table, self.tissues)
         self.wins = statistics.wins(self.table)
-        self.tests = statistics.paired_tests(self.scores)
+        self.tests = statistics.paired_tests(scores)
 
 
 @dataclass
@@ -75,20 +71,17 @@ def write(results: Results, folder: str | Path, settings: Settings | None = None
     compared = scores if settings is None else scores[scores["kind"] == settings.base.key]
     groups = [Group(str(name), rows) for name, rows in compared.groupby("group", sort=False)]
     written = Written(groups, missing=missing)
-    _write_tables(results, groups, settings, folder, latex=missing is None)
+    sweeps = None if settings is None else sweep_table(scores, settings)
+    _write_tables(results, groups, sweeps, folder, latex=missing is None)
     if missing is None:
         written.page = folder / "report.html"
-        write_text(written.page, _page(results, groups, settings, folder))
+        default = settings is not None and settings.base == Point()
+        write_text(written.page, _page(results, groups, sweeps, default, folder))
     return written
 
 
 def _write_tables(
-    results: Results,
-    groups: list[Group],
-    settings: Settings | None,
-    folder: Path,
-    *,
-    latex: bool,
+    results: Results, groups: list[Group], sweeps: pd.DataFrame | None, folder: Path, *, latex: bool
 ) -> None:
     tables = {
         "scores": results.scores,
@@ -100,8 +93,8 @@ def _write_tables(
             if groups
         },
     }
-    if settings is not None and settings.sweeps:
-        tables["sweeps"] = sweep_table(results.scores, settings)
+    if sweeps is not None and len(sweeps):
+        tables["sweeps"] = sweeps
     (folder / "tables").mkdir(parents=True, exist_ok=True)
     for name, frame in tables.items():
         write_text(folder / "tables" / f"{name}.csv", frame.to_csv(index=False))
@@ -147,9 +140,7 @@ def standings_text(group: Group) -> pd.DataFrame:
             "mean": found["mean"].map(percent),
             "95 % interval": [interval(*pair) for pair in zip(found["low"], found["high"],
                                                               strict=True)],
-            "won": found["won"].map(_count),
-            "tied": found["tied"].map(_count),
-            "lost": found["lost"].map(_count),
+            **{name: found[name].map(_count) for name in ("won", "tied", "lost")},
             "genes": found["classifier"].map(genes).map("{:.0f}".format),
             "median": found["median"].map(percent),
             "worst": found["worst"].map(percent),
@@ -176,17 +167,14 @@ def wins_text(group: Group) -> pd.DataFrame:
 
 def by_task_text(group: Group) -> pd.DataFrame:
     """Every task as text; a star marks what is not significantly worse than the best."""
-    worse = group.tests[group.tests["sign"] < 0].groupby("task")
-    losers = {
-        task: {(row, column) for row, column in zip(rows["row"], rows["column"], strict=True)}
-        for task, rows in worse
-    }
+    worse = group.tests[group.tests["sign"] < 0]
+    losers = {*zip(worse["task"], worse["row"], worse["column"], strict=True)}
     rows = []
     for task, values in group.table.iterrows():
         best = values.idxmax()
         row = {"task": task, "tissue": group.tissues[task]}
         for name in group.standings["classifier"]:
-            star = "*" if (name, best) not in losers.get(task, ()) else ""
+            star = "*" if (task, name, best) not in losers else ""
             row[name] = percent(values[name]) + (star if np.isfinite(values[name]) else "")
         rows.append(row)
     return pd.DataFrame(rows)
@@ -197,14 +185,8 @@ def costs_text(group: Group) -> pd.DataFrame:
     columns = ["n_genes", "n_features", "fit_seconds", "predict_seconds", "unit_seconds"]
     found = group.scores.groupby("classifier")[columns].median()
     found = found.reindex(group.standings["classifier"])
-    names = ["genes", "of", "one fit (s)", "labelling (s)", "whole search (s)"]
-    text = pd.DataFrame(
-        {
-            name: found[column].map(lambda one: f"{one:.3g}" if np.isfinite(one) else _DASH)
-            for name, column in zip(names, columns, strict=True)
-        }
-    )
-    return text.reset_index()
+    found.columns = ["genes", "of", "one fit (s)", "labelling (s)", "whole search (s)"]
+    return found.map(lambda one: f"{one:.3g}" if np.isfinite(one) else _DASH).reset_index()
 
 
 def sweep_table(scores: pd.DataFrame, settings: Settings) -> pd.DataFrame:
@@ -213,7 +195,7 @@ def sweep_table(scores: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     rows = [
         {
             "sweep": SWEEPS[name].label,
-            "value": asdict(point)[SWEEPS[name].field],
+            "value": getattr(point, SWEEPS[name].field),
             **means.loc[point.key].to_dict(),
         }
         for name in settings.sweeps
@@ -223,7 +205,9 @@ def sweep_table(scores: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _page(results: Results, groups: list[Group], settings: Settings | None, folder: Path) -> str:
+def _page(
+    results: Results, groups: list[Group], sweeps: pd.DataFrame | None, default: bool, folder: Path
+) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -233,32 +217,26 @@ def _page(results: Results, groups: list[Group], settings: Settings | None, fold
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    run = results.run
-    sweeps = published = None
-    sweep_figures = []
-    if settings is not None and settings.sweeps:
-        table = sweep_table(results.scores, settings)
-        sweep_figures = [_figure(folder, "sweeps", figures.sweeps(table), "Mean balanced accuracy "
+    run, synthetic = results.run, sweeps is not None
+    sweep_figures, shown = [], None
+    if synthetic and len(sweeps):
+        sweep_figures = [_figure(folder, "sweeps", sweeps_figure(sweeps), "Mean balanced accuracy "
                                  "when one parameter of the data changes.")]  # fmt: skip
-        shown = table.apply(lambda one: one.map(percent) if one.name not in ("sweep", "value")
-                            else one)  # fmt: skip
-        sweeps = html(shown)
-    if settings is not None and settings.base == Point() and groups:
-        published = html(_published(groups[0]))
+        point = ["sweep", "value"]
+        shown = html(sweeps[point].join(sweeps.drop(columns=point).map(percent)))
     tasks = results.tasks.drop(columns=["shift", "kind"], errors="ignore")
     words = pd.DataFrame(run["classifiers"].items(), columns=["classifier", "what it is"])
-    synthetic = settings is not None
     return environment.get_template("report.html.jinja").render(
         title="The synthetic experiment" if synthetic else "Classifiers compared",
         groups=[_group_on_page(one, k, folder, synthetic) for k, one in enumerate(groups)],
-        sweeps=sweeps,
+        sweeps=shown,
         sweep_figures=sweep_figures,
-        published=published,
+        published=html(_published(groups[0])) if default and groups else None,
         gaps=html(_gaps(results.gaps)) if len(results.gaps) else None,
         tasks=html(tasks) if not synthetic else None,
         classifiers=html(words),
         run=run,
-        minutes=_duration(run["cpu_seconds"]),
+        hours=f"{run['cpu_seconds'] / 3600:.2f}",
         today=date.today().isoformat(),
     )
 
@@ -279,8 +257,8 @@ def html(frame: pd.DataFrame):
 
 def _group_on_page(group: Group, number: int, folder: Path, synthetic: bool) -> dict:
     rows = group.standings.to_dict("records")
-    told = [one for one in rows if one["classifier"] in names_of_truth()]  # no competitors
-    first, *others = [one for one in rows if one not in told] or rows
+    told = {name for name, one in CLASSIFIERS.items() if one.needs == "truth"}  # no competitors
+    first, *others = [one for one in rows if one["classifier"] not in told] or rows
     complete = [one for one in others if one["tasks"] == first["tasks"]]
     found = {
         "name": group.name,
@@ -308,10 +286,10 @@ def _group_on_page(group: Group, number: int, folder: Path, synthetic: bool) -> 
             "record": f"{against.won} / {against.tied} / {against.lost}",
         }
     drawn = {
-        "means": (figures.means(group.standings), "Mean over tasks with its 95 % interval."),
-        "tasks": (figures.tasks(group.table, group.standings), "Every task: one mark per "
+        "means": (means_figure(group.standings), "Mean over tasks with its 95 % interval."),
+        "tasks": (tasks_figure(group.table, group.standings), "Every task: one mark per "
                   "classifier."),
-        "genes": (figures.genes(group.scores, group.standings), "Mean balanced accuracy against "
+        "genes": (genes_figure(group.scores, group.standings), "Mean balanced accuracy against "
                   "the median number of genes that a model needs."),
     }  # fmt: skip
     found["figures"] = [
@@ -319,11 +297,6 @@ def _group_on_page(group: Group, number: int, folder: Path, synthetic: bool) -> 
         for name, (figure, caption) in drawn.items()
     ]
     return found
-
-
-def names_of_truth() -> list[str]:
-    """Classifiers that are told the true reference set."""
-    return [name for name, one in CLASSIFIERS.items() if one.needs == "truth"]
 
 
 def _figure(folder: Path, name: str, figure, caption: str) -> dict[str, str]:
@@ -349,18 +322,106 @@ def _published(group: Group) -> pd.DataFrame:
     optirank = group.scores[group.scores["classifier"] == "optirank"]
     cosine = optirank["cosine"].astype(float).mean()
     own = {name: percent(value) for name, value in means.items()} | {"cosine": f"{cosine:.2f}"}
-    rows = {"here": own, **PUBLISHED}
-    names = [*means.index, "cosine"]
-    return pd.DataFrame(
-        [
-            {"accuracy (%)": key, **{n: row.get(n, _DASH) for n in names}}
-            for key, row in rows.items()
-        ]
-    )
+    found = pd.DataFrame({"here": own, **PUBLISHED}).reindex([*means.index, "cosine"]).T
+    return found.fillna(_DASH).rename_axis("accuracy (%)").reset_index()
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+# Figures, with matplotlib's defaults
+
+
+def look(name: str) -> dict[str, str]:
+    """Colour and marker of a classifier, by its place in the registry."""
+    k = ordered({*CLASSIFIERS, name}).index(name)
+    return {"color": f"C{k % 10}", "marker": _MARKERS[k % len(_MARKERS)]}
+
+
+def _new(height: float, columns: int = 1, **options) -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.0, height), layout="constrained")
+    axes = figure.subplots(1, columns, **options)
+    for ax in np.atleast_1d(axes):
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(alpha=0.3)
+        ax.set_axisbelow(True)
+    return figure, axes
+
+
+def means_figure(standings: pd.DataFrame) -> Figure:
+    """The mean of each classifier with its interval, best on top."""
+    figure, ax = _new(0.9 + 0.28 * len(standings))
+    for k, one in enumerate(standings.itertuples()):
+        if np.isfinite(one.low):
+            ax.plot([100 * one.low, 100 * one.high], [k, k], color=look(one.classifier)["color"])
+        ax.plot(100 * one.mean, k, ms=7, linestyle="none", **look(one.classifier))
+    ax.set_yticks(range(len(standings)), standings["classifier"])
+    ax.invert_yaxis()
+    ax.set_xlabel("balanced accuracy (%)")
+    return figure
+
+
+def tasks_figure(table: pd.DataFrame, standings: pd.DataFrame) -> Figure:
+    """Every task in a row, with one mark per classifier."""
+    figure, ax = _new(1.4 + 0.22 * len(table))
+    for name in reversed(list(standings["classifier"])):
+        ax.plot(100 * table[name], np.arange(len(table)), ls="none", alpha=0.8, label=name,
+                **look(name))  # fmt: skip
+    ax.set_yticks(range(len(table)), [str(name) for name in table.index], fontsize=8)
+    ax.set_ylim(-0.7, len(table) - 0.3)
+    ax.invert_yaxis()
+    ax.set_xlabel("balanced accuracy (%)")
+    figure.legend(loc="outside upper center", ncols=5, fontsize=8, frameon=False, reverse=True)
+    return figure
+
+
+def genes_figure(scores: pd.DataFrame, standings: pd.DataFrame) -> Figure:
+    """Mean accuracy against the median number of genes, which is on a logarithmic axis."""
+    figure, ax = _new(4.0)
+    needed = scores.groupby("classifier")["n_genes"].median()
+    for one in standings.itertuples():
+        ax.plot(needed[one.classifier], 100 * one.mean, ls="none", ms=8, label=one.classifier,
+                **look(one.classifier))  # fmt: skip
+    ax.set(xscale="log", xlabel="genes that the model needs", ylabel="balanced accuracy (%)")
+    figure.legend(loc="outside right upper", fontsize=8, frameon=False)
+    return figure
+
+
+def sweeps_figure(table: pd.DataFrame) -> Figure:
+    """Mean accuracy along each sweep of the synthetic experiment."""
+    labels = list(dict.fromkeys(table["sweep"]))
+    figure, axes = _new(3.2, len(labels), sharey=True)
+    names = ordered(set(table.columns) - {"sweep", "value"})
+    for ax, label in zip(np.atleast_1d(axes), labels, strict=True):
+        rows = table[table["sweep"] == label]
+        for name in names:
+            ax.plot(rows["value"], 100 * rows[name], label=name, **look(name))
+        ax.set_xlabel(label)
+    np.atleast_1d(axes)[0].set_ylabel("balanced accuracy (%)")
+    handles, names = np.atleast_1d(axes)[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", ncols=5, frameon=False)
+    return figure
+
+
+def curve_figure(means: pd.DataFrame) -> Figure:
+    """Accuracy against the number of genes, one line per method with its interval.
+
+    ``means`` has the columns ``method``, ``n_genes``, ``mean``, ``low`` and ``high``.
+    """
+    figure, ax = _new(4.6)
+    columns = ("n_genes", "mean", "low", "high")
+    for k, (method, rows) in enumerate(means.groupby("method", sort=False)):
+        rows = rows.sort_values("n_genes")
+        genes, mean, low, high = (rows[name].to_numpy() for name in columns)
+        ax.errorbar(
+            genes * 1.02 ** (k - 3),  # side by side, so that the bars can be seen
+            100 * mean,
+            100 * np.array([mean - low, high - mean]),
+            label=method,
+            color=f"C{k}",
+            marker=_MARKERS[k % len(_MARKERS)],
+            linewidth=2.5 if method == "panel" else 1.2,
+            elinewidth=0.6,
+        )
+    ax.set(xscale="log", xlabel="genes", ylabel="mean balanced accuracy (%)")
+    figure.legend(loc="outside right upper", fontsize=8, frameon=False)
+    return figure

@@ -56,10 +56,6 @@ class Set:
             genes=self.genes[genes],
         )
 
-    def against(self, positive: str) -> Set:
-        """The same samples, labelled by whether they are of a class."""
-        return replace(self, labels=self.labels == positive)
-
 
 def stack(sets: list[Set]) -> Set:
     """Sets over the same genes, one below the other."""
@@ -81,8 +77,7 @@ def load(name: str, task: Task, data: Path | None) -> Set:
     labels = harmonise(found.labels(task.label))
     if task.merge:
         merge = dict(task.merge)
-        renamed = [merge.get(one, one) or np.nan for one in labels]
-        labels = np.array(renamed, dtype=object)
+        labels = np.array([merge.get(one, one) or np.nan for one in labels], dtype=object)
     known = np.array([isinstance(one, str) for one in labels], dtype=bool)
     if not known.any():
         raise DataError(f"{name}: no sample has a label in {task.label!r}")

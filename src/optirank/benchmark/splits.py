@@ -25,18 +25,11 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
 CELLS = 100  # of a type, for training: the paper's
-DRAWS = 5  # the paper's
-FOLDS = 5  # the paper's
-PARTS = 4  # the paper's
-HELD_OUT = 0.1  # the paper's
-HELD_OUT_SYNTHETIC = 0.3  # the paper's
+FOLDS = 5  # and draws of cells: the paper's
 MOST_OF_A_CLASS = 500  # more samples of a class add time, and little accuracy
-_VALIDATION_SHARE = 0.2  # of a type, kept back where it has few cells
 
 
 def _nothing() -> NDArray:
@@ -60,16 +53,6 @@ class Split:
     auxiliary_reference: NDArray = field(default_factory=_nothing)
     part: int = 0
 
-    @property
-    def final(self) -> bool:
-        """Whether the setting is chosen by other splits and tested here."""
-        return len(self.validation) == 0
-
-    def rows(self) -> Iterator[NDArray]:
-        """All positions, in a fixed order."""
-        yield from (self.train, self.validation, self.test)
-        yield from (self.auxiliary_train, self.auxiliary_validation, self.auxiliary_reference)
-
 
 def make_splits(
     scheme: str, y: NDArray, y_auxiliary: NDArray | None, scenario: str, *, name: str, seed: int
@@ -77,7 +60,7 @@ def make_splits(
     """The splits of a task. Both scenarios draw alike, so that they can be compared in pairs."""
     random = np.random.default_rng([seed, zlib.crc32(name.encode())])
     if scheme == "cells":
-        return [_draw_cells(k, y, y_auxiliary, scenario, random) for k in range(DRAWS)]
+        return [_draw_cells(k, y, y_auxiliary, scenario, random) for k in range(FOLDS)]
     if scheme == "folds":
         return _folds(y, y_auxiliary, scenario, random)
     if scheme == "hold-out":
@@ -89,21 +72,21 @@ def make_splits(
 
 def at_most(y: NDArray, n: int, random: np.random.Generator) -> NDArray:
     """Positions of at most ``n`` samples of each class, in ascending order."""
-    kept = [random.permutation(np.flatnonzero(y == one))[:n] for one in np.unique(y)]
-    return np.sort(np.concatenate(kept))
+    return np.sort(np.concatenate([rows[:n] for rows in _permuted(y, random).values()]))
+
+
+def _permuted(y: NDArray, random: np.random.Generator) -> dict[str, NDArray]:
+    """Positions of the samples of each class in a random order."""
+    return {name: random.permutation(np.flatnonzero(y == name)) for name in np.unique(y)}
 
 
 def _draw_cells(k: int, y: NDArray, y_auxiliary, scenario: str, random) -> Split:
-    own = {name: random.permutation(np.flatnonzero(y == name)) for name in np.unique(y)}
-    taken = {name: rows[: _most(len(rows))] for name, rows in own.items()}
+    taken = {name: rows[: _most(len(rows))] for name, rows in _permuted(y, random).items()}
     train = np.concatenate([*taken.values()])
     validation = np.setdiff1d(np.arange(len(y)), train)
     if y_auxiliary is None:
         return Split(k, np.sort(train), validation)
-    mixed = {
-        name: random.permutation(np.flatnonzero(y_auxiliary == name))
-        for name in np.unique(y_auxiliary)
-    }
+    mixed = _permuted(y_auxiliary, random)
     if scenario == "single":  # nothing of the auxiliary set validates, so none of it is kept back
         reference = np.sort(np.concatenate([rows[:CELLS] for rows in mixed.values()]))
         return Split(k, np.sort(train), validation, auxiliary_reference=reference)
@@ -124,7 +107,7 @@ def _draw_cells(k: int, y: NDArray, y_auxiliary, scenario: str, random) -> Split
 
 def _most(n: int) -> int:
     """How many of a type's cells train: 100, and at least a fifth is left."""
-    left = max(1, int(np.ceil(_VALIDATION_SHARE * n))) if n > 1 else 0
+    left = int(np.ceil(n / 5)) if n > 1 else 0
     return min(CELLS, n - left)
 
 
@@ -146,10 +129,7 @@ def _folds(y: NDArray, y_auxiliary, scenario: str, random) -> list[Split]:
 
 
 def _hold_out(y: NDArray, random) -> list[Split]:
-    rest, test = train_test_split(
-        np.arange(len(y)), test_size=HELD_OUT, stratify=y, random_state=_seed(random)
-    )
-    rest, test = np.sort(rest), np.sort(test)
+    rest, test = _held_out(y, 0.1, _seed(random))
     return [
         Split(k, rest[train], rest[validation], test)
         for k, (train, validation) in enumerate(_stratified(y[rest], FOLDS, random))
@@ -158,23 +138,26 @@ def _hold_out(y: NDArray, random) -> list[Split]:
 
 def folds_and_final(y: NDArray, random_state: int) -> list[Split]:
     """The splits of a synthetic task."""
-    rest, test = train_test_split(
-        np.arange(len(y)), test_size=HELD_OUT_SYNTHETIC, stratify=y, random_state=random_state
-    )
-    rest, test = np.sort(rest), np.sort(test)
+    rest, test = _held_out(y, 0.3, random_state)
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=random_state).split(rest, y[rest])
     splits = [Split(k, rest[train], rest[one]) for k, (train, one) in enumerate(folds)]
     return [*splits, Split(FOLDS, rest, _nothing(), test)]
 
 
+def _held_out(y: NDArray, share: float, random_state: int) -> list[NDArray]:
+    """Positions of the samples that stay, and of the share that is held out."""
+    parts = train_test_split(
+        np.arange(len(y)), test_size=share, stratify=y, random_state=random_state
+    )
+    return [np.sort(part) for part in parts]
+
+
 def _nested(y: NDArray, random) -> list[Split]:
-    parts = [test for _, test in _stratified(y, PARTS, random)]
+    parts = dict(enumerate(test for _, test in _stratified(y, 4, random)))
     splits = []
-    for index, (test, validation) in enumerate(permutations(range(PARTS), 2)):
-        train = np.sort(
-            np.concatenate([p for k, p in enumerate(parts) if k not in (test, validation)])
-        )
-        splits.append(Split(index, train, parts[validation], parts[test], part=test))
+    for index, (test, validation) in enumerate(permutations(parts, 2)):
+        train = np.concatenate([parts[k] for k in parts if k not in (test, validation)])
+        splits.append(Split(index, np.sort(train), parts[validation], parts[test], part=test))
     return splits
 
 

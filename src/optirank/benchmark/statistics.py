@@ -15,6 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from optirank.benchmark.classifiers import ordered
 
 LEVEL = 0.05  # of tests and intervals: the paper's
+STANDINGS = [
+    *("classifier", "tasks", "mean", "low", "high", "median", "worst", "rank"),
+    *("won", "tied", "lost"),
+]
 _DRAWS = 2000  # of the bootstrap: the ends of the interval vary by about 0.1 points
 _EQUAL = 1e-9  # closer than this, two scores are the same
 
@@ -68,20 +72,7 @@ def standings(table: pd.DataFrame, tissues: pd.Series) -> pd.DataFrame:
                 **(counts.loc[name] if name in counts.index else {}),
             }
         )
-    columns = [
-        "classifier",
-        "tasks",
-        "mean",
-        "low",
-        "high",
-        "median",
-        "worst",
-        "rank",
-        "won",
-        "tied",
-        "lost",
-    ]
-    frame = pd.DataFrame(rows, columns=columns)
+    frame = pd.DataFrame(rows, columns=STANDINGS)
     complete = frame["tasks"] == frame["tasks"].max()
     order = frame.assign(complete=complete).sort_values(["complete", "mean"], ascending=False)
     return order.drop(columns="complete").reset_index(drop=True)
@@ -92,16 +83,9 @@ def wins(table: pd.DataFrame) -> pd.DataFrame:
     records = []
     for row, column in permutations(table.columns, 2):
         difference = differences(table[row], table[column])
-        records.append(
-            {
-                "row": row,
-                "column": column,
-                "won": int((difference > 0).sum()),
-                "tied": int((difference == 0).sum()),
-                "lost": int((difference < 0).sum()),
-                "mean_difference": difference.mean() if len(difference) else np.nan,
-            }
-        )
+        counts = [int((np.sign(difference) == sign).sum()) for sign in (1, 0, -1)]
+        mean = difference.mean() if len(difference) else np.nan
+        records.append((row, column, *counts, mean))
     return pd.DataFrame(
         records, columns=["row", "column", "won", "tied", "lost", "mean_difference"]
     )
@@ -141,18 +125,8 @@ def paired_tests(scores: pd.DataFrame) -> pd.DataFrame:
             found = differences(pairs[row], pairs[column])
             p_value = t_test(pairs[row], pairs[column])
             mean = found.mean() if len(found) else np.nan
-            records.append(
-                {
-                    "group": group,
-                    "task": task,
-                    "row": row,
-                    "column": column,
-                    "pairs": len(found),
-                    "mean_difference": mean,
-                    "p_value": p_value,
-                    "sign": int(np.sign(mean)) if p_value < LEVEL else 0,
-                }
-            )
+            sign = int(np.sign(mean)) if p_value < LEVEL else 0
+            records.append((group, task, row, column, len(found), mean, p_value, sign))
     columns = ["group", "task", "row", "column", "pairs", "mean_difference", "p_value", "sign"]
     return pd.DataFrame(records, columns=columns)
 
@@ -185,16 +159,8 @@ def left_out(table: pd.DataFrame) -> pd.DataFrame:
     for tissue in dict.fromkeys(table["tissue"]):
         own, others = wide[tissues == tissue], wide[tissues != tissue]
         chosen = others.mean().round(9).idxmax()
-        rows.append(
-            {
-                "tissue": tissue,
-                "pairs": len(own),
-                "setting": chosen,
-                "score": own[chosen].mean(),
-                "best": own.mean().max(),
-            }
-        )
-    frame = pd.DataFrame(rows)
+        rows.append((tissue, len(own), chosen, own[chosen].mean(), own.mean().max()))
+    frame = pd.DataFrame(rows, columns=["tissue", "pairs", "setting", "score", "best"])
     weights = frame["pairs"] / frame["pairs"].sum()
     overall = {name: (frame[name] * weights).sum() for name in ("score", "best")}
     total = {"tissue": "all", "pairs": frame["pairs"].sum(), "setting": "", **overall}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +27,7 @@ def _grid(name: str, l2: tuple[float, ...]) -> Profile:
 
 
 PAPER_GRID = _grid("paper", _PENALTIES)
-EXTENDED_GRID = _grid("extended", tuple(sorted({*_PENALTIES, 1e-5, 1e-6}, reverse=True)))
+EXTENDED_GRID = _grid("extended", (*_PENALTIES[:-1], 1e-5, 1e-6, 0.0))
 GRIDS = {grid.name: grid for grid in (EXTENDED_GRID, PAPER_GRID)}
 
 # What others report for the default point, balanced accuracy in %; the cosine is optirank's.
@@ -48,35 +50,31 @@ class Point:
     @property
     def key(self) -> str:
         """A name that holds every value, fit for a file."""
-        return (
-            f"d{self.n_genes}-p{self.n_perturbed}-n{self.n_samples}"
-            f"-tau{self.tau:g}-sigma{self.sigma:g}"
-        )
+        counts = f"d{self.n_genes}-p{self.n_perturbed}-n{self.n_samples}"
+        return f"{counts}-tau{self.tau:g}-sigma{self.sigma:g}"
 
 
-@dataclass(frozen=True)
-class Sweep:
+class Sweep(NamedTuple):
     """One axis along which the default point is moved."""
 
-    name: str
     field: str
     label: str
     values: tuple[float, ...]
 
 
 SWEEPS = {
-    sweep.name: sweep
-    for sweep in (
-        Sweep("d", "n_genes", "number of genes d", (50, 100, 150, 200)),
-        Sweep("dp", "n_perturbed", "number of perturbed genes d_P", (0, 10, 20, 30, 35, 40)),
-        Sweep("tau", "tau", "size of the shift τ", (0.0, 0.125, 0.25, 0.375, 0.5)),
-    )
+    "d": Sweep("n_genes", "number of genes d", (50, 100, 150, 200)),
+    "dp": Sweep("n_perturbed", "number of perturbed genes d_P", (0, 10, 20, 30, 35, 40)),
+    "tau": Sweep("tau", "size of the shift τ", (0.0, 0.125, 0.25, 0.375, 0.5)),
 }
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The whole experiment. Settings that differ in more than repeats and sweeps do not mix."""
+    """The whole experiment, a source of tasks: one per point and repeat.
+
+    Settings that differ in more than repeats and sweeps do not mix.
+    """
 
     repeats: int = 4
     sweeps: tuple[str, ...] = tuple(SWEEPS)
@@ -90,7 +88,8 @@ class Settings:
                 raise ValueError(f"{name}={getattr(self, name)}: use at least {least}")
         unknown = [name for name in self.sweeps if name not in SWEEPS]
         if unknown:
-            raise ValueError(f"no sweep is called {unknown[0]!r}: choose among {', '.join(SWEEPS)}")
+            known = ", ".join(SWEEPS)
+            raise ValueError(f"no sweep is called {unknown[0]!r}: use none, all or some of {known}")
         for point in self.points():
             if not 0 <= point.n_perturbed <= point.n_genes - 2:
                 raise ValueError(
@@ -114,37 +113,22 @@ class Settings:
 
     def points(self) -> list[Point]:
         """Every point once, the default one first."""
-        points = [self.base]
-        for name in self.sweeps:
-            points += self.sweep_points(name)
-        return list(dict.fromkeys(points))
+        moved = [point for name in self.sweeps for point in self.sweep_points(name)]
+        return list(dict.fromkeys([self.base, *moved]))
 
-    def source(self) -> SyntheticTasks:
-        """The tasks; first repeats of all points come first."""
-        draws = tuple(
-            (f"{point.key}-r{repeat}", point, repeat)
-            for repeat in range(self.repeats)
-            for point in self.points()
-        )
-        return SyntheticTasks(draws, self.seed)
+    def tasks(self) -> dict[str, tuple[Point, int]]:
+        """Point and number of the repeat of each task; first repeats of all points come first."""
+        draws = product(range(self.repeats), self.points())
+        return {f"{point.key}-r{repeat}": (point, repeat) for repeat, point in draws}
 
     def plan(self) -> Plan:
         """The units: five folds, which choose the settings, and a fit to all training samples."""
-        source, plan = self.source(), Plan()
-        for name, _, _ in source.draws:
-            (design,) = source.designs(name)
+        plan = Plan(tasks=list(self.tasks()))
+        for name in plan.tasks:
+            (design,) = self.designs(name)
             plan.designs[name] = design.describe()
             plan.units += units_of(design, {BINARY: names_for(SYNTHETIC)}, self.grid)
-            plan.tasks.append(name)
         return plan
-
-
-@dataclass(frozen=True)
-class SyntheticTasks:
-    """Draws data sets of the synthetic model; a task is one point and repeat."""
-
-    draws: tuple[tuple[str, Point, int], ...]
-    seed: int
 
     def designs(self, name: str) -> list[Design]:
         """Draw the data of a task and split them.
@@ -153,7 +137,7 @@ class SyntheticTasks:
         """
         from optirank.datasets import make_unstable_ranks
 
-        point, repeat = next((point, n) for key, point, n in self.draws if key == name)
+        point, repeat = self.tasks()[name]
         random_state = int(np.random.SeedSequence([self.seed, repeat]).generate_state(1)[0])
         data = make_unstable_ranks(
             point.n_samples,
@@ -185,10 +169,4 @@ def parse_sweeps(text: str) -> tuple[str, ...]:
     """Read ``none``, ``all`` or names separated by commas."""
     if text in ("none", "all"):
         return tuple(SWEEPS) if text == "all" else ()
-    names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
-    unknown = [name for name in names if name not in SWEEPS]
-    if unknown:
-        raise ValueError(
-            f"no sweep is called {unknown[0]!r}: use none, all or names out of {','.join(SWEEPS)}"
-        )
-    return names
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",")))

@@ -59,16 +59,11 @@ def _file() -> dict:
 
 def built_in() -> tuple[Task, ...]:
     """The tasks of tasks.toml: the paper's, then those on public stand-ins."""
-    return tuple(
-        Task(
-            **{
-                **table,
-                "train": tuple(table.get("train", ())),
-                "merge": tuple(table.get("merge", {}).items()),
-            }
-        )
-        for table in _file()["task"]
-    )
+    found = []
+    for table in _file()["task"]:
+        train, merge = tuple(table.get("train", ())), tuple(table.get("merge", {}).items())
+        found.append(Task(**{**table, "train": train, "merge": merge}))
+    return tuple(found)
 
 
 def value_kind(name: str) -> str | None:
@@ -145,12 +140,12 @@ def _look(name: str, path: Path) -> _Seen:
             for one in harmonise([label]):
                 counts[one] = counts.get(one, 0) + int(count)
         classes = frozenset(str(one) for one, count in counts.items() if count >= SMALLEST_CLASS)
-        own = {key: obs[key].dropna().astype(str).unique() for key in ("dataset", "tissue")
-               if key in obs.columns}  # fmt: skip
-        dataset, tissue = ("" if len(own.get(key, ())) != 1 else own[key][0]
-                           for key in ("dataset", "tissue"))  # fmt: skip
-        tissue = tissue or _file()["tissues"].get(name, "")
-        return _Seen(name, classes, frozenset(map(str, opened.gene_names)), dataset, tissue)
+        own = {}
+        for key in ("dataset", "tissue"):
+            values = obs[key].dropna().astype(str).unique() if key in obs.columns else ()
+            own[key] = values[0] if len(values) == 1 else ""
+        tissue = own["tissue"] or _file()["tissues"].get(name, "")
+        return _Seen(name, classes, frozenset(map(str, opened.gene_names)), own["dataset"], tissue)
 
 
 def _fit(one: _Seen, other: _Seen) -> bool:

@@ -39,10 +39,10 @@ class Fitted:
     setting: dict[str, object]
     labels: list[NDArray]  # given to the samples of each part
     n_genes: int
-    seconds: float
+    fit_seconds: float
     predict_seconds: float = np.nan
-    converged: bool = True
     reference: NDArray | None = None  # mask of the reference set, where the model has one
+    version: str | None = None  # of a tool of others
 
 
 def run_unit(
@@ -68,15 +68,19 @@ def run_unit(
     grid = one.grid_of(profile, whole=problem.whole)
     parts = [*problem.validation, *problem.tests.values()]
     if one.peer is not None:
-        found = run_peer(one, problem, parts, design.classes, profile.peer_seconds, peers or {})
+        found = run_peer(one.peer, problem, parts, profile.peer_seconds, peers or {})
         if "failed" in found:
             return found
-        fits, version = [Fitted(**found["fitted"])], found["version"]
+        fits = [Fitted(setting={}, **found)]
     else:
         with one_blas_thread():
-            fits = fit_grid(one, problem, grid, parts, cold=split.final, device=device)
-        version = None
-    scores = np.array([_scores(parts, fit.labels, whole=problem.whole) for fit in fits])
+            final = len(split.validation) == 0  # the setting is chosen by other splits
+            fits = fit_grid(one, problem, grid, parts, cold=final, device=device)
+    classes = None if problem.whole else _CLASSES
+    scores = np.array(
+        [[balanced_accuracy(part.labels, given, classes)
+          for part, given in zip(parts, fit.labels, strict=True)] for fit in fits]
+    )  # fmt: skip
     n = len(problem.validation)
     result = {
         "settings": [fit.setting for fit in fits],
@@ -84,13 +88,12 @@ def run_unit(
         "test": {task: scores[:, n + k].tolist() for k, task in enumerate(problem.tests)},
         "unlabelled": [_unlabelled(fit.labels[n:]) for fit in fits],
         "n_genes": [fit.n_genes for fit in fits],
-        "fit_seconds": [round(fit.seconds, 6) for fit in fits],
+        "fit_seconds": [round(fit.fit_seconds, 6) for fit in fits],
         "predict_seconds": [round(fit.predict_seconds, 6) for fit in fits],
-        "converged": [bool(fit.converged) for fit in fits],
         "n_features": len(problem.train.genes),
         "n_train": len(problem.train.labels),
         "n_test": {task: len(part.labels) for task, part in problem.tests.items()},
-        "version": version,
+        "version": fits[0].version,
     }
     if problem.truth is not None:
         result["cosine"] = [_cosine(fit.reference, problem.truth) for fit in fits]
@@ -113,28 +116,19 @@ def fit_grid(
     """
     if classifier.family is None or problem.whole:
         return _fit_estimators(classifier, problem, grid, parts)
-    return _fit_family(classifier, problem, grid, parts, cold=cold, device=device)
-
-
-def _fit_family(
-    classifier: Classifier,
-    problem: Problem,
-    grid: dict[str, tuple],
-    parts: list[Set],
-    *,
-    cold: bool,
-    device: str,
-) -> list[Fitted]:
-    """A classifier whose grid is fitted in chains, for one class against the rest."""
     options: dict[str, object] = {"warm_start": not cold}
-    if classifier.needs == "auxiliary" and problem.auxiliary is not None:
-        auxiliary = problem.auxiliary
-        options["auxiliary"] = (auxiliary.values, auxiliary.labels.astype(float))
+    if classifier.needs == "auxiliary" and (second := problem.auxiliary) is not None:
+        options["auxiliary"] = (second.values, second.labels.astype(float))
     elif classifier.needs == "truth":
         options["reference"] = tuple(np.flatnonzero(problem.truth).tolist())
     family = classifier.make_family(grid, **options)
     if device != "cpu" and family.on_device:
-        train, *views = _samples_on_device([problem.train, *parts], device)
+        from optirank.solver.device.problems import orders_for  # a GPU is asked for
+
+        train, *views = (
+            Samples(orders=orders_for(part.raw, device).take(slice(None)))
+            for part in (problem.train, *parts)
+        )
     else:
         train = _samples(problem.train, family, problem.dataset)
         views = [_samples(part, family) for part in parts]
@@ -145,20 +139,17 @@ def _fit_family(
         views={str(k): view for k, view in enumerate(views)},
     )
     (found,) = search(family, [unit])
-    fits = []
-    for k, params in enumerate(found.params):
-        gamma = found.model(k).gamma
-        fits.append(
-            Fitted(
-                setting={name: params[name] for name in grid},
-                labels=[found.decision(k, view)[:, 0] > 0 for view in unit.views],
-                n_genes=int(found.genes(k).sum()),
-                reference=None if gamma is None else gamma > 0,
-                seconds=found.fit_seconds(k),
-                converged=found.converged(k),
-            )
+    gammas = [found.model(k).gamma for k in range(len(found.params))]
+    return [
+        Fitted(
+            setting={name: params[name] for name in grid},
+            labels=[found.decision(k, view)[:, 0] > 0 for view in unit.views],
+            n_genes=int(found.genes(k).sum()),
+            reference=None if gammas[k] is None else gammas[k] > 0,
+            fit_seconds=found.fit_seconds(k),
         )
-    return fits
+        for k, params in enumerate(found.params)
+    ]
 
 
 def _samples(part: Set, family: Family, dataset: NDArray | None = None) -> Samples:
@@ -167,25 +158,6 @@ def _samples(part: Set, family: Family, dataset: NDArray | None = None) -> Sampl
         order_for_fitting(part.raw, 1) if family.needs_ranks else None,
         dataset,
     )
-
-
-def _samples_on_device(parts: list[Set], device: str) -> list[Samples]:
-    """The training part in an order of its own on a device, all others in a second one.
-
-    Fits then hold the training samples alone.
-    """
-    from optirank.solver.device.problems import orders_for  # a GPU is asked for
-
-    train, *others = parts
-    raw = [part.raw for part in others]
-    stack = sp.vstack(raw, format="csr") if any(map(sp.issparse, raw)) else np.vstack(raw)
-    orders = orders_for(stack, device)
-    ends = np.cumsum([part.shape[0] for part in raw])
-    views = [
-        Samples(orders=orders.take(np.arange(end - part.shape[0], end)))
-        for part, end in zip(raw, ends, strict=True)
-    ]
-    return [Samples(orders=orders_for(train.raw, device).take(slice(None))), *views]
 
 
 def _fit_estimators(
@@ -201,8 +173,8 @@ def _fit_estimators(
     X, found = view(problem.train), []
     for setting in ParameterGrid(grid):
         model = classifier.make(**setting)
-        if "random_state" in model.get_params():
-            model.set_params(random_state=problem.seed % 2**31)
+        seeds = [key for key in model.get_params() if key.endswith("random_state")]
+        model.set_params(**dict.fromkeys(seeds, problem.seed % 2**31))
         start = time.thread_time()
         model.fit(X, problem.train.labels)
         fitted = time.thread_time()
@@ -211,20 +183,11 @@ def _fit_estimators(
                 setting=setting,
                 labels=[model.predict(view(part)) for part in parts],
                 n_genes=classifier.n_genes(model),
-                seconds=fitted - start,
+                fit_seconds=fitted - start,
                 predict_seconds=time.thread_time() - fitted,
             )
         )
     return found
-
-
-def _scores(parts: list[Set], labels: list[NDArray], *, whole: bool) -> list[float]:
-    """Balanced accuracies; NaN where one of the two classes of a binary problem is lacking."""
-    classes = None if whole else _CLASSES
-    return [
-        balanced_accuracy(part.labels, given, classes)
-        for part, given in zip(parts, labels, strict=True)
-    ]
 
 
 def _mean(scores: NDArray) -> float:

@@ -23,7 +23,7 @@ from optirank.cli.common import (
 if TYPE_CHECKING:
     from optirank.benchmark.engine import Plan, Work
     from optirank.benchmark.report import Written
-    from optirank.benchmark.storage import Storage, Unit
+    from optirank.benchmark.results import Storage, Unit
 
 _HELP = """Compare classifiers on real data: the paper's evaluation, or pairs of your own sets.
 
@@ -50,7 +50,7 @@ def list_(data: opt.Data = None) -> None:
       optirank benchmark list --data sets
     """
     with tidy():
-        from optirank.benchmark.real import RealTasks
+        from optirank.benchmark.designs import RealTasks
         from optirank.benchmark.tasks import built_in, find_pairs
         from optirank.datasets.registry import data_folder, local_paths
 
@@ -139,11 +139,10 @@ def run(
     """
     with tidy():
         from optirank.benchmark import classifiers as registry
-        from optirank.benchmark.designs import PAPER, QUICK
+        from optirank.benchmark.designs import PAPER, QUICK, RealTasks
         from optirank.benchmark.engine import Work, plan_real
         from optirank.benchmark.peers import check_peers
-        from optirank.benchmark.real import RealTasks
-        from optirank.benchmark.storage import Storage
+        from optirank.benchmark.results import Storage
         from optirank.benchmark.tasks import built_in, choose, find_pairs
         from optirank.datasets.registry import data_folder, local_paths
         from optirank.solver.device.backend import check_device
@@ -208,7 +207,7 @@ def report(
       optirank benchmark report results --selection best
     """
     with tidy():
-        from optirank.benchmark.storage import Storage
+        from optirank.benchmark.results import Storage
 
         _write_report(Storage(folder), str(selection))
 

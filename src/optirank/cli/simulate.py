@@ -104,13 +104,12 @@ def run_experiment(settings: Settings, out: Path, jobs: int | None, device: str 
     """Run a synthetic experiment, write its report and show the table."""
     from optirank.benchmark import report
     from optirank.benchmark.engine import Work
-    from optirank.benchmark.results import collect
-    from optirank.benchmark.storage import Storage
+    from optirank.benchmark.results import Storage, collect
 
     storage = Storage(out, "synthetic")
     storage.check(settings.grid, settings.seed)
     with storage.open(settings.grid, settings.seed):
-        work = Work(settings.source(), settings.grid, device)
+        work = Work(settings, settings.grid, device)
         if compute(settings.plan(), work, storage, jobs):
             raise typer.Exit(UNEXPECTED)
         written = report.write(collect(storage), out, settings)

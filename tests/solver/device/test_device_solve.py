@@ -38,7 +38,8 @@ def test_objectives_are_not_above_those_of_single_fits(backend, counts, ties):
     X, y = problem_data(counts=counts)
     v = sample_weights(y)
     orders = order_samples(X)
-    cases = [(s, l1, l2) for s in (1, 4, 20) for l1 in (0.0, 3e-3) for l2 in (0.0, 1e-2)]
+    penalties = [(0.0, 0.0), (3e-3, 0.0), (3e-3, 1e-2)]
+    cases = [(s, l1, l2) for s in (1, 4) for l1, l2 in penalties] + [(20, 0.0, 1e-2)]
     found = solve_batch(
         order_on_device(backend, X),
         [Setting(y, v, s, l1, l2) for s, l1, l2 in cases],
@@ -73,7 +74,7 @@ def test_weights_are_optimal_at_the_final_set(backend, d, l1):
 def test_fits_that_stop_early_have_not_converged(backend, s):
     X, y = problem_data(d=320, seed=3)
     orders, setting = order_on_device(backend, X), Setting(y, sample_weights(y), s, 0.0, 1e-7)
-    [early], [late] = (solve_batch(orders, [setting], Options(max_iter=m)) for m in (1, 10_000))
+    [early], [late] = (solve_batch(orders, [setting], Options(max_iter=m)) for m in (1, 100))
     assert not early.solution.converged
     assert late.solution.objective < early.solution.objective
 

@@ -1,1 +1,0 @@
-"""Scripts that run one tool on one whole task, each in a process of its own."""
