@@ -1,6 +1,7 @@
 """The code blocks of a Markdown page: what they are, what to do with them, what they should print.
 
-Blocks of ``python`` and ``bash`` are run. A comment on the line above may say more:
+Blocks of ``python`` and ``bash`` are run, those of ``r`` where R is installed. A comment on the
+line above may say more:
 
     <!-- not run: REASON -->       the block is shown only; the reason is one of `REASONS`
     <!-- needs data -->            the block needs the folder of real data sets
@@ -19,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-RUN = ("python", "bash")
+RUN = ("python", "bash", "r")
 SHOWN = ("text", "")
 REASONS = {
     "installs software",
@@ -96,8 +97,8 @@ def expected_output(blocks: list[Block], k: int) -> Block | None:
 def differences(shown: Block, printed: str) -> list[str]:
     """Lines shown that were not printed, in this order; numbers may differ by 5 %.
 
-    Blanks, rules and dots of tables do not count, and ``...`` stands for any lines. How many folds
-    fit into the time allowed is a number too.
+    Blanks, rules and dots of tables do not count, and ``...`` stands for any lines, or for the rest
+    of a line.
     """
     loose = shown.mark == "output: numbers vary"
     actual = [_words(line) for line in printed.splitlines()]
@@ -117,13 +118,13 @@ def differences(shown: Block, printed: str) -> list[str]:
 def _words(line: str) -> tuple[str, list[float]]:
     """A line with its numbers taken out, and the numbers."""
     line = re.sub(r"[─━│]+", " ", line)
-    line = line.replace("one held-out part", "1 folds")  # a slow machine has time for one
     numbers = [float(re.sub(r"[^\d.e-]", "", number)) for number in _NUMBER.findall(line)]
     return " ".join(_NUMBER.sub("#", line).split()), numbers
 
 
 def _same(wanted: tuple, actual: tuple, loose: bool) -> bool:
-    if wanted[0] != actual[0]:
+    start = wanted[0].removesuffix("...")
+    if not (actual[0].startswith(start) if start != wanted[0] else actual[0] == start):
         return False
-    pairs = zip(wanted[1], actual[1], strict=True)
+    pairs = zip(wanted[1], actual[1], strict=False)
     return loose or all(math.isclose(a, b, rel_tol=0.05, abs_tol=0.005) for a, b in pairs)

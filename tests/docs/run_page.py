@@ -1,7 +1,8 @@
 """Run the blocks of a page one after the other, in the current folder.
 
-Python blocks share one namespace. Reads a list of (language, code, page, line) as JSON from the
-first file named and writes what each printed to the second; ends at the first block that fails.
+Python blocks share one namespace; R blocks print nothing where there is no R. Reads a list of
+(language, code, page, line) as JSON from the first file named and writes what each printed to the
+second; ends at the first block that fails.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,8 +26,11 @@ def main(given: str, found: str) -> None:
             with contextlib.redirect_stdout(output):
                 exec(compile("\n" * (line - 1) + code, page, "exec"), namespace)
             printed.append(output.getvalue())
+        elif language == "r" and shutil.which("Rscript") is None:
+            printed.append("")
         else:
-            done = subprocess.run(["bash", "-e"], input=code, capture_output=True, text=True)
+            program = ["Rscript", "-"] if language == "r" else ["bash", "-e"]
+            done = subprocess.run(program, input=code, capture_output=True, text=True)
             sys.stderr.write(done.stderr)
             printed.append(done.stdout + done.stderr)
             if done.returncode:

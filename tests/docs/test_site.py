@@ -18,6 +18,8 @@ pytest.importorskip("sphinx", reason="no Sphinx here: pip install 'optirank[docs
 pytest.importorskip("myst_parser", reason="no myst-parser here: pip install 'optirank[docs]'")
 pytest.importorskip("furo", reason="no furo here: pip install 'optirank[docs]'")
 
+pytestmark = pytest.mark.slow
+
 MODULES = (
     "optirank",
     "optirank.datasets",
@@ -61,7 +63,7 @@ def test_the_api_page_has_every_public_name(site: Path) -> None:
         for name in importlib.import_module(module).__all__
         if not name.startswith("__")
     ]
-    names += ["optirank.tl.train", "optirank.tl.annotate"]
+    names += ["optirank.tl.train", "optirank.tl.annotate", "optirank.tl.evaluate"]
     described = {name.split(".")[-1] for name in re.findall(r'id="(optirank[\w.]+)"', page)}
     assert not [name for name in names if name.split(".")[-1] not in described]
 
@@ -88,10 +90,11 @@ def test_the_command_line_page_has_every_command_and_option(site: Path) -> None:
 def test_option_tables_show_plain_types(site: Path) -> None:
     page = words(site / "command-line.html")
     for plain in (
-        "--label text",
-        "--out file",
-        "--jobs whole number",
-        "--genes-in rows or columns",
+        "--label COLUMN",
+        "--out MODEL",
+        "--jobs N",
+        "--genes-in rows|columns",
+        "--reference whole number",
     ):
         assert plain in page, plain
     for code in ("list[", " int range", "float range", "<str>", " str\n", "[Path]"):

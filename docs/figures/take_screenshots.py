@@ -1,0 +1,87 @@
+"""Take the screenshots of the reports on the pages, with headless Chromium.
+
+    python docs/figures/take_screenshots.py
+
+A generated pair is trained on and evaluated in a temporary folder; parts of the two pages are
+photographed into docs/figures/report-*.png and docs/figures/evaluation-*.png.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from PIL import Image, ImageChops
+
+HERE = Path(__file__).resolve().parent
+WIDTH, TALL, MARGIN = 1000, 3000, 16  # pixels
+SHOTS = {  # name of the figure -> page, the headings to show ("" is the top), pixels at most
+    "report-top": ("report.html", ("", "Class by class"), 886),
+    "report-sizes": ("report.html", ("How many genes",), TALL),
+    "evaluation-top": ("evaluation.html", ("", "Class by class"), 1425),
+    "evaluation-confidence": ("evaluation.html", ("Confidence and withholding",), TALL),
+}
+
+
+def make_pages(folder: Path) -> None:
+    """Train and evaluate on the generated pair."""
+    for command in (
+        "datasets example pair",
+        "train pair/reference.h5ad --label cell_type --for pair/query.h5ad -o model.optirank "
+        "--report report.html",
+        "evaluate pair/query.h5ad -m model.optirank --label cell_type --report evaluation.html",
+    ):
+        done = [sys.executable, "-m", "optirank", *command.split()]
+        subprocess.run(done, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+
+def part(page: str, headings: tuple[str, ...]) -> str:
+    """A page with only these sections."""
+    head, body = page.split("<body>")
+    sections = re.split(r"(?=<h2)", body)
+    kept = [
+        section
+        for section in sections
+        if (re.match(r"<h2[^>]*>([^<]*)", section) or [None, ""])[1] in headings
+    ]
+    return f"{head}<body>{''.join(kept)}</body></html>"
+
+
+def photograph(page: Path, out: Path, height: int) -> None:
+    """A page as a picture, without the white space around it."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        sys.exit("needs Chromium: make browser")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    options += [f"--window-size={WIDTH},{TALL}", f"--screenshot={out}", page.as_uri()]
+    subprocess.run([browser, *options], check=True, capture_output=True)
+    picture = Image.open(out).convert("RGB")
+    blank = Image.new("RGB", picture.size, picture.getpixel((0, picture.height - 1)))
+    left, top, right, bottom = ImageChops.difference(picture, blank).getbbox()
+    box = (
+        max(left - MARGIN, 0),
+        max(top - MARGIN, 0),
+        min(right + MARGIN, picture.width),
+        min(bottom + MARGIN, height),
+    )
+    picture.crop(box).save(out, optimize=True)
+
+
+def main() -> None:
+    """Take all of them."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make_pages(folder)
+        for shot, (page, headings, height) in SHOTS.items():
+            shown = folder / f"{shot}.html"
+            text = (folder / page).read_text(encoding="utf-8")
+            shown.write_text(part(text, headings), encoding="utf-8")
+            photograph(shown, HERE / f"{shot}.png", height)
+
+
+if __name__ == "__main__":
+    main()
