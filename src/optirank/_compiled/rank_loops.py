@@ -207,6 +207,9 @@ def doubled_ranks(groups, rows, columns, out):
             counts[group] = 0
 
 
+_ROWS = 16  # genes whose counts stay in a core's cache while all samples pass
+
+
 @jit
 def count_above(groups, counts):
     """Add to ``counts[a, b]`` the number of samples with ``groups[i, a] > groups[i, b]``.
