@@ -49,23 +49,6 @@ class RankClassifier(ClassifierMixin, BaseEstimator):
 
     _softmax = False  # of the scores of several classes; else logistic functions of each
 
-    def decision_function(self, X: ArrayLike) -> NDArray:
-        """Scores: one per sample for two classes, one per sample and class for more.
-
-        They are those of a linear model on ranks; only the genes in ``genes_`` are looked at.
-        """
-        check_is_fitted(self)
-        columns = np.flatnonzero(self.genes_)
-        parts = (one[:, columns] for one in (self.coef_, self.reference_weights_))
-        rows = score_rows(*parts, self.intercept_, self.ties)
-        if is_device_array(X):
-            X = X[:, columns].get()  # only the panel leaves the device
-            columns = np.arange(len(columns))
-        else:
-            X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
-        scores = rows.scores(X, columns)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
     def predict(self, X: ArrayLike) -> NDArray:
         """The class of the highest score."""
         chosen = best_class(self.decision_function(X))
@@ -121,7 +104,28 @@ def label_codes(y: NDArray) -> tuple[NDArray, NDArray]:
     return classes, codes
 
 
-class RankLinearClassifier(RankClassifier):
+class LinearScores:
+    """Scores of a linear model on ranks relative to the reference set of each row."""
+
+    def decision_function(self, X: ArrayLike) -> NDArray:
+        """Scores: one per sample for two classes, one per sample and class for more.
+
+        Only the genes in ``genes_`` are looked at.
+        """
+        check_is_fitted(self)
+        columns = np.flatnonzero(self.genes_)
+        parts = (one[:, columns] for one in (self.coef_, self.reference_weights_))
+        rows = score_rows(*parts, self.intercept_, self.ties)
+        if is_device_array(X):
+            X = X[:, columns].get()  # only the panel leaves the device
+            columns = np.arange(len(columns))
+        else:
+            X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
+        scores = rows.scores(X, columns)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+
+class RankLinearClassifier(LinearScores, RankClassifier):
     """Logistic regression on ranks relative to a reference set, one problem per class.
 
     A subclass says how one binary problem is solved; with more than two classes there is one

@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from optirank._util.names import some
 from optirank._util.workers import worker_count
-from optirank.estimators._base import RankClassifier, label_codes
+from optirank.estimators._base import LinearScores, RankClassifier, label_codes
 from optirank.estimators.elimination import MatrixSource, Panel, search_panels
 from optirank.ranks.transformer import reference_positions
 from optirank.tuning.folds import make_folds
@@ -26,7 +26,7 @@ OF_SIZE = ("calibration_", "error_control_", "novelty_")  # a training gives eac
 _OF_TRAINING = (*OF_SIZE, "of_sizes_", "training_summary_")
 
 
-class PanelClassifier(RankClassifier):
+class PanelClassifier(LinearScores, RankClassifier):
     """Softmax regression on the ranks of a panel of genes among themselves.
 
     One set S of k genes is the reference set and the support of the weights at once, for all

@@ -128,7 +128,8 @@ class SingleCellNetClassifier(PairClassifier):
 
     def predict(self, X: ArrayLike | sp.spmatrix) -> np.ndarray:
         """The most probable class of each sample."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        most_probable = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[most_probable]
 
     def _choose_pairs(
         self, X: np.ndarray | sp.spmatrix, codes: np.ndarray, random_state: np.random.RandomState

@@ -189,6 +189,15 @@ def cell_moments(X: Matrix, cell: np.ndarray, n_cells: int) -> CellMoments:
     least one sample.
     """
     sizes = np.bincount(cell, minlength=n_cells).astype(np.float64)
+    if not sp.issparse(X):
+        n = X.shape[0]
+        indicator = sp.csr_array((np.ones(n), (cell, np.arange(n))), shape=(n_cells, n))
+        residual, means = X.astype(np.float64), np.zeros((n_cells, X.shape[1]))
+        for _ in range(2):
+            mean = (indicator @ residual) / sizes[:, None]
+            means += mean
+            residual -= mean[cell]
+        return CellMoments(sizes, means, np.einsum("ij,ij->j", residual, residual))
     d, X = X.shape[1], canonical(X)
     flat = np.repeat(cell, np.diff(X.indptr)) * np.int64(d) + X.indices
     x = X.data.astype(np.float64)
