@@ -29,7 +29,7 @@ from optirank.model.file import as_model
 from optirank.model.genes import MAX_MISSING, MissingGenesError, check_case
 from optirank.model.linear import carried, linear_parts
 from optirank.model.predictor import Predictor, withheld_word
-from optirank.model.query import ValueSummary
+from optirank.model.query import ValueSummary, match_prevalences
 from optirank.ranks.scoring import best_class
 from optirank.workflow.labels import Labelled, check_format, majority, write_labels
 
@@ -147,7 +147,7 @@ def label_profiles(
         limit, reason = (None, "") if found is None else (found.threshold, found.reason)
     scores, values, empty, likeness = _scores(profiles, predictor, options, progress)
     every = 1 if options.adapt else -(-n // 5000)  # samples that tell whether adapting may help
-    adaptation = predictor.adaptation(scores[::every])
+    adaptation = match_prevalences(scores[::every])
     notes += predictor.notes() + predictor.query_notes(values, adaptation)
     found = predictor.from_scores(adaptation.apply(scores) if options.adapt else scores)
     if carried(predictor.model, "calibration_") is None:
@@ -260,7 +260,7 @@ def _read_homologs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist: give a table, or one of 'mouse', 'case'")
     with readable(path), open_text(path) as file:
-        lines = [line for line in csv.reader(file, delimiter=separator(path, None)) if any(line)]
+        lines = [line for line in csv.reader(file, delimiter=separator(path)) if any(line)]
     wrong = next((k for k, line in enumerate(lines) if len(line) != 2), None)
     if wrong is not None:
         raise DataError(
