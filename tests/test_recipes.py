@@ -175,7 +175,7 @@ def test_a_default_of_l1_is_one_number():
     code = (
         "from optirank.solver.constants import DEFAULTS; DEFAULTS['l1'] = 0.5;"
         "import optirank as o; from optirank.tuning.selection import default_setting;"
-        "from optirank.workflow.settings import SETTINGS;"
+        "from optirank.workflow.train import SETTINGS;"
         "names = 'OptirankClassifier RankLogisticRegression AnovaRankLogisticRegression'.split();"
         "print([getattr(o, name)().l1 for name in names], default_setting(SETTINGS['optirank']))"
     )
