@@ -28,7 +28,6 @@ else:  # typing.get_type_hints works without importing them
     AnnData = Axes = NDArray = Any
 
 _ROW = 0.19  # inches of a gene
-_NAME = 20  # characters of a class's name on one line
 
 
 def panel(
@@ -209,7 +208,7 @@ def _name_blocks(ax: Axes, classes: list[str]) -> None:
     for start, end in zip(starts, [*starts[1:], len(classes)], strict=True):
         if start:
             ax.axhline(start - 0.5, color="white", linewidth=1.5)
-        lines = textwrap.wrap(classes[start], _NAME)
+        lines = textwrap.wrap(classes[start], 20)  # characters on one line
         ax.annotate(
             "\n".join(lines) if len(lines) <= end - start else short(classes[start]),
             (1, (start + end - 1) / 2),

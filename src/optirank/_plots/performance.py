@@ -34,8 +34,6 @@ else:  # typing.get_type_hints works without importing them
     Axes = OptirankClassifierCV = Any
 
 _FEW = 10  # labels of a bin from which on it is drawn full
-_WRITTEN = 15  # classes up to which numbers fit in the cells
-_WIDE = 20  # numbers of genes that differ by more than this factor are on a logarithmic axis
 _WITH_ERRORS = {"color": BLUE, "marker": "o", "markersize": 4.5, "elinewidth": 1, "capsize": 2.5}
 _CHOSEN = {"linestyle": "none", "marker": "D", "markersize": 9, "color": ORANGE}
 _CHOSEN |= {"markeredgecolor": "white", "zorder": 5}
@@ -55,7 +53,7 @@ def draw_confusion(ax: Axes, counts: pd.DataFrame) -> None:
     heat_map(ax, shares, rows, columns, cmap="Blues", limits=(0, 1), bar="share of the true class")
     cells_between(ax, *table.shape, min(1.0, 20 / n_cells))
     ax.set(xlabel="label given", ylabel="true class (samples)")
-    if n_cells <= _WRITTEN:
+    if n_cells <= 15:  # numbers fit in the cells of so many classes
         for i, j in zip(*np.nonzero(table), strict=True):
             colour = "white" if shares[i, j] > 0.55 else DARK
             size = "small" if table[i, j] < 10_000 else "x-small"
@@ -191,7 +189,8 @@ def selection_path(
     ax.errorbar(front["n_genes"], front["score"], yerr=error, label=label, **_WITH_ERRORS)
     label = f"selected: {selected['n_genes']:.0f} genes, {selected['score']:.3f}"
     ax.plot(selected["n_genes"], selected["score"], label=label, **_CHOSEN)
-    if min(n_genes) > 0 and max(n_genes) > _WIDE * min(n_genes):
+    # A wide range of sizes needs a logarithmic axis
+    if min(n_genes) > 0 and max(n_genes) > 20 * min(n_genes):
         ax.set_xscale("log")
         ax.xaxis.set_major_formatter("{x:g}")
     scoring = model.scoring if isinstance(model.scoring, str) else "score"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 
-_NAME = 100  # characters of one name in a list
 _UNPRINTABLE = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control, direction, lone surrogates, line ends
 
 
@@ -35,4 +34,4 @@ def some(names: Iterable[object], limit: int = 8, *, quoted: bool = False) -> st
         return "none"
     shown = [repr(name) if quoted else str(name) for name in names[:limit]]
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(printable(name, _NAME) for name in shown) + more
+    return ", ".join(printable(name, 100) for name in shown) + more  # characters per name

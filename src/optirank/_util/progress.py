@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-_MINUTE = 60.0
 _state = {"hidden": False}
 
 
@@ -49,7 +48,7 @@ class Bar:
                 description=self.description,
                 left=self.left(),
             )
-        elif self._lines and time.monotonic() - self._said > _MINUTE:
+        elif self._lines and time.monotonic() - self._said > 60.0:  # a line per minute
             self._said = time.monotonic()
             print(f"{self.description}, time left: {self.left() or '?'}", file=sys.stderr)
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 UNEXPECTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 STDOUT = Path("-")
-_MESSAGE = 2000  # characters of an error: more is a dump of data
 _TEXT = (  # columns that are not numbers
     *("class", "cluster", "gene", "how", "label", "organism", "platform", "role", "speaks"),
     *("technology", "values", "verdict", "what"),
@@ -72,7 +71,8 @@ def tidy() -> Iterator[None]:
         elif not isinstance(error, ValueError | TypeError | ImportError):
             text = f"unexpected failure: {type(error).__name__}: {text or 'no message'}"
             text, code = f"{text} (optirank --debug shows where)", UNEXPECTED
-        tell_error(f"optirank: {printable(' '.join(text.split()), _MESSAGE)}")
+        # Beyond 2000 characters an error is a dump of data
+        tell_error(f"optirank: {printable(' '.join(text.split()), 2000)}")
         for remedy in getattr(error, "__notes__", ()):
             tell_error(f"  {remedy}")
         raise typer.Exit(code) from None

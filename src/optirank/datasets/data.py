@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 MERGES = ("first", "sum", "drop")
-BLOCK_ENTRIES = 20_000_000  # of the dense matrix in one block: 80 MB in single precision
 
 
 class DataError(ValueError):
@@ -86,7 +85,8 @@ class Profiles(Protocol):
 
 def block_rows(n_genes: int) -> int:
     """How many samples of so many genes are read together."""
-    return max(64, BLOCK_ENTRIES // max(1, n_genes))
+    # Were it dense, a block has 80 MB in single precision
+    return max(64, 20_000_000 // max(1, n_genes))
 
 
 @dataclass(frozen=True, eq=False)

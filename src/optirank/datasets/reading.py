@@ -45,8 +45,6 @@ _OTHERS = {
     ".xls": _EXCEL,
 }  # files that are not read, and what converts them
 _EXPRESSION = "Gene Expression"  # the features of 10x that are genes
-_SMALL = 1 << 26  # bytes that any array may have, such as one that was never written
-_EXPANSION = 1 << 14  # compressors reach more than the thousand of deflate; a bomb exceeds this
 
 # A matrix, the table of its genes and that of its samples, as AnnData names them.
 Parts = tuple[StoredMatrix, "pd.DataFrame", "pd.DataFrame"]
@@ -401,7 +399,9 @@ def _check_sizes(element: Any, path: Path) -> None:
     stored = low.get_storage_size() if hasattr(low, "get_storage_size") else element.nbytes_stored
     stored = stored() if callable(stored) else stored
     declared = int(np.prod(element.shape, dtype=object)) * max(1, element.dtype.itemsize)
-    if declared > max(_SMALL, _EXPANSION * stored):
+    # Any array may have 64 MiB, such as one that was never written. Compressors reach more than the
+    # thousand of deflate; a bomb exceeds 16,384
+    if declared > max(1 << 26, (1 << 14) * stored):
         raise DataError(
             f"{path} cannot be read, {element.name} says it has {tuple(element.shape)} values, "
             "more than are stored: it may be damaged (copy or fetch it again)"

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("optirank.datasets")
 
 _PIECE = 1 << 17  # entries looked at together: 1 MB of values and columns fits a core's cache
-_GAP = 16  # rows between two wanted ones that are cheaper to read than to leave out
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,8 @@ def take_rows(reader: Sliceable | CompressedRows, rows: np.ndarray) -> csr_matri
     if not len(rows):
         return reader.rows(0, 0)
     parts = []
-    for span in np.split(rows, np.flatnonzero(np.diff(rows) > _GAP) + 1):
+    # Up to 16 rows between two wanted ones are cheaper to read than to leave out
+    for span in np.split(rows, np.flatnonzero(np.diff(rows) > 16) + 1):
         first, last = int(span[0]), int(span[-1]) + 1
         block = reader.rows(first, last)
         parts.append(block if len(span) == last - first else block[span - first])

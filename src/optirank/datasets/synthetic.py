@@ -11,9 +11,6 @@ from scipy.special import expit, logit
 from scipy.stats import rankdata
 from sklearn.utils import Bunch, check_random_state, check_scalar
 
-_STEEPEST = 1e4  # largest spread of the log-odds: beyond it the labels are noiseless but for ties
-_TRIES = 50  # draws of the weights before giving up on label_accuracy
-
 
 def make_unstable_ranks(
     n_samples: int = 1000,
@@ -122,7 +119,7 @@ def _weights_and_intercept(
             "cannot carry a label; use more stable genes (a smaller n_perturbed) or a larger sigma"
         )
     draws = []
-    for _ in range(_TRIES):
+    for _ in range(50):  # draws of the weights before giving up on label_accuracy
         signs = rng.choice([-1.0, 1.0], size=reference.size)
         weights = signs * (np.abs(rng.normal(size=reference.size)) + 1.0)
         weights[~reference] = 0.0
@@ -180,7 +177,8 @@ def _balanced_and_accurate(scores: np.ndarray, label_accuracy: float) -> tuple[f
     if spread < 1e-9:
         return None
     flattest = np.log((label_accuracy - 0.5) / spread)  # too flat: |p - 1/2| <= log-odds / 4
-    steepest = np.log(_STEEPEST / spread)
+    # With log-odds of a larger spread the labels are noiseless but for ties
+    steepest = np.log(1e4 / spread)
     if excess(steepest) < 0.0:
         return None
     log_factor = brentq(excess, flattest, steepest, xtol=1e-12)

@@ -34,9 +34,6 @@ _CLINICAL = re.compile(
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec"
 _DATE = re.compile(rf"\d{{1,2}}-({_MONTHS})(-\d+)?|({_MONTHS})-\d{{1,2}}", re.IGNORECASE)
 _MANY = 20  # genes that tell what is usual; clinical columns are fewer
-_USUAL = 0.8  # of the columns, by their largest value: those that must look like logarithms
-_HIGHEST = 20.0  # log2 of a million: medians of logarithms stay below
-_FACTOR = 3.0  # of the largest median of another gene: logarithms of genes lie closer together
 
 
 def open_text(path: Path) -> IO[str]:
@@ -266,11 +263,14 @@ def _check_scales(values: np.ndarray, genes: np.ndarray, path: Path, genes_in: s
     """Refuse columns that look like clinical data among genes: by their name or their scale."""
     odd = {j for j, name in enumerate(genes) if _CLINICAL.search(str(name))}
     largest, median = np.abs(values).max(axis=0), np.median(np.abs(values), axis=0)
-    usual = largest <= np.quantile(largest, _USUAL)
+    # Most columns must look like logarithms; a few may be clinical ones
+    usual = largest <= np.quantile(largest, 0.8)
     if len(genes) >= _MANY and value_scale(values[:, usual]) == "log":
         top = max(median[usual].max(), 1.0)
         whole = (values == np.rint(values)).all(axis=0)
-        high = median > max(_FACTOR * top, _HIGHEST)
+        # Logarithms of genes lie closer together than a factor of 3, and have medians below 20,
+        # the log2 of a million
+        high = median > max(3.0 * top, 20.0)
         unlike = np.flatnonzero(high | (whole & (median > top)))
         if len(unlike) <= _MANY:  # more are genes on a linear scale
             odd |= set(unlike.tolist())

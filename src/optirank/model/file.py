@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 SCHEMA = 3
 _FORMAT = "optirank-model"
-_MESSAGE = 400  # characters of what is wrong with a file: it may be anything
 _MAX_ENTRIES = 1 << 24  # weights over all rows and genes: 128 MiB
 
 Document = dict[str, Any]
@@ -97,7 +96,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         try:
             return _read(file)
         except Exception as error:  # whatever a damaged file leads to
-            what = printable(str(error) or type(error).__name__, _MESSAGE)
+            # What is wrong with a file may be anything: 400 characters of it
+            what = printable(str(error) or type(error).__name__, 400)
             where = os.fspath(path)
             raise ModelFileError(f"cannot open the model file {where}: {what}") from error
 

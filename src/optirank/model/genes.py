@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_MISSING = 0.5  # beyond half of its genes a panel of 100 is worse than one of 20 genes
-_FEW = 5  # genes in another case that are only reported: a few differ between annotations
 _ENSEMBL = re.compile(r"^(ENS[A-Z]*[GTPER][0-9]{6,})\.[0-9]+(.*)$", re.IGNORECASE)
 
 
@@ -125,7 +124,8 @@ def check_case(match: GeneMatch) -> None:
     alike need not be the same gene, nor behave alike.
     """
     n, found = len(match.by_case), int(match.present.sum())
-    if n <= _FEW or 2 * n <= found:
+    # A few genes in another case differ between annotations, and are only reported
+    if n <= 5 or 2 * n <= found:
         return
     raise ValueError(
         f"{n} of the {found} genes that were found match in another case only: "

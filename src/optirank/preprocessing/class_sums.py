@@ -9,8 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-_FLAT = 1e-9  # of the sum of squares: a variance below is a rounding error
-
 
 @dataclass
 class ClassSums:
@@ -70,7 +68,7 @@ class ClassSums:
         n, total = sizes.sum(), sums.sum(axis=0)
         squares = self.squares[which].sum(axis=0)
         spread = squares - total**2 / n
-        varies = spread > _FLAT * squares
+        varies = spread > 1e-9 * squares  # a variance below is a rounding error
         scale = np.sqrt(np.outer(sizes * (n - sizes) / n, np.where(varies, spread, 1.0)))
         with np.errstate(divide="ignore", invalid="ignore"):
             found = np.where(varies, (sums - np.outer(sizes, total / n)) / scale, 0.0)

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _COMPILE_FROM = 50_000  # samples x rows: what NumPy scores in the time that numba loads in
 _BLOCK = 1 << 20  # values of the needed genes ranked together: 8 MB, small beside any data set
-_DENSE_FROM = 0.25  # share of non-zeros from which sorting the zeros too is faster
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,8 @@ class ScoreRows:
         from optirank.ranks.orders import order_samples
 
         _, offset = check_ties(self.ties)
-        if not sparse.issparse(X) and np.count_nonzero(X) < _DENSE_FROM * X.size:
+        # From a quarter of non-zeros on, sorting the zeros too is faster
+        if not sparse.issparse(X) and np.count_nonzero(X) < 0.25 * X.size:
             X = sparse.csr_array(X)
         orders = order_samples(X)
 

@@ -21,7 +21,6 @@ from optirank.preprocessing.scales import value_scale
 VIEW_STRENGTHS = (0.5, 0.5, 1.0, 1.0)
 """Strengths of the platforms on which ``selection="transfer"`` scores held-out samples: up to the
 full spread of the genes, which factors between real platforms reach."""
-_LOWEST = 0.01  # times the least positive value: what is expressed stays above zero in log values
 
 
 def simulate_platforms(
@@ -86,7 +85,8 @@ def _with_factors(X: Any, factors: NDArray, scale: str) -> Any:
         if not zeros:
             return values + shift
         lowest = np.min(values, initial=1.0, where=values > 0)
-        return np.where(values > 0, np.maximum(values + shift, _LOWEST * lowest), values)
+        # What is expressed stays above zero: at least a hundredth of the least positive value
+        return np.where(values > 0, np.maximum(values + shift, 0.01 * lowest), values)
 
     return _changed(X, change)
 

@@ -20,7 +20,6 @@ from optirank.model.predictor import mixed_word, withheld_word
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-MIN_SHARE = 0.5  # a cluster is named after the majority of its samples
 FORMATS = (".csv", ".parquet", ".h5ad")
 _DIGITS = 4  # of confidences and probabilities in a CSV: more is noise
 _NO_CLASS = (  # words that mark samples without a label
@@ -181,7 +180,8 @@ def majority(clusters: pd.Series, codes: NDArray, confidence: NDArray, words: ND
     sizes = np.bincount(cluster, minlength=len(names))
     wins = np.bincount(cluster[codes[known] == winner[cluster]], minlength=len(names))
     share = wins / sizes
-    label = np.where(share < MIN_SHARE, mixed_word(words), words[winner])
+    # A cluster is named after the majority of its samples
+    label = np.where(share < 0.5, mixed_word(words), words[winner])
     table = pd.DataFrame({"cluster": names, "n_samples": sizes, "label": label, "share": share})
     where, labels = np.full(len(codes), "", dtype=object), words[codes]
     shares = np.full(len(codes), np.nan)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 Z = 1.959964  # standard deviations of a 95 % interval
 TARGETS = (0.01, 0.02, 0.05, 0.1)  # errors that people ask for
 _BINS = 10  # of confidence, as in most reliability diagrams
-_POINTS = 200  # of a curve that is drawn: more cannot be seen
 MEASURES = {"sensitivity": "sensitivity", "specificity": "specificity", "ppv": "PPV", "npv": "NPV"}
 
 
@@ -266,7 +265,8 @@ def _curves(positive: NDArray, score: NDArray) -> Curves:
     steps = np.diff(recall, prepend=0.0)
     before = np.append(0.0, recall[:-1])
     auc = (np.diff(false, prepend=0.0) * (recall + before)).sum() / 2
-    drawn = np.unique(np.linspace(0, len(ends) - 1, _POINTS).astype(int))
+    # More than 200 points of a curve cannot be seen
+    drawn = np.unique(np.linspace(0, len(ends) - 1, 200).astype(int))
     return Curves(
         false_positives=np.append(0.0, false[drawn]),
         recall=np.append(0.0, recall[drawn]),

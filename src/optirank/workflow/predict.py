@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 _BLOCK = 4096  # samples: enough that a block's fixed cost does not count
 _VALUES = 1 << 26  # of a block, were it dense: 256 MB of float32
-_MANY = 2000  # samples that are worth loading numba for at once
-_ADVISED = 5000  # samples that tell whether adapting may help
 
 Progress = Callable[[int, int], None]
 Homologs = Mapping[str, str] | str | os.PathLike[str] | None
@@ -121,7 +119,8 @@ def label_profiles(
     groups = None
     if options.clusters is not None:
         groups = text_column(profiles.obs, options.clusters, profiles.source)
-    many = n >= _MANY and importlib.util.find_spec("numba") is not None
+    # Loading numba is worth it for a few thousand samples
+    many = n >= 2000 and importlib.util.find_spec("numba") is not None
     if options.unknown_rate is not None and carried(model, "novelty_") is None:
         raise ValueError(
             f"unknown rate {options.unknown_rate:g}: the model has no out-of-distribution score: "
@@ -147,7 +146,7 @@ def label_profiles(
         found = predictor.withholding(options.target_error)
         limit, reason = (None, "") if found is None else (found.threshold, found.reason)
     scores, values, empty, likeness = _scores(profiles, predictor, options, progress)
-    every = 1 if options.adapt else -(-n // _ADVISED)
+    every = 1 if options.adapt else -(-n // 5000)  # samples that tell whether adapting may help
     adaptation = match_prevalences(scores[::every])
     notes += predictor.notes() + predictor.query_notes(values, adaptation)
     found = predictor.from_scores(adaptation.apply(scores) if options.adapt else scores)
@@ -261,7 +260,7 @@ def _read_homologs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist: give a table, or one of 'mouse', 'case'")
     with readable(path), open_text(path) as file:
-        lines = [line for line in csv.reader(file, delimiter=separator(path, None)) if any(line)]
+        lines = [line for line in csv.reader(file, delimiter=separator(path)) if any(line)]
     wrong = next((k for k, line in enumerate(lines) if len(line) != 2), None)
     if wrong is not None:
         raise DataError(

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from optirank.workflow.train import TrainingOptions
 
 MIN_CLASS = 3  # samples: two to learn from while one is held out
-_LOOKED_AT = 200  # samples that tell the kind of values, evenly spaced
 FILE_COLUMN = "file"  # of several reference files: which one a sample is from
 
 
@@ -60,7 +59,8 @@ class ProfilesSource:
         self._profiles, self._rows, self._columns = profiles, rows, columns
         self.shape = len(rows), len(columns)
         self.genes = np.asarray(profiles.gene_names, dtype=object)[columns]
-        looked_at = rows[:: max(1, len(rows) // _LOOKED_AT)]
+        # Some 200 samples, evenly spaced, tell the kind of values
+        looked_at = rows[:: max(1, len(rows) // 200)]
         sample = next(iter(profiles.blocks(columns, len(looked_at), looked_at))).X
         _refuse_no_numbers(sample, profiles.source)
         self.scale = value_scale(sample)

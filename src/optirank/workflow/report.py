@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from optirank.workflow.performance import Performance
     from optirank.workflow.train import TrainingResult
 
-_TOP = 30  # genes shown: a page of them
 _WEAK = 0.8  # sensitivity below which a class is marked: one in five is missed
 
 
@@ -227,7 +226,8 @@ def _genes(model: Any) -> dict[str, Any]:
     weights = panel.filter(regex="^weight_")
     names = [name.removeprefix("weight_") for name in weights.columns]
     rows = []
-    for (_, line), row in zip(panel.head(_TOP).iterrows(), weights.to_numpy(), strict=False):
+    # 30 genes are a page of them
+    for (_, line), row in zip(panel.head(30).iterrows(), weights.to_numpy(), strict=False):
         k = int(np.abs(row).argmax())
         speaks = f"{'for' if row[k] > 0 else 'against'} {names[k]}"
         if len(names) == 1 and row[k] < 0:

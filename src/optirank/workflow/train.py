@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 __all__ = ["TrainingOptions", "TrainingResult", "train"]
 
 Progress = Callable[[int, int], None]
-_LOWEST = -100.0  # score of a class that a fold could not learn: far below those of ranks in [0, 1]
 _FEW = 10  # samples of a class below which its held-out figures say little
 _N_CANDIDATES = 1000  # genes: the paper's classifiers gained nothing from more
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "numba")
@@ -388,7 +387,8 @@ def _calibrate(
     classes, scores, notes = prepared.classes, fitted.scores[n_genes], []
     codes = prepared.codes[fitted.held_out]
     known = np.isfinite(scores[np.arange(len(scores)), codes if scores.shape[1] > 1 else 0])
-    rows, scores = fitted.held_out[known], np.maximum(scores[known], _LOWEST)
+    # A class that a fold could not learn has a score far below those of ranks in [0, 1]
+    rows, scores = fitted.held_out[known], np.maximum(scores[known], -100.0)
     truth, predicted = classes[codes[known]], classes[best_class(scores)]
     flat = scores[:, 0] if scores.shape[1] == 1 else scores
     model.calibration_ = fit_calibration(flat, truth, classes)
