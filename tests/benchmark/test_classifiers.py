@@ -97,7 +97,7 @@ def test_a_family_fits_what_its_classifier_fits(name, counts):
     model = classifier.make(**{key: values[0] for key, values in grid.items()})
     more = {"dataset": dataset} if name == "ANrank-lr" else {}
     model.fit(X, y, **more)
-    np.testing.assert_allclose(one.w, model.coef_[0], atol=1e-6)
+    np.testing.assert_allclose(one.w, model.coef_[0], atol=1e-4)  # the tolerance of the fits
     assert one.genes.sum() == classifier.n_genes(model)
 
 
