@@ -19,12 +19,12 @@ last weights are fitted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from joblib import Parallel, delayed
 from scipy import sparse
 
 from optirank.preprocessing.class_sums import ClassSums
@@ -380,9 +380,12 @@ def among(groups: NDArray, rows: NDArray, columns: NDArray, n_threads: int = 1) 
     small = 2 * len(columns) <= np.iinfo(np.uint16).max
     out = np.empty((len(rows), len(columns)), np.uint16 if small else np.uint32)
     parts = [slice(at, at + BLOCK_ROWS) for at in range(0, len(rows), BLOCK_ROWS)]
-    Parallel(n_threads, require="sharedmem")(
-        delayed(doubled_ranks)(groups, rows[part], columns, out[part]) for part in parts
-    )
+
+    def rank(part: slice) -> None:
+        doubled_ranks(groups, rows[part], columns, out[part])
+
+    with ThreadPoolExecutor(max(1, min(n_threads, len(parts)))) as pool:
+        list(pool.map(rank, parts))
     return out
 
 
