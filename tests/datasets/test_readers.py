@@ -195,7 +195,7 @@ def test_a_matrix_stored_by_genes_says_so_when_read_whole(data, tmp_path, caplog
 
 def test_a_missing_extra_says_which_line_installs_it(data, tmp_path, monkeypatch):
     path = write_h5ad(data, tmp_path / "data.h5ad")
-    monkeypatch.setitem(__import__("sys").modules, "anndata", None)
+    monkeypatch.setitem(__import__("sys").modules, "h5py", None)
     with pytest.raises(ImportError, match=r"pip install 'optirank\[anndata\]'"):
         read_expression(path)
 

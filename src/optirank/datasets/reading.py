@@ -182,8 +182,6 @@ def read_gene_names(path: Path, genes_in: str | None = None) -> list[str]:
 @contextlib.contextmanager
 def _open_store(path: Path, kind: str) -> Iterator[Any]:
     """Open an HDF5 file, or a zarr folder if that is the ``kind``, and give its root group."""
-    if kind != "10x_h5":
-        need("anndata", "anndata", f"reading {path}")
     store = need("zarr" if kind == "zarr" else "h5py", "anndata", f"reading {path}")
     if kind == "zarr":
         with readable(path):
@@ -237,6 +235,28 @@ def _frame(group: Any, key: str, path: Path) -> pd.DataFrame:
 
 
 def _read_elem(element: Any) -> Any:
+    """The value of an element of an AnnData file.
+
+    The kinds that ``obs`` and ``var`` mostly have are read here: importing anndata takes longer
+    than a small training. It reads all others, and zarr.
+    """
+    import pandas as pd
+
+    kind = element.attrs.get("encoding-type")
+    if type(element).__module__.startswith("h5py"):
+        if kind == "dataframe":
+            names = [str(name) for name in element.attrs["column-order"]]
+            index = pd.Index(_read_elem(element[element.attrs["_index"]]), dtype=object)
+            return pd.DataFrame({name: _read_elem(element[name]) for name in names}, index=index)
+        if kind == "categorical":
+            categories = _read_elem(element["categories"])
+            ordered = bool(element.attrs.get("ordered", False))
+            return pd.Categorical.from_codes(element["codes"][...], categories, ordered=ordered)
+        if kind == "string-array":
+            return element.asstr()[...]
+        if kind == "array":
+            return element[...]
+    need("anndata", "anndata", f"reading {element.name}")
     try:
         from anndata.io import read_elem
     except ImportError:  # anndata 0.10
