@@ -134,27 +134,15 @@ def paired_tests(scores: pd.DataFrame) -> pd.DataFrame:
 def left_out(table: pd.DataFrame) -> pd.DataFrame:
     """What a choice is worth on a tissue that had no part in it.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Columns ``pair``, ``tissue``, ``setting`` and ``score``: every pair with every setting.
-
-    Returns
-    -------
-    DataFrame
-        One row per tissue: the ``setting`` of the best mean over the pairs of all other tissues, of
-        equal ones the first; its mean ``score`` on the tissue; the ``best`` mean of any setting
-        there, which a choice made with the tissue could reach at most; and the number of pairs. The
-        last row has the means over all pairs.
+    The table has the columns ``pair``, ``tissue`` (at least two), ``setting`` and ``score``: every
+    pair with every setting. What is returned has one row per tissue: the ``setting`` of the best
+    mean over the pairs of all other tissues, of equal ones the first; its mean ``score`` on the
+    tissue; the ``best`` mean of any setting there, which a choice made with the tissue could reach
+    at most; and the number of pairs. The last row has the means over all pairs.
     """
     order = table["setting"].drop_duplicates()
     wide = table.pivot_table(index=["tissue", "pair"], columns="setting", values="score")[order]
-    if wide.isna().any(axis=None):
-        lacking = wide.index[wide.isna().any(axis=1)][0]
-        raise ValueError(f"pair {lacking[1]!r} lacks a setting: every pair needs a score for each")
     tissues = wide.index.get_level_values("tissue")
-    if tissues.nunique() < 2:
-        raise ValueError(f"{tissues.nunique()} tissue: at least 2 are needed to leave one out")
     rows = []
     for tissue in dict.fromkeys(table["tissue"]):
         own, others = wide[tissues == tissue], wide[tissues != tissue]
