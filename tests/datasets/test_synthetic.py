@@ -100,7 +100,7 @@ def test_the_seed_decides_everything():
         ({"tau": -0.1}, ValueError, "tau == -0.1, must be >= 0"),
         ({"tau": float("nan")}, ValueError, "tau=nan"),
         ({"sigma": float("inf")}, ValueError, "sigma=inf"),
-        ({"sigma": 0.0}, ValueError, "same order of the 10 stable genes"),
+        ({"sigma": 0.0}, ValueError, "10 stable genes take too few values"),
         ({"label_accuracy": 0.5}, ValueError, "label_accuracy == 0.5, must be > 0.5"),
         ({"n_samples": 10.5}, TypeError, "n_samples must be an instance of"),
         ({"tau": "0.2"}, TypeError, "tau must be an instance of"),

@@ -52,27 +52,14 @@ def standings(table: pd.DataFrame, tissues: pd.Series) -> pd.DataFrame:
     ``won``, ``tied`` and ``lost`` count comparisons with all other classifiers, task by task.
     ``rank`` is the mean rank over the tasks that all classifiers have.
     """
-    common = table.dropna()
-    ranks = common.round(9).rank(axis=1, ascending=False).mean()
+    parts = {"tasks": table.count(), "mean": table.mean(), "median": table.median()}
+    parts["worst"] = table.min()
+    parts["rank"] = table.dropna().round(9).rank(axis=1, ascending=False).mean()
+    frame = pd.DataFrame(parts, index=table.columns)
+    of_tasks = tissues.reindex(table.index)
+    frame[["low", "high"]] = [bootstrap_interval(table[name], of_tasks) for name in table]
     counts = wins(table).groupby("row")[["won", "tied", "lost"]].sum()
-    rows = []
-    for name in table.columns:
-        known = table[name].dropna()
-        low, high = bootstrap_interval(known, tissues.reindex(known.index))
-        rows.append(
-            {
-                "classifier": name,
-                "tasks": len(known),
-                "mean": known.mean(),
-                "low": low,
-                "high": high,
-                "median": known.median(),
-                "worst": known.min(),
-                "rank": ranks.get(name, np.nan),
-                **(counts.loc[name] if name in counts.index else {}),
-            }
-        )
-    frame = pd.DataFrame(rows, columns=STANDINGS)
+    frame = frame.join(counts).rename_axis("classifier").reset_index()[STANDINGS]
     complete = frame["tasks"] == frame["tasks"].max()
     order = frame.assign(complete=complete).sort_values(["complete", "mean"], ascending=False)
     return order.drop(columns="complete").reset_index(drop=True)
