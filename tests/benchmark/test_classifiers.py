@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from optirank.benchmark.classifiers import (
-    CLASSIFIERS,
-    PENALTIES,
-    REFERENCE_SIZES,
-    choose,
-    get,
-)
+from optirank.benchmark.classifiers import CLASSIFIERS, choose, get
 from optirank.benchmark.designs import PAPER, QUICK
 from optirank.benchmark.peers import check_peers
 from optirank.benchmark.report import look
@@ -44,8 +38,6 @@ def test_all_are_there_with_the_papers_grids():
     for name, size in SIZES.items():
         assert get(name).n_settings(PAPER, whole=False) == size
     assert CLASSIFIERS.keys() - SIZES == {"panel", *PEERS}
-    assert len(REFERENCE_SIZES) == 10
-    assert len(PENALTIES) == 5
 
 
 def test_an_unknown_name_is_refused():

@@ -74,7 +74,7 @@ def test_one_record_holds_both_kinds_of_problems(finished):
 def test_a_rerun_and_more_processes_change_nothing(source, finished, tmp_path, monkeypatch):
     _, _, scores = run_all(source, tmp_path, jobs=2)
     assert scores.equals(finished[1])
-    monkeypatch.setattr(engine, "compute", None)  # would fail
+    monkeypatch.setattr(engine, "run_unit", None)  # would fail
     told = []
     plan, _, again = run_all(source, tmp_path, progress=lambda *one: told.append(one))
     assert told == [(unit, True) for unit in plan.units]
@@ -100,14 +100,14 @@ def test_an_interrupted_run_goes_on_where_it_stopped(source, finished, tmp_path)
 
 
 def test_a_failing_unit_is_a_gap_that_the_next_run_fills(source, finished, tmp_path, monkeypatch):
-    compute = engine.compute
+    run_unit = engine.run_unit
 
-    def unlucky(unit, work):
-        if unit.classifier == "rank-lr":
+    def unlucky(design, split, name, classifier, *others, **options):
+        if classifier == "rank-lr":
             raise RuntimeError("out of luck")
-        return compute(unit, work)
+        return run_unit(design, split, name, classifier, *others, **options)
 
-    monkeypatch.setattr(engine, "compute", unlucky)
+    monkeypatch.setattr(engine, "run_unit", unlucky)
     told = []
     _, failed, scores = run_all(source, tmp_path, warn=lambda unit, why: told.append(why))
     assert set(failed) == {"pair", "base"}

@@ -129,10 +129,3 @@ def test_a_choice_is_scored_on_the_tissue_that_had_no_part_in_it():
     assert found.loc["x", "setting"] == "a"  # z decides
     assert found.loc["x", ["pairs", "score", "best"]].tolist() == pytest.approx([2, 0.6, 0.75])
     assert found.loc["all", "score"] == pytest.approx((2 * 0.6 + 0.5 + 0.1) / 4)
-
-
-def test_a_choice_needs_every_setting_of_every_pair_and_two_tissues():
-    with pytest.raises(ValueError, match="'z1' lacks a setting"):
-        left_out(choices().iloc[:-1])
-    with pytest.raises(ValueError, match="1 tissue: at least 2"):
-        left_out(choices().assign(tissue="x"))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.resources import files
 from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING
@@ -18,47 +20,24 @@ if TYPE_CHECKING:
     from optirank.benchmark.designs import Profile
     from optirank.tuning.families import Family
 
-PENALTIES = (0.0, 1e-4, 1e-3, 1e-2, 1e-1)
-REFERENCE_SIZES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 BINARY, SYNTHETIC, WHOLE = "binary", "synthetic", "whole"
-LOG, COUNTS, MEASURED = "log", "counts", "measured"
+COUNTS, MEASURED = "counts", "measured"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Classifier:
-    """One classifier of the experiments.
-
-    Parameters
-    ----------
-    name : how it is called in options, tables and figures.
-    words : what it is, for a table.
-    estimator : the class or function that makes it, or where that is ("module:name"); None for a
-        tool of others, or where the family is all there is.
-    family : the family of `optirank.tuning` (or where it is) that fits the whole grid in chains;
-        without one, each setting is fitted by the estimator on its own.
-    grid : the values of each parameter, those of the paper; a profile may replace them. With all
-        classes at once, parameters with a single value are set and the others keep their defaults.
-    experiments : where it can take part: "binary" (each class of a real task against the rest),
-        "synthetic", "whole" (all classes of a real task at once).
-    peer : for a tool of others: its name in ``--peer NAME=PYTHON`` and in ``tools/run_tool.py``.
-    needs : "auxiliary": a second data set; "truth": the true reference set. Where there is none,
-        the classifier is left out.
-    sees : the values that an estimator is given: "log" values; "counts" where all data are counts,
-        else log values; "measured": the values as measured, as for ranks.
-    genes : the fitted attribute whose non-zero entries (of any class) are the genes needed; None:
-        all that it was given.
-    """
+    """One classifier of the experiments; classifiers.toml explains the fields."""
 
     name: str
     words: str
-    estimator: str | Callable | None = None
-    family: str | type | None = None
+    estimator: str | None = None
+    family: str | None = None
     grid: dict[str, tuple] = field(default_factory=dict)
-    experiments: tuple[str, ...] = (BINARY, WHOLE)
+    experiments: Sequence[str] = (BINARY, WHOLE)
     peer: str | None = None
     needs: str | None = None
     sees: str = MEASURED
-    genes: str | None = "genes_"
+    genes: str = "genes_"
 
     def make(self, **params) -> ClassifierMixin:
         """The estimator with these parameters."""
@@ -70,7 +49,7 @@ class Classifier:
 
     def n_genes(self, model: ClassifierMixin) -> int:
         """Number of genes a fitted estimator needs."""
-        if self.genes is None:
+        if not self.genes:
             return model.n_features_in_
         parts = model.estimators_ if isinstance(model, OneVsRestClassifier) else [model]
         weights = np.vstack([getattr(part, self.genes) for part in parts])
@@ -86,144 +65,24 @@ class Classifier:
         return prod(map(len, self.grid_of(profile, whole=whole).values()))
 
 
-def _find(what: str | Callable) -> Callable:
-    if not isinstance(what, str):
-        return what
+def _find(what: str) -> Callable:
     module, _, name = what.partition(":")
     return getattr(import_module(module), name)
 
 
-_ELASTIC_NET = {"l1": PENALTIES, "l2": PENALTIES}
-_WITH_REFERENCE = {"n_reference": REFERENCE_SIZES, **_ELASTIC_NET}
+def _read() -> Iterator[Classifier]:
+    content = files("optirank.benchmark").joinpath("classifiers.toml").read_text("utf-8")
+    tables = tomllib.loads(content)
+    values = tables.pop("values")
+    for name, table in tables.items():
+        listed = table.pop("grid", {})  # a text is the name of some values
+        grid = {
+            key: tuple(values[one] if isinstance(one, str) else one) for key, one in listed.items()
+        }
+        yield Classifier(name=name, grid=grid, **table)
 
-CLASSIFIERS: dict[str, Classifier] = {
-    classifier.name: classifier
-    for classifier in (
-        Classifier(
-            name="panel",
-            words="one small panel of genes, ranked among themselves, for all classes",
-            estimator="optirank.estimators.panel_classifier:PanelClassifier",
-        ),
-        Classifier(
-            name="optirank",
-            words="the paper's classifier: logistic regression on ranks relative to a reference "
-            "set that it learns",
-            estimator="optirank:OptirankClassifier",
-            family="optirank.tuning.families:OptirankFamily",
-            grid=_WITH_REFERENCE,
-            experiments=(BINARY, SYNTHETIC, WHOLE),
-        ),
-        Classifier(
-            name="rank-lr",
-            words="elastic-net logistic regression on ranks of all genes",
-            estimator="optirank:RankLogisticRegression",
-            family="optirank.tuning.families:RankFamily",
-            grid=_ELASTIC_NET,
-            experiments=(BINARY, SYNTHETIC, WHOLE),
-        ),
-        Classifier(
-            name="ANrank-lr",
-            words="logistic regression on ranks relative to the genes that differ least between "
-            "data sets by an ANOVA",
-            estimator="optirank:AnovaRankLogisticRegression",
-            family="optirank.tuning.families:AnovaFamily",
-            grid=_WITH_REFERENCE,
-            experiments=(BINARY,),
-            needs="auxiliary",
-        ),
-        Classifier(
-            name="lr",
-            words="elastic-net logistic regression on log values",
-            family="optirank.tuning.families:LogisticFamily",
-            grid=_ELASTIC_NET,
-            experiments=(BINARY, SYNTHETIC),
-            sees=LOG,
-        ),
-        Classifier(
-            name="SCN",
-            words="SingleCellNet, a random forest on pairs of genes",
-            estimator="optirank:SingleCellNetClassifier",
-            grid={"n_trees": (1000,)},
-            sees=COUNTS,
-        ),
-        Classifier(
-            name="rf",
-            words="a random forest on log values",
-            estimator="sklearn.ensemble:RandomForestClassifier",
-            grid={"n_estimators": (300,), "class_weight": ("balanced",)},
-            sees=LOG,
-            genes="feature_importances_",
-        ),
-        Classifier(
-            name="oracle",
-            words="logistic regression on ranks relative to the true reference set: the best that "
-            "can be reached",
-            estimator="optirank:RankLogisticRegression",
-            family="optirank.tuning.families:FixedReferenceFamily",
-            grid=_ELASTIC_NET,
-            experiments=(SYNTHETIC,),
-            needs="truth",
-        ),
-        Classifier(
-            name="k-TSP",
-            words="top scoring pairs: a vote of pairs of genes",
-            estimator="optirank:TopScoringPairsClassifier",
-        ),
-        Classifier(
-            name="lr-ranks",
-            words="scikit-learn's logistic regression on ranks of all genes",
-            estimator="optirank.benchmark.baselines:lr_on_ranks",
-            genes=None,
-        ),
-        Classifier(
-            name="svm-ranks",
-            words="scikit-learn's linear support vector machine on ranks of all genes",
-            estimator="optirank.benchmark.baselines:svm_on_ranks",
-            genes=None,
-        ),
-        Classifier(
-            name="centroid",
-            words="the nearest class centroid by correlation of ranks",
-            estimator="optirank.benchmark.baselines:SpearmanCentroid",
-            genes=None,
-        ),
-        Classifier(
-            name="lr-log",
-            words="scikit-learn's logistic regression on log values",
-            estimator="sklearn.linear_model:LogisticRegression",
-            grid={"class_weight": ("balanced",), "max_iter": (1000,)},
-            sees=LOG,
-            genes="coef_",
-        ),
-        Classifier(
-            name="lr-l1",
-            words="scikit-learn's logistic regression with an l1 penalty on log values",
-            estimator="optirank.benchmark.baselines:l1_lr",
-            sees=LOG,
-            genes="coef_",
-        ),
-        Classifier(
-            name="CellTypist",
-            words="CellTypist, logistic regression on standardised log values; made for single "
-            "cells, so bulk arrays are outside of its use",
-            experiments=(WHOLE,),
-            peer="celltypist",
-        ),
-        Classifier(
-            name="SingleR",
-            words="SingleR (the Python package singler), correlation with reference samples over "
-            "marker genes",
-            experiments=(WHOLE,),
-            peer="singler",
-        ),
-        Classifier(
-            name="pySingleCellNet",
-            words="pySingleCellNet, the random forest on pairs of genes by its authors",
-            experiments=(WHOLE,),
-            peer="pysinglecellnet",
-        ),
-    )
-}
+
+CLASSIFIERS = {classifier.name: classifier for classifier in _read()}
 """All of them, in the order of tables."""
 
 PAPER_CLASSIFIERS = ("panel", "optirank", "rank-lr", "ANrank-lr", "lr", "SCN", "rf")

@@ -124,10 +124,7 @@ class Design:
         source = f"{self.source.name} + {self.auxiliary.name}" if both else self.source.name
         tests = {
             task.name: {
-                "title": task.title,
-                "shift": task.shift,
-                "kind": task.kind,
-                "tissue": task.tissue,
+                **{key: getattr(task, key) for key in ("title", "shift", "kind", "tissue")},
                 "train": source,
                 "test": "held-out samples" if one is None else one.name,
             }
@@ -170,7 +167,10 @@ class RealTasks:
         depends on the task itself alone.
         """
         task = self.task(name)
-        self._refuse_same_files(task)
+        paths = [find_path(one, self.data).resolve() for one in task.sets]
+        if len(set(paths)) < len(paths):
+            twice = ", ".join(task.sets)
+            raise DataError(f"{twice}: a data set is named twice, so it would test itself")
         source = [sets.load(one, task, self.data) for one in task.train]
         auxiliary = None if task.auxiliary is None else sets.load(task.auxiliary, task, self.data)
         read = {name: None if task.test is None else sets.load(task.test, task, self.data)}
@@ -217,13 +217,6 @@ class RealTasks:
             if not path.is_file():
                 return f"{path} is not a file"
         return None
-
-    def _refuse_same_files(self, task: Task) -> None:
-        paths = [find_path(name, self.data).resolve() for name in task.sets]
-        if len(set(paths)) < len(paths):
-            raise DataError(
-                f"{', '.join(task.sets)}: a data set is named twice, so it would test itself"
-            )
 
     def _load_others(
         self, name: str, own: list[Set], classes: list[str]

@@ -217,17 +217,12 @@ def attempt(unit: Unit, work: Work, parent: int | None = None) -> tuple[Unit, di
     if parent not in (None, os.getpid()):
         _depend_on(parent)
     try:
-        return unit, compute(unit, work)
+        design = _designs(unit.task, work.source)[unit.design]
+        split = next(one for one in design.splits if one.index == unit.split)
+        options = {"device": work.device, "peers": dict(work.peers)}
+        return unit, run_unit(design, split, unit.problem, unit.classifier, work.profile, **options)
     except Exception as error:
         return unit, {"failed": " ".join(f"{type(error).__name__}: {error}".split())}
-
-
-def compute(unit: Unit, work: Work) -> dict:
-    """The result of a unit."""
-    design = _designs(unit.task, work.source)[unit.design]
-    split = next(one for one in design.splits if one.index == unit.split)
-    options = {"device": work.device, "peers": dict(work.peers)}
-    return run_unit(design, split, unit.problem, unit.classifier, work.profile, **options)
 
 
 @functools.lru_cache(maxsize=2)  # units come task by task

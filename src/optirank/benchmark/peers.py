@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from optirank.benchmark.sets import Set
 
 SCRIPT = Path(__file__).with_name("tools") / "run_tool.py"  # says what is in the files
-_LONGEST = 300  # characters of a reason: it stands in a table
 _ONE_THREAD = {f"{n}_NUM_THREADS": "1" for n in ("OMP", "OPENBLAS", "MKL", "NUMBA", "NUMEXPR")}
 
 
@@ -63,7 +62,7 @@ def run_peer(
         if [len(one) for one in found["labels"]] != [len(part.labels) for part in parts]:
             found = {"failed": "its labels are not one per sample"}
     if "failed" in found:
-        return {"failed": " ".join(found["failed"].split())[:_LONGEST]}
+        return {"failed": " ".join(found["failed"].split())[:300]}  # it stands in a table
     return found
 
 

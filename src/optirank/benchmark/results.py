@@ -197,24 +197,16 @@ def _read_unit(path: Path) -> dict | None:
 class Results:
     """What a report is made from.
 
-    Attributes
-    ----------
-    scores : DataFrame
-        The one record of all experiments: a row for each task, scenario, problem, classifier, part
-        and split, at the setting chosen from the validation scores of the part's splits. ``group``
-        says what is compared: each class against the rest, all classes at once, synthetic data.
-    tasks : DataFrame
-        One row for each task and scenario.
-    gaps : DataFrame
-        Classifiers without a result on a task, with the reason.
-    run : dict
-        How it was run.
+    ``scores`` is the one record of all experiments: a row for each task, scenario, problem,
+    classifier, part and split, at the setting chosen from the validation scores of the part's
+    splits. ``group`` says what is compared: each class against the rest, all classes at once,
+    synthetic data.
     """
 
     scores: pd.DataFrame
-    tasks: pd.DataFrame
-    gaps: pd.DataFrame
-    run: dict
+    tasks: pd.DataFrame  # one row for each task and scenario
+    gaps: pd.DataFrame  # classifiers without a result on a task, with the reason
+    run: dict  # how it was run
 
 
 def collect(storage: Storage, rule: str = "one_se") -> Results:

@@ -1,13 +1,4 @@
-"""How samples are split: for training, for choosing a setting, for testing.
-
-cells     at most 100 cells of each type train, the others validate; 5 draws. A type keeps a fifth
-          of its cells for validation: the paper's rule leaves none of a type of 100 or fewer.
-          Multi-source: half as many of the source, and as many of the auxiliary set.
-folds     5 stratified folds. Multi-source: of each data set, joined.
-hold-out  a tenth is held out for testing, then 5 folds of the others.
-nested    4 parts: 2 train, 1 validates, 1 tests, in all 12 ways.
-all       all samples train, at most 500 of each class: for pairs of sets found in a folder, whose
-          classifiers are not tuned.
+"""How samples are split: for training, for choosing a setting, for testing; see tasks.toml.
 
 The synthetic experiment holds out 30 % and chooses a setting by 5 folds of the rest. It tests that
 setting fitted to all of the rest: a final split, which has no samples to choose by.

@@ -52,27 +52,14 @@ def standings(table: pd.DataFrame, tissues: pd.Series) -> pd.DataFrame:
     ``won``, ``tied`` and ``lost`` count comparisons with all other classifiers, task by task.
     ``rank`` is the mean rank over the tasks that all classifiers have.
     """
-    common = table.dropna()
-    ranks = common.round(9).rank(axis=1, ascending=False).mean()
+    parts = {"tasks": table.count(), "mean": table.mean(), "median": table.median()}
+    parts["worst"] = table.min()
+    parts["rank"] = table.dropna().round(9).rank(axis=1, ascending=False).mean()
+    frame = pd.DataFrame(parts, index=table.columns)
+    of_tasks = tissues.reindex(table.index)
+    frame[["low", "high"]] = [bootstrap_interval(table[name], of_tasks) for name in table]
     counts = wins(table).groupby("row")[["won", "tied", "lost"]].sum()
-    rows = []
-    for name in table.columns:
-        known = table[name].dropna()
-        low, high = bootstrap_interval(known, tissues.reindex(known.index))
-        rows.append(
-            {
-                "classifier": name,
-                "tasks": len(known),
-                "mean": known.mean(),
-                "low": low,
-                "high": high,
-                "median": known.median(),
-                "worst": known.min(),
-                "rank": ranks.get(name, np.nan),
-                **(counts.loc[name] if name in counts.index else {}),
-            }
-        )
-    frame = pd.DataFrame(rows, columns=STANDINGS)
+    frame = frame.join(counts).rename_axis("classifier").reset_index()[STANDINGS]
     complete = frame["tasks"] == frame["tasks"].max()
     order = frame.assign(complete=complete).sort_values(["complete", "mean"], ascending=False)
     return order.drop(columns="complete").reset_index(drop=True)
@@ -134,27 +121,15 @@ def paired_tests(scores: pd.DataFrame) -> pd.DataFrame:
 def left_out(table: pd.DataFrame) -> pd.DataFrame:
     """What a choice is worth on a tissue that had no part in it.
 
-    Parameters
-    ----------
-    table : DataFrame
-        Columns ``pair``, ``tissue``, ``setting`` and ``score``: every pair with every setting.
-
-    Returns
-    -------
-    DataFrame
-        One row per tissue: the ``setting`` of the best mean over the pairs of all other tissues, of
-        equal ones the first; its mean ``score`` on the tissue; the ``best`` mean of any setting
-        there, which a choice made with the tissue could reach at most; and the number of pairs. The
-        last row has the means over all pairs.
+    The table has the columns ``pair``, ``tissue`` (at least two), ``setting`` and ``score``: every
+    pair with every setting. What is returned has one row per tissue: the ``setting`` of the best
+    mean over the pairs of all other tissues, of equal ones the first; its mean ``score`` on the
+    tissue; the ``best`` mean of any setting there, which a choice made with the tissue could reach
+    at most; and the number of pairs. The last row has the means over all pairs.
     """
     order = table["setting"].drop_duplicates()
     wide = table.pivot_table(index=["tissue", "pair"], columns="setting", values="score")[order]
-    if wide.isna().any(axis=None):
-        lacking = wide.index[wide.isna().any(axis=1)][0]
-        raise ValueError(f"pair {lacking[1]!r} lacks a setting: every pair needs a score for each")
     tissues = wide.index.get_level_values("tissue")
-    if tissues.nunique() < 2:
-        raise ValueError(f"{tissues.nunique()} tissue: at least 2 are needed to leave one out")
     rows = []
     for tissue in dict.fromkeys(table["tissue"]):
         own, others = wide[tissues == tissue], wide[tissues != tissue]

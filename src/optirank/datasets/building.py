@@ -1,20 +1,4 @@
-"""Fetch the raw files of a registered data set and build one .h5ad from them.
-
-The table ``read`` of an entry says how. A reference ``FILE:a/b/c`` names the member a/b/c of an R
-file or a column of a table, ``=text`` the same text for all samples, another word a column of the
-annotations that were read with the matrix.
-
-- matrix: a reference, or a pattern of table files; genes_in: "rows" (default) or "columns";
-  annotations: columns of a table that describe samples; unpack: members of archives to take out
-- tumours, entrez: one table per label with Entrez ids, and the table of their symbols
-- from, from_labels: samples of another set; rda: an R list with a matrix and a table of samples
-- about, about_key: tables about the samples, joined by name; batch: a column from the file's name
-- genes, probes (pair of references: from, to), samples (a reference or "numbered"): names
-- label, original, columns, donor (a pattern of the sample's name), keep (allowed values)
-- labels: names of the labels; dataset: what the column ``dataset`` says
-- size_factors, transform, spelling and spelled (case of gene names), strip_version, upper
-- drop_genes (a pattern), drop_missing, strongest, sort_genes, round (four digits), dense
-"""
+"""Fetch the raw files of a registered data set and build one .h5ad as the entry's ``read`` says."""
 
 from __future__ import annotations
 

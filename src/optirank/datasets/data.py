@@ -73,14 +73,7 @@ class Profiles(Protocol):
     obs: pd.DataFrame
     source: str
     n_samples: int
-
-    def blocks(
-        self,
-        genes: np.ndarray | None = None,
-        block_size: int = 1024,
-        rows: np.ndarray | None = None,
-    ) -> Iterator[ExpressionData]:
-        """Blocks of samples, with these genes of these rows (sorted positions) alone."""
+    blocks: Callable[..., Iterator[ExpressionData]]  # as those of ExpressionData
 
 
 def block_rows(n_genes: int) -> int:

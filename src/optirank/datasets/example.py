@@ -48,6 +48,9 @@ def make_example(
 
     Each platform measures a few genes that the other does not.
     """
+    import pandas as pd
+    from scipy.sparse import csr_matrix
+
     if min(n_reference, n_query) < 10:
         raise ValueError(f"{n_reference} and {n_query} cells: use at least 10 each")
     rng = np.random.default_rng(random_state)
@@ -68,15 +71,17 @@ def make_example(
         level[here] = rng.normal(-0.8, 0.5, here.sum())
         rise[k, here] = rng.gamma(3.0, 0.4, here.sum())
     pair = []
-    for name, platform, count in (
-        ("reference", DROPLET, n_reference),
-        ("query", PLATE, n_query),
-    ):
+    drawn = (("reference", DROPLET, n_reference), ("query", PLATE, n_query))
+    for name, platform, count in drawn:
         kinds = np.sort(rng.choice(len(markers), count, p=[0.35, 0.2, 0.15, 0.2, 0.1]))
         kinds[: len(markers)] = np.arange(len(markers))  # every type is there
         X = _counts(rng, platform, level, rise[kinds], stress)
         labels = np.array(list(markers), dtype=object)[kinds]
-        pair.append(_data(name, platform, X, genes, labels))
+        samples = np.array([f"{name}_{k:04d}" for k in range(count)], dtype=object)
+        about = {"cell_type": labels, "dataset": f"example_{name}", "platform": platform.name}
+        obs = pd.DataFrame(about, index=samples)
+        X = csr_matrix(X, dtype=np.float32)
+        pair.append(ExpressionData(X, genes, samples, obs, f"example_{name}"))
     lost = rng.permutation(np.flatnonzero(np.isin(genes, families["other"])))
     lost = lost[: 2 * ONLY_ONE_PLATFORM].reshape(2, ONLY_ONE_PLATFORM)
     kept = [np.setdiff1d(np.arange(len(genes)), one) for one in lost]
@@ -123,15 +128,3 @@ def _counts(
     mean = platform.depth * rng.lognormal(0.0, 0.35, (n_cells, 1)) * share
     shape = 1.0 / platform.dispersion
     return rng.poisson(mean * rng.gamma(shape, 1.0 / shape, mean.shape))
-
-
-def _data(
-    name: str, platform: Platform, X: np.ndarray, genes: np.ndarray, labels: np.ndarray
-) -> ExpressionData:
-    import pandas as pd
-    from scipy.sparse import csr_matrix
-
-    samples = np.array([f"{name}_{k:04d}" for k in range(len(X))], dtype=object)
-    about = {"cell_type": labels, "dataset": f"example_{name}", "platform": platform.name}
-    obs = pd.DataFrame(about, index=samples)
-    return ExpressionData(csr_matrix(X, dtype=np.float32), genes, samples, obs, f"example_{name}")

@@ -40,7 +40,7 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of a data set, and how its files are read (``read``, see building.py)."""
+    """What is known of a data set, and how its files are read (``read``, see registry.toml)."""
 
     name: str
     title: str

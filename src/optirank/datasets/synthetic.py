@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit, logit
+from scipy.special import expit
 from scipy.stats import rankdata
 from sklearn.utils import Bunch, check_random_state, check_scalar
 
@@ -39,7 +38,7 @@ def make_unstable_ranks(
     samples drawn the mean probability is 1/2 and the expected accuracy of the most probable label
     is `label_accuracy`. Where too many samples share the order of the stable genes at the middle
     score, no model does both, and the weights are drawn again. With very few stable genes no draw
-    may do; then the accuracy is kept, and a warning says how far the labels are from balance.
+    may do, which is an error.
 
     With the same seed, the levels, the noise, the labels and the directions of the shifts are the
     same whatever `tau` is: ``tau=0`` shows the same samples before the shift.
@@ -74,7 +73,18 @@ def make_unstable_ranks(
     >>> data.X.shape, int(data.reference.sum())
     ((1000, 50), 10)
     """
-    _check_sizes(n_samples, n_genes, n_perturbed)
+    for name, value, least in (
+        ("n_samples", n_samples, 2),
+        ("n_genes", n_genes, 2),
+        ("n_perturbed", n_perturbed, 0),
+    ):
+        check_scalar(value, name, Integral, min_val=least)
+    if n_perturbed > n_genes - 2:
+        raise ValueError(
+            f"n_perturbed={n_perturbed} leaves {max(n_genes - n_perturbed, 0)} stable of "
+            f"n_genes={n_genes}: the labels need the ranks of at least 2 stable genes, so use "
+            f"n_perturbed of at most {n_genes - 2}"
+        )
     for name, value in (("tau", tau), ("sigma", sigma)):
         check_scalar(value, name, Real, min_val=0.0)
         if not np.isfinite(value):
@@ -113,48 +123,18 @@ def _weights_and_intercept(
     ranks: np.ndarray, reference: np.ndarray, label_accuracy: float, rng: np.random.RandomState
 ) -> tuple[np.ndarray, float]:
     """Draw weights on the reference genes until a model of the labels is as it should be."""
-    if np.ptp(ranks, axis=0).max() == 0.0:
-        raise ValueError(
-            f"all samples have the same order of the {ranks.shape[1]} stable genes, so their ranks "
-            "cannot carry a label; use more stable genes (a smaller n_perturbed) or a larger sigma"
-        )
-    draws = []
-    for _ in range(50):  # draws of the weights before giving up on label_accuracy
+    for _ in range(50):  # draws of the weights before giving up
         signs = rng.choice([-1.0, 1.0], size=reference.size)
         weights = signs * (np.abs(rng.normal(size=reference.size)) + 1.0)
         weights[~reference] = 0.0
-        scores = ranks @ weights[reference]
-        model = _balanced_and_accurate(scores, label_accuracy)
+        model = _balanced_and_accurate(ranks @ weights[reference], label_accuracy)
         if model is not None:
             return model[0] * weights, model[1]
-        draws.append((*_middle_cut(scores), weights))
-    imbalance, cut, weights = min(draws, key=lambda draw: draw[0])
-    warnings.warn(
-        f"the ranks of {ranks.shape[1]} stable genes take too few values for half of the labels to "
-        f"be positive at label_accuracy={label_accuracy}: {100 * (0.5 + imbalance):.0f} % of the "
-        "most probable labels are the same",
-        stacklevel=3,
+    raise ValueError(
+        f"the ranks of {ranks.shape[1]} stable genes take too few values for balanced labels at "
+        f"label_accuracy={label_accuracy}: use more stable genes (a smaller n_perturbed), a larger "
+        "sigma or a lower label_accuracy"
     )
-    factor = _accurate_factor(ranks @ weights[reference] - cut, label_accuracy)
-    return factor * weights, -factor * cut
-
-
-def _middle_cut(scores: np.ndarray) -> tuple[float, float]:
-    """Return the gap between scores nearest to half of the samples, and how far from half it is."""
-    values, counts = np.unique(scores.round(9), return_counts=True)
-    imbalance = np.abs(np.cumsum(counts)[:-1] / scores.size - 0.5)
-    k = imbalance.argmin()
-    return float(imbalance[k]), float(values[k] + values[k + 1]) / 2.0
-
-
-def _accurate_factor(scores: np.ndarray, label_accuracy: float) -> float:
-    """Return the factor at which the most probable labels, cut at 0, have the accuracy asked for.
-
-    The accuracy is the mean of ``sigmoid(a * |scores|)``, which grows with `a` from 1/2 to 1.
-    """
-    distance = np.abs(scores)
-    steepest = 2.0 * logit(label_accuracy) / distance.min()
-    return brentq(lambda a: expit(a * distance).mean() - label_accuracy, 0.0, steepest)
 
 
 def _balanced_and_accurate(scores: np.ndarray, label_accuracy: float) -> tuple[float, float] | None:
@@ -183,18 +163,3 @@ def _balanced_and_accurate(scores: np.ndarray, label_accuracy: float) -> tuple[f
         return None
     log_factor = brentq(excess, flattest, steepest, xtol=1e-12)
     return float(np.exp(log_factor)), float(intercept(log_factor))
-
-
-def _check_sizes(n_samples: int, n_genes: int, n_perturbed: int) -> None:
-    for name, value, least in (
-        ("n_samples", n_samples, 2),
-        ("n_genes", n_genes, 2),
-        ("n_perturbed", n_perturbed, 0),
-    ):
-        check_scalar(value, name, Integral, min_val=least)
-    if n_perturbed > n_genes - 2:
-        raise ValueError(
-            f"n_perturbed={n_perturbed} leaves {max(n_genes - n_perturbed, 0)} stable of "
-            f"n_genes={n_genes}: the labels need the ranks of at least 2 stable genes, so use "
-            f"n_perturbed of at most {n_genes - 2}"
-        )

@@ -18,12 +18,9 @@ Matrix = np.ndarray | sp.spmatrix | sp.sparray
 class CellMoments(NamedTuple):
     """What an analysis of variance needs of the samples of each cell (a group of samples)."""
 
-    sizes: np.ndarray
-    """Number of samples in each cell, shape (n_cells,)."""
-    means: np.ndarray
-    """Mean of each gene in each cell, shape (n_cells, d)."""
-    within: np.ndarray
-    """Sum over the cells of the squared deviations from the cell's mean, shape (d,)."""
+    sizes: np.ndarray  # number of samples in each cell, shape (n_cells,)
+    means: np.ndarray  # of each gene in each cell, shape (n_cells, d)
+    within: np.ndarray  # sum over the cells of squared deviations from the cell's mean, shape (d,)
 
 
 def dataset_f_values(X: ArrayLike | Matrix, label: ArrayLike, dataset: ArrayLike) -> np.ndarray:
@@ -63,15 +60,14 @@ def dataset_f_values(X: ArrayLike | Matrix, label: ArrayLike, dataset: ArrayLike
     occupied, cell = np.unique(i * datasets.size + j, return_inverse=True)
     cell_label, cell_dataset = np.divmod(occupied, datasets.size)
 
-    design = sp.csr_array(
-        (np.ones(occupied.size), (cell_label, cell_dataset)), shape=(labels.size, datasets.size)
-    )
-    df_dataset = datasets.size - _n_groups(design)
-    df_residual = X.shape[0] - occupied.size
+    shape = (labels.size, datasets.size)
+    design = sp.csr_array((np.ones(occupied.size), (cell_label, cell_dataset)), shape=shape)
+    # Groups of datasets that are connected by common labels
+    n_groups = connected_components(sp.block_array([[None, design], [design.T, None]]))[0]
+    df_dataset, df_residual = datasets.size - n_groups, X.shape[0] - occupied.size
     _check_degrees_of_freedom(datasets, df_dataset, df_residual)
 
     moments = cell_moments(X, cell, occupied.size)
-    shape = (labels.size, datasets.size)
     between = _dataset_sum_of_squares(moments, cell_label, cell_dataset, shape)
     # Rounding leaves a residue of this order in a sum that is 0 in exact arithmetic.
     scale = np.abs(moments.means).max(axis=0) * np.finfo(np.float64).eps
@@ -142,11 +138,6 @@ def _check_degrees_of_freedom(datasets: np.ndarray, df_dataset: int, df_residual
         )
 
 
-def _n_groups(design: sp.csr_array) -> int:
-    """Number of groups of datasets that are connected by common labels."""
-    return connected_components(sp.block_array([[None, design], [design.T, None]]))[0]
-
-
 def _dataset_sum_of_squares(
     moments: CellMoments, cell_label: np.ndarray, cell_dataset: np.ndarray, shape: tuple[int, int]
 ) -> np.ndarray:
@@ -189,15 +180,6 @@ def cell_moments(X: Matrix, cell: np.ndarray, n_cells: int) -> CellMoments:
     least one sample.
     """
     sizes = np.bincount(cell, minlength=n_cells).astype(np.float64)
-    if not sp.issparse(X):
-        n = X.shape[0]
-        indicator = sp.csr_array((np.ones(n), (cell, np.arange(n))), shape=(n_cells, n))
-        residual, means = X.astype(np.float64), np.zeros((n_cells, X.shape[1]))
-        for _ in range(2):
-            mean = (indicator @ residual) / sizes[:, None]
-            means += mean
-            residual -= mean[cell]
-        return CellMoments(sizes, means, np.einsum("ij,ij->j", residual, residual))
     d, X = X.shape[1], canonical(X)
     flat = np.repeat(cell, np.diff(X.indptr)) * np.int64(d) + X.indices
     x = X.data.astype(np.float64)

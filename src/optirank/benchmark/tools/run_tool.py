@@ -40,8 +40,6 @@ from types import SimpleNamespace
 import numpy as np
 import scipy.sparse as sp
 
-MANY_ZEROS = 0.05  # share of exact zeros above which logarithms are those of 1 + value
-
 
 def linear(part) -> sp.csr_matrix:
     """Values that can be added up: counts and intensities, or 2^x of logarithms.
@@ -55,7 +53,7 @@ def linear(part) -> sp.csr_matrix:
         np.maximum(X.data, 0.0, out=X.data)
         return X
     zeros = 1.0 - X.nnz / max(1.0, float(X.shape[0]) * X.shape[1])
-    if zeros > MANY_ZEROS and X.data.min(initial=0.0) >= 0.0:
+    if zeros > 0.05 and X.data.min(initial=0.0) >= 0.0:
         X.data = np.exp2(X.data) - 1.0
         return X
     return sp.csr_matrix(np.exp2(X.toarray()))
