@@ -94,7 +94,7 @@ def _int_folds(y: NDArray, n_folds: int, groups: NDArray | None):
         n_groups = len(np.unique(groups))
         if n_groups < 2:
             raise ValueError(
-                f"groups has one value only ({groups[0]!r}): leave groups out, or give several"
+                f"groups has one value only ({groups.tolist()[0]!r}): leave it out, or give several"
             )
         if n_groups <= n_folds:
             return LeaveOneGroupOut().split(anything, y, groups)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from optirank.workflow.labels import Labelled
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """How a model does on labelled samples.
 
@@ -40,6 +40,11 @@ class Evaluation:
     samples: pd.DataFrame
     unknown: dict[str, int]
     labelled: Labelled
+
+    def __repr__(self) -> str:
+        found = self.performance
+        accuracy = f"balanced accuracy {found.headline()}"
+        return f"Evaluation on {self.source}: {found.n_samples} samples, {accuracy}"
 
     @property
     def notes(self) -> list[str]:

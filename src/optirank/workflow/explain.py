@@ -70,7 +70,7 @@ def explain_sample(
         if not len(where):
             raise DataError(f"{path} has no sample {sample!r}: there are {some(names, 5)}")
         predictor = Predictor(model, opened.gene_names, other_names=opened.other_gene_names)
-        row = opened.read(predictor.columns, (int(where[0]), int(where[0]) + 1))
+        row = next(iter(opened.blocks(predictor.columns, 1, where[:1])))
     found = predictor.narrowed().predict(row.X)
     table = explain(predictor.model, row.X, row.gene_names)
     score = found.scores[0]
