@@ -86,7 +86,7 @@ class OptirankClassifierCV(RankLinearClassifier):
     best_params_, best_index_, best_score_ : dict, int, float
         The chosen setting, its position, and its mean validation score.
     cv_results_ : dict of arrays
-        As scikit-learn's, and numbers of genes.
+        As scikit-learn's, without times of scoring; and numbers of genes.
     folds_ : list of (train, validation) positions
     classes_, coef_, intercept_, reference_, reference_weights_, genes_, objective_, n_iter_
         As in :class:`OptirankClassifier`, of the final model.
@@ -314,13 +314,7 @@ def _results(found: list[UnitResult], table: NDArray, n_genes: NDArray) -> dict:
     """``cv_results_`` in scikit-learn's shape, with numbers of genes."""
     params = found[0].params
     times = np.array([[fold.fit_seconds(k) for fold in found] for k in range(len(params))])
-    score_times = np.array([[fold.score_seconds / len(params) for fold in found]] * len(params))
-    results: dict = {
-        "mean_fit_time": times.mean(axis=1),
-        "std_fit_time": times.std(axis=1),
-        "mean_score_time": score_times.mean(axis=1),
-        "std_score_time": score_times.std(axis=1),
-    }
+    results: dict = {"mean_fit_time": times.mean(axis=1), "std_fit_time": times.std(axis=1)}
     for name in params[0]:
         values = [one[name] for one in params]
         results[f"param_{name}"] = np.ma.masked_array(values, mask=False, dtype=object)

@@ -109,16 +109,6 @@ def as_model(model: Any) -> Any:
 
 def _read(file: IO[bytes]) -> Any:
     archive = Archive(file)
-    document = _document(archive)
-    name = document.get("class")
-    if not isinstance(name, str) or name not in _FORMS:
-        raise ModelFileError(f"it holds a model of class {name!r}; known are {', '.join(_FORMS)}")
-    model = _FORMS[name][1](getattr(optirank, name), document, archive)
-    archive.check_all_taken()
-    return model
-
-
-def _document(archive: Archive) -> Document:
     document = archive.document()
     schema = document.get("schema")
     if document.get("format") != _FORMAT or type(schema) is not int:
@@ -129,7 +119,13 @@ def _document(archive: Archive) -> Document:
             f"this is optirank {optirank.__version__}, which reads version {SCHEMA}: update "
             "optirank, or train the model again"
         )
-    return document
+    name = document.get("class")
+    if not isinstance(name, str) or name not in _FORMS:
+        raise ModelFileError(f"it holds a model of class {name!r}; known are {', '.join(_FORMS)}")
+    model = _FORMS[name][1](getattr(optirank, name), document, archive)
+    if archive.left:
+        raise ModelFileError(f"it holds {min(archive.left)!r}, which does not belong there")
+    return model
 
 
 # What every form has

@@ -94,8 +94,6 @@ def linear_model(model: Any) -> Any:
 
 def linear_parts(model: Any) -> LinearParts:
     """The parts of a fitted model that prediction needs."""
-    if isinstance(model, LinearParts):
-        return model
     model = linear_model(model)
     coef = np.asarray(model.coef_)
     names = getattr(model, "feature_names_in_", None)

@@ -79,7 +79,6 @@ class UnitResult:
     n_genes: int
     n_problems: int
     n_scored: dict[str, int]  # samples of each view
-    score_seconds: float = 0.0
     _models: dict[int, dict[Key, Model]] = field(default_factory=dict)  # by problem
 
     @cached_property
@@ -141,7 +140,7 @@ class Task:
     chain: Chain
 
 
-Found = tuple[int, int, dict["Key", "Model"], float]  # unit, problem, models, seconds of scoring
+Found = tuple[int, int, dict["Key", "Model"]]  # unit, problem, models
 
 
 def search(
@@ -173,9 +172,8 @@ def search(
         else:
             parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as=_return_as())
             finished = parallel(delayed(_run)(task) for task in tasks)
-        for done, (number, problem, models, seconds) in enumerate(finished, start=1):
+        for done, (number, problem, models) in enumerate(finished, start=1):
             results[number]._models.setdefault(problem, {}).update(models)
-            results[number].score_seconds += seconds
             if progress is not None:
                 progress(done, len(tasks))
     return results
@@ -201,12 +199,10 @@ def _run(task: Task) -> Found:
     family, unit = task.family, task.unit
     with one_blas_thread():
         models = family.fit_chain(unit.train, *unit.problem(task.problem), task.chain)
-        start = time.perf_counter()
         for model in models.values():
             for name, view in unit.views.items():
                 model.scores[name] = family.scores(view, model)
-        seconds = time.perf_counter() - start
-    return task.number, task.problem, models, seconds
+    return task.number, task.problem, models
 
 
 def _return_as() -> str:
@@ -225,11 +221,9 @@ def _run_on_device(tasks: Sequence[Task]) -> Iterator[Found]:
         fitted = zip(batch, _fit_on_device(batch), strict=True)
         for number, group in groupby(fitted, key=lambda pair: pair[0].number):
             own = list(group)
-            start = time.perf_counter()
             _score_on_device(own[0][0], [model for _, found in own for model in found.values()])
-            seconds = (time.perf_counter() - start) / len(own)
             for task, found in own:
-                yield number, task.problem, found, seconds
+                yield number, task.problem, found
 
 
 def _fit_on_device(tasks: Sequence[Task]) -> list[dict[Key, Model]]:
