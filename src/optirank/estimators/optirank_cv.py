@@ -168,7 +168,11 @@ class OptirankClassifierCV(RankLinearClassifier):
         scorer = check_scoring(self, self.scoring)
         self.folds_ = make_folds(y, self.cv, groups)
         platforms = _PLATFORMS if self.selection == TRANSFER else ()
-        orders = self._orders(_with_platforms(X) if platforms else X)
+        if platforms:  # copies of the samples follow below them
+            X = X.get() if is_device_array(X) else X
+            parts = [X, *simulate_platforms(X, VIEW_STRENGTHS)]
+            X = sparse.vstack(parts, "csr") if sparse.issparse(X) else np.concatenate(parts)
+        orders = self._orders(X)
         units = units_of_folds(
             Samples(orders=orders),
             np.searchsorted(self.classes_, y),
@@ -190,7 +194,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         with progress_bar("grid", shown=None if self.verbose else False) as bar:
             found = search(family, units, n_jobs=self.n_jobs, progress=bar.update)
         self._choose(found, y, scorer, platforms, real=groups is not None)
-        self._refit(orders.take(np.arange(X.shape[0])), y, weights, candidates)
+        self._refit(orders.take(np.arange(len(y))), y, weights, candidates)
         return self
 
     def _choose(
@@ -299,15 +303,6 @@ class OptirankClassifierCV(RankLinearClassifier):
         table = table.sort_values(["n_genes", "score"], ascending=[True, False], kind="stable")
         rising = table["score"] > table["score"].cummax().shift(fill_value=-np.inf)
         return table[rising | table["selected"] | table["best"]].reset_index(drop=True)
-
-
-def _with_platforms(X: Any) -> Any:
-    """The samples, and below them their copies on simulated platforms."""
-    X = X.get() if is_device_array(X) else X
-    copies = simulate_platforms(X, VIEW_STRENGTHS)
-    if sparse.issparse(X):
-        return sparse.vstack([X, *copies], format="csr")
-    return np.concatenate([X, *copies])
 
 
 def _results(found: list[UnitResult], table: NDArray, n_genes: NDArray) -> dict:

@@ -176,8 +176,15 @@ def _rebuild_common(cls: type, document: Document) -> Any:
     if not 1 <= n_features <= _MAX_ENTRIES // len(classes):
         raise ModelFileError(f"{len(classes)} classes and {n_features} genes are no model")
     model.classes_, model.n_features_in_ = classes, n_features
-    if document.get("genes") is not None:
-        model.feature_names_in_ = _rebuild_names(document["genes"], n_features)
+    if (names := document.get("genes")) is not None:
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ModelFileError("the gene names are not a list of strings")
+        if len(names) != n_features:
+            raise ModelFileError(f"{len(names)} gene names for {n_features} genes")
+        name, times = Counter(names).most_common(1)[0]
+        if times > 1:
+            raise ModelFileError(f"the gene name {name!r} is there more than once")
+        model.feature_names_in_ = np.array(names, dtype=object)
     vars(model).update(_rebuild_extras(document, len(classes), n_features))
     return model
 
@@ -198,17 +205,6 @@ def _rebuild_extras(document: Document, n_classes: int, n_features: int) -> dict
     ):
         raise ModelFileError("the out-of-distribution score does not fit the model")
     return found
-
-
-def _rebuild_names(names: Any, n_features: int) -> NDArray:
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ModelFileError("the gene names are not a list of strings")
-    if len(names) != n_features:
-        raise ModelFileError(f"{len(names)} gene names for {n_features} genes")
-    name, times = Counter(names).most_common(1)[0]
-    if times > 1:
-        raise ModelFileError(f"the gene name {name!r} is there more than once")
-    return np.array(names, dtype=object)
 
 
 def _take_panel(archive: Archive, name: str, size: int, n_features: int) -> NDArray:

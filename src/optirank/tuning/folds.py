@@ -69,8 +69,7 @@ def units_of_folds(
 ) -> list[Unit]:
     """One unit per fold, which scores its held-out samples (the view ``HELD_OUT``).
 
-    ``platforms`` names copies of all samples that follow each other below them in ``samples``: the
-    held-out samples are scored there too.
+    It scores them too on ``platforms``, whose copies of all samples follow below in ``samples``.
     """
     n = len(codes)
     return [

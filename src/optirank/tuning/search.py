@@ -115,10 +115,6 @@ class UnitResult:
         """CPU time of a setting's fits, their shares of their chains."""
         return sum(model.seconds for model in self.models(setting))
 
-    def converged(self, setting: int) -> bool:
-        """Whether all fits of a setting reached their tolerance."""
-        return all(model.converged for model in self.models(setting))
-
 
 def gene_counts(results: Iterable[UnitResult]) -> NDArray:
     """Numbers of genes, settings x units."""

@@ -112,11 +112,7 @@ def standard_error(scores: NDArray) -> NDArray:
 
 
 def scored_folds(scores: NDArray) -> NDArray:
-    """Mask of the folds in which some setting has a score (settings x folds).
-
-    A scorer may have nothing to say of a fold, such as an area under the curve where the validation
-    part lacks a class.
-    """
+    """Mask of the folds in which some setting has a score; an area needs both classes in one."""
     return np.isfinite(scores).any(axis=0)
 
 
@@ -141,14 +137,12 @@ def select(scores: NDArray, n_genes: NDArray, rule: str = "one_se") -> int:
 def select_for_transfer(
     plain: NDArray, shifted: NDArray, n_genes: NDArray, *, default: int | None, real: bool = False
 ) -> int:
-    """The setting that should work best on another platform, from scores on held-out samples.
+    """The setting that should work best on another platform, by its `transfer_scores`.
 
-    Held-out scores of one platform differ by less than their noise between settings that do very
-    differently on another. So a setting is judged by its scores on held-out samples as they are
-    (``plain``, settings x folds) and on simulated platforms (``shifted``, settings x folds x
-    platforms; see `transfer_scores`), and the ``default`` setting, which did best on average over
-    real pairs of platforms, is left only for one that is better by more than ``MARGIN``. Where the
-    folds leave whole sources out (``real``), their shifts are real ones: plain scores decide.
+    ``plain`` are scores of held-out samples (settings x folds), ``shifted`` those on simulated
+    platforms (settings x folds x platforms). Held-out scores of one platform differ by less than
+    their noise between settings that do very differently on another: so the ``default``, which did
+    best over real pairs of platforms, is left only for one that is better by more than ``MARGIN``.
     """
     score = _comparable(transfer_scores(plain, shifted, real=real))
     best = int(np.lexsort((n_genes.mean(axis=1), -score))[0])
@@ -160,8 +154,8 @@ def select_for_transfer(
 def transfer_scores(plain: NDArray, shifted: NDArray, *, real: bool = False) -> NDArray:
     """What `select_for_transfer` judges by: the plain score counts once, the platforms twice.
 
-    With ``real`` shifts, or without platforms, it is the plain score. Folds that have no score do
-    not count; NaN where none has.
+    Where folds leave whole sources out (``real`` shifts), or without platforms, it is the plain
+    score. Folds that have no score do not count; NaN where none has.
     """
     there = scored_folds(plain)
     if not there.any():

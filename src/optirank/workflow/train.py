@@ -88,10 +88,8 @@ class TrainingOptions:
 
     def __post_init__(self) -> None:
         n = self.n_genes
-        if n != "auto" and (isinstance(n, bool) or not isinstance(n, int | np.integer)):
-            raise DataError(f"{n!r} genes: give a number, or 'auto'")
-        if n != "auto" and n < 2:
-            raise DataError(f"a panel of {n} genes: ranks among themselves need at least 2 genes")
+        if n != "auto" and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2):
+            raise DataError(f"{n!r} genes: give a number of at least 2 genes, or 'auto'")
         error = self.target_error
         if error is not None and not 0 < error < 1:
             raise DataError(f"target error {error!r}: use a share between 0 and 1, such as 0.05")
