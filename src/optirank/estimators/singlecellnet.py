@@ -165,10 +165,9 @@ class SingleCellNetClassifier(PairClassifier):
 
 
 def top_pairs(values: np.ndarray, positive: np.ndarray, n_top: int) -> np.ndarray:
-    """The ordered pairs (a, b) whose feature ``x_a > x_b`` correlates most with the label.
+    """At most ``n_top`` pairs (a, b) whose feature ``x_a > x_b`` correlates most with the label.
 
-    At most ``n_top`` rows, the highest signed correlation first, ties in the order of (a, b). A
-    pair whose feature is constant is never taken.
+    The highest signed correlation is first, ties are in the order of (a, b). Constant ones are out.
     """
     correlation = pair_correlations(values, positive)
     n_varying = np.count_nonzero(correlation > -np.inf)

@@ -132,9 +132,8 @@ def panel_ranks(X: Any, columns: NDArray | None = None, compiled: bool | None = 
         return relative_ranks(X, np.ones(len(columns), dtype=bool))
     from optirank.ranks.orders import order_samples
 
-    every = np.arange(len(columns))
     ranks = order_samples(X).ranks(np.ones(len(columns)), dtype=np.float64)
-    return ranks.columns(every) / len(columns)
+    return ranks.columns(np.arange(len(columns))) / len(columns)
 
 
 def describe_training(

@@ -185,7 +185,7 @@ class Predictor:
         if self.novelty is None:
             raise ValueError(
                 "the model has no out-of-distribution score, so unknown samples cannot be told: "
-                "train it with held-out samples, or give a threshold instead"
+                "train it with optirank train, or give a threshold instead"
             )
         X, compiled = self._prepared(X)
         here = self.bound.parts.positions[self.bound.match.present]

@@ -166,7 +166,10 @@ def search(
         if any(hasattr(unit.train.orders, "whole") for unit in units):
             finished = _run_on_device(tasks)
         else:
-            parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as=_return_as())
+            backend, _ = get_active_backend(prefer="threads")  # which may give results as they come
+            early = isinstance(backend, SequentialBackend) or backend.supports_return_generator
+            return_as = "generator_unordered" if early else "list"
+            parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
             finished = parallel(delayed(_run)(task) for task in tasks)
         for done, (number, problem, models) in enumerate(finished, start=1):
             results[number]._models.setdefault(problem, {}).update(models)
@@ -199,13 +202,6 @@ def _run(task: Task) -> Found:
             for name, view in unit.views.items():
                 model.scores[name] = family.scores(view, model)
     return task.number, task.problem, models
-
-
-def _return_as() -> str:
-    """Results as they come, where the active joblib backend can give them so."""
-    backend, _ = get_active_backend(prefer="threads")
-    as_they_come = isinstance(backend, SequentialBackend) or backend.supports_return_generator
-    return "generator_unordered" if as_they_come else "list"
 
 
 def _run_on_device(tasks: Sequence[Task]) -> Iterator[Found]:

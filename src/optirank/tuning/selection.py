@@ -78,7 +78,9 @@ def score_table(
     is nan.
     """
     failure = None
-    plain = _is_balanced_accuracy(scorer)
+    # The checks of the default scorer would take most of the time of a grid
+    default = getattr(scorer, "_score_func", None) is balanced_accuracy_score
+    plain = default and not getattr(scorer, "_kwargs", None)
     table = np.empty((len(results[0].params), len(results)))
     for k, (result, truth) in enumerate(zip(results, truths, strict=True)):
         for i in range(len(table)):
@@ -95,12 +97,6 @@ def score_table(
     if failure is not None and not np.isfinite(table).any():
         raise failure
     return table
-
-
-def _is_balanced_accuracy(scorer: object) -> bool:
-    """Whether a scorer is the default one, whose checks would take most of the time of a grid."""
-    given = getattr(scorer, "_kwargs", None)
-    return getattr(scorer, "_score_func", None) is balanced_accuracy_score and not given
 
 
 def standard_error(scores: NDArray) -> NDArray:

@@ -112,11 +112,6 @@ def label_profiles(
         groups = text_column(profiles.obs, options.clusters, profiles.source)
     # Loading numba is worth it for a few thousand samples
     many = n >= 2000 and importlib.util.find_spec("numba") is not None
-    if options.unknown_rate is not None and carried(model, "novelty_") is None:
-        raise ValueError(
-            f"unknown rate {options.unknown_rate:g}: the model has no out-of-distribution score: "
-            "train it with optirank train, or give a threshold instead"
-        )
     genes, notes = model_names(profiles.gene_names, model, options.homologs)
     try:
         predictor = Predictor(
@@ -212,10 +207,7 @@ def _scores(
     options: PredictOptions,
     progress: Progress | None,
 ) -> tuple[NDArray, ValueSummary, NDArray, NDArray]:
-    """Scores of all samples, a summary of the values, samples without any, likeness.
-
-    Likeness (how much a sample looks like its class) is measured where it is asked for.
-    """
+    """Scores of all samples, a summary of the values, samples without any, likeness if asked."""
     n, done, parts = profiles.n_samples, 0, []
     values, empty = ValueSummary(), np.zeros(n, dtype=bool)
     likeness = np.zeros(0 if options.unknown_rate is None else n)
