@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from model_cases import make_model, make_panel, make_samples
 
-from optirank.model import Calibration, Predictor, fit_calibration
-from optirank.model.confidence import class_shares, with_shares
+from optirank.model import Calibration, fit_calibration
 from optirank.ranks.scoring import best_class, by_class
 
 
@@ -108,58 +106,3 @@ def test_separable_scores_and_lacking_classes_stay_finite():
 def test_what_cannot_be_calibrated_is_refused(scores, y, classes, message):
     with pytest.raises(ValueError, match=message):
         fit_calibration(scores, y, classes)
-
-
-@pytest.mark.parametrize("make", [make_model, make_panel])
-def test_a_prior_reweighs_probabilities_and_moves_labels(make):
-    model = make(n_classes=2)
-    model.training_summary_ = {"class_counts": {"type 0": 12, "type 1": 148}}
-    X = make_samples(0, 200, model.n_features_in_)
-    model.intercept_ = model.intercept_ - np.median(Predictor(model).scores(X))
-    balanced = Predictor(model, prior="balanced").predict(X)
-    predictor = Predictor(model, prior="training")
-    found = predictor.predict(X)
-    assert any("assume these shares" in one and "type 0 7.5%" in one for one in predictor.notes())
-    odds = balanced.probabilities * [12 / 160, 148 / 160]
-    np.testing.assert_allclose(found.probabilities, odds / odds.sum(axis=1, keepdims=True))
-    np.testing.assert_array_equal(found.labels, model.classes_[odds.argmax(axis=1)])
-    assert (found.labels == "type 1").sum() > (balanced.labels == "type 1").sum()
-    given_shares = Predictor(model, prior={"type 0": 12, "type 1": 148}).predict(X)
-    np.testing.assert_allclose(given_shares.probabilities, found.probabilities)
-    equal = Predictor(model, prior={"type 0": 0.5, "type 1": 0.5}).predict(X)
-    np.testing.assert_allclose(equal.probabilities, balanced.probabilities, rtol=1e-12)
-
-
-def test_a_class_of_share_zero_is_never_predicted():
-    predictor = Predictor(make_panel(), prior={"type 0": 0, "type 1": 3, "type 2": 1})
-    found = predictor.predict(make_samples(0, 40, 30))
-    assert not found.probabilities[:, 0].any()
-    assert set(found.labels) <= {"type 1", "type 2"}
-    found = with_shares(np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]]), np.array([0.0, 0.25, 0.75]))
-    np.testing.assert_allclose(found, [[0, 0.25, 0.75], [0, 1, 0]])
-
-
-def test_shares_are_found_for_subsets_and_for_labels_that_are_numbers():
-    model = make_model(n_classes=4)
-    model.training_summary_ = {"class_counts": dict.fromkeys(model.classes_.tolist(), 5)}
-    shares = class_shares(model.subset(["type 0", "type 1", "type 3"]), "training")
-    assert shares == pytest.approx({"type 0": 1 / 3, "type 1": 1 / 3, "type 3": 1 / 3})
-    model = make_model(n_classes=3, labels="int")
-    assert class_shares(model, {"-1": 1, "2": 2, "5": 1}) == {-1: 0.25, 2: 0.5, 5: 0.25}
-
-
-@pytest.mark.parametrize(
-    ("prior", "message"),
-    [
-        ("even", "prior='even' is not known"),
-        ("training", "does not store how many samples"),
-        ({"type 0": 1}, "no share for 2 of the 3 classes, such as 'type 1'"),
-        ({"type 0": 1, "type 1": 1, "type 2": 1, "x": 1}, "share for 'x', which is not a class"),
-        ({"type 0": 1, "type 1": 1, "type 2": -1}, "share of 'type 2' is -1"),
-        ({"type 0": 1, "type 1": 1, "type 2": "many"}, "share of 'type 2' is 'many'"),
-        ({"type 0": 0, "type 1": 0, "type 2": 0}, "all 0"),
-    ],
-)
-def test_a_prior_that_is_none_is_refused(prior, message):
-    with pytest.raises(ValueError, match=message):
-        Predictor(make_panel(), prior=prior)

@@ -94,9 +94,3 @@ def test_the_spread_is_that_of_the_genes_means_with_zeros_and_of_all_values_with
     assert log_spread(sparse.csr_array(X)) == pytest.approx(log_spread(X))
     ratios = np.random.default_rng(0).normal(0, 0.4, (50, 40))  # all means are nearly equal
     assert log_spread(ratios) == pytest.approx(0.4, rel=0.1)
-
-
-@pytest.mark.parametrize("strength", [-1, float("nan")])
-def test_an_impossible_strength_is_refused(strength):
-    with pytest.raises(ValueError, match="strengths="):
-        simulate_platforms(logs(), [1.0, strength], 0)

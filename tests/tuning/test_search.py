@@ -114,7 +114,7 @@ def test_scores_and_genes_are_those_of_the_models(data, samples, folds, family):
                 np.testing.assert_allclose(result.decision(k, view)[:, 0], expected)
             np.testing.assert_array_equal(result.genes(k), model.genes)
             assert result.fit_seconds(k) > 0
-            assert result.converged(k)
+            assert model.converged
     assert gene_counts(found).shape == (len(result.params), 3)
 
 

@@ -45,7 +45,7 @@ def test_a_csv_has_names_then_label_confidence_and_a_probability_per_class(
 def test_the_size_of_the_blocks_does_not_matter(size, model, query_file, tmp_path, monkeypatch):
     told = []
     predict_file(query_file, model, tmp_path / "whole.csv")
-    monkeypatch.setattr(workflow, "_BLOCK", size)
+    monkeypatch.setattr(workflow, "block_rows", lambda n_genes: size)
     progress = lambda done, total: told.append((done, total))  # noqa: E731
     predict_file(query_file, model, tmp_path / "blocks.csv", progress=progress)
     assert (tmp_path / "blocks.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()

@@ -77,12 +77,8 @@ def _show_explanation(found: Explanation, label: str | None) -> None:
         if row.weight == row.weight:  # the intercept has none
             speaks = row.speaks_for
             value = "missing" if row.missing else f"{row.value:g}"
-            cells = (
-                value,
-                f"{row.relative_rank:.3f}",
-                f"{row.mean_rank:.3f}",
-                f"{row.weight:+.3g}",
-            )
+            ranks = (f"{one:.3f}" for one in (row.relative_rank, row.mean_rank))
+            cells = (value, *ranks, f"{row.weight:+.3g}")
         rows.append((row.gene, *cells, f"{row.contribution:+.4f}", speaks))
     rest = lines.iloc[_SHOWN + 1 :]
     if len(rest):

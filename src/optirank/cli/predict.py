@@ -107,7 +107,9 @@ def predict(
                 ]
                 show_table("Clusters", ("cluster", "samples", "label", "share"), rows)
             sure = f"mean confidence {done.confidence.mean():.3f}"
-            echo(f"{out}: {n} samples, {sure}, {done.withheld.sum()} labels withheld")
+            echo(
+                f"{out}: {n} sample{'s' * (n != 1)}, {sure}, {done.withheld.sum()} labels withheld"
+            )
 
 
 def evaluate(

@@ -89,7 +89,7 @@ def demo(out: opt.ResultsFolder = Path("optirank-demo")) -> None:
         with progress_bar("training", lines=True) as bar:
             result = train(reference, options, progress=bar.update)
         save(result.model, out / "model.optirank", overwrite=True)
-        show_sizes(result.curve)
+        show_sizes(result.curve, auto=True)
         done = evaluate_profiles(query, result.model, "cell_type")
         show_performance(done.performance, "The query, from another platform")
         echo(f"Held-out samples of the reference: {result.performance.headline()}")

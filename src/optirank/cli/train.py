@@ -134,7 +134,7 @@ def train(
                 "command": this_command(context, names=True),
             }
             save(result.model, target, overwrite=True)
-            show_sizes(result.curve)
+            show_sizes(result.curve, auto=genes is None)
             show_performance(result.performance, "On held-out samples")
             for warning in result.warnings:
                 echo(f"Warning: {warning}", err=True)
@@ -146,8 +146,8 @@ def train(
                 echo(f"Report: {report}")
 
 
-def show_sizes(curve: pd.DataFrame) -> None:
-    """Print the accuracy of each size of the panel."""
+def show_sizes(curve: pd.DataFrame, *, auto: bool = False) -> None:
+    """Print the accuracy of each size of the panel, and how one was chosen automatically."""
     rows = []
     for row in curve.sort_values("n_genes").itertuples():
         measured, known = (one == one for one in (row.balanced_accuracy, row.standard_error))
@@ -156,3 +156,6 @@ def show_sizes(curve: pd.DataFrame) -> None:
         rows.append((f"{row.n_genes:.0f}", accuracy, "chosen" if row.chosen else ""))
     if len(rows) > 1:
         show_table("Panels on held-out samples", ("genes", "balanced accuracy", ""), rows)
+    chosen = curve[curve["chosen"] & (curve["n_genes"] >= 100)]["balanced_accuracy"].max()
+    if auto and curve["balanced_accuracy"].max() > chosen:  # never where it is NaN
+        echo("chosen: the smallest of at least 100 genes within one standard error of the best")

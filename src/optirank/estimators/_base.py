@@ -142,8 +142,8 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         kept = self._positions(classes)
         if len(self.coef_) == 1:
             raise ValueError(
-                f"this model tells {self.classes_[0]!r} from {self.classes_[1]!r} by one score: it "
-                "has no classes to leave out; only models of three or more have one score per class"
+                "this model tells {!r} from {!r} by one score: it has no classes to leave out; "
+                "models of three or more have one score per class".format(*self.classes_.tolist())
             )
         small = copy.copy(self)
         vars(small).pop("error_control_", None)

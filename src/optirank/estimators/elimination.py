@@ -55,38 +55,22 @@ _BLOCK_ENTRIES = 1 << 24  # of a matrix in memory that are looked at together: 1
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel of k genes with its weights.
+    """A panel of k genes with its weights."""
 
-    Attributes
-    ----------
-    genes : (k,) positions among all genes, rising
-    coef : (rows, k) weights on scaled ranks; one row for two classes, else one per class
-    intercept : (rows,)
-    mean_ranks : (k,) mean scaled rank of each gene in training, classes counted equally
-    """
-
-    genes: NDArray
-    coef: NDArray
-    intercept: NDArray
-    mean_ranks: NDArray
+    genes: NDArray  # (k,): positions among all genes, rising
+    coef: NDArray  # (rows, k): on scaled ranks; one row for two classes, else one per class
+    intercept: NDArray  # (rows,)
+    mean_ranks: NDArray  # (k,): mean scaled ranks in training, classes counted equally
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Scores of samples by panels that were found without them.
+    """Scores of samples by panels that were found without them."""
 
-    Attributes
-    ----------
-    rows : positions of the held-out samples, rising
-    codes : their classes, as numbers
-    fold : the fold of each
-    scores : size -> (n, rows of the model); -inf for a class that the fold's training part lacks
-    """
-
-    rows: NDArray
-    codes: NDArray
-    fold: NDArray
-    scores: dict[int, NDArray]
+    rows: NDArray  # positions of the held-out samples, rising
+    codes: NDArray  # their classes, as numbers
+    fold: NDArray  # of each
+    scores: dict[int, NDArray]  # by size: (n, rows); -inf for a class that a fold's training lacks
 
     def known(self, size: int) -> NDArray:
         """Which samples are of a class that their fold could learn."""
@@ -110,15 +94,12 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class PanelSearch:
-    """What a search gives: panels by size, held-out scores, and the samples it looked at.
-
-    ``X`` has the samples at ``rows`` with all genes.
-    """
+    """What a search gives: panels by size, held-out scores, and the samples it looked at."""
 
     path: dict[int, Panel]
     held_out: HeldOut | None
     rows: NDArray
-    X: Any
+    X: Any  # the samples at ``rows`` with all genes
 
 
 class Source(Protocol):
@@ -158,18 +139,9 @@ def search_panels(
     n_threads: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> PanelSearch:
-    """The nested panels of at most the size asked for, with their weights; held-out scores.
+    """The nested panels of at most ``n_genes``, with their weights; held-out scores.
 
-    Parameters
-    ----------
-    source : the samples.
-    codes : the class of each, from 0 to ``n_classes - 1``.
-    sample_weight : a weight per sample, ones by default.
-    n_genes : the largest panel, or "auto": chosen by held-out accuracy (`choose_size`).
-    include : positions of genes that every panel has.
-    fold_of : the fold that holds each sample out, -1 for none; None holds none out.
-    n_threads : threads; they change the time alone.
-    progress : is told how many of the steps are done.
+    ``fold_of`` is the fold that holds each sample out, -1 for none; None holds none out.
     """
     include = np.zeros(0, np.intp) if include is None else np.asarray(include)
     parts = np.zeros(len(codes), np.intp) if fold_of is None else fold_of + 1

@@ -86,7 +86,7 @@ class OptirankClassifierCV(RankLinearClassifier):
     best_params_, best_index_, best_score_ : dict, int, float
         The chosen setting, its position, and its mean validation score.
     cv_results_ : dict of arrays
-        As scikit-learn's, and numbers of genes.
+        As scikit-learn's, without times of scoring; and numbers of genes.
     folds_ : list of (train, validation) positions
     classes_, coef_, intercept_, reference_, reference_weights_, genes_, objective_, n_iter_
         As in :class:`OptirankClassifier`, of the final model.
@@ -168,7 +168,11 @@ class OptirankClassifierCV(RankLinearClassifier):
         scorer = check_scoring(self, self.scoring)
         self.folds_ = make_folds(y, self.cv, groups)
         platforms = _PLATFORMS if self.selection == TRANSFER else ()
-        orders = self._orders(_with_platforms(X) if platforms else X)
+        if platforms:  # copies of the samples follow below them
+            X = X.get() if is_device_array(X) else X
+            parts = [X, *simulate_platforms(X, VIEW_STRENGTHS)]
+            X = sparse.vstack(parts, "csr") if sparse.issparse(X) else np.concatenate(parts)
+        orders = self._orders(X)
         units = units_of_folds(
             Samples(orders=orders),
             np.searchsorted(self.classes_, y),
@@ -190,7 +194,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         with progress_bar("grid", shown=None if self.verbose else False) as bar:
             found = search(family, units, n_jobs=self.n_jobs, progress=bar.update)
         self._choose(found, y, scorer, platforms, real=groups is not None)
-        self._refit(orders.take(np.arange(X.shape[0])), y, weights, candidates)
+        self._refit(orders.take(np.arange(len(y))), y, weights, candidates)
         return self
 
     def _choose(
@@ -301,26 +305,11 @@ class OptirankClassifierCV(RankLinearClassifier):
         return table[rising | table["selected"] | table["best"]].reset_index(drop=True)
 
 
-def _with_platforms(X: Any) -> Any:
-    """The samples, and below them their copies on simulated platforms."""
-    X = X.get() if is_device_array(X) else X
-    copies = simulate_platforms(X, VIEW_STRENGTHS)
-    if sparse.issparse(X):
-        return sparse.vstack([X, *copies], format="csr")
-    return np.concatenate([X, *copies])
-
-
 def _results(found: list[UnitResult], table: NDArray, n_genes: NDArray) -> dict:
     """``cv_results_`` in scikit-learn's shape, with numbers of genes."""
     params = found[0].params
     times = np.array([[fold.fit_seconds(k) for fold in found] for k in range(len(params))])
-    score_times = np.array([[fold.score_seconds / len(params) for fold in found]] * len(params))
-    results: dict = {
-        "mean_fit_time": times.mean(axis=1),
-        "std_fit_time": times.std(axis=1),
-        "mean_score_time": score_times.mean(axis=1),
-        "std_score_time": score_times.std(axis=1),
-    }
+    results: dict = {"mean_fit_time": times.mean(axis=1), "std_fit_time": times.std(axis=1)}
     for name in params[0]:
         values = [one[name] for one in params]
         results[f"param_{name}"] = np.ma.masked_array(values, mask=False, dtype=object)

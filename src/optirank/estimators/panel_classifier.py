@@ -198,10 +198,8 @@ class PanelClassifier(LinearScores, RankClassifier):
             )
         if n == "auto":
             return
-        if isinstance(n, bool) or not isinstance(n, int | np.integer):
-            raise ValueError(f"n_genes={n!r}: use 'auto' or a number of genes")
-        if n < 2:
-            raise ValueError(f"n_genes={n}: ranks among themselves need at least 2 genes")
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2:
+            raise ValueError(f"n_genes={n!r}: use 'auto' or a number of at least 2 genes")
         if n > n_features:
             raise ValueError(
                 f"n_genes={n} is more than the {n_features} genes there are: use at most "

@@ -106,7 +106,9 @@ class SingleCellNetClassifier(PairClassifier):
         self.genes_[self.pairs_] = True
 
         features = self._pair_features(X)
-        random = _shuffled_profiles(features, self.n_random, random_state)
+        rng = np.random.default_rng(random_state.randint(2**31 - 1))
+        chosen = rng.integers(features.shape[0], size=self.n_random)
+        random = rng.permuted(features[chosen], axis=1)  # each profile shuffled over its pairs
         self.forest_ = RandomForestClassifier(
             self.n_trees,
             class_weight="balanced",
@@ -163,10 +165,9 @@ class SingleCellNetClassifier(PairClassifier):
 
 
 def top_pairs(values: np.ndarray, positive: np.ndarray, n_top: int) -> np.ndarray:
-    """The ordered pairs (a, b) whose feature ``x_a > x_b`` correlates most with the label.
+    """At most ``n_top`` pairs (a, b) whose feature ``x_a > x_b`` correlates most with the label.
 
-    At most ``n_top`` rows, the highest signed correlation first, ties in the order of (a, b). A
-    pair whose feature is constant is never taken.
+    The highest signed correlation is first, ties are in the order of (a, b). Constant ones are out.
     """
     correlation = pair_correlations(values, positive)
     n_varying = np.count_nonzero(correlation > -np.inf)
@@ -192,12 +193,3 @@ def pair_correlations(values: np.ndarray, positive: np.ndarray) -> np.ndarray:
     constant = scale == 0
     correlation = fraction * (among - overall) / np.where(constant, 1.0, scale)
     return np.where(constant, -np.inf, correlation)
-
-
-def _shuffled_profiles(
-    features: np.ndarray, n_random: int, random_state: np.random.RandomState
-) -> np.ndarray:
-    """Random training profiles, each with its values shuffled over the pairs."""
-    rng = np.random.default_rng(random_state.randint(2**31 - 1))
-    rows = rng.integers(features.shape[0], size=n_random)
-    return rng.permuted(features[rows], axis=1)

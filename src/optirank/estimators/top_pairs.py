@@ -209,12 +209,10 @@ def _rank_sums(orders: SampleOrders, codes: NDArray, n_codes: int) -> tuple[NDAr
 
 
 def _disjoint_pairs(difference: NDArray, shift: NDArray, genes: NDArray, k_max: int) -> Pairs:
-    """At most ``k_max`` disjoint pairs by their score, the absolute ``difference``.
+    """At most ``k_max`` disjoint pairs by ``|difference|``, at least one even if all are 0.
 
     ``difference[a, b]`` is ``P(x_a > x_b | class) - P(x_a > x_b | rest)``, and ``shift`` by how
-    much the mean rank of each gene is higher in the class: of equal scores, the pair of largest
-    ``|shift_a - shift_b|`` is the better one. ``genes`` are the positions of the genes. There is
-    at least one pair, even if none has a score above 0.
+    much the mean rank of each gene is higher in the class, which decides between equal scores.
     """
     score = np.abs(difference).round(DIGITS)
     np.fill_diagonal(score, -1.0)

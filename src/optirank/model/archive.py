@@ -68,8 +68,8 @@ class Archive:
         except zipfile.BadZipFile as error:
             raise ModelFileError("it is not a zip, or was cut off") from error
         names = self._zip.namelist()
-        self._left = {name.removesuffix(".npy") for name in names if name != _DOCUMENT}
-        if _DOCUMENT not in names or len(self._left) + 1 != len(names):
+        self.left = {name.removesuffix(".npy") for name in names if name != _DOCUMENT}
+        if _DOCUMENT not in names or len(self.left) + 1 != len(names):
             raise ModelFileError(f"it lacks {_DOCUMENT}, or holds members of the same name")
 
     def document(self) -> dict:
@@ -86,13 +86,13 @@ class Archive:
         return document
 
     def __contains__(self, name: str) -> bool:
-        return name in self._left
+        return name in self.left
 
     def take(self, name: str, dtype: str, *shape: int) -> NDArray:
         """The array of this name, which must have this dtype and shape, and finite values."""
-        if name not in self._left:
+        if name not in self.left:
             raise ModelFileError(f"it lacks the array {name!r}")
-        self._left.discard(name)
+        self.left.discard(name)
         n_bytes = math.prod(shape) * np.dtype(dtype).itemsize
         content = io.BytesIO(self._read(f"{name}.npy", n_bytes + _HEADER_BYTES))
         try:
@@ -112,11 +112,6 @@ class Archive:
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise ModelFileError(f"array {name!r} has NaN or infinite values")
         return array
-
-    def check_all_taken(self) -> None:
-        """Refuse members that nothing asked for."""
-        if self._left:
-            raise ModelFileError(f"it holds {min(self._left)!r}, which does not belong there")
 
     def _read(self, name: str, limit: int) -> bytes:
         """A member's bytes, ``limit`` at most."""

@@ -1,4 +1,4 @@
-"""How far a label can be trusted: calibrated probabilities, prior shares, and error control.
+"""How far a label can be trusted: calibrated probabilities and error control.
 
 The label of a sample is the class of its highest score, everywhere. A calibration says how probable
 that is, by one rising function of the scores that all classes share (see
@@ -6,9 +6,6 @@ that is, by one rising function of the scores that all classes share (see
 fitted on scores of samples that the model was not trained on, each class counting the same, so the
 probabilities are those of a query in which the classes are equally frequent. A model stores it as
 ``calibration_``.
-
-With other shares ``pi_k`` of the classes the probabilities become ``p_k pi_k / sum_m p_m pi_m``
-(Bayes' rule), and the label is then the most probable class: a chosen prior may move labels.
 
 Labels can be withheld so that those given are wrong no more often than asked for: a label is given
 where its confidence reaches the lowest threshold at which the error among the held-out samples
@@ -20,19 +17,17 @@ the bounds as ``error_control_``, so that any target can be asked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.model.linear import carried, class_codes, linear_model
+from optirank.model.linear import class_codes
 from optirank.ranks.scoring import by_class, probabilities
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-Prior = str | Mapping[Any, float]
 _SLOPES = (1e-3, 1e3)  # of scores divided by their spread: flat, and a step
 _OFFSET = 30.0  # beyond, the function is a power or constant to all digits
 _CERTAINTY = 0.8  # one-sided: 32 samples without an error show 5 %; with 0.95 it takes 59
@@ -107,62 +102,6 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Cali
     found = [minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds) for start in starts]
     log_slope, offset = min(found, key=lambda one: one.fun).x
     return Calibration(float(np.exp(log_slope) / scale), float(offset), len(y))
-
-
-def class_shares(model: Any, prior: Prior) -> dict[Any, float] | None:
-    """The share of each class of a model; None where all count the same.
-
-    Parameters
-    ----------
-    model : a fitted linear classifier on ranks.
-    prior : ``"balanced"``; ``"training"``, the shares of the classes in the training data; or a
-        mapping from every class (itself, or as text) to its share, or to a number of samples.
-    """
-    classes = linear_model(model).classes_.tolist()
-    names = [str(label) for label in classes]
-    if isinstance(prior, str):
-        if prior == "balanced":
-            return None
-        if prior != "training":
-            raise ValueError(
-                f"prior={prior!r} is not known: use 'balanced', 'training' or a mapping of classes "
-                "to shares"
-            )
-        counts = (carried(model, "training_summary_") or {}).get("class_counts")
-        if not isinstance(counts, dict):
-            raise ValueError(
-                "prior='training': the model does not store how many samples of each class it was "
-                "trained on; give the shares themselves"
-            )
-        prior = {label: n for label, n in counts.items() if str(label) in names}  # of a subset
-    given = {str(label): share for label, share in prior.items()}
-    if missing := [label for label in classes if str(label) not in given]:
-        raise ValueError(
-            f"the prior has no share for {len(missing)} of the {len(classes)} classes, such as "
-            f"{missing[0]!r}: give one for every class of the model, 0 for those that are absent"
-        )
-    if unknown := sorted(set(given) - set(names)):
-        raise ValueError(
-            f"the prior has a share for {unknown[0]!r}, which is not a class of the model: its "
-            f"classes are {classes}"
-        )
-    for label, share in given.items():
-        if not isinstance(share, int | float | np.number) or not 0 <= share < np.inf:
-            raise ValueError(
-                f"the prior share of {label!r} is {share!r}: use a number of at least 0"
-            )
-    total = sum(given.values())
-    if total <= 0:
-        raise ValueError("the shares of the prior are all 0: give some class a positive one")
-    return {label: given[str(label)] / total for label in classes}
-
-
-def with_shares(probabilities: NDArray, shares: NDArray) -> NDArray:
-    """Balanced probabilities (n, classes) under other shares of the classes."""
-    each = probabilities * shares
-    total = each.sum(axis=1, keepdims=True)
-    equal = np.tile(shares / shares.sum(), (len(each), 1))  # only classes of share 0 were possible
-    return np.divide(each, total, out=equal, where=total > 0)
 
 
 @dataclass(frozen=True)

@@ -114,11 +114,12 @@ def explain(
         genes = sample.index if sample.ndim == 1 else sample.columns
     bound = bind(model, genes, max_missing)
     x = _row(sample, bound)
-    parts = bound.parts
+    parts, here, means = bound.parts, bound.match.present, bound.imputed
     values = np.full(len(parts.positions), np.nan)
-    values[bound.match.present] = x
-    ranks = _all_ranks(bound, x)
-    means = bound.imputed
+    values[here] = x
+    ranks = means.copy()
+    for row, gamma in enumerate(parts.reference_weights[:, here]):
+        ranks[row, here] = weighted_ranks(x[None, :], gamma, ties=parts.ties)[0]
     other = parts.classes[0] if len(parts.coef) == 1 else None
     tables = []
     for k, label in enumerate(parts.score_classes.tolist()):
@@ -130,7 +131,7 @@ def explain(
             {
                 "class": label,
                 "gene": [INTERCEPT, *parts.genes[order]],
-                "missing": [False, *~bound.match.present[order]],
+                "missing": [False, *~here[order]],
                 "value": [np.nan, *values[order]],
                 "relative_rank": [np.nan, *ranks[k, order]],
                 "mean_rank": [np.nan, *means[k, order]],
@@ -150,15 +151,6 @@ def _words(contribution: float, label: Any, other: Any) -> str:
     if contribution > 0:
         return f"for {label}"
     return f"against {label}" if other is None else f"for {other}"
-
-
-def _all_ranks(bound: BoundModel, x: NDArray) -> NDArray:
-    """Scaled ranks of the panel's genes in each row (rows, p); the stand-ins of missing ones."""
-    parts, here = bound.parts, bound.match.present
-    ranks = bound.imputed.copy()
-    for row, gamma in enumerate(parts.reference_weights[:, here]):
-        ranks[row, here] = weighted_ranks(x[None, :], gamma, ties=parts.ties)[0]
-    return ranks
 
 
 def _row(sample: Any, bound: BoundModel) -> NDArray:

@@ -109,16 +109,6 @@ def as_model(model: Any) -> Any:
 
 def _read(file: IO[bytes]) -> Any:
     archive = Archive(file)
-    document = _document(archive)
-    name = document.get("class")
-    if not isinstance(name, str) or name not in _FORMS:
-        raise ModelFileError(f"it holds a model of class {name!r}; known are {', '.join(_FORMS)}")
-    model = _FORMS[name][1](getattr(optirank, name), document, archive)
-    archive.check_all_taken()
-    return model
-
-
-def _document(archive: Archive) -> Document:
     document = archive.document()
     schema = document.get("schema")
     if document.get("format") != _FORMAT or type(schema) is not int:
@@ -129,7 +119,13 @@ def _document(archive: Archive) -> Document:
             f"this is optirank {optirank.__version__}, which reads version {SCHEMA}: update "
             "optirank, or train the model again"
         )
-    return document
+    name = document.get("class")
+    if not isinstance(name, str) or name not in _FORMS:
+        raise ModelFileError(f"it holds a model of class {name!r}; known are {', '.join(_FORMS)}")
+    model = _FORMS[name][1](getattr(optirank, name), document, archive)
+    if archive.left:
+        raise ModelFileError(f"it holds {min(archive.left)!r}, which does not belong there")
+    return model
 
 
 # What every form has
@@ -180,8 +176,15 @@ def _rebuild_common(cls: type, document: Document) -> Any:
     if not 1 <= n_features <= _MAX_ENTRIES // len(classes):
         raise ModelFileError(f"{len(classes)} classes and {n_features} genes are no model")
     model.classes_, model.n_features_in_ = classes, n_features
-    if document.get("genes") is not None:
-        model.feature_names_in_ = _rebuild_names(document["genes"], n_features)
+    if (names := document.get("genes")) is not None:
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ModelFileError("the gene names are not a list of strings")
+        if len(names) != n_features:
+            raise ModelFileError(f"{len(names)} gene names for {n_features} genes")
+        name, times = Counter(names).most_common(1)[0]
+        if times > 1:
+            raise ModelFileError(f"the gene name {name!r} is there more than once")
+        model.feature_names_in_ = np.array(names, dtype=object)
     vars(model).update(_rebuild_extras(document, len(classes), n_features))
     return model
 
@@ -202,17 +205,6 @@ def _rebuild_extras(document: Document, n_classes: int, n_features: int) -> dict
     ):
         raise ModelFileError("the out-of-distribution score does not fit the model")
     return found
-
-
-def _rebuild_names(names: Any, n_features: int) -> NDArray:
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ModelFileError("the gene names are not a list of strings")
-    if len(names) != n_features:
-        raise ModelFileError(f"{len(names)} gene names for {n_features} genes")
-    name, times = Counter(names).most_common(1)[0]
-    if times > 1:
-        raise ModelFileError(f"the gene name {name!r} is there more than once")
-    return np.array(names, dtype=object)
 
 
 def _take_panel(archive: Archive, name: str, size: int, n_features: int) -> NDArray:

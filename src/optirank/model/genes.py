@@ -97,7 +97,8 @@ def match_genes(
     ambiguous: dict[str, tuple[str, ...]] = {}
     spelled: tuple[dict[str, str], ...] = ({}, {}, {})
     taken = set(wanted) | set(known)
-    for key, found in zip((str, _without_version, _folded), spelled, strict=True):
+    keys = (str, _without_version, lambda name: _without_version(name).casefold())
+    for key, found in zip(keys, spelled, strict=True):
         if (columns < 0).sum() == len(ambiguous):
             break
         ours = Counter(map(key, wanted))
@@ -138,10 +139,6 @@ def check_case(match: GeneMatch) -> None:
 
 def _without_version(name: str) -> str:
     return _ENSEMBL.sub(r"\1\2", name)
-
-
-def _folded(name: str) -> str:
-    return _without_version(name).casefold()
 
 
 def _names(names: Iterable[str], whose: str) -> list[str]:

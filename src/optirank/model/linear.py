@@ -94,8 +94,6 @@ def linear_model(model: Any) -> Any:
 
 def linear_parts(model: Any) -> LinearParts:
     """The parts of a fitted model that prediction needs."""
-    if isinstance(model, LinearParts):
-        return model
     model = linear_model(model)
     coef = np.asarray(model.coef_)
     names = getattr(model, "feature_names_in_", None)
@@ -134,9 +132,8 @@ def panel_ranks(X: Any, columns: NDArray | None = None, compiled: bool | None = 
         return relative_ranks(X, np.ones(len(columns), dtype=bool))
     from optirank.ranks.orders import order_samples
 
-    every = np.arange(len(columns))
     ranks = order_samples(X).ranks(np.ones(len(columns)), dtype=np.float64)
-    return ranks.columns(every) / len(columns)
+    return ranks.columns(np.arange(len(columns))) / len(columns)
 
 
 def describe_training(

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.names import some
-from optirank.model.confidence import Prior, class_shares, with_shares
 from optirank.model.genes import MAX_MISSING, bind, without_lacking
 from optirank.model.linear import carried, panel_ranks
 from optirank.model.query import Adaptation, match_prevalences
-from optirank.ranks.scoring import best_class, by_class, worth_compiling
+from optirank.ranks.scoring import best_class, worth_compiling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -87,11 +86,6 @@ class Predictor:
         then says which. Samples of these classes get the label of another.
     other_names : other names that the data have for their columns, by kind; where genes are missing
         that are found by them, that is said.
-    calibrated : whether to use the model's ``calibration_``, where it has one. It changes
-        probabilities and no label.
-    prior : the shares of the classes that probabilities suppose: ``"balanced"``, the default, with
-        labels by the highest score; ``"training"``; or a mapping from every class to its share.
-        With the latter two the label is the most probable class.
     adapt : whether ``predict`` shifts the scores to where the query's samples lie, see
         ``optirank.model.query``. What it is given is then the whole query, and labels depend
         on the other samples in it. Block by block, use ``match_prevalences`` and ``from_scores``.
@@ -115,12 +109,9 @@ class Predictor:
         max_missing: float = MAX_MISSING,
         drop_classes: bool = False,
         other_names: Mapping[str, Iterable[str]] | None = None,
-        calibrated: bool = True,
-        prior: Prior = "balanced",
         adapt: bool = False,
         compiled: bool | None = None,
     ) -> None:
-        shares = class_shares(model, prior)
         genes = None if genes is None else list(genes)
         self.left_out: tuple[ClassLoss, ...] = ()
         self._control: ErrorControl | None = carried(model, "error_control_")
@@ -133,12 +124,7 @@ class Predictor:
         self.adapt = adapt
         self.novelty: Novelty | None = carried(model, "novelty_")
         self._seen = 0
-        self._calibration = carried(model, "calibration_") if calibrated else None
-        self._shares = None
-        if shares is not None:
-            self._shares = np.array([shares[label] for label in self.classes.tolist()])
-            if not self._shares.any():
-                raise ValueError("the prior leaves only classes of share 0: give others a share")
+        self._calibration = carried(model, "calibration_")
 
     @property
     def classes(self) -> NDArray:
@@ -151,12 +137,8 @@ class Predictor:
         return self.bound.columns
 
     def notes(self) -> list[str]:
-        """What there is to say about classes left out, the genes and the shares of the classes."""
+        """What there is to say about classes left out and the genes."""
         notes = self.bound.notes()
-        if self._shares is not None:
-            pairs = zip(self.classes, self._shares / self._shares.sum(), strict=True)
-            shown = some(f"{label} {share:.1%}" for label, share in pairs)
-            notes.append(f"labels and probabilities assume these shares of the classes: {shown}")
         if self.left_out:
             what = "1 class is" if len(self.left_out) == 1 else f"{len(self.left_out)} classes are"
             notes.insert(
@@ -196,20 +178,14 @@ class Predictor:
     def from_scores(self, scores: NDArray) -> Prediction:
         """Labels, confidences and probabilities of samples whose scores are known."""
         link = self.bound.parts if self._calibration is None else self._calibration
-        found = link.probabilities(scores)
-        chosen = best_class(scores)
-        if self._shares is not None:
-            found = with_shares(found, self._shares)
-            best = found == found.max(axis=1, keepdims=True)
-            chosen = np.where(best, by_class(scores), -np.inf).argmax(axis=1)
-        return Prediction(self.classes, scores, found, chosen)
+        return Prediction(self.classes, scores, link.probabilities(scores), best_class(scores))
 
     def likeness(self, X: Any, chosen: NDArray) -> NDArray:
         """How much samples look like the class they are given, see ``optirank.model.novelty``."""
         if self.novelty is None:
             raise ValueError(
                 "the model has no out-of-distribution score, so unknown samples cannot be told: "
-                "train it with held-out samples, or give a threshold instead"
+                "train it with optirank train, or give a threshold instead"
             )
         X, compiled = self._prepared(X)
         here = self.bound.parts.positions[self.bound.match.present]
@@ -228,8 +204,6 @@ class Predictor:
         why = None
         if control is None:
             why = "the model stores no errors of held-out samples"
-        elif self._shares is not None:
-            why = "errors of held-out samples are known for balanced classes alone"
         elif self.left_out:
             why = "the model without some of its classes was never judged"
         if why is not None:

@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 _SHRINK = 0.5  # halfway to equal prevalences: 0.2 harms queries of equal ones, 0.8 of one class
 _STEPS = 100  # each halves what is left of the way, or is a Newton step: both end long before
 _TOLERANCE = 1e-9  # of shares and shifts: far below what moves a label
-_MORE_ZEROS = 0.35  # above training: a third of the panel more is tied; a guess, not measured
-_SOME_ZEROS = 0.1  # share of zeros in training from which a query without any is told
-_CHANGED = 0.05  # share of labels: fewer change on the training data and on related platforms
-_FEW_CHANGED = 5  # labels: fewer change by chance in a small query
 _SCALED = (
     "ranks within a sample change when genes are scaled or centred: if they were, give counts or "
     "their logarithm (layer=, --layer)"
@@ -60,7 +56,8 @@ class Adaptation:
         n, changed = self.n_samples, self.n_changed
         if adapted:
             return f"adapting to the query changed {changed} of {n} labels"
-        if changed < max(_FEW_CHANGED, _CHANGED * n):
+        # Fewer than 5 %, or 5 of a small query, also change on related platforms and by chance
+        if changed < max(5, 0.05 * n):
             return None
         return (
             f"the classes may be shifted in this query: adapting to it would change {changed} of "
@@ -176,12 +173,12 @@ class ValueSummary:
                 f"{self.negative:.1%} of the values are negative, and none were in the training "
                 f"data: {_SCALED}"
             )
-        if not self.n_zero and zeros >= _SOME_ZEROS:
+        if not self.n_zero and zeros >= 0.1:
             notes.append(
                 f"no value is zero, and {zeros:.0%} were in the training data: that is usual for a "
                 "microarray; smoothed or imputed values would change ranks"
             )
-        elif self.zeros - zeros > _MORE_ZEROS:
+        elif self.zeros - zeros > 0.35:  # a third of the panel more is tied: a guess, not measured
             notes.append(
                 f"{self.zeros:.0%} of the values are zero, and {zeros:.0%} were in the training "
                 "data: zeros are ties, so labels are less certain; a larger panel may do better"

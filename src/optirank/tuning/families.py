@@ -146,8 +146,9 @@ class Family(ABC):
         return samples.orders.scores(model.w, model.gamma, self.ties) / s + model.b
 
     def _head(self, params: dict, n_genes: int) -> tuple:
-        """Head of the chain in which the model of a setting is fitted."""
-        return ()
+        """Head of the chain in which a setting is fitted: the size of its reference set, if any."""
+        size, candidates = params.get("n_reference"), getattr(self, "candidates", None)
+        return () if size is None else (resolve_n_reference(size, n_genes, candidates),)
 
     @property
     def _accuracy(self) -> dict[str, Any]:
@@ -192,10 +193,6 @@ class OptirankFamily(Family):
             return {(l1, l2): solve_alternating(replace(problem, l1=l1, l2=l2), **self._accuracy)}
 
         return self._fit(chain, fit)
-
-    def _head(self, params: dict, n_genes: int) -> tuple:
-        """One chain per size of the reference set."""
-        return (resolve_n_reference(params["n_reference"], n_genes, self.candidates),)
 
 
 @dataclass(frozen=True)
@@ -242,10 +239,6 @@ class AnovaFamily(FixedReferenceFamily):
     name = "ANrank-lr"
     names = ("n_reference", "l1", "l2")
     needs_values = True
-
-    def _head(self, params: dict, n_genes: int) -> tuple:
-        """One chain per size of the reference set."""
-        return (resolve_n_reference(params["n_reference"], n_genes),)
 
     def _reference(self, samples: Samples, y: NDArray, chain: Chain) -> NDArray:
         from optirank.preprocessing.anova import select_stable_genes

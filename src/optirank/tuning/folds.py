@@ -69,8 +69,7 @@ def units_of_folds(
 ) -> list[Unit]:
     """One unit per fold, which scores its held-out samples (the view ``HELD_OUT``).
 
-    ``platforms`` names copies of all samples that follow each other below them in ``samples``: the
-    held-out samples are scored there too.
+    It scores them too on ``platforms``, whose copies of all samples follow below in ``samples``.
     """
     n = len(codes)
     return [
@@ -94,7 +93,7 @@ def _int_folds(y: NDArray, n_folds: int, groups: NDArray | None):
         n_groups = len(np.unique(groups))
         if n_groups < 2:
             raise ValueError(
-                f"groups has one value only ({groups[0]!r}): leave groups out, or give several"
+                f"groups has one value only ({groups.tolist()[0]!r}): leave it out, or give several"
             )
         if n_groups <= n_folds:
             return LeaveOneGroupOut().split(anything, y, groups)

@@ -26,33 +26,20 @@ full spread of the genes, which factors between real platforms reach."""
 def simulate_platforms(
     X: Any, strengths: Sequence[float], seed: int = 1, *, spread: float | None = None
 ) -> list[Any]:
-    """Copies of the samples as other platforms might measure them.
+    """Copies of the samples as other platforms might measure them, sparse ones in CSR form.
 
-    Parameters
-    ----------
-    X : array or sparse matrix of shape (n_samples, n_genes), finite
-        Counts, other values on a linear scale, or logarithms; which of them is told by the values
-        (:func:`~optirank.preprocessing.scales.value_scale`).
-    strengths : of each platform, the standard deviation of the genes' log factors relative to the
-        spread of their log values.
-    seed : the same seed gives the same platforms for any samples, up to the spread.
-    spread : the spread of the genes' log values, where other samples tell it; see `log_spread`.
-
-    Returns
-    -------
-    New matrices of the shape of X, sparse ones in CSR form. Zeros of non-negative data stay zeros:
-    what was not detected has no value to scale.
+    ``strengths`` are standard deviations of the genes' log factors, relative to the ``spread`` of
+    their log values (`log_spread`; other samples may tell it). The same seed gives the same
+    platforms for any samples, up to the spread. Zeros of non-negative data stay zeros: what was not
+    detected has no value to scale.
     """
-    if not all(one >= 0 for one in strengths):
-        raise ValueError(f"strengths={strengths!r}: use numbers of at least 0")
     X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
     X = X.astype(np.result_type(X.dtype, np.float32), copy=False)
     scale = value_scale(X)
     spread = log_spread(X) if spread is None else spread
     copies = []
-    for own, child in zip(
-        strengths, np.random.SeedSequence(seed).spawn(len(strengths)), strict=True
-    ):
+    children = np.random.SeedSequence(seed).spawn(len(strengths))
+    for own, child in zip(strengths, children, strict=True):
         factors = np.random.default_rng(child).normal(0.0, own * spread, X.shape[1])
         copies.append(_with_factors(X, factors.astype(X.dtype), scale))
     return copies

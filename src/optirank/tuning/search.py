@@ -79,7 +79,6 @@ class UnitResult:
     n_genes: int
     n_problems: int
     n_scored: dict[str, int]  # samples of each view
-    score_seconds: float = 0.0
     _models: dict[int, dict[Key, Model]] = field(default_factory=dict)  # by problem
 
     @cached_property
@@ -116,10 +115,6 @@ class UnitResult:
         """CPU time of a setting's fits, their shares of their chains."""
         return sum(model.seconds for model in self.models(setting))
 
-    def converged(self, setting: int) -> bool:
-        """Whether all fits of a setting reached their tolerance."""
-        return all(model.converged for model in self.models(setting))
-
 
 def gene_counts(results: Iterable[UnitResult]) -> NDArray:
     """Numbers of genes, settings x units."""
@@ -141,7 +136,7 @@ class Task:
     chain: Chain
 
 
-Found = tuple[int, int, dict["Key", "Model"], float]  # unit, problem, models, seconds of scoring
+Found = tuple[int, int, dict["Key", "Model"]]  # unit, problem, models
 
 
 def search(
@@ -171,11 +166,13 @@ def search(
         if any(hasattr(unit.train.orders, "whole") for unit in units):
             finished = _run_on_device(tasks)
         else:
-            parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as=_return_as())
+            backend, _ = get_active_backend(prefer="threads")  # which may give results as they come
+            early = isinstance(backend, SequentialBackend) or backend.supports_return_generator
+            return_as = "generator_unordered" if early else "list"
+            parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
             finished = parallel(delayed(_run)(task) for task in tasks)
-        for done, (number, problem, models, seconds) in enumerate(finished, start=1):
+        for done, (number, problem, models) in enumerate(finished, start=1):
             results[number]._models.setdefault(problem, {}).update(models)
-            results[number].score_seconds += seconds
             if progress is not None:
                 progress(done, len(tasks))
     return results
@@ -201,19 +198,10 @@ def _run(task: Task) -> Found:
     family, unit = task.family, task.unit
     with one_blas_thread():
         models = family.fit_chain(unit.train, *unit.problem(task.problem), task.chain)
-        start = time.perf_counter()
         for model in models.values():
             for name, view in unit.views.items():
                 model.scores[name] = family.scores(view, model)
-        seconds = time.perf_counter() - start
-    return task.number, task.problem, models, seconds
-
-
-def _return_as() -> str:
-    """Results as they come, where the active joblib backend can give them so."""
-    backend, _ = get_active_backend(prefer="threads")
-    as_they_come = isinstance(backend, SequentialBackend) or backend.supports_return_generator
-    return "generator_unordered" if as_they_come else "list"
+    return task.number, task.problem, models
 
 
 def _run_on_device(tasks: Sequence[Task]) -> Iterator[Found]:
@@ -225,11 +213,9 @@ def _run_on_device(tasks: Sequence[Task]) -> Iterator[Found]:
         fitted = zip(batch, _fit_on_device(batch), strict=True)
         for number, group in groupby(fitted, key=lambda pair: pair[0].number):
             own = list(group)
-            start = time.perf_counter()
             _score_on_device(own[0][0], [model for _, found in own for model in found.values()])
-            seconds = (time.perf_counter() - start) / len(own)
             for task, found in own:
-                yield number, task.problem, found, seconds
+                yield number, task.problem, found
 
 
 def _fit_on_device(tasks: Sequence[Task]) -> list[dict[Key, Model]]:

@@ -78,7 +78,9 @@ def score_table(
     is nan.
     """
     failure = None
-    plain = _is_balanced_accuracy(scorer)
+    # The checks of the default scorer would take most of the time of a grid
+    default = getattr(scorer, "_score_func", None) is balanced_accuracy_score
+    plain = default and not getattr(scorer, "_kwargs", None)
     table = np.empty((len(results[0].params), len(results)))
     for k, (result, truth) in enumerate(zip(results, truths, strict=True)):
         for i in range(len(table)):
@@ -97,12 +99,6 @@ def score_table(
     return table
 
 
-def _is_balanced_accuracy(scorer: object) -> bool:
-    """Whether a scorer is the default one, whose checks would take most of the time of a grid."""
-    given = getattr(scorer, "_kwargs", None)
-    return getattr(scorer, "_score_func", None) is balanced_accuracy_score and not given
-
-
 def standard_error(scores: NDArray) -> NDArray:
     """Standard error of the mean over folds (last axis), 0 with a single fold."""
     n_folds = scores.shape[-1]
@@ -112,11 +108,7 @@ def standard_error(scores: NDArray) -> NDArray:
 
 
 def scored_folds(scores: NDArray) -> NDArray:
-    """Mask of the folds in which some setting has a score (settings x folds).
-
-    A scorer may have nothing to say of a fold, such as an area under the curve where the validation
-    part lacks a class.
-    """
+    """Mask of the folds in which some setting has a score; an area needs both classes in one."""
     return np.isfinite(scores).any(axis=0)
 
 
@@ -141,14 +133,12 @@ def select(scores: NDArray, n_genes: NDArray, rule: str = "one_se") -> int:
 def select_for_transfer(
     plain: NDArray, shifted: NDArray, n_genes: NDArray, *, default: int | None, real: bool = False
 ) -> int:
-    """The setting that should work best on another platform, from scores on held-out samples.
+    """The setting that should work best on another platform, by its `transfer_scores`.
 
-    Held-out scores of one platform differ by less than their noise between settings that do very
-    differently on another. So a setting is judged by its scores on held-out samples as they are
-    (``plain``, settings x folds) and on simulated platforms (``shifted``, settings x folds x
-    platforms; see `transfer_scores`), and the ``default`` setting, which did best on average over
-    real pairs of platforms, is left only for one that is better by more than ``MARGIN``. Where the
-    folds leave whole sources out (``real``), their shifts are real ones: plain scores decide.
+    ``plain`` are scores of held-out samples (settings x folds), ``shifted`` those on simulated
+    platforms (settings x folds x platforms). Held-out scores of one platform differ by less than
+    their noise between settings that do very differently on another: so the ``default``, which did
+    best over real pairs of platforms, is left only for one that is better by more than ``MARGIN``.
     """
     score = _comparable(transfer_scores(plain, shifted, real=real))
     best = int(np.lexsort((n_genes.mean(axis=1), -score))[0])
@@ -160,8 +150,8 @@ def select_for_transfer(
 def transfer_scores(plain: NDArray, shifted: NDArray, *, real: bool = False) -> NDArray:
     """What `select_for_transfer` judges by: the plain score counts once, the platforms twice.
 
-    With ``real`` shifts, or without platforms, it is the plain score. Folds that have no score do
-    not count; NaN where none has.
+    Where folds leave whole sources out (``real`` shifts), or without platforms, it is the plain
+    score. Folds that have no score do not count; NaN where none has.
     """
     there = scored_folds(plain)
     if not there.any():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from optirank.workflow.labels import Labelled
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """How a model does on labelled samples.
 
@@ -41,6 +41,11 @@ class Evaluation:
     unknown: dict[str, int]
     labelled: Labelled
 
+    def __repr__(self) -> str:
+        found = self.performance
+        accuracy = f"balanced accuracy {found.headline()}"
+        return f"Evaluation on {self.source}: {found.n_samples} samples, {accuracy}"
+
     @property
     def notes(self) -> list[str]:
         """What there is to say about the query and the comparison."""
@@ -56,14 +61,10 @@ def evaluate_profiles(
     prevalence: Mapping[str, float] | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Label the samples of an open file or an AnnData and compare with a column of its annotations.
+    """Label the samples of an open file or an AnnData and compare with its column ``label``.
 
-    Parameters
-    ----------
-    label : the column with the true classes. Samples without one are left out; samples of classes
-        that the model does not have are counted apart.
-    prevalence : share of some or all classes where the model will be used, for PPV and NPV.
-    options : as for prediction.
+    Samples without a true class are left out; those of classes that the model does not have are
+    counted apart. ``prevalence`` are shares where the model will be used, for PPV and NPV.
     """
     check_column(profiles.obs, label, str(profiles.source))
     truth = text_column(profiles.obs, label, str(profiles.source)).to_numpy(dtype=object)

@@ -34,7 +34,7 @@ def label_notes(labels: Iterable[object]) -> list[str]:
     Labels that differ only in case or in spaces, and words such as "Unknown" or "NA", are classes
     like any other to a classifier; mostly that is a mistake.
     """
-    counts = Counter(label for label in labels if isinstance(label, str))
+    counts = Counter(str(label) for label in labels if isinstance(label, str))
     notes = [
         f"{n} samples are labelled {name!r}: it is used as a class like any other; remove these "
         "samples, or leave their label empty, if they have no known class"

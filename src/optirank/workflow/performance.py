@@ -101,25 +101,18 @@ def performance(
     withheld: ArrayLike | None = None,
     prevalence: Mapping[str, float] | None = None,
 ) -> Performance:
-    """Compare labels with the truth.
+    """Compare labels with the truth; both are of ``classes``, the columns of ``probabilities``.
 
-    Parameters
-    ----------
-    truth, predicted : the true class and the label of each sample; all of ``classes``. The label of
-        a sample that is withheld is the one it would have had.
-    probabilities : (samples, classes), in the order of ``classes``.
-    classes : the model's classes.
-    withheld : whether the label of each sample is withheld.
-    prevalence : the share of every class where the model will be used; PPV and NPV then are those
-        expected there. None: the shares of these samples.
+    The label of a sample that is ``withheld`` is the one it would have had. ``prevalence`` is the
+    share of every class where the model will be used, by default that of these samples: PPV and NPV
+    are those expected there.
     """
     names = tuple(str(one) for one in classes)
-    true, given = _codes(truth, names, "true class"), _codes(predicted, names, "label")
+    true, given = (
+        pd.Index(names).get_indexer(pd.Index(np.asarray(one, dtype=object)).map(str))
+        for one in (truth, predicted)
+    )
     proba = np.asarray(probabilities, dtype=float)
-    if proba.shape != (len(true), len(names)):
-        raise ValueError(
-            f"probabilities of shape {proba.shape} for {len(true)} samples and {len(names)} classes"
-        )
     hidden = np.zeros(len(true), bool) if withheld is None else np.asarray(withheld, dtype=bool)
     kept, k = ~hidden, len(names)
     table = np.bincount(true[kept] * k + given[kept], minlength=k * k).reshape(k, k)
@@ -295,14 +288,6 @@ def _withholding(confidence: NDArray, correct: NDArray) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-def _codes(values: ArrayLike, names: tuple[str, ...], what: str) -> NDArray:
-    codes = pd.Index(names).get_indexer(pd.Index(np.asarray(values, dtype=object)).map(str))
-    if (codes < 0).any():
-        first = np.asarray(values, dtype=object)[codes < 0][0]
-        raise ValueError(f"the {what} {first!r} is not a class: the classes are {', '.join(names)}")
-    return codes
 
 
 def _percent(*values: float) -> str:

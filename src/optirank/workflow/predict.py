@@ -10,8 +10,7 @@ import csv
 import importlib.util
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ import numpy as np
 import optirank
 from optirank._util.files import check_outputs
 from optirank._util.names import some
-from optirank.datasets.data import DataError, readable, text_column
+from optirank.datasets.data import DataError, block_rows, readable, text_column
 from optirank.datasets.reading import guess_format, open_expression
 from optirank.datasets.registry import homolog_table
 from optirank.datasets.tables import open_text, separator
@@ -37,9 +36,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.datasets.data import Profiles
-
-_BLOCK = 4096  # samples: enough that a block's fixed cost does not count
-_VALUES = 1 << 26  # of a block, were it dense: 256 MB of float32
 
 Progress = Callable[[int, int], None]
 Homologs = Mapping[str, str] | str | os.PathLike[str] | None
@@ -76,16 +72,11 @@ def predict_file(
     progress: Progress | None = None,
     **reading: Any,
 ) -> Labelled:
-    """Label the samples of a file and write the labels.
+    """Label the samples of a file with a model or the file of one, and write the labels.
 
-    Parameters
-    ----------
-    path : expression data, see :func:`optirank.datasets.read_expression`, whose options
-        ``reading`` are.
-    model : a fitted model, or the file of one.
-    out : ``.csv`` or ``.parquet`` (sample, label, confidence, one probability per class), or
-        ``.h5ad``, a copy of ``path`` with what :func:`optirank.tl.annotate` adds.
-    progress : called with the number of samples done and of all.
+    ``out`` is ``.csv`` or ``.parquet`` (sample, label, confidence, one probability per class), or
+    ``.h5ad``, a copy of ``path`` with what :func:`optirank.tl.annotate` adds. ``reading`` are
+    options of :func:`optirank.datasets.read_expression`.
     """
     path, out = Path(path), Path(out)
     if not path.exists():
@@ -121,13 +112,8 @@ def label_profiles(
         groups = text_column(profiles.obs, options.clusters, profiles.source)
     # Loading numba is worth it for a few thousand samples
     many = n >= 2000 and importlib.util.find_spec("numba") is not None
-    if options.unknown_rate is not None and carried(model, "novelty_") is None:
-        raise ValueError(
-            f"unknown rate {options.unknown_rate:g}: the model has no out-of-distribution score: "
-            "train it with optirank train, or give a threshold instead"
-        )
     genes, notes = model_names(profiles.gene_names, model, options.homologs)
-    with _transposed_told(profiles, genes_in):
+    try:
         predictor = Predictor(
             model,
             genes,
@@ -137,6 +123,15 @@ def label_profiles(
             adapt=options.adapt,
             compiled=many or None,
         )
+    except MissingGenesError as error:  # where the genes of a table are in its other direction
+        there = set(error.match.genes).intersection(map(str, profiles.sample_names))
+        if genes_in is None or len(there) <= error.match.present.sum():
+            raise
+        other = "rows" if genes_in == "columns" else "columns"
+        raise DataError(
+            f"{profiles.source}: the genes of the model are in its {other}, not in its {genes_in} "
+            f"({some(there, 3)}): use --genes-in {other} (genes_in={other!r})"
+        ) from None
     if options.homologs != "case":
         check_case(predictor.bound.match)
     limit, reason = options.threshold, ""
@@ -212,15 +207,12 @@ def _scores(
     options: PredictOptions,
     progress: Progress | None,
 ) -> tuple[NDArray, ValueSummary, NDArray, NDArray]:
-    """Scores of all samples, a summary of the values, samples without any, likeness.
-
-    Likeness (how much a sample looks like its class) is measured where it is asked for.
-    """
+    """Scores of all samples, a summary of the values, samples without any, likeness if asked."""
     n, done, parts = profiles.n_samples, 0, []
     values, empty = ValueSummary(), np.zeros(n, dtype=bool)
     likeness = np.zeros(0 if options.unknown_rate is None else n)
     narrow = predictor.narrowed()
-    size = max(1, min(_BLOCK, _VALUES // max(1, len(profiles.gene_names))))
+    size = min(4096, block_rows(len(profiles.gene_names)))  # more samples save no time
     for block in profiles.blocks(predictor.columns, size):
         X, rows = block.X, slice(done, done + block.n_samples)
         try:
@@ -236,22 +228,6 @@ def _scores(
         if progress is not None:
             progress(done, n)
     return np.concatenate(parts), values, empty, likeness
-
-
-@contextmanager
-def _transposed_told(profiles: Profiles, genes_in: str | None) -> Iterator[None]:
-    """Where the genes of a table are in its other direction, say so."""
-    try:
-        yield
-    except MissingGenesError as error:
-        there = set(error.match.genes).intersection(map(str, profiles.sample_names))
-        if genes_in is None or len(there) <= error.match.present.sum():
-            raise
-        side, other = ("columns", "rows") if genes_in == "columns" else ("rows", "columns")
-        raise DataError(
-            f"{profiles.source}: the genes of the model are in its {other}, not in its {side} "
-            f"({some(there, 3)}): use --genes-in {other} (genes_in={other!r})"
-        ) from None
 
 
 def _read_homologs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:

@@ -241,8 +241,8 @@ def _folds(
     """The fold of each sample."""
     if sources is not None and len(np.unique(sources)) < 2:
         raise DataError(
-            f"{source}: column {options.batch!r} has the single value {sources[0]!r}, so no source "
-            "can be left out: leave the column out, or name another (batch=, --batch)"
+            f"{source}: column {options.batch!r} has the single value {str(sources[0])!r}, so no "
+            "source can be left out: leave the column out, or name another (batch=, --batch)"
         )
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

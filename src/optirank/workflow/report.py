@@ -176,7 +176,8 @@ def _weak(performance: Performance) -> list[str]:
     names = table.index[table["sensitivity"] < _WEAK]
     if not len(names):
         return []
-    return [f"fewer than {_WEAK:.0%} of the samples are recognised of {some(names, 10)}."]
+    whose = "its" if len(names) == 1 else "their"
+    return [f"{some(names, 10)}: fewer than 80 % of {whose} samples get the right label"]
 
 
 def _class_row(name: str, row: Any, axis: float) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from optirank.model import (
     fit_novelty,
     panel_ranks,
 )
-from optirank.ranks.scoring import best_class
+from optirank.ranks.scoring import best_class, by_class
 from optirank.solver.constants import DEFAULTS
 from optirank.tuning.platforms import VIEW_STRENGTHS, log_spread, simulate_platforms
 from optirank.tuning.selection import (
@@ -88,10 +88,8 @@ class TrainingOptions:
 
     def __post_init__(self) -> None:
         n = self.n_genes
-        if n != "auto" and (isinstance(n, bool) or not isinstance(n, int | np.integer)):
-            raise DataError(f"{n!r} genes: give a number, or 'auto'")
-        if n != "auto" and n < 2:
-            raise DataError(f"a panel of {n} genes: ranks among themselves need at least 2 genes")
+        if n != "auto" and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2):
+            raise DataError(f"{n!r} genes: give a number of at least 2 genes, or 'auto'")
         error = self.target_error
         if error is not None and not 0 < error < 1:
             raise DataError(f"target error {error!r}: use a share between 0 and 1, such as 0.05")
@@ -167,24 +165,14 @@ def train(
     say: Callable[[str], None] | None = None,
     progress: Progress | None = None,
 ) -> TrainingResult:
-    """Train a classifier on labelled expression profiles.
+    """Train a classifier on labelled expression profiles, or raise DataError.
 
     Samples without a label, samples without values to rank and classes of fewer than three samples
     are left out; ``notes`` of the result say so. Five folds repeat the whole training without some
     of the samples (or sources), which gives the held-out accuracy of every size of the panel, the
     calibration, the error control and the out-of-distribution score.
 
-    Parameters
-    ----------
-    data : the profiles, or an opened file, of which only what is used is read.
-    options : see `TrainingOptions`.
-    say : is told each note as soon as it is known, but not the warnings of the result.
-    progress : is told how much is done, and of how much.
-
-    Raises
-    ------
-    DataError
-        Where the data cannot be trained on.
+    ``say`` is told each note as soon as it is known, but not the warnings of the result.
     """
     if options.method not in METHODS:
         raise DataError(f"method {options.method!r}: use one of {', '.join(METHODS)}")
@@ -305,9 +293,7 @@ def _scores(model: Any, X: Any, width: int) -> NDArray:
     if width == 1:
         return found[:, None]
     scores = np.full((X.shape[0], width), -np.inf)
-    if len(model.classes_) == 2:
-        found = np.column_stack([-found, found])
-    scores[:, model.classes_] = found
+    scores[:, model.classes_] = by_class(found)
     return scores
 
 
