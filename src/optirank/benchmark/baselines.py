@@ -64,11 +64,6 @@ class SpearmanCentroid(ClassifierMixin, BaseEstimator):
     between the ranks (average ranks of ties) of the sample and those of the centroid:
     ``rho = cov(r(x), r(c)) / (sd(r(x)) sd(r(c)))``. A sample or centroid whose values are all equal
     has correlation 0 with everything; among equal correlations the first class wins.
-
-    Attributes
-    ----------
-    centroids_ : ndarray of shape (n_classes, d)
-        Mean ranks.
     """
 
     def fit(self, X: ArrayLike | sp.spmatrix, y: ArrayLike) -> SpearmanCentroid:

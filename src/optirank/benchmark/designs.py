@@ -47,12 +47,8 @@ class Profile:
 
     def record(self) -> dict[str, object]:
         """What must not change between runs into the same folder."""
-        return {
-            "profile": self.name,
-            "n_top": self.n_top,
-            "n_genes": self.n_genes,
-            "grids": {key: list(values) for key, values in self.grids.items()},
-        }
+        grids = {key: list(values) for key, values in self.grids.items()}
+        return {"profile": self.name, "n_top": self.n_top, "n_genes": self.n_genes, "grids": grids}
 
 
 PAPER = Profile("paper")

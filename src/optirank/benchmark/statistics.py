@@ -15,10 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from optirank.benchmark.classifiers import ordered
 
 LEVEL = 0.05  # of tests and intervals: the paper's
-STANDINGS = [
-    *("classifier", "tasks", "mean", "low", "high", "median", "worst", "rank"),
-    *("won", "tied", "lost"),
-]
 _DRAWS = 2000  # of the bootstrap: the ends of the interval vary by about 0.1 points
 _EQUAL = 1e-9  # closer than this, two scores are the same
 
@@ -52,14 +48,13 @@ def standings(table: pd.DataFrame, tissues: pd.Series) -> pd.DataFrame:
     ``won``, ``tied`` and ``lost`` count comparisons with all other classifiers, task by task.
     ``rank`` is the mean rank over the tasks that all classifiers have.
     """
-    parts = {"tasks": table.count(), "mean": table.mean(), "median": table.median()}
-    parts["worst"] = table.min()
-    parts["rank"] = table.dropna().round(9).rank(axis=1, ascending=False).mean()
-    frame = pd.DataFrame(parts, index=table.columns)
+    frame = pd.DataFrame({"tasks": table.count(), "mean": table.mean()}, index=table.columns)
     of_tasks = tissues.reindex(table.index)
     frame[["low", "high"]] = [bootstrap_interval(table[name], of_tasks) for name in table]
+    frame["median"], frame["worst"] = table.median(), table.min()
+    frame["rank"] = table.dropna().round(9).rank(axis=1, ascending=False).mean()
     counts = wins(table).groupby("row")[["won", "tied", "lost"]].sum()
-    frame = frame.join(counts).rename_axis("classifier").reset_index()[STANDINGS]
+    frame = frame.join(counts).rename_axis("classifier").reset_index()
     complete = frame["tasks"] == frame["tasks"].max()
     order = frame.assign(complete=complete).sort_values(["complete", "mean"], ascending=False)
     return order.drop(columns="complete").reset_index(drop=True)

@@ -18,7 +18,6 @@ from optirank.benchmark.tasks import Task
 _PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 0.0)
 _SIZES = (0.2, 0.4, 0.6, 0.8, 1.0)
 POSITIVE = "1"
-FEWEST_SAMPLES = 50  # so that folds have both labels
 
 
 def _grid(name: str, l2: tuple[float, ...]) -> Profile:
@@ -96,11 +95,9 @@ class Settings:
                     f"{point.n_perturbed} perturbed of {point.n_genes} genes: at least 2 genes "
                     "have to stay stable, and none can be fewer than 0"
                 )
-            if point.n_samples < FEWEST_SAMPLES:
-                raise ValueError(
-                    f"{point.n_samples} samples: use at least {FEWEST_SAMPLES}, so that folds "
-                    "have both labels"
-                )
+            if point.n_samples < 50:
+                few = f"{point.n_samples} samples"
+                raise ValueError(f"{few}: use at least 50, so that folds have both labels")
 
     def sweep_points(self, name: str) -> list[Point]:
         """The points of one sweep; with d, the samples grow to keep n/d."""

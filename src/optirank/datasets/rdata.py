@@ -189,7 +189,7 @@ class _Reader:
 
     def _pairs(self, has_attributes: int, has_tag: int) -> RObject:
         """A pairlist, as a list with names; its attributes are left out."""
-        names, values, rest = [], [], None
+        names, values = [], []
         while True:
             if has_attributes:
                 self._item()
@@ -199,13 +199,9 @@ class _Reader:
             flags = self._int()
             if flags & 255 not in (2, 6):
                 self._file.seek(at)
-                rest = self._item()
-                break
+                self._item()  # NULL, the end
+                return RObject(values, {"names": RObject(names)})
             has_attributes, has_tag = flags & 512, flags & 1024
-        if rest is not None:  # a dotted pair
-            names.append("")
-            values.append(rest)
-        return RObject(values, {"names": RObject(names)})
 
     def _environment(self) -> RObject:
         found = RObject({})
