@@ -211,10 +211,10 @@ def test_tasks_that_cannot_run_are_named_first_and_the_others_complete(tmp_path,
 def test_a_failing_classifier_is_said_and_ends_with_an_error(tmp_path, monkeypatch):
     from optirank.benchmark import engine
 
-    def fail(unit, work):
+    def fail(*_, **options):
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr(engine, "compute", fail)
+    monkeypatch.setattr(engine, "run_unit", fail)
     done = benchmark(*options(tmp_path / "out", "--tasks", PAIR, "--classifiers", "lr"))
     assert done.returncode == UNEXPECTED
     assert done.stderr.count("out of luck") == 1

@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 
 from optirank import PanelClassifier, SingleCellNetClassifier, load, save
 from optirank.model import Predictor, explain, export_table, panel_table
-from optirank.ranks.definition import ranks_by_definition
+from rank_definition import ranks_by_definition
 
 multiclass = models.filter(lambda model: len(model.classes_) > 2)
 

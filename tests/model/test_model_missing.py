@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from model_cases import gene_names, make_model, make_panel, make_samples, named_models, weights_of
 
 from optirank.model import MissingGenesError, Predictor, bind, describe_training, explain
-from optirank.ranks.definition import TIES, ranks_by_definition
+from optirank.ranks.definition import TIES
+from rank_definition import ranks_by_definition
 
 
 def scores_by_definition(model, x, here) -> np.ndarray:

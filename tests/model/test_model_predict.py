@@ -31,7 +31,7 @@ from optirank.model import (
     panel_ranks,
     withheld_word,
 )
-from optirank.ranks.definition import ranks_by_definition
+from rank_definition import ranks_by_definition
 
 
 def untidy(X: np.ndarray) -> sparse.csr_array:

@@ -9,13 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import rankdata
 
-from optirank.ranks.definition import (
-    TIES,
-    check_ties,
-    comparison_matrix,
-    coranks_by_definition,
-    ranks_by_definition,
-)
+from optirank.ranks.definition import TIES, check_ties
+from rank_definition import comparison_matrix, coranks_by_definition, ranks_by_definition
 
 EACH_TIES = pytest.mark.parametrize("ties", TIES)
 samples = hnp.arrays(np.int64, st.integers(1, 12), elements=st.integers(-3, 3))

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from optirank.ranks.definition import TIES, ranks_by_definition
+from optirank.ranks.definition import TIES
 from optirank.ranks.relative import relative_ranks, weighted_ranks
+from rank_definition import ranks_by_definition
 
 EACH_TIES = pytest.mark.parametrize("ties", TIES)
 

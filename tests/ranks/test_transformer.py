@@ -19,7 +19,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from optirank import ReferenceRankTransformer
-from optirank.ranks.definition import TIES, ranks_by_definition
+from optirank.ranks.definition import TIES
+from rank_definition import ranks_by_definition
 
 GENES = ["TP53", "BRCA1", "GAPDH", "ACTB"]
 X = np.array([[3.0, 1.0, 2.0, 2.0], [0.0, 0.0, 5.0, -1.0]])

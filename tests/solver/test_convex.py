@@ -8,11 +8,12 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from solver_cases import CONTAINERS, assert_weights_optimal
 
-from optirank.ranks.definition import TIES, ranks_by_definition
+from optirank.ranks.definition import TIES
 from optirank.ranks.orders import order_samples
 from optirank.solver.convex import RidgeHessian, newton_steps, solve_at, steps_with_hessian
 from optirank.solver.problem import Problem, sample_weights
 from optirank.solver.terms import ElasticNet, LogisticLoss
+from rank_definition import ranks_by_definition
 
 SHAPES = [(80, 12), (30, 60)]
 PENALTIES = [(0.0, 1e-2), (0.0, 1e-3), (0.0, 1e-6), (0.0, 0.0), (5e-3, 1e-3), (1e-3, 0.0)]

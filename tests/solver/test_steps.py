@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from solver_cases import CONTAINERS, gradients, make_data, make_problem
 
 from optirank._compiled.solver_loops import curvature_bound
-from optirank.ranks.definition import TIES, coranks_by_definition, ranks_by_definition
+from optirank.ranks.definition import TIES
 from optirank.solver.blocks import (
     ProblemMatrices,
     accelerated_steps,
@@ -20,6 +20,7 @@ from optirank.solver.blocks import (
 from optirank.solver.constants import GROW, INTERCEPT_CURVATURE, LARGEST_L, RELAX, SLACK
 from optirank.solver.problem import Problem
 from optirank.solver.terms import CappedSimplex, LogisticLoss, project_capped_simplex
+from rank_definition import coranks_by_definition, ranks_by_definition
 
 D, S = 11, 4
 

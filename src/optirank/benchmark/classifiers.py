@@ -65,7 +65,9 @@ class Classifier:
         return prod(map(len, self.grid_of(profile, whole=whole).values()))
 
 
-def _find(what: str) -> Callable:
+def _find(what: str | Callable) -> Callable:
+    if callable(what):
+        return what
     module, _, name = what.partition(":")
     return getattr(import_module(module), name)
 

@@ -247,7 +247,7 @@ class RankLogisticRegression(RankLinearClassifier):
         return self._fit_orders(self._orders(X), y, weights, X.shape[1], solve)
 
 
-class AnovaRankLogisticRegression(RankLinearClassifier):
+class AnovaRankLogisticRegression(RankLogisticRegression):
     """Logistic regression on ranks relative to the genes that differ least between data sets.
 
     The classifier called ANrank-lr in the paper. For each gene a two-way analysis of variance of
@@ -284,15 +284,9 @@ class AnovaRankLogisticRegression(RankLinearClassifier):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
+        given = {"ties": ties, "tol": tol, "max_iter": max_iter, "class_weight": class_weight}
+        super().__init__(l1, l2, **given, n_jobs=n_jobs, verbose=verbose)
         self.n_reference = n_reference
-        self.l1 = l1
-        self.l2 = l2
-        self.ties = ties
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def fit(
         self,

@@ -1,14 +1,14 @@
-"""What ranks and co-ranks are, by the d x d comparison matrix: for readers, and for the tests.
+"""What ranks and co-ranks are, by the d x d comparison matrix.
 
 Sample ``x`` has the comparison matrix ``C_jk = 1[x_j > x_k] + t * 1[x_j = x_k]``. Relative to
 reference weights ``gamma`` its ranks are ``C gamma - offset``; its co-ranks for weights ``w`` are
-``C^T w``. Everything else in this room computes the same without ever forming ``C``.
+``C^T w``. This room computes them without ever forming ``C``; the tests form it.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 TIES: dict[str, tuple[float, float]] = {
     "average": (0.5, 0.5),
@@ -34,25 +34,3 @@ def check_finite(values: NDArray) -> None:
             f"X has NaN or infinite values, which have no rank ({bad} in the genes needed): "
             "impute them or leave these samples out"
         )
-
-
-def comparison_matrix(x: ArrayLike, ties: str = "average") -> NDArray[np.float64]:
-    """Compare all genes of one sample: 1 where j is above k, t where they tie, else 0."""
-    t, _ = check_ties(ties)
-    x = np.asarray(x)
-    return (x[:, None] > x[None, :]) + t * (x[:, None] == x[None, :])
-
-
-def ranks_by_definition(
-    X: ArrayLike, gamma: ArrayLike, ties: str = "average"
-) -> NDArray[np.float64]:
-    """Ranks relative to the weights ``gamma``: ``C gamma - offset`` for each row of ``X``."""
-    _, offset = check_ties(ties)
-    gamma = np.asarray(gamma, dtype=np.float64)
-    return np.array([comparison_matrix(x, ties) @ gamma - offset for x in np.asarray(X)])
-
-
-def coranks_by_definition(X: ArrayLike, w: ArrayLike, ties: str = "average") -> NDArray[np.float64]:
-    """Co-ranks for the weights ``w``: ``C^T w`` for each row of ``X``."""
-    w = np.asarray(w, dtype=np.float64)
-    return np.array([w @ comparison_matrix(x, ties) for x in np.asarray(X)])

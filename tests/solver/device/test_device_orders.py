@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 
 from numpy_device import NumpyBackend
-from optirank.ranks.definition import comparison_matrix
 from optirank.solver.device.backend import Backend, DeviceError, backend_of, check_device
 from optirank.solver.device.orders import order_on_device
+from rank_definition import comparison_matrix
 
 RNG = np.random.default_rng(0)
 SAMPLES = {
