@@ -153,7 +153,7 @@ def with_missing_genes(
                 random = np.random.default_rng(draw)
                 lost = random.permutation(small.panel_)[: round(share * size)]
                 kept = np.setdiff1d(small.panel_, lost)
-                predictor = Predictor(small, genes[kept], max_missing=1.0, calibrated=False)
+                predictor = Predictor(small, genes[kept], max_missing=1.0)
                 found.append(balanced_accuracy(truth, predictor.predict(new[:, kept]).labels))
             row = {"genes": size, "missing": share, "draws": len(found)}
             yield row | {"balanced_accuracy": np.mean(found)}
