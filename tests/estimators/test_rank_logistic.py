@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 
 from optirank import AnovaRankLogisticRegression, OptirankClassifier, RankLogisticRegression
 from optirank.preprocessing.anova import select_stable_genes
-from optirank.ranks.definition import TIES
+from optirank.ranks.relative import TIES
 
 STABLE = np.arange(12)
 

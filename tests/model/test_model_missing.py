@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from model_cases import gene_names, make_model, make_panel, make_samples, named_models, weights_of
 
 from optirank.model import MissingGenesError, Predictor, bind, describe_training, explain
-from optirank.ranks.definition import TIES
+from optirank.ranks.relative import TIES
 from rank_definition import ranks_by_definition
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import rankdata
 
-from optirank.ranks.definition import TIES, check_ties
+from optirank.ranks.relative import TIES, check_ties
 from rank_definition import comparison_matrix, coranks_by_definition, ranks_by_definition
 
 EACH_TIES = pytest.mark.parametrize("ties", TIES)

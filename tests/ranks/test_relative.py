@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from optirank.ranks.definition import TIES
-from optirank.ranks.relative import relative_ranks, weighted_ranks
+from optirank.ranks.relative import TIES, relative_ranks, weighted_ranks
 from rank_definition import ranks_by_definition
 
 EACH_TIES = pytest.mark.parametrize("ties", TIES)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from optirank.ranks import orders, scoring
-from optirank.ranks.definition import TIES
 from optirank.ranks.orders import order_samples
+from optirank.ranks.relative import TIES
 from optirank.ranks.scoring import score_rows
 from rank_definition import ranks_by_definition
 

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from optirank import ReferenceRankTransformer
-from optirank.ranks.definition import TIES
+from optirank.ranks.relative import TIES
 from rank_definition import ranks_by_definition
 
 GENES = ["TP53", "BRCA1", "GAPDH", "ACTB"]

@@ -20,8 +20,7 @@ from solver_cases import (
 )
 
 from optirank.datasets import make_unstable_ranks
-from optirank.ranks.definition import TIES
-from optirank.ranks.relative import relative_ranks
+from optirank.ranks.relative import TIES, relative_ranks
 from optirank.solver.alternating import Alternation, State, solve_alternating
 from optirank.solver.bpcd import solve_bpcd
 from optirank.solver.constants import STARTS

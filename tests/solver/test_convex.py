@@ -8,8 +8,8 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from solver_cases import CONTAINERS, assert_weights_optimal
 
-from optirank.ranks.definition import TIES
 from optirank.ranks.orders import order_samples
+from optirank.ranks.relative import TIES
 from optirank.solver.convex import RidgeHessian, newton_steps, solve_at, steps_with_hessian
 from optirank.solver.problem import Problem, sample_weights
 from optirank.solver.terms import ElasticNet, LogisticLoss

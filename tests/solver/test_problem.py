@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from solver_cases import CONTAINERS, gradients
 
-from optirank.ranks.definition import TIES
 from optirank.ranks.orders import order_samples
+from optirank.ranks.relative import TIES
 from optirank.solver.problem import RIDGE_FLOOR, Problem, Solution, sample_weights, sigmoid
 from optirank.solver.terms import ElasticNet
 from rank_definition import ranks_by_definition

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optirank._compiled import solver_loops
-from optirank.ranks.definition import TIES
 from optirank.ranks.orders import order_samples
+from optirank.ranks.relative import TIES
 from optirank.solver.problem import sigmoid
 from rank_definition import comparison_matrix, ranks_by_definition
 

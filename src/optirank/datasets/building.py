@@ -69,12 +69,7 @@ def fetch_all(
     given: Path | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> dict[str, str]:
-    """Fetch several sets; a set that cannot be had does not stop the others.
-
-    Returns
-    -------
-    dict of the sets that are not there, with what went wrong.
-    """
+    """Fetch several sets; return those that could not be had, with what went wrong."""
     problems = {}
     with progress_bar("data sets", len(entries)) as bar:
         for entry in entries:

@@ -22,7 +22,7 @@ from sklearn.utils.validation import (
 )
 
 from optirank._util.workers import one_blas_thread
-from optirank.ranks.definition import TIES
+from optirank.ranks.relative import TIES
 from optirank.ranks.scoring import best_class, probabilities, score_rows
 from optirank.solver.device.backend import check_device, is_device_array
 from optirank.solver.problem import is_number

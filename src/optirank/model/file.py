@@ -25,7 +25,7 @@ from optirank.model.archive import Archive, ModelFileError, decode, encode, writ
 from optirank.model.confidence import Calibration, ErrorControl
 from optirank.model.linear import linear_model, linear_parts
 from optirank.model.novelty import Novelty
-from optirank.ranks.definition import TIES
+from optirank.ranks.relative import TIES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from optirank._util.names import some
 from optirank.model.linear import LinearParts, linear_model, linear_parts
-from optirank.ranks.definition import check_ties
+from optirank.ranks.relative import check_ties
 from optirank.ranks.scoring import ScoreRows, score_rows
 
 if TYPE_CHECKING:

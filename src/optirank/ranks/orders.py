@@ -22,7 +22,7 @@ from scipy import sparse
 
 from optirank._compiled import rank_loops
 from optirank._util.workers import worker_count
-from optirank.ranks.definition import check_finite, check_ties
+from optirank.ranks.relative import check_finite, check_ties
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike, NDArray

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank.ranks.definition import check_finite, check_ties
-from optirank.ranks.relative import weighted_ranks
+from optirank.ranks.relative import check_finite, check_ties, weighted_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,8 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from optirank._util.names import some
-from optirank.ranks.definition import check_ties
-from optirank.ranks.relative import positions, relative_ranks
+from optirank.ranks.relative import check_ties, positions, relative_ranks
 
 if TYPE_CHECKING:
     import pandas as pd

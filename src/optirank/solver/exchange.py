@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank._compiled import solver_loops
-from optirank.ranks.definition import check_ties
 from optirank.ranks.orders import take_columns
+from optirank.ranks.relative import check_ties
 from optirank.solver.blocks import CentredDense, accelerated_steps, spread
 from optirank.solver.constants import (
     EXACT_TRIALS,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.ranks.definition import check_ties
+from optirank.ranks.relative import check_ties
 from optirank.solver.constants import RIDGE_FLOOR
 
 if TYPE_CHECKING:

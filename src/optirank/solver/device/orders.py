@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank.ranks.definition import check_ties
+from optirank.ranks.relative import check_ties
 from optirank.solver.constants import BLOCK_BYTES
 from optirank.solver.device.backend import Backend, backend_of
 
