@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -102,24 +102,14 @@ class PanelSearch:
     X: Any  # the samples at ``rows`` with all genes
 
 
-class Source(Protocol):
-    """Samples by genes, read in blocks."""
-
-    shape: tuple[int, int]
-    scale: str
-
-    def blocks(self, columns: NDArray | None = None) -> Iterator[Any]:
-        """All samples in order, with some genes (all): arrays or CSR matrices."""
-
-
 class MatrixSource:
-    """A matrix in memory: array, or CSR or CSC."""
+    """A matrix in memory (array, CSR or CSC), read in blocks of samples, arrays or CSR."""
 
     def __init__(self, X: Any) -> None:
         self._X, self.shape, self.scale = X, X.shape, value_scale(X)
 
     def blocks(self, columns: NDArray | None = None) -> Iterator[Any]:
-        """See `Source`."""
+        """All samples in order, with some genes (all)."""
         X = self._X if columns is None else self._X[:, columns]
         X = X.tocsr() if sparse.issparse(X) else X
         step = max(1, _BLOCK_ENTRIES // max(1, X.shape[1]))
@@ -128,7 +118,7 @@ class MatrixSource:
 
 
 def search_panels(
-    source: Source,
+    source: MatrixSource,
     codes: NDArray,
     n_classes: int,
     *,
@@ -204,7 +194,7 @@ def search_panels(
 
 
 def first_pass(
-    source: Source, codes: NDArray, n_classes: int, parts: NDArray, rows: NDArray
+    source: MatrixSource, codes: NDArray, n_classes: int, parts: NDArray, rows: NDArray
 ) -> tuple[ClassSums, Any]:
     """Sums of the log values by class and part, and the samples for the elimination."""
     sums = ClassSums(source.shape[1], n_classes, int(parts.max()) + 1)

@@ -19,7 +19,7 @@ from optirank.tuning.folds import make_folds
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from optirank.estimators.elimination import PanelSearch, Source
+    from optirank.estimators.elimination import PanelSearch
 
 N_FOLDS = 5  # in which "auto" measures held-out accuracy, as is usual
 OF_SIZE = ("calibration_", "error_control_", "novelty_")  # a training gives each size its own
@@ -114,7 +114,7 @@ class PanelClassifier(LinearScores, RankClassifier):
 
     def _fit_source(
         self,
-        source: Source,
+        source: MatrixSource,
         classes: NDArray,
         codes: NDArray,
         fold_of: NDArray | None = None,

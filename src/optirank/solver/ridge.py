@@ -11,9 +11,8 @@ fixed size and their sums are added in order, so the number of threads changes n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -75,12 +74,13 @@ def fit_ridge(
     scale = 1.0 / (2.0 * k)
     blocks = [slice(at, min(n, at + BLOCK_ROWS)) for at in range(0, n, BLOCK_ROWS)]
     loss_of = _logistic if columns == 1 else _softmax
-    with one_blas_thread(), _pool(min(n_threads, len(blocks))) as run:
+    n_threads = max(1, min(n_threads, len(blocks)))
+    with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
 
         def block_mean(rows: slice) -> NDArray:
             return weights[rows].astype(np.float32) @ doubled[rows].astype(np.float32)
 
-        means = scale * _added(run(block_mean, blocks))
+        means = scale * _added(pool.map(block_mean, blocks))
 
         def objective(x: NDArray) -> tuple[float, NDArray]:
             W, b = x[:-columns].reshape(k, columns), x[-columns:]
@@ -93,7 +93,7 @@ def fit_ridge(
                 return loss, R.T @ slopes.astype(np.float32), slopes.sum(axis=0)
 
             loss, product, total = (
-                _added(part) for part in zip(*run(of_block, blocks), strict=True)
+                _added(part) for part in zip(*pool.map(of_block, blocks), strict=True)
             )
             gradient = scale * product - np.outer(means, total) + 2.0 * l2 * W
             value = float(loss) + l2 * float((W * W).sum())
@@ -146,13 +146,3 @@ def _added(parts: Iterable[NDArray]) -> NDArray:
     for part in parts:
         total += part
     return total
-
-
-@contextmanager
-def _pool(n_threads: int) -> Iterator[Callable[..., Iterable]]:
-    """A ``map`` over blocks, in threads where there are several."""
-    if n_threads <= 1:
-        yield map
-        return
-    with ThreadPoolExecutor(n_threads) as pool:
-        yield pool.map
