@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from timing import QUICK, columns, heading, line
 
 from optirank import OptirankClassifier, OptirankClassifierCV
-from optirank.benchmark.classifiers import PENALTIES, REFERENCE_SIZES
+from optirank.benchmark.classifiers import get
 from optirank.tuning.folds import make_folds
 
 ANCHORS = Path(os.environ.get("OPTIRANK_ANCHORS", "anchors"))
 N_FOLDS = 2 if QUICK else 5
 N_SAMPLES = 100 if QUICK else 875  # 700 in each training part
 GRID_CPU = 300.0  # seconds: two cores for two and a half minutes
-SIZES = (0.2, 1.0) if QUICK else REFERENCE_SIZES
-L = (0, 1e-3) if QUICK else PENALTIES
+SIZES = (0.2, 1.0) if QUICK else get("optirank").grid["n_reference"]
+L = (0, 1e-3) if QUICK else get("optirank").grid["l1"]
 
 
 def anchor(name: str, n: int | None = None) -> tuple[NDArray, NDArray]:

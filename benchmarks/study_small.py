@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from studies import Rows, collect, dense, options
 
 from optirank._util.workers import one_blas_thread
-from optirank.benchmark.baselines import RankedLinearSVC, RankedLogisticRegression
+from optirank.benchmark.baselines import lr_on_ranks, svm_on_ranks
 from optirank.benchmark.designs import RealTasks, best_genes
 from optirank.benchmark.tasks import built_in, choose
 from optirank.estimators.panel_classifier import PanelClassifier
@@ -50,8 +50,8 @@ def study(data: Path, name: str, seed: int) -> Rows:
         models = {
             "panel of 100": (PanelClassifier(100), 0),
             "panel, size chosen": (PanelClassifier(), 0),
-            "LR on ranks": (RankedLogisticRegression(), 0),
-            "SVM on ranks": (RankedLinearSVC(random_state=0), 0),
+            "LR on ranks": (lr_on_ranks(), 0),
+            "SVM on ranks": (svm_on_ranks(0), 0),
             "LR on log values": (LogisticRegression(class_weight="balanced", max_iter=1000), 1),
         }
         same = {"task": name, "seed": seed, "part": split.part, "n_train": len(reference.labels)}
