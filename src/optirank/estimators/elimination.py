@@ -9,11 +9,9 @@
    proportion to the number of genes (0.1 for 100), so that panels of all sizes have scores of the
    same spread, and probabilities as soft.
 
-Everything that is read of the data goes through a *source* (`MatrixSource`, or a file's in
-``optirank.workflow``), so the steps are the same for a matrix in memory and for a file of a million
-cells. One pass gives the candidates and at most 500 samples per class, on which genes are
-eliminated and held-out accuracy is measured; another the panel's genes of all samples, on which the
-last weights are fitted.
+Data are read through a *source* (`MatrixSource`, or a file's in ``optirank.workflow``). One pass
+gives the candidates and at most 500 samples per class, on which genes are eliminated and held-out
+accuracy is measured; another the panel's genes of all samples, for the last weights.
 """
 
 from __future__ import annotations
@@ -78,10 +76,7 @@ class HeldOut:
         return np.isfinite(scores[np.arange(len(scores)), self.codes * (scores.shape[1] > 1)])
 
     def curve(self) -> list[tuple[int, float, float]]:
-        """Size, balanced accuracy and its standard error over the folds, from the smallest size.
-
-        The accuracy is that of all samples of classes that their fold could learn.
-        """
+        """Size, balanced accuracy of all `known` samples, its standard error over the folds."""
         rows = []
         for size in sorted(self.scores):
             known, labels = self.known(size), best_class(self.scores[size])
