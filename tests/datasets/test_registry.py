@@ -30,7 +30,7 @@ def test_every_data_set_is_registered_with_its_facts():
             assert fact.strip()
         assert entry.files or entry.by_hand
         assert entry.source.startswith("https://") or "on PyPI" in entry.source
-        assert all(file.url.startswith("https://") for file in entry.files)
+        assert all(file.url.startswith(("https://", "pypi:")) for file in entry.files)
     for entry in stand_ins():
         assert entry.paper
         assert entry.n_samples
