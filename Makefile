@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup browser demo test test-all test-gpu lint format bench results docs clean
+.PHONY: setup browser demo test test-all test-gpu lint format bench results models docs clean
 
 setup: $(STAMP)
 
@@ -53,6 +53,11 @@ bench: setup
 # QUICK=1: a part of each, into a temporary folder. DATA=DIR: a folder of sets.
 results: setup
 	$(BIN)/python benchmarks/make_results.py $(if $(QUICK),--quick) $(if $(DATA),--data $(DATA))
+
+# The models that come with optirank, from the sets in DATA, into src/optirank/models; their figures
+# into results/models.csv. The sets: optirank datasets fetch stand-ins --data DIR.
+models: setup
+	$(BIN)/python benchmarks/make_models.py --data $(if $(DATA),$(DATA),$(error make models DATA=DIR: name the folder of the fetched sets))
 
 # The pages are in docs/_build/html, index.html first; a warning is an error.
 docs: setup

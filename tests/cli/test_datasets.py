@@ -74,7 +74,7 @@ def test_info_of_a_registered_and_of_a_local_set(example):
 def test_check_passes_what_is_good(example):
     done = datasets("check", "--data", example)
     assert done.exit_code == 0
-    assert done.stdout.count(" ok") == 2
+    assert done.stdout.count(" ok") == 3
     assert datasets("check", "query", "--data", example).exit_code == 0
 
 

@@ -61,7 +61,9 @@ def test_all_stand_ins_whose_raw_files_are_there_are_built(raw_files, data_folde
 
 
 def test_the_entries_fit_the_sets_that_are_there(data_folder):
-    for entry in stand_ins():
+    there = [one for one in stand_ins() if (data_folder / f"{one.name}.h5ad").is_file()]
+    assert len(there) >= 32
+    for entry in there:
         found = describe(data_folder / f"{entry.name}.h5ad")
         assert (found.n_samples, found.n_genes) == (entry.n_samples, entry.n_genes)
         named = set(entry.read.get("labels", {}).values())

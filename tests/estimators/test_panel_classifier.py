@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.stats import rankdata
 from sklearn.base import clone
@@ -11,7 +12,15 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from optirank import PanelClassifier
-from optirank.estimators.elimination import HeldOut, among, choose_size, path_sizes, sort_groups
+from optirank.estimators.elimination import (
+    MISSING,
+    HeldOut,
+    _Samples,
+    among,
+    choose_size,
+    path_sizes,
+    sort_groups,
+)
 
 WEIGHTS = {
     f"check_sample_weight_equivalence_on_{kind}_data": "weights count in the fits; folds, "
@@ -126,7 +135,7 @@ def test_auto_is_the_smallest_of_at_least_100_within_one_standard_error():
                 here = np.flatnonzero(fold == k)[:wrong]
                 z[here] *= -1
             scores[size] = z[:, None]
-        return HeldOut(np.arange(100), codes, fold, scores)
+        return HeldOut(np.arange(100), codes, fold, scores, {})
 
     wrong = {
         50: [0] * 5,
@@ -145,6 +154,35 @@ def test_held_out_scores_are_of_samples_that_the_fold_did_not_see():
     model = PanelClassifier().fit(X, y)  # noise: candidates chosen outside the folds would show
     assert all(abs(accuracy - 0.5) < 0.2 for _, accuracy, _ in model.held_out_.curve())
     assert balanced_accuracy_score(y, model.predict(X)) > 0.9
+
+
+def test_held_out_samples_are_scored_without_some_genes_by_mean_ranks():
+    X, y = cells(n=200, d=60)
+    codes = np.unique(y, return_inverse=True)[1]
+    samples = _Samples(sort_groups(X), codes, 3, np.ones(200), 1)
+    train, test, every = np.arange(120), np.arange(120, 200), np.arange(60)
+    none = np.zeros(0, int)
+    found = samples.held_out(train, test, every, [40], none)
+    genes = samples.eliminate(train, every, [40], none)[40]
+    fitted = samples.fit(train, genes)
+    order = np.random.default_rng(0).permutation(40)
+    assert set(found) == {(40, 0.0), *((40, share) for share in MISSING)}
+    for share in (0.0, *MISSING):
+        lost = order[: round(40 * share)]
+        here = np.setdiff1d(np.arange(40), lost)
+        ranks = np.tile(fitted.mean_ranks, (80, 1))
+        ranks[:, here] = (rankdata(X[test][:, genes[here]], axis=1) - 1) / len(here)
+        assert_allclose(found[40, share], ranks @ fitted.coef.T + fitted.intercept, atol=1e-9)
+
+
+def test_accuracy_with_missing_genes_is_known_for_every_size():
+    X, y = cells(n=200, d=300)
+    held_out = PanelClassifier().fit(X, y).held_out_
+    for size, accuracy, _ in held_out.curve():
+        (none, whole), *others = held_out.with_missing(size)
+        assert (none, whole) == (0.0, accuracy)
+        assert [share for share, _ in others] == list(MISSING)
+        assert all(0.3 < lower <= 1.0 for _, lower in others)
 
 
 def test_genes_that_must_be_in_the_panel_are_in_every_panel():

@@ -222,6 +222,16 @@ def test_genes_that_are_missing_are_left_out_of_the_comparison(known):
     assert unknown[codes != 3].mean() < 0.2
 
 
+def test_samples_that_were_not_held_out_count_in_the_profile_of_their_class(known):
+    model, _ = known
+    X = np.random.default_rng(1).normal(size=(60, 30))
+    y = np.repeat(["type 0", "type 1", "type 2"], 20)
+    predicted = np.array([*y[:40], *[None] * 20], dtype=object)  # type 2 could not be learned
+    found, whole = (fit_novelty(model, panel_ranks(X), y, one) for one in (predicted, y))
+    assert np.array_equal(found.profiles, whole.profiles)
+    assert found.n_samples == 40
+
+
 def test_what_makes_no_novelty_score_is_refused(known):
     model, _ = known
     with pytest.raises(ValueError, match="no out-of-distribution score"):
@@ -229,7 +239,7 @@ def test_what_makes_no_novelty_score_is_refused(known):
     with pytest.raises(ValueError, match=r"unknown rate 2.*between 0 and 1"):
         model.novelty_.unknown(np.zeros(1), np.zeros(1, int), 2)
     ranks = panel_ranks(np.random.default_rng(0).normal(size=(4, 30)))
-    with pytest.raises(ValueError, match="no held-out sample is of class type 2"):
+    with pytest.raises(ValueError, match="no sample is of class type 2"):
         fit_novelty(model, ranks, ["type 0", "type 1"] * 2, ["type 0"] * 4)
     with pytest.raises(ValueError, match="of class other, which the model lacks"):
         fit_novelty(model, ranks, ["other"] * 4, ["type 0"] * 4)

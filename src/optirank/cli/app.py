@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from optirank import __version__
-from optirank.cli import benchmark, datasets, inspect, predict, simulate, train
+from optirank.cli import benchmark, datasets, inspect, models, predict, simulate, train
 from optirank.cli.common import outlive_readers, set_up
 from optirank.cli.options import GroupedCommand, PlainGroup
 
@@ -16,9 +16,14 @@ _HELP = """Label expression profiles by the ranks of a small panel of genes.
 Exit codes: 0 success; 1 unexpected failure; 2 a wrong option or input, or a file that cannot be
 read or written; 130 interrupted.
 
+Labels without training, by a model that comes with optirank, on generated cells:
+
+  optirank models                      # what there is
+  optirank datasets example pair
+  optirank predict pair/islets.h5ad --model pancreas-human -o labels.csv
+
 From labelled profiles to labels for new ones, with a generated pair:
 
-  optirank datasets example pair
   optirank train pair/reference.h5ad --label cell_type --for pair/query.h5ad -o model.optirank
   optirank predict pair/query.h5ad --model model.optirank -o labels.csv
   optirank evaluate pair/query.h5ad --model model.optirank --label cell_type
@@ -42,7 +47,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (train.train, predict.predict, predict.evaluate, inspect.panel, inspect.inspect):
+for _command in (
+    *(models.models, train.train, predict.predict, predict.evaluate),
+    *(inspect.panel, inspect.inspect),
+):
     app.command(cls=GroupedCommand)(_command)
 app.add_typer(datasets.app, name="datasets")
 for _command in (simulate.demo, simulate.simulate):

@@ -28,7 +28,7 @@ UNEXPECTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 STDOUT = Path("-")
 _TEXT = (  # columns that are not numbers
     *("class", "cluster", "gene", "how", "label", "organism", "platform", "role", "speaks"),
-    *("technology", "values", "verdict", "what"),
+    *("species", "technology", "tissue", "values", "verdict", "what"),
 )
 _WHOLE = ("name", "task", "tissue", "data", "method", "classifier")  # text that is not wrapped
 _state: dict[str, Any] = {"debug": False, "quiet": False, "stdout": None, "stderr": None}
@@ -165,7 +165,12 @@ def show_table(
     table = Table(title=plain(title, "table.title"), title_justify="left", **look)
     for name in columns:
         left = name in _TEXT or name in _WHOLE
-        whole = name in _WHOLE or name in ("sensitivity", "PPV")  # intervals are not wrapped
+        whole = name in _WHOLE or name in (
+            "sensitivity",
+            "there",
+            "PPV",
+            "accuracy",
+        )  # intervals are not wrapped
         table.add_column(plain(name), justify="left" if left else "right", no_wrap=whole)
     for row in rows:
         table.add_row(*map(plain, row))
@@ -247,7 +252,7 @@ def remedies_for_missing_genes(context: typer.Context, fitted: Any, query: Path)
             notes.append(this_command(context, drop_classes=True))
         if error.match.present.sum() > 1:
             summary = getattr(fitted, "training_summary_", {})
-            words = [str(summary.get("source") or "REFERENCE"), "--label"]
+            words = [*str(summary.get("source") or "REFERENCE").split(", "), "--label"]
             words += [str(summary.get("label") or "LABEL"), "--for", str(query)]
             notes.append("train a model for the genes that the query has:")
             notes.append(shlex.join(["optirank", "train", *words, "-o", "for_query.optirank"]))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optirank.cli import options as opt
-from optirank.cli.common import BAD_INPUT, echo, show_table, tell_error, tidy
+from optirank.cli.common import BAD_INPUT, check_outputs, echo, show_table, tell_error, tidy
 
 if TYPE_CHECKING:
     from optirank.datasets.registry import Entry
@@ -204,6 +204,7 @@ def example(
 
     Both contain counts of blood cells with known marker genes, as .h5ad (if anndata is installed)
     and as .csv with genes in columns. The query also contains its true labels, for comparison.
+    islets.h5ad are cells drawn from the model pancreas-human, to try that model on.
 
     Examples:
 
@@ -212,9 +213,13 @@ def example(
     """
     with tidy():
         from optirank.datasets.example import write_example
+        from optirank.workflow.cells import write_cells
 
+        if folder.is_dir():
+            check_outputs({"the cells": folder / "islets.h5ad"}, (), force)
         for path in write_example(folder, reference, query, force=force):
             echo(str(path))
+        echo(str(write_cells("pancreas-human", folder, "islets")))
 
 
 def _entry(name: str, data: Path | None, known: bool) -> Entry | None:

@@ -81,8 +81,9 @@ Files = Annotated[
         metavar="FILE...", help=f"{_FORMATS}; several are used together, each held out in turn."
     ),
 ]
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")]
-Model = Annotated[Path, option("MODEL", "A model file.", None, "--model", "-m")]
+_MODEL = "A model file, or the name of a model (optirank models)."
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help=_MODEL)]
+Model = Annotated[Path, option("MODEL", _MODEL, None, "--model", "-m")]
 Layer = Annotated[str | None, option("NAME", "Layer of an AnnData file instead of X.", READING)]
 GeneColumn = Annotated[str | None, option("COLUMN", "Gene names, instead of the index.", READING)]
 GenesIn = Annotated[

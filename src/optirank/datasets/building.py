@@ -11,6 +11,7 @@ import sys
 import tarfile
 import urllib.error
 import urllib.request
+import warnings
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,7 +25,14 @@ import scipy.sparse as sp
 from optirank._util.files import replacing
 from optirank._util.progress import progress_bar
 from optirank.datasets import rdata, tables
-from optirank.datasets.data import DataError, ExpressionData, check_column, concatenate, readable
+from optirank.datasets.data import (
+    DataError,
+    ExpressionData,
+    check_column,
+    concatenate,
+    need,
+    readable,
+)
 from optirank.datasets.reading import read_expression, write_h5ad
 from optirank.datasets.registry import LABEL, Entry, RemoteFile, harmonise
 
@@ -246,6 +254,9 @@ def _parts(raw: RawFiles, read: dict, data: Path) -> list[ExpressionData]:
         _unpack(raw.folder / archive.name, read.get("unpack", read["matrix"]), raw.folder)
     parts = []
     for path in raw.paths(read["matrix"]):
+        if path.suffix == ".h5ad":
+            parts.append(_raw_part(path))
+            continue
         options = {"genes_in": genes_in, "annotations": read.get("annotations", ())}
         part = read_expression(path, format="table", any_scale=True, **options)
         if "batch" in read:
@@ -253,6 +264,16 @@ def _parts(raw: RawFiles, read: dict, data: Path) -> list[ExpressionData]:
             part.obs[read["batch"]["column"]] = match[1] if match else path.name
         parts.append(part)
     return parts
+
+
+def _raw_part(path: Path) -> ExpressionData:
+    """The values of an .h5ad file before genes were scaled, as scanpy keeps them in ``raw``."""
+    anndata = need("anndata", "anndata", ".h5ad files")
+    with readable(path), warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of parts in an older layout, not read here
+        adata = anndata.read_h5ad(path)
+    names = [one.index.to_numpy(dtype=object) for one in (adata.raw.var, adata.obs)]
+    return ExpressionData(adata.raw.X, *names, adata.obs, path.name)
 
 
 def _named(X: Any, rows: Any, columns: Any, genes_in: str, source: str) -> ExpressionData:

@@ -48,6 +48,7 @@ _STRENGTH = 2.0  # of their gene factors, in spreads of the genes' log values
 _SEED = 300  # of these platforms; another moves accuracies on a query by half a point either way
 _TOL_ELIMINATION = 1e-3  # of the gradient: tighter fits keep the same genes
 _TOL_LAST = 1e-5  # the weights then have four digits
+MISSING = (0.1, 0.3)  # shares of a panel's genes without which held-out samples are scored too
 _BLOCK_ENTRIES = 1 << 24  # of a matrix in memory that are looked at together: 128 MiB
 
 
@@ -69,22 +70,27 @@ class HeldOut:
     codes: NDArray  # their classes, as numbers
     fold: NDArray  # of each
     scores: dict[int, NDArray]  # by size: (n, rows); -inf for a class that a fold's training lacks
+    lacking: dict[tuple[int, float], NDArray]  # the same by size and share of the genes missing
 
-    def known(self, size: int) -> NDArray:
-        """Which samples are of a class that their fold could learn."""
-        scores = self.scores[size]
-        return np.isfinite(scores[np.arange(len(scores)), self.codes * (scores.shape[1] > 1)])
+    def accuracy(self, scores: NDArray, among: NDArray | bool = True) -> float:
+        """Balanced accuracy of the samples of classes that their fold could learn."""
+        own = scores[np.arange(len(scores)), self.codes * (scores.shape[1] > 1)]
+        known = np.isfinite(own) & among
+        return balanced_accuracy(self.codes[known], best_class(scores[known]))
 
     def curve(self) -> list[tuple[int, float, float]]:
-        """Size, balanced accuracy of all `known` samples, its standard error over the folds."""
+        """Size, balanced accuracy, its standard error over the folds."""
         rows = []
-        for size in sorted(self.scores):
-            known, labels = self.known(size), best_class(self.scores[size])
-            parts = [known, *(known & (self.fold == k) for k in np.unique(self.fold))]
-            accuracy, *found = (balanced_accuracy(self.codes[one], labels[one]) for one in parts)
+        for size, scores in sorted(self.scores.items()):
+            found = [self.accuracy(scores, self.fold == k) for k in np.unique(self.fold)]
             error = standard_error(np.array([one for one in found if np.isfinite(one)]))
-            rows.append((size, accuracy, float(error)))
+            rows.append((size, self.accuracy(scores), float(error)))
         return rows
+
+    def with_missing(self, size: int) -> list[tuple[float, float]]:
+        """Shares of a panel's genes that are missing, and the balanced accuracy without them."""
+        lacking = [(share, scores) for (n, share), scores in self.lacking.items() if n == size]
+        return [(share, self.accuracy(one)) for share, one in [(0.0, self.scores[size]), *lacking]]
 
 
 @dataclass(frozen=True)
@@ -159,13 +165,14 @@ def search_panels(
         for k, chosen in zip(folds, of_fold, strict=True):
             columns = np.searchsorted(read, np.union1d(chosen, include))
             train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-            for size, values in samples.held_out(train, test, columns, sizes, always).items():
-                scores.setdefault(size, np.full((len(rows), values.shape[1]), np.nan))
-                scores[size][test] = values
+            for key, values in samples.held_out(train, test, columns, sizes, always).items():
+                scores.setdefault(key, np.full((len(rows), values.shape[1]), np.nan))
+                scores[key][test] = values
             tell(next(done), total)
         out = fold >= 0
-        scores = {size: values[out] for size, values in scores.items()}
-        held_out = HeldOut(rows[out], codes[rows][out], fold[out], scores)
+        whole = {size: values[out] for (size, share), values in scores.items() if not share}
+        lacking = {key: values[out] for key, values in scores.items() if key[1]}
+        held_out = HeldOut(rows[out], codes[rows][out], fold[out], whole, lacking)
         if n_genes == "auto":
             sizes = [size for size in sizes if size <= choose_size(held_out)]
     columns = np.searchsorted(read, usable)
@@ -291,22 +298,32 @@ class _Samples:
 
     def held_out(
         self, train: NDArray, test: NDArray, columns: NDArray, sizes: list[int], always: NDArray
-    ) -> dict[int, NDArray]:
-        """Everything again on the training part of a fold, and the scores of the held-out part."""
+    ) -> dict[tuple[int, float], NDArray]:
+        """Everything again on the training part of a fold, and the scores of the held-out part.
+
+        They are by size and share of the genes that are missing: none, and those of `MISSING`. The
+        mean ranks stand in for missing genes, as in prediction.
+        """
         width = 1 if self.n_classes == 2 else self.n_classes
         present = np.unique(self.codes[train])
         sizes = [size for size in sizes if size < len(columns)] or [min(sizes[0], len(columns))]
         if len(present) < 2:
-            return {size: np.full((len(test), width), np.nan) for size in sizes}
+            return {(size, 0.0): np.full((len(test), width), np.nan) for size in sizes}
         found = {}
         for size, genes in self.eliminate(train, columns, sizes, always).items():
             fitted = self.fit(train, genes)
-            ranks = self.ranks(test, genes) / (2.0 * len(genes))
-            scores = ranks @ fitted.coef.T + fitted.intercept
-            found[size] = scores
-            if width > 1:
-                found[size] = np.full((len(test), width), -np.inf)
-                found[size][:, present] = by_class(scores / (2 if len(present) == 2 else 1))
+            order = np.random.default_rng(0).permutation(len(genes))
+            for share in (0.0, *MISSING):
+                lost, here = np.split(order, [round(share * len(genes))])
+                here = np.sort(here)
+                ranks = self.ranks(test, genes[here]) / (2.0 * len(here))
+                base = fitted.intercept + fitted.coef[:, lost] @ fitted.mean_ranks[lost]
+                scores = ranks @ fitted.coef[:, here].T + base
+                found[size, share] = scores
+                if width > 1:
+                    found[size, share] = np.full((len(test), width), -np.inf)
+                    by = by_class(scores / (2 if len(present) == 2 else 1))
+                    found[size, share][:, present] = by
         return found
 
 

@@ -12,9 +12,11 @@ import inspect
 import io
 import os
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +24,7 @@ import optirank
 from optirank._util.files import write_bytes
 from optirank._util.names import printable
 from optirank.model.archive import Archive, ModelFileError, decode, encode, write_archive
+from optirank.model.catalogue import find_model
 from optirank.model.confidence import Calibration, ErrorControl
 from optirank.model.linear import linear_model, linear_parts
 from optirank.model.novelty import Novelty
@@ -73,14 +76,19 @@ def save(model: Any, path: str | os.PathLike[str], overwrite: bool = False) -> N
     versions = {"format": _FORMAT, "schema": SCHEMA, "optirank": optirank.__version__}
     content = write_archive(versions | {"class": name} | document, arrays)
     try:
-        _read(io.BytesIO(content))  # what could not be opened is not written
+        _read(Archive(io.BytesIO(content)))  # what could not be opened is not written
     except ValueError as error:
         raise ValueError(f"this model cannot be saved: {error}") from error
     write_bytes(path, content)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The model in a file written by :func:`save`; no code of the file's can run.
+    """The model in a file written by :func:`save`, or a shipped one; no code of a file's can run.
+
+    Parameters
+    ----------
+    path : a file, or the name of a model, such as ``"pancreas-human"``: ``optirank models`` lists
+        them, with those in the folder that the variable ``OPTIRANK_MODELS`` names.
 
     Returns
     -------
@@ -91,24 +99,44 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     ModelFileError
         A ValueError that names the file and what is wrong with it.
+    FileNotFoundError
+        Where there is no such file, nor a model of this name.
     """
-    with open(path, "rb") as file:
-        try:
-            return _read(file)
-        except Exception as error:  # whatever a damaged file leads to
-            # What is wrong with a file may be anything: 400 characters of it
-            what = printable(str(error) or type(error).__name__, 400)
-            where = os.fspath(path)
-            raise ModelFileError(f"cannot open the model file {where}: {what}") from error
+    path = find_model(path)
+    with open(path, "rb") as file, _damage(path):
+        return _read(Archive(file))
+
+
+def read_summary(path: Path) -> dict[str, Any]:
+    """What a model file says of itself, without building the model.
+
+    The ``training_summary_``, with ``classes`` and ``n_panel``.
+    """
+    with open(path, "rb") as file, _damage(path):
+        document = _document(Archive(file))
+        summary = decode(document.get("training_summary", {}))
+        classes = decode(document.get("classes"))
+        return dict(summary) | {"classes": list(classes), "n_panel": document.get("n_panel")}
+
+
+@contextmanager
+def _damage(path: Path) -> Iterator[None]:
+    """Name the file in the error of whatever a damaged one leads to."""
+    try:
+        yield
+    except Exception as error:
+        # What is wrong with a file may be anything: 400 characters of it
+        what = printable(str(error) or type(error).__name__, 400)
+        raise ModelFileError(f"cannot open the model file {path}: {what}") from error
 
 
 def as_model(model: Any) -> Any:
-    """The model itself, or the one in a file."""
+    """The model itself, or the one in a file or of a name."""
     return load(model) if isinstance(model, str | os.PathLike) else model
 
 
-def _read(file: IO[bytes]) -> Any:
-    archive = Archive(file)
+def _document(archive: Archive) -> Document:
+    """The document of an archive, of a schema that can be read."""
     document = archive.document()
     schema = document.get("schema")
     if document.get("format") != _FORMAT or type(schema) is not int:
@@ -119,6 +147,11 @@ def _read(file: IO[bytes]) -> Any:
             f"this is optirank {optirank.__version__}, which reads version {SCHEMA}: update "
             "optirank, or train the model again"
         )
+    return document
+
+
+def _read(archive: Archive) -> Any:
+    document = _document(archive)
     name = document.get("class")
     if not isinstance(name, str) or name not in _FORMS:
         raise ModelFileError(f"it holds a model of class {name!r}; known are {', '.join(_FORMS)}")

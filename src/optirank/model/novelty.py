@@ -88,10 +88,10 @@ def fit_novelty(model: Any, ranks: ArrayLike, y: ArrayLike, predicted: ArrayLike
     Parameters
     ----------
     model : the final model.
-    ranks : (n, genes), ranks of held-out samples among the genes of the model's panel
+    ranks : (n, genes), ranks of training samples among the genes of the model's panel
         (:func:`optirank.model.panel_ranks`).
     y : their labels; every class must have one.
-    predicted : the labels they were given while held out.
+    predicted : the labels they were given while held out, None for samples that were not.
     """
     parts, ranks = linear_parts(model), np.asarray(ranks, dtype=float)
     classes = parts.classes
@@ -100,13 +100,16 @@ def fit_novelty(model: Any, ranks: ArrayLike, y: ArrayLike, predicted: ArrayLike
             f"ranks of shape {ranks.shape} for {len(np.asarray(y))} samples and the "
             f"{len(parts.positions)} genes of the panel"
         )
-    truth, given = class_codes(y, classes), class_codes(predicted, classes)
+    truth, predicted = class_codes(y, classes), np.asarray(predicted, dtype=object)
     counts = np.bincount(truth, minlength=len(classes))
     if not counts.all():
-        raise ValueError(f"no held-out sample is of class {classes[counts.argmin()]}")
+        raise ValueError(f"no sample is of class {classes[counts.argmin()]}")
     sums = np.zeros((len(classes), ranks.shape[1]))
     np.add.at(sums, truth, ranks)
     profiles = np.round(sums / counts[:, None], _DIGITS)
+    held_out = np.array([label is not None for label in predicted])
+    ranks, truth = ranks[held_out], truth[held_out]
+    given = class_codes(predicted[held_out].astype(classes.dtype), classes)
     compared = profiles[given]
     own = np.flatnonzero((given == truth) & (counts[truth] > 1))
     n = counts[truth[own]][:, None]

@@ -17,11 +17,12 @@ from optirank.model.explanation import explain, export_table, panel_table
 from optirank.model.file import as_model
 from optirank.model.linear import carried, linear_model, linear_parts
 from optirank.model.predictor import Predictor
+from optirank.workflow.performance import balanced, wilson
 
 _ERROR = "balanced_accuracy_standard_error"
-_SHOWN_APART = (  # of a training summary: in the first lines and in the table of classes
+_SHOWN_APART = (  # of a training summary: in the first lines and in the tables
     *("n_panel", "n_genes", "curve", "class_counts", "balanced_accuracy_interval"),
-    *("recall", "precision", "n_held_out"),
+    *("recall", "precision", "n_held_out", "sources", "missing_genes"),
 )
 
 
@@ -94,22 +95,32 @@ def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> list[t
     Numbers of single classes are in `class_table`, those of single sizes in `size_table`.
     """
     fitted, parts = linear_model(model), linear_parts(model)
-    summary = dict(carried(model, "training_summary_") or {})
+    summary = dict(_summary(model))
+    mean, lowest, n_sets = judged(summary)
+    elsewhere = f"balanced accuracy {_percent(mean)} % on {n_sets} data sets, lowest "
     for key in _SHOWN_APART:
         summary.pop(key, None)
     target = getattr(carried(model, "error_control_"), "target_error", None)
     calibrated = carried(model, "calibration_") is not None
     n_genes = summary.pop("n_genes_of_file", parts.n_features)
     accuracy, error = (summary.pop(key, None) for key in ("balanced_accuracy", _ERROR))
-    spread = f" ± {error:.3f} (standard error over the folds)" if error else ""
+    if accuracy is not None:
+        spread = f" ± {_percent(error)} (standard error over the folds)" if error else ""
+        accuracy = f"balanced accuracy {_percent(accuracy)} %{spread}"
     values, notes = summary.pop("values", None) or {}, summary.pop("notes", ())
+    unknown = f"get one of the labels; {summary.pop('unknown_types', '')}".rstrip("; ")
+    if "predict" not in unknown and carried(model, "novelty_") is not None:
+        unknown += "; predict --unknown-rate 0.01 withholds those that look like no class"
     lines: list[tuple[str, object]] = [
         ("name", summary.pop("name", None)),
         ("description", summary.pop("description", None)),
+        *((key, summary.pop(key, None)) for key in ("tissue", "species")),
         ("file", path and f"{path}, {Path(path).stat().st_size / 1e3:.0f} kB"),
         ("model", f"{type(fitted).__name__}, {len(parts.genes)} genes of {n_genes:,}"),
         ("gene names", "none: genes cannot be found by name" if parts.names is None else ""),
-        ("held out", None if accuracy is None else f"balanced accuracy {accuracy:.3f}{spread}"),
+        ("held out", accuracy),
+        ("other sets", f"{elsewhere}{_percent(lowest)} %" if n_sets else None),
+        ("unknown types", unknown),
         ("confidence", "calibrated on held-out samples" if calibrated else "not calibrated"),
         ("withholds", f"labels, to reach an error of {target:g}" if target else "no labels"),
         ("label", summary.pop("label", None)),
@@ -124,16 +135,67 @@ def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> list[t
 
 
 def class_table(model: Any) -> pd.DataFrame:
-    """The classes of a model as text: samples and, where known, held-out recall and precision."""
-    summary = carried(model, "training_summary_") or {}
-    heads = {"class_counts": "samples", "n_held_out": "n held out", "recall": "recall"}
-    heads["precision"] = "precision"
-    table = pd.DataFrame({"class": [str(label) for label in linear_parts(model).classes]})
-    for key, head in heads.items():
-        found = {str(name): value for name, value in (summary.get(key) or {}).items()}
-        if found or head == "samples":
-            table[head] = [_share(found.get(name)) for name in table["class"]]
+    """The classes of a model as text: samples and, where known, how many are labelled right.
+
+    Of a model that was trained on several sources, or judged on other data sets, these count; of a
+    model of one source the held-out samples.
+    """
+    summary = _summary(model)
+    names = [str(label) for label in linear_parts(model).classes]
+    counts, recall = summary.get("class_counts") or {}, summary.get("recall") or {}
+    n_held_out = summary.get("n_held_out") or {}
+    held_out = {name: (round(recall[name] * n), n) for name, n in n_held_out.items() if n}
+    elsewhere: dict[str, tuple[int, int]] = {}
+    for source in summary.get("sources", ()):
+        for name, (right, n) in source["classes"].items():
+            before = elsewhere.get(name, (0, 0))
+            elsewhere[name] = (before[0] + right, before[1] + n)
+    table = pd.DataFrame({"class": names, "samples": [str(counts.get(name, "")) for name in names]})
+
+    def add(number: str, share: str, judged: dict[str, tuple[int, int]]) -> None:
+        table[number] = [str(judged.get(name, (0, 0))[1] or "") for name in names]
+        table[share] = [_with_interval(*judged.get(name, (0, 0))) for name in names]
+
+    if held_out and not summary.get("batch"):
+        add("held out", "sensitivity", held_out)
+    if elsewhere:
+        add("other sets", "there" if "held out" in table else "sensitivity", elsewhere)
+    elif precision := summary.get("precision"):
+        table["PPV"] = [_percent(precision.get(name)) for name in names]
     return table
+
+
+def set_table(model: Any) -> pd.DataFrame:
+    """Data sets on which a model was judged that had no part in its training, as text.
+
+    A set that the model was trained on was labelled by a model that was trained without it. Empty
+    for a model of one source.
+    """
+    rows = []
+    for one in _summary(model).get("sources", ()):
+        right, n = np.array([*one["classes"].values()], dtype=int).reshape(-1, 2).T
+        mean, (low, high) = balanced(right, n)
+        text = f"{_percent(mean)} ({100 * low:.0f}-{100 * high:.0f})" if len(n) else ""
+        in_training = "yes" if one.get("trained", True) else "no"
+        row = {"data": one["name"], "platform": one.get("about", ""), "trained": in_training}
+        sizes = (str(n.sum() or ""), str(len(n) or ""))
+        rows.append(row | {"samples": sizes[0], "classes": sizes[1], "accuracy": text})
+    table = pd.DataFrame(rows)
+    return table.drop(columns="platform") if rows and not any(table["platform"]) else table
+
+
+def missing_table(model: Any) -> pd.DataFrame:
+    """Held-out balanced accuracy of a model without some of its genes, as text."""
+    rows = _summary(model).get("missing_genes", ())
+    found = [(f"{share:.0%}", _percent(accuracy)) for share, accuracy in rows]
+    return pd.DataFrame(found, columns=["genes missing", "accuracy"])
+
+
+def judged(summary: dict) -> tuple[float, float, int]:
+    """Mean and lowest balanced accuracy on other data sets, and their number; NaN without any."""
+    pairs = [[*one["classes"].values()] for one in summary.get("sources", ())]
+    found = [float(np.mean([right / n for right, n in one])) for one in pairs if one]
+    return (float(np.mean(found)), min(found), len(found)) if found else (np.nan, np.nan, 0)
 
 
 def size_table(model: Any) -> pd.DataFrame:
@@ -144,7 +206,7 @@ def size_table(model: Any) -> pd.DataFrame:
     """
     model = as_model(model)
     fitted = linear_model(model)
-    summary = carried(model, "training_summary_") or {}
+    summary = _summary(model)
     curve = {int(row["n_genes"]): row for row in summary.get("curve", ())}
     own = len(linear_parts(model).genes)
     sizes = sorted({own, *getattr(fitted, "path_", {}), *(n for n in curve if n <= own)})
@@ -172,10 +234,20 @@ def exported(model: Any) -> pd.DataFrame:
     return export_table(model) if linear_parts(model).is_panel else panel_table(model)
 
 
-def _share(value: object) -> str:
-    if value is None or value != value:
+def _summary(model: Any) -> dict:
+    return carried(model, "training_summary_") or {}
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None or share != share else f"{100 * share:.1f}"
+
+
+def _with_interval(right: int, n: int) -> str:
+    """A share in percent with its 95 % interval; nothing without samples."""
+    if not n:
         return ""
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    low, high = wilson(right / n, n)
+    return f"{_percent(right / n)} ({100 * low:.0f}-{100 * high:.0f})"
 
 
 def _plain(value: Any) -> str:

@@ -132,13 +132,13 @@ def performance(
             getattr(curves[name], measure) if name in curves else np.nan for name in names
         ]
     confidence = proba[np.arange(len(given)), given]
-    balanced, interval = _balanced(right, sizes)
+    accuracy, interval = balanced(right, sizes)
     return Performance(
         classes=names,
         n_samples=len(true),
         n_right=int(right.sum()),
         n_withheld=int(hidden.sum()),
-        balanced_accuracy=balanced,
+        balanced_accuracy=accuracy,
         interval=interval,
         per_class=per_class,
         confusion=pd.DataFrame(counts, index=pd.Index(names, name="true class"), columns=columns),
@@ -231,12 +231,13 @@ def _class_table(
     return pd.DataFrame(columns, index=pd.Index(names, name="class"))
 
 
-def _balanced(right: NDArray, sizes: NDArray) -> tuple[float, tuple[float, float]]:
-    """Mean sensitivity and its interval.
+def balanced(right: ArrayLike, sizes: ArrayLike) -> tuple[float, tuple[float, float]]:
+    """Mean sensitivity and its 95 % interval.
 
     The variance of a class of r right labels among n samples is ``p (1 - p) / n`` with
     ``p = (r + 1) / (n + 2)``, so that a class without an error is not certain.
     """
+    right, sizes = np.asarray(right), np.asarray(sizes)
     there = sizes > 0
     if not there.any():
         return float("nan"), (float("nan"), float("nan"))

@@ -252,10 +252,22 @@ def model_names(
     """The query's gene names in the model's species, and what there is to say about them.
 
     Which column of the table has the model's genes is seen from the names. A gene with several
-    homologs, in either direction, keeps its name: which of them it is would be a guess.
+    homologs, in either direction, keeps its name: which of them it is would be a guess. Where
+    nothing is said of homologs, mouse and human names are recognised: the table is used if less
+    than half of the panel is there as written, and the table finds more than twice as much.
     """
     names = [str(name) for name in names]
-    if homologs is None or homologs == "case":
+    if homologs is None:
+        genes, here = set(map(str, linear_parts(model).genes)), set(names)
+        written = len(genes & here)
+        if 2 * written < len(genes):
+            pairs = {pair for one in _read_homologs("mouse") for pair in (one, one[::-1])}
+            found = genes & {other for one, other in pairs if one in here}
+            if len(found) > 2 * written:
+                renamed, notes = model_names(names, model, "mouse")
+                return renamed, [f"{notes[0]}: {len(found)} of the panel's {len(genes)}"]
+        return names, []
+    if homologs == "case":
         return names, []
     whence = "homologs" if isinstance(homologs, Mapping) else os.fspath(homologs)
     pairs = list(homologs.items()) if isinstance(homologs, Mapping) else _read_homologs(homologs)
@@ -275,5 +287,6 @@ def model_names(
     theirs, ours = Counter(one for one, _ in pairs), Counter(other for _, other in pairs)
     unique = {one: other for one, other in pairs if theirs[one] == 1 == ours[other]}
     renamed = sum(name in unique for name in names)
-    note = f"{renamed} of {len(names)} genes have the names of their homologs in {whence}"
+    table = "the table of mouse and human genes" if whence == "mouse" else whence
+    note = f"{renamed} of {len(names)} genes have the names of their homologs in {table}"
     return [unique.get(name, name) for name in names], [note]

@@ -156,6 +156,7 @@ class Fitted:
     scores: dict[int, NDArray]
     curve: list[tuple[int, float, float]]  # number of genes, accuracy, its standard error
     notes: tuple[str, ...] = ()
+    missing: Sequence[tuple[float, float]] = ()  # shares of genes missing, held-out accuracy
 
 
 def train(
@@ -220,8 +221,16 @@ def train_panel(prepared: Prepared, options: TrainingOptions, progress: Progress
     scores = {n: one for n, one in held_out.scores.items() if n in model.path_}
     if len(model.panel_) not in scores:  # a fold had a gene or two fewer to choose from
         scores[len(model.panel_)] = held_out.scores[max(held_out.scores)]
-    curve = list(held_out.curve())
-    return Fitted(model, genes, found.X, found.rows, held_out.rows, scores, curve)
+    return Fitted(
+        model,
+        genes,
+        found.X,
+        found.rows,
+        held_out.rows,
+        scores,
+        held_out.curve(),
+        missing=held_out.with_missing(min(len(model.panel_), max(held_out.scores))),
+    )
 
 
 def train_settings(prepared: Prepared, options: TrainingOptions, progress: Progress) -> Fitted:
@@ -341,6 +350,8 @@ def _conclude(
         recall=per_class["sensitivity"].astype(float).to_dict(),
         precision=per_class["ppv"].astype(float).to_dict(),
         curve=curve[columns].to_dict("records"),
+        missing_genes=[list(one) for one in fitted.missing],
+        sources=[] if prepared.sources is None else by_source(held_out),
         checksum=prepared.source.checksum,
         versions={"optirank": __version__, "python": platform.python_version()}
         | {name: version(name) for name in _VERSIONS},
@@ -360,6 +371,19 @@ def _conclude(
         notes=notes,
         warnings=warnings,
     )
+
+
+def by_source(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Of each ``source``, and each class in it, how many samples are right, and of how many.
+
+    The table has the columns ``source``, ``label`` and ``predicted``.
+    """
+    rows = []
+    for source, part in table.groupby("source", sort=True):
+        right = (part["label"] == part["predicted"]).groupby(part["label"])
+        counts = {str(name): [int(one.sum()), len(one)] for name, one in right}
+        rows.append({"name": str(source), "classes": counts})
+    return rows
 
 
 def _calibrate(
@@ -384,9 +408,10 @@ def _calibrate(
         confidence, predicted == truth, truth, target_error=target_error
     )
     try:
-        place = np.searchsorted(fitted.rows, rows)
-        ranks = panel_ranks(fitted.X[place][:, np.flatnonzero(model.genes_)])
-        model.novelty_ = fit_novelty(model, ranks, truth, predicted)
+        ranks = panel_ranks(fitted.X[:, np.flatnonzero(model.genes_)])
+        given = np.full(len(fitted.rows), None)
+        given[np.searchsorted(fitted.rows, rows)] = predicted
+        model.novelty_ = fit_novelty(model, ranks, classes[prepared.codes[fitted.rows]], given)
     except ValueError as error:
         notes.append(f"samples of unknown classes cannot be recognised: {error}")
     table = pd.DataFrame(

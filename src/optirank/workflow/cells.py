@@ -1,0 +1,45 @@
+"""Generated cells for a shipped model: to try the commands, not to judge the model.
+
+A model stores the mean ranks of its genes in each class. The counts of a cell are Poisson, and the
+logarithm of a gene's mean is proportional to its mean rank in the class, with an effect of the
+platform on the gene and noise of the cell.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from optirank.datasets.data import ExpressionData
+from optirank.datasets.reading import write_h5ad, write_table
+from optirank.model.file import load
+from optirank.model.linear import linear_parts
+
+_SPREAD = 8.0  # of the log means over the ranks from 0 to 1: counts from 0 to some thousands
+
+
+def make_cells(model: Any, n_cells: int = 300, random_state: int = 0) -> ExpressionData:
+    """Cells of a model's classes, in the shares of its training; ``obs`` has their cell_type."""
+    rng, parts = np.random.default_rng(random_state), linear_parts(model)
+    counts = model.training_summary_["class_counts"]
+    shares = np.array([counts[str(name)] for name in parts.classes], dtype=float)
+    kinds = np.sort(rng.choice(len(shares), n_cells, p=shares / shares.sum()))
+    means = _SPREAD * (model.novelty_.profiles[kinds] - 0.5)
+    means += rng.normal(0.0, 0.5, means.shape[1]) + rng.normal(0.0, 0.5, means.shape)
+    names = np.array([f"cell_{k:03d}" for k in range(n_cells)], dtype=object)
+    obs = pd.DataFrame({"cell_type": parts.classes[kinds].astype(object)}, index=names)
+    X = sparse.csr_matrix(rng.poisson(np.exp(means)), dtype=np.float32)
+    return ExpressionData(X, np.array(parts.genes, dtype=object), names, obs, "generated cells")
+
+
+def write_cells(name: str, folder: Path, stem: str) -> Path:
+    """Write cells for a shipped model as .h5ad, or as .csv where anndata is not installed."""
+    cells, note = make_cells(load(name)), f"generated from the model {name}"
+    if importlib.util.find_spec("anndata") is None:
+        return write_table(cells, folder / f"{stem}.csv")
+    return write_h5ad(cells, folder / f"{stem}.h5ad", {"note": note})

@@ -1,0 +1,105 @@
+"""Models by name: shipped ones, those of a folder, files that win, and names that are wrong."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from example_model import trained_example
+from optirank import load, save, tl
+from optirank.model import ModelFileError
+from optirank.model.catalogue import find_model, known_models
+from optirank.model.file import read_summary
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPTIRANK_MODELS", raising=False)
+    return tmp_path
+
+
+def test_shipped_models_are_found_by_name_everywhere(folder):
+    names = list(known_models())
+    assert names == sorted(names)
+    assert {"pancreas-human", "blood-human", "immune-mouse", "tumours-human"} <= set(names)
+    for name in names:
+        model = load(name)
+        assert find_model(name).name == f"{name}.optirank"
+        assert model.training_summary_["name"] == name
+        assert len(model.feature_names_in_) == model.n_features_in_ == len(model.panel_)
+
+
+def test_what_a_file_says_is_read_without_building_the_model(folder):
+    path = find_model("pancreas-human")
+    summary, model = read_summary(path), load(path)
+    assert summary["classes"] == list(model.classes_)
+    assert summary["n_panel"] == len(model.panel_)
+    assert summary["sources"] == model.training_summary_["sources"]
+    (folder / "damaged.optirank").write_bytes(path.read_bytes()[:500])
+    with pytest.raises(ModelFileError, match=r"damaged\.optirank: it is not a zip"):
+        read_summary(folder / "damaged.optirank")
+
+
+def test_a_file_of_the_same_name_wins_with_a_note(folder, caplog):
+    model, _ = trained_example()
+    save(model, folder / "pancreas-human")
+    assert list(load("pancreas-human").classes_) == list(model.classes_)
+    assert "the file pancreas-human is used, not the model of this name" in caplog.text
+    caplog.clear()
+    (folder / "pancreas-human").unlink()
+    assert "beta" in load("pancreas-human").classes_
+    assert not caplog.text
+
+
+def test_a_folder_of_more_models_is_named_by_a_variable(folder, monkeypatch):
+    model, _ = trained_example()
+    mine = folder / "mine"
+    mine.mkdir()
+    save(model, mine / "my-cells.optirank")
+    shutil.copy(find_model("blood-human"), mine / "pancreas-human.optirank")
+    monkeypatch.setenv("OPTIRANK_MODELS", str(mine))
+    assert list(load("my-cells").classes_) == list(model.classes_)
+    assert find_model("pancreas-human").parent == mine  # the user's own comes first
+    assert find_model("blood-human").parent != mine
+    monkeypatch.setenv("OPTIRANK_MODELS", str(folder / "nowhere"))
+    with pytest.raises(FileNotFoundError, match=r"OPTIRANK_MODELS names .*nowhere, which is no"):
+        load("my-cells")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "pancreas-humna",
+            "neither a file nor the name of a model; close names are pancreas-human",
+        ),
+        ("pancreas-human.optirank", "close names are pancreas-human"),
+        ("qqqq", "there are bladder-stage-human, blood-human"),
+        ("sub/pancreas-human", "the model file sub/pancreas-human does not exist"),
+        (".", "is a folder, not a model file"),
+    ],
+)
+def test_a_wrong_name_is_told_with_close_ones(name, message, folder):
+    with pytest.raises(FileNotFoundError, match=message):
+        load(name)
+
+
+def test_anndata_is_annotated_by_name(folder):
+    from example_model import as_anndata
+    from optirank.workflow.cells import make_cells
+
+    cells = make_cells(load("pancreas-human"), 120)
+    again = make_cells(load("pancreas-human"), 120)
+    assert np.array_equal(cells.X.toarray(), again.X.toarray())
+    adata = as_anndata(cells)
+    tl.annotate(adata, "pancreas-human")
+    right = adata.obs["optirank"].astype(str) == adata.obs["cell_type"].astype(str)
+    assert right.mean() > 0.9
+    done = tl.evaluate(adata, "pancreas-human", "cell_type")
+    assert done.performance.n_right == right.sum()
+    adata.var_names = [f"gene {k}" for k in range(adata.n_vars)]
+    with pytest.raises(ValueError, match=r"genes.* present"):
+        tl.annotate(adata, "pancreas-human")

@@ -1,0 +1,112 @@
+"""The shipped models: they can be made again, and label real sets of other laboratories."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from optirank import load, save
+from optirank.model.catalogue import find_model, known_models
+from optirank.workflow.evaluate import evaluate_profiles
+from optirank.workflow.explain import judged
+from optirank.workflow.predict import PredictOptions
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import make_models  # noqa: E402
+
+RECIPES = make_models.read_recipes()
+RESULTS = pd.read_csv(ROOT / "results/models.csv", keep_default_na=False)
+SHIPPED = sorted(path.stem for path in (ROOT / "src/optirank/models").glob("*.optirank"))
+ASKED = ("pancreas", "blood", "immune", "tumours", "leukaemia", "breast-er")
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("pancreas-human", "immune-mouse")]
+
+
+def sets(name, data_folder):
+    """The sets of a recipe, or skip."""
+    missing = [
+        one
+        for one in make_models.sets_of(RECIPES[name])
+        if not (data_folder / f"{one}.h5ad").is_file()
+    ]
+    if missing:
+        pytest.skip(f"no {missing[0]} here: optirank datasets fetch {missing[0]}")
+
+
+def right_labels(name, one, data_folder):
+    """Right labels and samples of each class that a shipped model gives to a set of its card."""
+    label = next(
+        (j.get("label") for j in make_models.judges(RECIPES[name]) if j["set"] == one["name"]), None
+    )
+    found = make_models.read_set(data_folder, one["name"], RECIPES[name], label)
+    done = evaluate_profiles(found, load(name), "cell_type", PredictOptions(max_missing=1.0))
+    table = done.performance.confusion
+    return {k: [int(row[k]), int(row.sum())] for k, row in table.iterrows() if row.sum()}
+
+
+def test_the_models_asked_for_are_there_and_small():
+    for asked in ASKED:
+        assert any(name.startswith(asked) for name in SHIPPED)
+    assert set(SHIPPED) <= set(RECIPES)
+    assert sum(find_model(name).stat().st_size for name in SHIPPED) < 1_000_000
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_model_is_good_on_every_other_set_as_its_card_and_the_results_say(name):
+    summary = load(name).training_summary_
+    mean, lowest, n_sets = judged(summary)
+    assert n_sets >= 2
+    assert lowest >= make_models.ENOUGH
+    assert mean >= lowest
+    table = make_models.counts(name, load(name), True)
+    there = RESULTS[RESULTS["model"] == name].reset_index(drop=True)
+    pd.testing.assert_frame_equal(table, there, check_dtype=False)
+    assert [one[0] for one in summary["missing_genes"]] == [0.0, 0.1, 0.3]
+    assert "Not for" in summary["description"]
+
+
+def test_candidates_that_are_not_good_enough_are_not_shipped():
+    assert set(RESULTS["model"]) == set(RECIPES)
+    assert set(RESULTS["model"][RESULTS["shipped"] == "yes"]) == set(SHIPPED)
+    for _, table in RESULTS[RESULTS["shipped"] == "no"].groupby("model"):
+        judged_on = table[table["n"] > 0]
+        shares = (judged_on["right"] / judged_on["n"]).groupby(judged_on["set"]).mean()
+        assert not len(shares) or shares.min() < make_models.ENOUGH
+
+
+@pytest.mark.parametrize("name", ["leukaemia-human", "bladder-stage-human", *SLOW])
+def test_a_model_is_made_again(name, data_folder, tmp_path):
+    sets(name, data_folder)
+    model, shipped = make_models.make(name, RECIPES[name], data_folder), load(name)
+    assert list(model.feature_names_in_) == list(shipped.feature_names_in_)
+    for size, panel in shipped.path_.items():
+        again = model.path_[size]
+        assert np.array_equal(again.genes, panel.genes)
+        np.testing.assert_allclose(again.coef, panel.coef, rtol=1e-7, atol=1e-9)
+    assert model.training_summary_["sources"] == shipped.training_summary_["sources"]
+    save(model, tmp_path / "again.optirank")
+    assert (tmp_path / "again.optirank").read_bytes() == find_model(name).read_bytes()
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_model_labels_a_real_set_of_another_laboratory(name, data_folder):
+    sets(name, data_folder)
+    every = load(name).training_summary_["sources"]
+    unseen = [one for one in every if not one["trained"]]
+    for one in unseen:
+        assert right_labels(name, one, data_folder) == one["classes"]
+    if not unseen:  # all sets are in the training: no worse than when each was left out
+        one = every[-1]
+        found, left_out = (
+            float(np.mean([right / n for right, n in table.values()]))
+            for table in (right_labels(name, one, data_folder), one["classes"])
+        )
+        assert found >= left_out
+
+
+def test_every_shipped_model_is_known_by_name():
+    assert set(SHIPPED) <= set(known_models())
