@@ -91,6 +91,8 @@ class Labelled:
     is what ``adata.uns`` keeps.
     """
 
+    model: Any
+    source: str  # of the samples
     names: NDArray
     classes: NDArray  # as text
     codes: NDArray
