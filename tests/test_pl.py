@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -44,6 +45,15 @@ def search():
 
 def texts(ax) -> list[str]:
     return [text.get_text() for text in ax.texts]
+
+
+def legend(ax) -> list[str]:
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def rows_of(ax) -> list[tuple]:
+    """The parts of each bar."""
+    return list(zip(*(container.patches for container in ax.containers), strict=True))
 
 
 def test_a_confusion_matrix_has_the_counts(model, adata):
@@ -90,6 +100,47 @@ def test_reliability_and_curves_take_an_evaluation_or_an_annotated_adata(model, 
     plain = as_anndata(trained_example()[1])
     with pytest.raises(ValueError, match="annotate it first"):
         pl.roc(plain, LABEL)
+
+
+def test_labels_are_bars_that_end_at_their_number_of_samples(model, adata):
+    counts = adata.obs["optirank"].value_counts()
+    for ax in (pl.labels(adata), pl.labels(adata.obs)):
+        names = [one.get_text() for one in ax.get_yticklabels()]
+        assert [text.split()[0] for text in texts(ax)] == [str(counts[name]) for name in names]
+        assert counts[names].is_monotonic_decreasing
+        ends = [max(bar.get_x() + bar.get_width() for bar in row) for row in rows_of(ax)]
+        assert ends == counts[names].tolist()
+        assert "withheld" not in legend(ax)
+    tl.annotate(adata, model, threshold=0.9, key_added="strict")
+    ax = pl.labels(adata, "strict")
+    assert ax.get_yticklabels()[-1].get_text() == "unassigned"
+    (grey,) = {bar.get_facecolor() for bar in rows_of(ax)[-1] if bar.get_width()}
+    assert grey not in {
+        bar.get_facecolor() for row in rows_of(ax)[:-1] for bar in row if bar.get_width()
+    }
+    assert legend(ax)[-1] == "withheld"
+    with pytest.raises(DataError, match="no column 'absent'"):
+        pl.labels(adata, "absent")
+    with pytest.raises(ValueError, match="no sample has a strict"):
+        pl.labels(adata.obs.assign(strict=None), "strict")
+
+
+def test_labels_of_many_long_names_stay_in_the_figure():
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    names = np.array([f"{'a very long name ' * 4} {k}" for k in range(30)])
+    frame = pd.DataFrame({"optirank": names[rng.integers(0, 30, 200_000)]})
+    frame["optirank_confidence"] = rng.random(200_000)
+    ax = pl.labels(frame)
+    ax.figure.canvas.draw()
+    inside = ax.figure.bbox
+    everything = [*ax.texts, *ax.get_yticklabels(), ax.get_legend()]
+    boxes = [one.get_window_extent() for one in everything]
+    assert min(box.x0 for box in boxes) >= inside.x0
+    assert max(box.x1 for box in boxes) <= inside.x1
+    heights = [text.get_window_extent() for text in ax.get_yticklabels()]
+    assert all(lower.y1 < upper.y0 for upper, lower in pairwise(heights))
 
 
 def test_panel_sizes_show_the_one_chosen(model):

@@ -15,8 +15,10 @@ from optirank._plots.performance import (
     confusion_size,
     draw_confusion,
     draw_curves,
+    draw_labels,
     draw_reliability,
     draw_sizes,
+    labels_size,
     selection_path,
 )
 
@@ -27,6 +29,7 @@ else:  # typing.get_type_hints works without importing it
 
 __all__ = [
     "confusion",
+    "labels",
     "panel",
     "panel_sizes",
     "panel_weights",
@@ -153,6 +156,29 @@ def roc(
         found = performance(true[known], classes[proba.argmax(axis=1)], proba, classes)
     ax = axes_for(ax, 4.6, 4.6)
     draw_curves(ax, found.curves, kind)
+    return finish(ax, show)
+
+
+def labels(
+    adata: Any, key: str = "optirank", *, ax: Axes | None = None, show: bool = False
+) -> Axes:
+    """How many samples got each label: one bar per label, coloured by the model's confidence.
+
+    The most frequent label comes first; labels that were withheld come last, in grey. Parameters as
+    in :func:`confusion`, but a data frame needs the column ``key + "_confidence"`` too.
+    """
+    import pandas as pd
+
+    from optirank.workflow.labels import label_table
+
+    given, sure = column(adata, key), column(adata, f"{key}_confidence")
+    known = pd.notna(given) & pd.notna(sure)
+    if not known.any():
+        raise ValueError(f"no sample has a {key} and a {key}_confidence")
+    withheld = str(_uns(adata, key).get("withheld_label", "unassigned"))
+    table = label_table(given[known].astype(str), sure[known], withheld)
+    ax = axes_for(ax, *labels_size(table))
+    draw_labels(ax, table)
     return finish(ax, show)
 
 

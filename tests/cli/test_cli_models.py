@@ -254,6 +254,7 @@ def test_missing_genes_come_with_commands_that_can_be_pasted(folder):
         (*TRAIN, "-o", "reference.h5ad"),
         (*TRAIN, "-o", "m", "--report", "reference.h5ad"),
         (*PREDICT, "-o", QUERY),
+        (*PREDICT, "-o", "m.csv", "--report", MODEL),
         (*EVALUATE, "--report", QUERY),
         ("panel", MODEL, "-o", MODEL),
     ],
@@ -271,12 +272,16 @@ def test_an_output_that_is_an_input_is_refused_even_with_force(folder, command, 
     assert (folder / target).read_bytes() == before
 
 
-@pytest.mark.parametrize("command", [(*TRAIN, "-o"), (*PREDICT, "-o"), ("panel", MODEL, "-o")])
+@pytest.mark.parametrize(
+    "command",
+    [(*TRAIN, "-o"), (*PREDICT, "-o"), (*PREDICT, "--report"), ("panel", MODEL, "-o")],
+)
 def test_a_file_that_exists_is_kept_without_force(folder, command):
     done = optirank(*command, "kept.csv")
     assert done.exit_code == BAD_INPUT, done.output
     assert "kept.csv exists" in done.stderr
     assert (folder / "kept.csv").read_text() == "of somebody else"
+    assert not (folder / "labels.csv").exists()
     if command[0] == "panel":
         good(*command, "kept.csv", "--force")
         assert "gene" in (folder / "kept.csv").read_text()
@@ -289,6 +294,24 @@ def test_results_go_to_standard_output_and_messages_do_not(folder):
     assert "Labels" in done.stderr
     assert good("--quiet", *PREDICT, "-o", "quiet.csv").stdout == ""
     assert good("-q", "panel", MODEL, "-o", "-").stdout.startswith("gene,")
+
+
+def test_labels_have_a_page_that_is_the_same_each_time(folder):
+    done = good(*PREDICT, "-o", "-", "--report", "page.html", "--clusters", "leiden")
+    assert done.stdout.startswith("sample,label,confidence")
+    assert "Report: page.html" in done.stderr
+    assert (
+        "Report: again.html"
+        in good(
+            *(*PREDICT, "-o", "labels.csv", "--report", "again.html", "--clusters", "leiden")
+        ).stdout
+    )
+    text = (folder / "page.html").read_text("utf-8")
+    assert (folder / "again.html").read_text("utf-8") == text
+    assert f"Labels of {QUERY}" in text
+    done = optirank(*PREDICT, "-o", "same.csv", "--report", "same.csv")
+    assert done.exit_code == BAD_INPUT
+    assert "is named for the labels and for the report" in done.stderr
 
 
 def test_a_full_disk_and_ctrl_c_leave_nothing_half_written(folder, monkeypatch):
@@ -319,6 +342,16 @@ def test_a_missing_extra_is_one_line(folder, monkeypatch):
     assert done.exit_code == BAD_INPUT
     assert "pip install 'optirank[anndata]'" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_what_a_page_needs_is_looked_for_before_any_label(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    done = optirank(*PREDICT, "-o", "labels.csv", "--report", "page.html")
+    assert done.exit_code == BAD_INPUT
+    assert "pip install 'optirank[report]'" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (folder / "labels.csv").exists()
+    good(*PREDICT, "-o", "labels.csv")
 
 
 @pytest.mark.parametrize("command", ["train", "predict", "evaluate", "panel", "inspect", "demo"])

@@ -94,7 +94,7 @@ def test_option_tables_show_plain_types(site: Path) -> None:
         "--out MODEL",
         "--jobs N",
         "--genes-in rows|columns",
-        "--reference whole number",
+        "--seed whole number",
     ):
         assert plain in page, plain
     for code in ("list[", " int range", "float range", "<str>", " str\n", "[Path]"):

@@ -12,7 +12,7 @@ from optirank import tl
 from optirank.datasets import DataError
 from optirank.datasets.reading import open_expression
 from optirank.workflow.evaluate import evaluate_profiles
-from optirank.workflow.predict import PredictOptions
+from optirank.workflow.predict import PredictOptions, predict_file
 from optirank.workflow.report import page, write_report
 
 
@@ -88,10 +88,12 @@ def test_names_out_of_files_cannot_write_html(model, query):
 
 
 @pytest.mark.slow
-def test_a_browser_opens_the_pages_without_complaint(model, query, tmp_path):
+def test_a_browser_opens_the_pages_without_complaint(model, query, query_file, tmp_path):
     write_report(training_result(), tmp_path / "training.html")
     tl.evaluate(as_anndata(query), model, LABEL, report=tmp_path / "evaluation.html")
-    for name in ("training", "evaluation"):
+    labelled = predict_file(query_file, model, tmp_path / "labels.csv")
+    write_report(labelled, tmp_path / "labels.html")
+    for name in ("training", "evaluation", "labels"):
         opened = open_page(tmp_path / f"{name}.html", tmp_path / "profile")
         assert opened.console == []
         assert "Model card" in opened.dom

@@ -1,7 +1,6 @@
-"""How well labels fit the truth: confusion, reliability, ROC, and accuracy against genes.
+"""How many labels there are, and how well they fit the truth: confusion, reliability, ROC.
 
-The ``draw_`` functions draw tables of `optirank.workflow.performance`; `optirank.pl` has the public
-ones.
+The ``draw_`` functions draw tables of `optirank.workflow`; `optirank.pl` has the public ones.
 """
 
 from __future__ import annotations
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 else:  # typing.get_type_hints works without importing them
     Axes = OptirankClassifierCV = Any
 
+_SURE = (BLUE, "#7ABBE6", "#F2A66B", ORANGE)  # of labels, the most confident first
 _FEW = 10  # labels of a bin from which on it is drawn full
 _WITH_ERRORS = {"color": BLUE, "marker": "o", "markersize": 4.5, "elinewidth": 1, "capsize": 2.5}
 _CHOSEN = {"linestyle": "none", "marker": "D", "markersize": 9, "color": ORANGE}
@@ -71,6 +71,37 @@ def confusion_size(classes: Sequence[object]) -> tuple[float, float]:
     matrix = len(classes) * min(0.5, max(0.125, 12.5 / len(classes)))
     letters = max(len(short(name)) for name in classes) * (0.075 if len(classes) > 28 else 0.095)
     return matrix + letters + 2.6, matrix + 0.75 * letters + 1.1
+
+
+def draw_labels(ax: Axes, table: pd.DataFrame) -> None:
+    """Samples of each label by steps of confidence, as a bar, with their number and share."""
+    from matplotlib.patches import Patch
+
+    rows, left, handles, texts = np.arange(len(table)), np.zeros(len(table)), [], []
+    for name, colour in zip(table.columns[3:], (*_SURE, GREY), strict=True):
+        ax.barh(rows, table[name], left=left, color=colour, height=0.72)
+        left += table[name].to_numpy()
+        if colour != GREY or table[name].any():
+            handles.append(Patch(color=colour, label=name))
+    look = {"va": "center", "fontsize": "small", "textcoords": "offset points", "in_layout": False}
+    for row, n, share in zip(rows, left, table["share"], strict=True):
+        texts.append(ax.annotate(f"{n:,.0f} ({100 * share:.1f} %)", (n, row), (4, 0), **look))
+    ax.set_yticks(rows, [short(name, 24) for name in table.index])
+    ax.set(ylim=(len(table) - 0.4, -0.6), xticks=[])
+    ax.tick_params(axis="y", length=0)
+    ax.spines[["top", "right", "bottom"]].set_visible(False)
+    look = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": len(handles)}
+    look |= {"handlelength": 1.0, "handletextpad": 0.4, "columnspacing": 1.0, "frameon": False}
+    look |= {"alignment": "left", "fontsize": "small", "title_fontsize": "small"}
+    ax.legend(handles=handles, title="confidence", **look)
+    ax.figure.draw_without_rendering()  # beside the longest bar there is room for its number
+    room = max(text.get_window_extent().width for text in texts) + 0.1 * ax.figure.dpi
+    ax.set_xlim(0, left.max() / max(1 - room / ax.get_window_extent().width, 0.3))
+
+
+def labels_size(table: pd.DataFrame) -> tuple[float, float]:
+    """Width and height, in inches, of a figure of `draw_labels`: it can be read on a phone."""
+    return 4.4, 0.8 + 0.3 * len(table)
 
 
 def draw_reliability(ax: Axes, table: pd.DataFrame) -> None:

@@ -196,8 +196,6 @@ def check(
 @app.command(cls=opt.GroupedCommand)
 def example(
     folder: Annotated[Path, typer.Argument(help="Where to write the pair.", show_default=False)],
-    reference: Annotated[int, typer.Option(min=10, help="Cells in the reference.")] = 500,
-    query: Annotated[int, typer.Option(min=10, help="Cells in the query.")] = 400,
     force: opt.Force = False,
 ) -> None:
     """Write a small generated pair: a labelled reference on one platform, a query on another.
@@ -209,15 +207,16 @@ def example(
     Examples:
 
       optirank datasets example pair
-      optirank datasets example pair --reference 2000
+      optirank datasets example pair --force
     """
     with tidy():
         from optirank.datasets.example import write_example
         from optirank.workflow.cells import write_cells
 
         if folder.is_dir():
-            check_outputs({"the cells": folder / "islets.h5ad"}, (), force)
-        for path in write_example(folder, reference, query, force=force):
+            paths = [folder / f"islets{kind}" for kind in (".h5ad", ".csv")]
+            check_outputs({f"the cells ({path.name})": path for path in paths}, (), force)
+        for path in write_example(folder, force=force):
             echo(str(path))
         echo(str(write_cells("pancreas-human", folder, "islets")))
 

@@ -52,6 +52,7 @@ def predict(
         bool,
         option(None, "Leave out classes that lack more than that.", _MISSING, "--drop-classes"),
     ] = False,
+    report: opt.Report = None,
     force: opt.Force = False,
     layer: opt.Layer = None,
     gene_column: opt.GeneColumn = None,
@@ -65,11 +66,12 @@ def predict(
 
     Only the genes of the model's panel are read, in blocks of samples. Genes that are missing or
     spelled differently are named. If a class lacks too many genes, the command stops and says what
-    can be done. Labels that are withheld are called 'unassigned'.
+    can be done. Labels that are withheld are called 'unassigned'. The report shows how many samples
+    got each label, how confident the labels are, and which genes are missing.
 
     Examples:
 
-      optirank predict query.h5ad --model model.optirank -o labels.csv
+      optirank predict query.h5ad --model model.optirank -o labels.csv --report labels.html
       optirank predict query.h5ad -m model.optirank -o labelled.h5ad --clusters leiden
       optirank predict query.h5ad -m model.optirank --target-error 0.05
       optirank predict query.csv -m model.optirank --genes-in columns --annotations donor,batch
@@ -78,7 +80,12 @@ def predict(
         from optirank.model import load
         from optirank.workflow.predict import PredictOptions, predict_file
 
-        check_outputs({"the labels": out}, [query, model, samples, homologs], force)
+        outputs = {"the labels": out, "the report": report}
+        check_outputs(outputs, [query, model, samples, homologs], force)
+        if report is not None:
+            from optirank.workflow.report import check_report, write_report
+
+            check_report()
         options = PredictOptions(
             clusters=clusters,
             threshold=threshold,
@@ -110,6 +117,8 @@ def predict(
             echo(
                 f"{out}: {n} sample{'s' * (n != 1)}, {sure}, {done.withheld.sum()} labels withheld"
             )
+            if report is not None:
+                echo(f"Report: {write_report(done, report)}")
 
 
 def evaluate(

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 FORMATS = (".csv", ".parquet", ".h5ad")
+# Steps of confidence and where they begin: 19 in 20 should be right, 4 in 5, 1 in 2
+_STEPS = {"≥ 0.95": 0.95, "0.8–0.95": 0.8, "0.5–0.8": 0.5, "< 0.5": 0.0}
 _DIGITS = 4  # of confidences and probabilities in a CSV: more is noise
 _NO_CLASS = (  # words that mark samples without a label
     *("unknown", "unassigned", "undefined", "undetermined", "unlabelled", "unlabeled"),
@@ -53,6 +55,23 @@ def label_notes(labels: Iterable[object]) -> list[str]:
     return notes
 
 
+def label_table(labels: ArrayLike, confidence: ArrayLike, withheld: str) -> pd.DataFrame:
+    """One line per label, the most frequent first and ``withheld``, the word for no label, last.
+
+    Columns are ``n_samples``, ``share``, ``confidence`` (the mean), then the samples in each step
+    of confidence, the highest first, and those whose label is withheld.
+    """
+    labels, sure = np.asarray(labels, dtype=object), np.asarray(confidence, dtype=float)
+    step = (sure[:, None] < [*_STEPS.values()]).sum(axis=1)
+    step[labels == withheld] = len(_STEPS)
+    steps = pd.DataFrame({name: step == k for k, name in enumerate([*_STEPS, "withheld"])})
+    groups = steps.assign(confidence=sure).groupby(labels)
+    sizes, mean = groups.size(), groups["confidence"].mean()
+    table = pd.DataFrame({"n_samples": sizes, "share": sizes / len(sure), "confidence": mean})
+    table = table.join(groups[list(steps)].sum())
+    return table.iloc[np.lexsort((-sizes, table.index == withheld))]
+
+
 @dataclass(frozen=True)
 class Clusters:
     """The majority label of each cluster, and what that gives each sample."""
@@ -72,6 +91,8 @@ class Labelled:
     is what ``adata.uns`` keeps.
     """
 
+    model: Any
+    source: str  # of the samples
     names: NDArray
     classes: NDArray  # as text
     codes: NDArray

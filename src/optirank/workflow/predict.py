@@ -186,6 +186,8 @@ def label_profiles(
     if limit is not None:
         record |= {"threshold": limit, "threshold_reason": reason}
     return Labelled(
+        model=model,
+        source=str(profiles.source),
         names=np.asarray(profiles.sample_names, dtype=object),
         classes=classes,
         codes=codes,

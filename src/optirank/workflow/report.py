@@ -1,4 +1,4 @@
-"""The page of a training and the page of an evaluation: one template, one file each."""
+"""The pages of a training, of an evaluation and of labels: one template, one file each."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from optirank._plots.performance import (
     confusion_size,
     draw_confusion,
     draw_curves,
+    draw_labels,
     draw_reliability,
     draw_sizes,
+    labels_size,
 )
 from optirank._util.files import check_outputs, write_text
 from optirank._util.names import some
@@ -25,6 +27,7 @@ from optirank.model import panel_table
 from optirank.model.linear import carried, linear_parts
 from optirank.workflow.evaluate import Evaluation
 from optirank.workflow.explain import model_card
+from optirank.workflow.labels import Labelled, label_table
 from optirank.workflow.performance import MEASURES
 
 if TYPE_CHECKING:
@@ -42,8 +45,8 @@ def check_report() -> None:
     need("matplotlib", "report", "the report")
 
 
-def write_report(result: TrainingResult | Evaluation, path: str | Path) -> Path:
-    """Write the page of a training or of an evaluation, whole or not at all."""
+def write_report(result: TrainingResult | Evaluation | Labelled, path: str | Path) -> Path:
+    """Write the page of a training, of an evaluation or of labels, whole or not at all."""
     path = Path(path)
     check_report()
     check_outputs({"the report": path}, (), force=True)
@@ -51,7 +54,7 @@ def write_report(result: TrainingResult | Evaluation, path: str | Path) -> Path:
     return path
 
 
-def page(result: TrainingResult | Evaluation) -> str:
+def page(result: TrainingResult | Evaluation | Labelled) -> str:
     """The page as text."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -63,15 +66,47 @@ def page(result: TrainingResult | Evaluation) -> str:
         lstrip_blocks=True,
     )
     environment.filters["percent"] = _percent
-    view = _common(result.performance, result.model)
-    more = _of_evaluation(result) if isinstance(result, Evaluation) else _of_training(result)
-    view["images"] |= more.pop("images", {})
-    view |= more
+    view = {
+        "version": __version__,
+        "python": platform.python_version(),
+        "calibrated": carried(result.model, "calibration_") is not None,
+        "card": model_card(result.model),
+    }
+    if isinstance(result, Labelled):
+        view |= _of_labels(result)
+    else:
+        view |= _of_evaluation(result) if isinstance(result, Evaluation) else _of_training(result)
     return environment.get_template("page.html.jinja").render(view)
 
 
-def _common(performance: Performance, model: Any) -> dict[str, Any]:
-    """What both pages show: the tables and figures of labels against the truth."""
+def _of_labels(result: Labelled) -> dict[str, Any]:
+    n, hidden = len(result.codes), int(result.withheld.sum())
+    table = label_table(result.labels, result.confidence, result.words[-1])
+    unused = [name for name in result.classes if name not in table.index]
+    n_classes, n_genes = len(result.classes), result.record["n_genes"]
+    told = f"{hidden:,} label{'s are' if hidden > 1 else ' is'}" if hidden else "no label is"
+    return {
+        "kind": "labels",
+        "title": f"Labels of {Path(result.source).name}",
+        "lead": f"{n:,} sample{'s' * (n != 1)}, labelled by the {_model_name(result.model)}; "
+        f"{told} withheld.",
+        "tiles": [
+            (f"{n - hidden:,}", "samples labelled" + f", of {n:,}" * (hidden > 0)),
+            (f"{result.confidence.mean():.3f}", "mean confidence"),
+            (f"{n_genes - len(result.missing)} of {n_genes}", "genes of the panel found"),
+            (f"{n_classes - len(unused)} of {n_classes}", "classes among the labels"),
+        ],
+        "images": {"labels": _image(lambda ax: draw_labels(ax, table), *labels_size(table))},
+        "label_rows": table.rename_axis("label").reset_index().to_dict("records"),
+        "unused": some(unused, 20) if unused else None,
+        "clusters": [] if result.clusters is None else result.clusters.table.to_dict("records"),
+        "missing": _missing(result),
+        "notes": result.notes,
+    }
+
+
+def _against_truth(performance: Performance, model: Any) -> dict[str, Any]:
+    """The tables and figures of labels against the truth."""
     table = performance.per_class
     low = np.nanmin(table[[f"{one}_low" for one in MEASURES]].to_numpy())
     axis = np.floor(10 * low) / 10 if low == low else 0.0
@@ -91,28 +126,19 @@ def _common(performance: Performance, model: Any) -> dict[str, Any]:
     interval = f"95 %: {100 * low:.1f} to {100 * high:.1f} %"
     trained_to = getattr(control, "target_error", None) is not None
     return {
-        "version": __version__,
-        "python": platform.python_version(),
-        "images": dict.fromkeys(("roc", "pr", "sizes"))
-        | {name: _image(*one) for name, one in figures.items()},
+        "images": {name: _image(*one) for name, one in figures.items()},
         "guess": 1 / len(performance.classes),
-        "measures": list(MEASURES.values()),
-        "class_rows": [_class_row(name, row, axis) for name, row in table.iterrows()],
+        "measures": MEASURES,
+        "class_rows": table.rename_axis("name").reset_index().to_dict("records"),
+        "weak": _WEAK,
         "axis": axis,
         "prevalence": shares and some(f"{name} {share:.1%}" for name, share in shares.items()),
         "n_withheld": performance.n_withheld,
         "mistakes": _mistakes(performance),
-        "calibrated": carried(model, "calibration_") is not None,
         "bias": performance.bias,
         "withholding": performance.withholding.to_dict("records"),
         "accuracy": (_percent(performance.balanced_accuracy), interval),
-        "auc": f"{performance.auc:.3f}",
         "control": control.at().reason if trained_to else None,
-        "curve": [],
-        "training": False,
-        "missing": None,
-        "genes": [],
-        "card": model_card(model),
     }
 
 
@@ -122,21 +148,19 @@ def _of_training(result: TrainingResult) -> dict[str, Any]:
     tiles = [
         (f"{performance.n_right} of {performance.n_given}", "held-out samples labelled right"),
         (f"{len(result.genes)}", f"genes to measure, of {summary['n_genes_of_file']:,}"),
+        (f"{performance.auc:.3f}", "mean area under the ROC curve"),
     ]
-    curve = result.curve.sort_values("n_genes").to_dict("records")
-    curve = curve if len(curve) > 1 else []
-    images = {}
-    if curve:
-        images["sizes"] = _image(lambda ax: draw_sizes(ax, result.curve), 6.6, 4.0)
-    return _genes(model) | {
+    view = _against_truth(performance, model) | _genes(model)
+    if len(result.curve) > 1:
+        view["curve"] = result.curve.sort_values("n_genes").to_dict("records")
+        view["images"]["sizes"] = _image(lambda ax: draw_sizes(ax, result.curve), 6.6, 4.0)
+    return view | {
+        "kind": "training",
         "title": summary.get("name") or f"A classifier of {result.label}",
         "lead": f"Trained on {summary['source']}: {summary['n_samples']} "
         f"samples of {len(performance.classes)} classes. {summary.get('description') or ''}",
         "warnings": [*_weak(performance), *result.warnings],
         "tiles": tiles,
-        "curve": curve,
-        "images": images,
-        "training": True,
         "batch": result.batch,
         "sources": _sources(result) if result.batch else [],
         "notes": [note for note in result.notes if note not in result.warnings],
@@ -144,7 +168,7 @@ def _of_training(result: TrainingResult) -> dict[str, Any]:
 
 
 def _of_evaluation(result: Evaluation) -> dict[str, Any]:
-    performance, labelled = result.performance, result.labelled
+    performance = result.performance
     summary = carried(result.model, "training_summary_") or {}
     tiles = [
         (f"{performance.n_right} of {performance.n_given}", "labels given are right"),
@@ -152,23 +176,33 @@ def _of_evaluation(result: Evaluation) -> dict[str, Any]:
     ]
     if (trained := summary.get("balanced_accuracy")) is not None:
         tiles.append((_percent(trained), "held-out samples of the training, for comparison"))
-    missing = None
-    if labelled.missing:
-        n_genes = len(linear_parts(result.model).genes)
-        rows = labelled.losses.sort_values("weight_lost", ascending=False).to_dict("records")
-        names = some(labelled.missing, 20)
-        missing = {"n": len(labelled.missing), "of": n_genes, "names": names, "rows": rows}
-    name = summary.get("name")
-    name = f"model “{name}”" if name else f"classifier of {summary.get('label') or result.label}"
-    return {
+    tiles.append((f"{performance.auc:.3f}", "mean area under the ROC curve"))
+    return _against_truth(performance, result.model) | {
+        "kind": "evaluation",
         "title": f"Evaluation on {Path(result.source).name}",
         "lead": f"{performance.n_samples} samples, true classes from the column "
-        f"{result.label}, labelled by the {name}.",
+        f"{result.label}, labelled by the {_model_name(result.model)}.",
         "warnings": _weak(performance),
         "tiles": tiles,
-        "missing": missing,
+        "missing": _missing(result.labelled),
         "notes": result.notes,
     }
+
+
+def _model_name(model: Any) -> str:
+    summary = carried(model, "training_summary_") or {}
+    if name := summary.get("name"):
+        return f"model “{name}”"
+    return f"classifier of {summary['label']}" if summary.get("label") else "model"
+
+
+def _missing(labelled: Labelled) -> dict[str, Any] | None:
+    """Genes of the panel that the query lacks, and what each class loses by that."""
+    if not labelled.missing:
+        return None
+    rows = labelled.losses.sort_values("weight_lost", ascending=False).to_dict("records")
+    names, n_genes = some(labelled.missing, 20), labelled.record["n_genes"]
+    return {"n": len(labelled.missing), "of": n_genes, "names": names, "rows": rows}
 
 
 def _weak(performance: Performance) -> list[str]:
@@ -178,25 +212,6 @@ def _weak(performance: Performance) -> list[str]:
         return []
     whose = "its" if len(names) == 1 else "their"
     return [f"{some(names, 10)}: fewer than 80 % of {whose} samples get the right label"]
-
-
-def _class_row(name: str, row: Any, axis: float) -> dict[str, Any]:
-    """A line of the table of classes; places on the bars are in percent of their width."""
-    cells = []
-    for measure in MEASURES:
-        value, low, high = row[measure], row[f"{measure}_low"], row[f"{measure}_high"]
-        at, left, right = (100 * (one - axis) / (1 - axis) for one in (value, low, high))
-        cells.append(
-            {
-                "value": value,
-                "interval": f"{100 * low:.0f} to {100 * high:.0f} %",
-                "at": f"{at:.1f}",
-                "left": f"{left:.1f}",
-                "width": f"{right - left:.1f}",
-            }
-        )
-    weak = row["sensitivity"] < _WEAK
-    return {"name": name, "n": int(row["n"]), "cells": cells, "auc": row["auc"], "weak": weak}
 
 
 def _mistakes(performance: Performance) -> list[dict[str, Any]]:
