@@ -44,7 +44,7 @@ def test_the_card_names_use_sets_classes_and_missing_genes():
     assert done.exit_code == 0
     for words in (
         *("Not for tumours", "species:", "GSE84133", "Smart-seq2", "xin_980g", "acinar"),
-        *("Genes missing at random", "30%", "checksum:", "optirank 0.1.0", "unknown types:"),
+        *("genes missing at random", "30%", "checksum:", "optirank 0.1.0", "unknown types:"),
     ):
         assert words in done.stdout
     assert optirank("inspect", "pancreas-human").stdout == done.stdout

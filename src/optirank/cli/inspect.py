@@ -63,19 +63,13 @@ def inspect(
 def show_card(path: Path) -> None:
     """Print what there is to know of a model."""
     from optirank.model import load
-    from optirank.workflow.explain import class_table, missing_table, model_card, set_table
+    from optirank.workflow.explain import card_tables, model_card
 
     fitted = load(path)
     for name, text in model_card(fitted, path):
         echo(f"{name + ':':<15}{text}")
-    tables = {
-        "Classes": class_table(fitted),
-        "Other data sets; those in training by a model of the others": set_table(fitted),
-        "Genes missing at random": missing_table(fitted),
-    }
-    for title, table in tables.items():
-        if len(table):
-            show_table(title, table.columns, table.itertuples(index=False))
+    for title, table in card_tables(fitted).items():
+        show_table(title, table.columns, table.itertuples(index=False))
     echo("Accuracies are balanced; shares are in %, with 95 % intervals.")
 
 

@@ -92,7 +92,7 @@ def explain_sample(
 def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> list[tuple[str, str]]:
     """What there is to know of a model, as names and texts: use, accuracy, data, how it was made.
 
-    Numbers of single classes are in `class_table`, those of single sizes in `size_table`.
+    The numbers of single classes and data sets are in `card_tables`, of sizes in `size_table`.
     """
     fitted, parts = linear_model(model), linear_parts(model)
     summary = dict(_summary(model))
@@ -132,6 +132,16 @@ def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> list[t
         *(("note", note) for note in notes),
     ]
     return [(name, _plain(text)) for name, text in lines if text not in (None, "", {}, [])]
+
+
+def card_tables(model: Any) -> dict[str, pd.DataFrame]:
+    """The tables of a model card, as text: classes, other data sets, missing genes."""
+    tables = {
+        "Classes": class_table(model),
+        "Other data sets; one of the training by a model of the others": set_table(model),
+        "Held-out samples, genes missing at random": missing_table(model),
+    }
+    return {title: table for title, table in tables.items() if len(table)}
 
 
 def class_table(model: Any) -> pd.DataFrame:

@@ -26,7 +26,7 @@ from optirank.datasets.data import need
 from optirank.model import panel_table
 from optirank.model.linear import carried, linear_parts
 from optirank.workflow.evaluate import Evaluation
-from optirank.workflow.explain import model_card
+from optirank.workflow.explain import card_tables, model_card
 from optirank.workflow.labels import Labelled, label_table
 from optirank.workflow.performance import MEASURES
 
@@ -66,11 +66,13 @@ def page(result: TrainingResult | Evaluation | Labelled) -> str:
         lstrip_blocks=True,
     )
     environment.filters["percent"] = _percent
+    environment.globals["zip"] = zip
     view = {
         "version": __version__,
         "python": platform.python_version(),
         "calibrated": carried(result.model, "calibration_") is not None,
         "card": model_card(result.model),
+        "card_tables": card_tables(result.model),
     }
     if isinstance(result, Labelled):
         view |= _of_labels(result)
@@ -162,7 +164,7 @@ def _of_training(result: TrainingResult) -> dict[str, Any]:
         "warnings": [*_weak(performance), *result.warnings],
         "tiles": tiles,
         "batch": result.batch,
-        "sources": _sources(result) if result.batch else [],
+        "sources": bool(result.batch),
         "notes": [note for note in result.notes if note not in result.warnings],
     }
 
@@ -224,16 +226,6 @@ def _mistakes(performance: Performance) -> list[dict[str, Any]]:
         if truth != given and n
     ]
     return sorted(found, key=lambda one: (-one["n"] / one["of"], -one["n"]))[:3]
-
-
-def _sources(result: TrainingResult) -> list[dict[str, Any]]:
-    """Balanced accuracy of each source while it was held out."""
-    rows = []
-    for source, part in result.held_out.groupby("source", sort=True):
-        right = (part["label"] == part["predicted"]).groupby(part["label"]).mean()
-        scores = {"n_classes": len(right), "balanced_accuracy": float(right.mean())}
-        rows.append({"source": source, "n": len(part)} | scores)
-    return rows
 
 
 def _genes(model: Any) -> dict[str, Any]:
