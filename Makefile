@@ -54,10 +54,10 @@ bench: setup
 results: setup
 	$(BIN)/python benchmarks/make_results.py $(if $(QUICK),--quick) $(if $(DATA),--data $(DATA))
 
-# The models that come with optirank, from the sets in DATA, into src/optirank/models; their figures
-# into results/models.csv. The sets: optirank datasets fetch stand-ins --data DIR.
+# The models that come with optirank, into src/optirank/models, and their figures into
+# results/models.csv. DATA=DIR: a folder of sets (optirank datasets fetch stand-ins --data DIR).
 models: setup
-	$(BIN)/python benchmarks/make_models.py --data $(if $(DATA),$(DATA),$(error make models DATA=DIR: name the folder of the fetched sets))
+	$(BIN)/python benchmarks/make_models.py $(if $(DATA),--data $(DATA))
 
 # The pages are in docs/_build/html, index.html first; a warning is an error.
 docs: setup

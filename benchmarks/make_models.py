@@ -1,9 +1,9 @@
 """The models that come with optirank: train each as models.toml says, judge it, write its file.
 
-    python benchmarks/make_models.py --data FOLDER [--out src/optirank/models] [NAME ...]
+    python benchmarks/make_models.py [--data FOLDER] [--out src/optirank/models] [NAME ...]
 
-FOLDER has the sets that ``optirank datasets fetch stand-ins --data FOLDER`` writes. The same sets
-and libraries give the same bytes. Each model is judged on whole data sets that had no part in its
+FOLDER has the sets that ``optirank datasets fetch stand-ins`` writes there. The same sets and
+libraries give the same bytes. Each model is judged on whole data sets that had no part in its
 training: a set it is trained on is labelled by a model of the others. A candidate below 85 % on one
 of them is not written, and a file of that name is removed. All counts go to results/models.csv.
 """
@@ -19,11 +19,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from studies import header
 
 import optirank
 from optirank.datasets.data import ExpressionData
 from optirank.datasets.reading import read_expression
-from optirank.datasets.registry import find_entry
+from optirank.datasets.registry import data_folder, find_entry
 from optirank.estimators.elimination import Panel
 from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.explain import judged
@@ -41,7 +42,7 @@ UNKNOWN_RATE = 0.05  # of held-out samples, at which unknown types are counted
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="models to make; default: all")
-    parser.add_argument("--data", type=Path, required=True, help="folder of .h5ad files")
+    parser.add_argument("--data", type=Path, default=data_folder(), help="folder of .h5ad files")
     parser.add_argument("--out", type=Path, default=ROOT / "src/optirank/models")
     parser.add_argument(
         "--results", type=Path, help="default: results/models.csv where all are made"
@@ -76,7 +77,7 @@ def main() -> None:
         )
         tables.append(counts(name, model, good))
     if results is not None:
-        pd.concat(tables).to_csv(results, index=False)
+        results.write_text(header() + pd.concat(tables).to_csv(index=False), encoding="utf-8")
 
 
 def read_recipes() -> dict[str, dict]:

@@ -304,6 +304,31 @@ def _with_spread(
     return mean.map(percent) + " ± " + spread.map(percent), mean
 
 
+@table
+def models() -> pd.DataFrame:
+    """Each shipped model on every data set that the labelling model had not seen."""
+    return _models("yes")
+
+
+@table
+def dropped_models() -> pd.DataFrame:
+    """The same for candidates that are not shipped."""
+    return _models("no")
+
+
+def _models(shipped: str) -> pd.DataFrame:
+    found = read("models")
+    rows = []
+    for (model, name, trained), part in found[found["n"] > 0].groupby(
+        ["model", "set", "in_training"], sort=False
+    ):
+        if (part["shipped"] == shipped).all():
+            row = {"model": model, "data set": name, "in training": trained}
+            row |= {"classes": str(len(part)), "samples": str(part["n"].sum())}
+            rows.append(row | {"accuracy": percent((part["right"] / part["n"]).mean())})
+    return pd.DataFrame(rows)
+
+
 def percent(share: float, digits: int = 1) -> str:
     """A share in %, an en dash where there is none."""
     return "–" if pd.isna(share) else f"{100 * share:.{digits}f}"

@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import make_models  # noqa: E402
 
 RECIPES = make_models.read_recipes()
-RESULTS = pd.read_csv(ROOT / "results/models.csv", keep_default_na=False)
+RESULTS = pd.read_csv(ROOT / "results/models.csv", comment="#", keep_default_na=False)
 SHIPPED = sorted(path.stem for path in (ROOT / "src/optirank/models").glob("*.optirank"))
 ASKED = ("pancreas", "blood", "immune", "tumours", "leukaemia", "breast-er")
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("pancreas-human", "immune-mouse")]
