@@ -2,8 +2,8 @@
 
     python docs/figures/take_screenshots.py
 
-A generated pair is trained on and evaluated in a temporary folder; parts of the two pages are
-photographed into docs/figures/report-*.png and docs/figures/evaluation-*.png.
+Generated cells are labelled, and a generated pair is trained on and evaluated, in a temporary
+folder; parts of the pages are photographed into docs/figures.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from PIL import Image, ImageChops
 HERE = Path(__file__).resolve().parent
 WIDTH, TALL, MARGIN = 1000, 3000, 16  # pixels
 SHOTS = {  # name of the figure -> page, the headings to show ("" is the top), pixels at most
+    "labels": ("labels.html", ("", "Label by label"), TALL),
     "report-top": ("report.html", ("", "Class by class"), 886),
     "report-sizes": ("report.html", ("How many genes",), TALL),
-    "evaluation-top": ("evaluation.html", ("", "Class by class"), 1425),
+    "evaluation-top": ("evaluation.html", ("", "Class by class"), 1440),
     "evaluation-confidence": ("evaluation.html", ("Confidence and withholding",), TALL),
 }
 
@@ -31,6 +32,7 @@ def make_pages(folder: Path) -> None:
     """Train and evaluate on the generated pair."""
     for command in (
         "datasets example pair",
+        "predict pair/islets.h5ad --model pancreas-human -o labels.csv --report labels.html",
         "train pair/reference.h5ad --label cell_type --for pair/query.h5ad -o model.optirank "
         "--report report.html",
         "evaluate pair/query.h5ad -m model.optirank --label cell_type --report evaluation.html",
