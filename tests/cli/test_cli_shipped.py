@@ -77,6 +77,9 @@ def test_commands_take_a_name(pair):
     done = optirank("panel", "pancreas-human", "--genes", 50, "-o", "small.optirank")
     assert done.exit_code == 0, done.output + done.stderr
     assert len(load("small.optirank").panel_) == 50
+    card = optirank("inspect", "small.optirank").stdout
+    assert "xin_980g" not in card  # what was measured with 200 genes is not said of 50
+    assert "genes missing" not in card
     name = labels["sample"][0]
     done = optirank("inspect", "pancreas-human", cells, "--explain", name)
     assert done.exit_code == 0, done.output + done.stderr

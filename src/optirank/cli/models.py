@@ -29,7 +29,7 @@ def models(
     with tidy():
         from optirank.cli.inspect import show_card
         from optirank.model.catalogue import find_model, known_models
-        from optirank.model.file import ModelFileError, read_summary
+        from optirank.model.file import read_summary
         from optirank.workflow.explain import judged
 
         if name is not None:
@@ -39,13 +39,13 @@ def models(
         for known, path in known_models().items():
             try:
                 summary = read_summary(path)
-            except ModelFileError as error:
-                damaged.append(str(error))
+                mean, lowest, n_sets = judged(summary)
+            except Exception as error:  # one damaged file does not hide the others
+                damaged.append(f"{path} is left out: {error}")
                 continue
-            mean, lowest, n_sets = judged(summary)
             rows.append(
                 (
-                    *(known, " ".join(summary.get(key, "") for key in ("species", "tissue"))),
+                    *(known, " ".join(str(summary.get(key, "")) for key in ("species", "tissue"))),
                     *(len(summary["classes"]), summary["n_panel"], summary.get("n_samples", "")),
                     f"{100 * mean:.0f} ({100 * lowest:.0f})" if n_sets else "",
                     f"{path.stat().st_size / 1e3:.0f}",

@@ -228,8 +228,9 @@ def _summary_of(summary: dict, n_genes: int) -> dict:
         if row["n_genes"] == n_genes:
             own["balanced_accuracy"] = row["balanced_accuracy"]
             own["balanced_accuracy_standard_error"] = row["standard_error"]
-    of_classes = ("recall", "precision", "n_held_out", "balanced_accuracy_interval")
-    return {key: value for key, value in summary.items() if key not in of_classes} | own
+    of_whole = ("recall", "precision", "n_held_out", "balanced_accuracy_interval")
+    of_whole += ("sources", "missing_genes", "unknown_types")
+    return {key: value for key, value in summary.items() if key not in of_whole} | own
 
 
 def fold_numbers(codes: NDArray, folds: list[tuple[NDArray, NDArray]]) -> NDArray:

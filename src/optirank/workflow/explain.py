@@ -108,9 +108,9 @@ def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> list[t
         spread = f" ± {_percent(error)} (standard error over the folds)" if error else ""
         accuracy = f"balanced accuracy {_percent(accuracy)} %{spread}"
     values, notes = summary.pop("values", None) or {}, summary.pop("notes", ())
-    unknown = f"get one of the labels; {summary.pop('unknown_types', '')}".rstrip("; ")
-    if "predict" not in unknown and carried(model, "novelty_") is not None:
-        unknown += "; predict --unknown-rate 0.01 withholds those that look like no class"
+    told = summary.pop("unknown_types", None)
+    if told is None and carried(model, "novelty_") is not None:
+        told = "predict --unknown-rate 0.01 withholds those that look like no class"
     lines: list[tuple[str, object]] = [
         ("name", summary.pop("name", None)),
         ("description", summary.pop("description", None)),
@@ -120,7 +120,7 @@ def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> list[t
         ("gene names", "none: genes cannot be found by name" if parts.names is None else ""),
         ("held out", accuracy),
         ("other sets", f"{elsewhere}{_percent(lowest)} %" if n_sets else None),
-        ("unknown types", unknown),
+        ("unknown types", "get one of the labels" + (f"; {told}" if told else "")),
         ("confidence", "calibrated on held-out samples" if calibrated else "not calibrated"),
         ("withholds", f"labels, to reach an error of {target:g}" if target else "no labels"),
         ("label", summary.pop("label", None)),
