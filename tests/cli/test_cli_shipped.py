@@ -44,7 +44,7 @@ def test_the_card_names_use_sets_classes_and_missing_genes():
     assert done.exit_code == 0
     for words in (
         *("Not for tumours", "species:", "GSE84133", "Smart-seq2", "xin_980g", "acinar"),
-        *("genes missing at random", "30%", "checksum:", "optirank 0.1.0", "unknown types:"),
+        *("missing at random", "30%", "checksum:", "optirank 0.1.0", "unknown types:"),
     ):
         assert words in done.stdout
     assert optirank("inspect", "pancreas-human").stdout == done.stdout
@@ -79,7 +79,7 @@ def test_commands_take_a_name(pair):
     assert len(load("small.optirank").panel_) == 50
     card = optirank("inspect", "small.optirank").stdout
     assert "xin_980g" not in card  # what was measured with 200 genes is not said of 50
-    assert "genes missing" not in card
+    assert "missing at random" not in card
     name = labels["sample"][0]
     done = optirank("inspect", "pancreas-human", cells, "--explain", name)
     assert done.exit_code == 0, done.output + done.stderr

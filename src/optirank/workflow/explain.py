@@ -139,7 +139,7 @@ def card_tables(model: Any) -> dict[str, pd.DataFrame]:
     tables = {
         "Classes": class_table(model),
         "Other data sets; one of the training by a model of the others": set_table(model),
-        "Held-out samples, genes missing at random": missing_table(model),
+        "Missing genes": missing_table(model),
     }
     return {title: table for title, table in tables.items() if len(table)}
 
@@ -198,7 +198,7 @@ def missing_table(model: Any) -> pd.DataFrame:
     """Held-out balanced accuracy of a model without some of its genes, as text."""
     rows = _summary(model).get("missing_genes", ())
     found = [(f"{share:.0%}", _percent(accuracy)) for share, accuracy in rows]
-    return pd.DataFrame(found, columns=["genes missing", "accuracy"])
+    return pd.DataFrame(found, columns=["missing at random", "held-out accuracy"])
 
 
 def judged(summary: dict) -> tuple[float, float, int]:
