@@ -94,7 +94,10 @@ def test_several_files_are_held_out_in_turn(folder):
     done = good("train", "one.h5ad", "two.h5ad", *options, "--report", "page.html")
     assert "2 folds" in done.stdout
     page = (folder / "page.html").read_text("utf-8")
-    assert 'id="sources"' in page
+    card = page[page.index("Model card") :]
+    for name, rows in (("one", half), ("two", ~half)):
+        assert f'<td class="text">{name}</td>' in card
+        assert f'<td class="nowrap">{rows.sum()}</td>' in card
     assert load("m.optirank").training_summary_["source"] == "one.h5ad, two.h5ad"
 
 
