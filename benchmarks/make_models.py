@@ -22,7 +22,7 @@ import pandas as pd
 from studies import header
 
 import optirank
-from optirank.datasets.data import ExpressionData
+from optirank.datasets.data import DataError, ExpressionData
 from optirank.datasets.reading import read_expression
 from optirank.datasets.registry import data_folder, find_entry
 from optirank.estimators.elimination import Panel
@@ -95,11 +95,9 @@ def judges(recipe: dict) -> list[dict]:
     return [{"set": one} if isinstance(one, str) else one for one in recipe.get("judge", ())]
 
 
-def make(
-    name: str, recipe: dict, data: Path, leave_out: str | None = None
-) -> optirank.PanelClassifier:
-    """Train and judge one model; ``leave_out`` trains it without one of its sets."""
-    train_on = [one for one in recipe["train"] if one != leave_out]
+def make(name: str, recipe: dict, data: Path) -> optirank.PanelClassifier:
+    """Train and judge one model."""
+    train_on = recipe["train"]
     parts = [read_set(data, one, recipe) for one in train_on]
     wanted = None
     if "for" in recipe:
@@ -162,8 +160,11 @@ def read_set(
 
 
 def about(name: str) -> str:
-    """Accession and platform of a set."""
-    entry = find_entry(name)
+    """Accession and platform of a set; nothing for a set that is not registered."""
+    try:
+        entry = find_entry(name)
+    except DataError:
+        return ""
     return f"{entry.accession}, {entry.technology}"
 
 

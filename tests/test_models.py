@@ -10,10 +10,12 @@ import pandas as pd
 import pytest
 
 from optirank import load, save
+from optirank.datasets.example import write_example
 from optirank.model.catalogue import find_model, known_models
 from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.explain import judged
-from optirank.workflow.predict import PredictOptions
+from optirank.workflow.predict import PredictOptions, label_profiles
+from optirank.workflow.train import TrainingOptions, train
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -110,3 +112,33 @@ def test_a_model_labels_a_real_set_of_another_laboratory(name, data_folder):
 
 def test_every_shipped_model_is_known_by_name():
     assert set(SHIPPED) <= set(known_models())
+
+
+def test_a_recipe_makes_a_judged_model_of_the_panel_s_genes_alone(tmp_path):
+    write_example(tmp_path, 150, 60)
+    recipe = {"train": ["reference"], "judge": ["query"], "genes": 50}
+    recipe |= {"description": "x", "tissue": "blood", "species": "human"}
+    model = make_models.make("toy", recipe, tmp_path)
+    assert list(model.feature_names_in_) == sorted(model.feature_names_in_, key=_place(tmp_path))
+    save(model, tmp_path / "toy.optirank")
+    summary = load(tmp_path / "toy.optirank").training_summary_
+    trained, other = summary["sources"]
+    assert (trained["trained"], trained["classes"]) == (True, {})
+    assert not other["trained"]
+    whole = train(
+        make_models.read_set(tmp_path, "reference"),
+        TrainingOptions(label="cell_type", n_genes=50),
+    ).model
+    query = make_models.read_set(tmp_path, "query")
+    for small, large in ((model, whole), (model.smaller(20), whole.smaller(20))):
+        options = PredictOptions(max_missing=1.0, unknown_rate=0.05)
+        one, two = (label_profiles(query, each, options) for each in (small, large))
+        assert np.array_equal(one.probabilities, two.probabilities)
+        assert np.array_equal(one.withheld, two.withheld)
+    right = one.labels == query.obs["cell_type"].to_numpy().astype(str)
+    assert sum(n for _, n in other["classes"].values()) == len(right)
+
+
+def _place(folder):
+    names = list(make_models.read_set(folder, "reference").gene_names)
+    return names.index

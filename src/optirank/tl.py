@@ -155,7 +155,7 @@ def annotate(
     ----------
     adata : AnnData
         The query, in memory or backed.
-    model : a fitted model, or the file of one
+    model : a fitted model, the file of one, or the name of a shipped one
     key_added : str, default="optirank"
         Name of the fields that are set.
     clusters : str, optional
@@ -260,7 +260,7 @@ def evaluate(
     ----------
     adata : AnnData
         Labelled samples that the model was not trained on.
-    model : a fitted model, or the file of one
+    model : a fitted model, the file of one, or the name of a shipped one
     label : str
         Column of ``adata.obs`` with the true classes; samples without one are left out.
     prevalence : mapping from class to share, optional
