@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING
 
 from optirank._util.workers import cluster_threads, connect
 from optirank.benchmark.classifiers import BINARY, WHOLE, get
-from optirank.benchmark.designs import ALL, Design, Profile, select_genes
+from optirank.benchmark.designs import ALL, Design, Profile, RealTasks, select_genes
 from optirank.benchmark.results import Storage, Unit
+from optirank.benchmark.tasks import Task
 from optirank.benchmark.work import run_unit
 
 if TYPE_CHECKING:
-    from optirank.benchmark.designs import RealTasks
     from optirank.benchmark.synthetic import Settings
-    from optirank.benchmark.tasks import Task
 
 
 @dataclass

@@ -15,14 +15,12 @@ from optirank._util.files import replacing, write_text
 from optirank._util.names import some
 from optirank.benchmark import statistics
 from optirank.benchmark.classifiers import CLASSIFIERS, ordered
-from optirank.benchmark.synthetic import PUBLISHED, SWEEPS, Point
+from optirank.benchmark.results import Results
+from optirank.benchmark.synthetic import PUBLISHED, SWEEPS, Point, Settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from optirank.benchmark.results import Results
-    from optirank.benchmark.synthetic import Settings
 
 _DASH = "–"
 _MARKERS = "*o^sDvX<p>HdP8h"

@@ -10,13 +10,10 @@ import warnings
 import zlib
 from dataclasses import dataclass, field
 from itertools import permutations
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, train_test_split
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 CELLS = 100  # of a type, for training: the paper's
 FOLDS = 5  # and draws of cells: the paper's

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid
 
 from optirank._util.workers import one_blas_thread
 from optirank.benchmark.classifiers import COUNTS, MEASURED, Classifier, get
-from optirank.benchmark.designs import Problem, make_problem
+from optirank.benchmark.designs import Design, Problem, Profile, make_problem
 from optirank.benchmark.peers import run_peer
-from optirank.tuning.families import Samples
+from optirank.benchmark.sets import Set
+from optirank.benchmark.splits import Split
+from optirank.tuning.families import Family, Samples
 from optirank.tuning.search import Unit, search
 from optirank.tuning.selection import balanced_accuracy
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from optirank.benchmark.designs import Design, Profile
-    from optirank.benchmark.sets import Set
-    from optirank.benchmark.splits import Split
-    from optirank.tuning.families import Family
 
 _CLASSES = np.array([False, True])
 

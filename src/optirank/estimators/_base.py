@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
@@ -25,17 +26,14 @@ from optirank._util.workers import one_blas_thread
 from optirank.ranks.relative import TIES
 from optirank.ranks.scoring import best_class, probabilities, score_rows
 from optirank.solver.device.backend import check_device, is_device_array
-from optirank.solver.problem import is_number
+from optirank.solver.problem import Problem, Solution, is_number, sample_weights
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
     from optirank.ranks.orders import SampleOrders
     from optirank.solver.device.orders import DeviceOrders
-    from optirank.solver.problem import Problem, Solution
 
-    # Solves the problem of the class that is given; the last argument is told of each stage
-    BinarySolver = Callable[[Problem, object, Callable[[dict], None] | None], Solution]
+# Solves the problem of the class that is given; the last argument is told of each stage
+BinarySolver = Callable[[Problem, object, Callable[[dict], None] | None], Solution]
 
 logger = logging.getLogger("optirank")
 
@@ -264,8 +262,6 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         candidates: NDArray | None = None,
     ) -> Self:
         """Solve the problem of each class on sorted samples, keep the solutions."""
-        from optirank.solver.problem import Problem, sample_weights  # numba loads with a fit
-
         classes, codes = np.unique(y, return_inverse=True)
         balanced = self.class_weight == "balanced"
         penalties = float(self.l1), float(self.l2)

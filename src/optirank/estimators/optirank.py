@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length
 
-from optirank.estimators._base import RankLinearClassifier
+from optirank.estimators._base import BinarySolver, RankLinearClassifier
 from optirank.ranks.transformer import reference_positions
 from optirank.solver.constants import DEFAULTS
-from optirank.solver.problem import is_number, resolve_n_reference
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-    from sklearn.base import BaseEstimator
-
-    from optirank.estimators._base import BinarySolver
-    from optirank.solver.problem import Problem, Solution
+from optirank.solver.problem import Problem, Solution, is_number, resolve_n_reference
 
 SOLVER_OPTIONS = ("path_step", "integral", "polish", "refit")
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from joblib import parallel_config
 from joblib.parallel import get_active_backend
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.stats import rankdata
 from sklearn.metrics import check_scoring
@@ -22,7 +24,7 @@ from optirank.solver.problem import resolve_n_reference
 from optirank.tuning.families import OptirankFamily, Samples
 from optirank.tuning.folds import make_folds, units_of_folds
 from optirank.tuning.platforms import VIEW_STRENGTHS, simulate_platforms
-from optirank.tuning.search import HELD_OUT, gene_counts, search
+from optirank.tuning.search import HELD_OUT, UnitResult, gene_counts, search
 from optirank.tuning.selection import (
     RULES,
     TRANSFER,
@@ -34,13 +36,6 @@ from optirank.tuning.selection import (
     standard_error,
     transfer_scores,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from optirank.tuning.search import UnitResult
 
 _PLATFORMS = tuple(f"platform {k + 1}" for k in range(len(VIEW_STRENGTHS)))
 

@@ -15,17 +15,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from optirank._compiled import rank_loops
 from optirank._util.workers import worker_count
 from optirank.ranks.relative import check_finite, check_ties
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 DENSE_ABOVE = 0.11  # share of non-zeros above which dense orders are faster (bench_sparse.py)
 _BLOCK = 1 << 17  # entries sorted or ranked at a time: they stay in a core's own cache

@@ -12,18 +12,15 @@ large ones; scores are equal up to the last few bits.
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optirank.ranks.relative import check_finite, check_ties, weighted_ranks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
 
 _COMPILE_FROM = 50_000  # samples x rows: what NumPy scores in the time that numba loads in
 _BLOCK = 1 << 20  # values of the needed genes ranked together: 8 MB, small beside any data set

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optirank.solver.blocks import ProblemMatrices, accelerated_steps, curvature_scale
 from optirank.solver.constants import (
@@ -30,12 +30,8 @@ from optirank.solver.constants import (
 )
 from optirank.solver.convex import solution_at, solve_at
 from optirank.solver.exchange import exchange_batches, exchange_pairs
+from optirank.solver.problem import Problem, Solution
 from optirank.solver.terms import LogisticLoss
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from optirank.solver.problem import Problem, Solution
 
 
 def solve_alternating(
@@ -248,10 +244,7 @@ class Run:
             self._note("relaxed", state, side=name, lambda_p=0.0)
             ends.append((state, converged))
         state, converged = min(ends, key=lambda end: end[0].objective)
-        found = solution_at(
-            self.problem, state.w, state.gamma, n_iter=state.n_iter, converged=converged
-        )
-        return self.end(found)
+        return self.end(solution_at(self.problem, state.w, state.gamma, state.n_iter, converged))
 
     def finish(
         self, state: State, tol: float, max_iter: int, refit: bool = True, exact: bool = True
@@ -259,7 +252,7 @@ class Run:
         """(w, b) to convergence at the final set, in the problem's own units."""
         problem, gamma = self.problem, state.gamma
         if not refit:
-            return solution_at(problem, state.w, gamma, n_iter=state.n_iter, converged=True)
+            return solution_at(problem, state.w, gamma, state.n_iter, True)
         start = {"w": state.w, "b": state.b, "L": state.L_w, "matrices": self.alternation.matrices}
         solution = solve_at(problem, gamma, tol=tol, max_iter=max_iter, exact=exact, **start)
         solution.n_iter += state.n_iter

@@ -14,19 +14,15 @@ matrix once per step.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optirank._compiled import solver_loops
 from optirank.ranks.orders import DenseRanks, SparseRanks, take_columns
 from optirank.solver.constants import GROW, INTERCEPT_CURVATURE, LARGEST_L, RELAX, SLACK
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from optirank.solver.problem import Problem
-    from optirank.solver.terms import CappedSimplex, ElasticNet, LogisticLoss
+from optirank.solver.problem import Problem
+from optirank.solver.terms import CappedSimplex, ElasticNet, LogisticLoss
 
 _NO_VALUES = np.empty((0, 0), np.float32)
 _NO_ENTRIES = np.empty(0, np.int64), np.empty(0, np.uint16), np.empty(0, np.float32), np.empty(0)
@@ -144,13 +140,6 @@ class ProblemMatrices:
         problem, w = self._problem, w / self._problem.n_reference
         self._coranks = problem.orders.coranks(w, problem.ties, reuse=self._coranks)
         return centre(self._coranks, problem.v)
-
-
-def spread(part: NDArray, genes: NDArray, n_genes: int) -> NDArray:
-    """A vector of all genes: ``part`` at some genes, zero for the others."""
-    full = np.zeros(n_genes)
-    full[genes] = part
-    return full
 
 
 @dataclass

@@ -16,15 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optirank.solver.convex import solve_at
 from optirank.solver.problem import Problem, Solution, sigmoid
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 ETA = 1.5  # factor between the inverse step sizes tried
 L_MIN = 1e-10  # smallest inverse step size
@@ -48,31 +45,16 @@ def solve_bpcd(
 ) -> Solution:
     """Solve the problem as the paper does, then (w, b) to convergence at its set.
 
-    Parameters
-    ----------
-    problem : Problem
-    tol : float
-        A solve ends when an iteration lowers the objective by less than ``tol * D``, D being the
-        objective after the fourth iteration of the first solve.
-    max_iter : int
-        Iterations per solve, at most.
-    path_step : float
-        ``lambda_p`` grows by as much as raises the objective by ``path_step * tol * D``.
-    integral : bool
-        Whether to follow the path until gamma is a set; else stop at ``lambda_p = 0``.
-    refit : bool
-        Whether to optimise (w, b) at the end, which the paper does not.
-    callback : callable, optional
-        Called after each solve with its entry of ``Solution.path``.
+    The options are those of :func:`~optirank.solver.alternating.solve_alternating`. A solve ends
+    after ``max_iter`` iterations, or when one lowers the objective by less than ``tol * D``, D
+    being the objective after the fourth iteration of the first solve. ``lambda_p`` grows by as much
+    as raises the objective by ``path_step * tol * D``; with ``integral=False`` it stays 0. The
+    paper does not ``refit``.
 
-    Returns
-    -------
-    Solution
-        With, unless ``integral=False``, gamma of exactly ``n_reference`` ones, the rest zeros.
-        ``converged`` is False when a solve ran into ``max_iter`` or the path into 10000
-        relaxations; gamma then holds the largest entries of where it got to. ``path`` has for
-        each lambda_p: ``lambda_p``, ``iterations``, ``objective`` (loss plus elastic net),
-        ``rho`` (the push penalty of gamma) and ``n_fractional``.
+    ``Solution.converged`` is False when a solve ran into ``max_iter`` or the path into 10000
+    relaxations; gamma then holds the largest entries of where it got to. ``path`` has for each
+    lambda_p: ``lambda_p``, ``iterations``, ``objective`` (loss plus elastic net), ``rho`` (the push
+    penalty of gamma) and ``n_fractional``.
     """
     descent = Descent(problem)
     path: list[dict] = []

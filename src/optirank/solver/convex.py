@@ -7,12 +7,17 @@ factored Hessian. At fixed reference weights this solves the whole problem, whic
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
-from optirank.solver.blocks import ProblemMatrices, accelerated_steps, curvature_scale, spread
+from optirank.solver.blocks import (
+    CentredMatrix,
+    ProblemMatrices,
+    accelerated_steps,
+    curvature_scale,
+)
 from optirank.solver.constants import (
     FIRST_STEPS,
     MORE_STEPS,
@@ -23,14 +28,8 @@ from optirank.solver.constants import (
     SMALLEST_RESIDUAL,
     STALLED,
 )
-from optirank.solver.problem import Solution
-from optirank.solver.terms import ElasticNet, LogisticLoss
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from optirank.solver.blocks import CentredMatrix
-    from optirank.solver.problem import Problem
+from optirank.solver.problem import Problem, Solution
+from optirank.solver.terms import ElasticNet, LogisticLoss, spread
 
 _ROWS = 512  # rows whose scaled copy is held at a time: a few megabytes at 1000 genes
 
@@ -71,11 +70,11 @@ def solve_at(
             gamma / problem.n_reference, problem.ties, np.float64, genes=np.flatnonzero(w)
         ).values
         w = finish_exactly(columns, problem.y, problem.v, w, found.b, l1, l2)
-    return solution_at(problem, w, gamma, n_iter=found.n_iter, converged=found.converged)
+    return solution_at(problem, w, gamma, found.n_iter, found.converged)
 
 
 def solution_at(
-    problem: Problem, w: NDArray, gamma: NDArray, *, n_iter: int, converged: bool
+    problem: Problem, w: NDArray, gamma: NDArray, n_iter: int, converged: bool
 ) -> Solution:
     """The solution with these weights: best intercept and objective from float64 scores."""
     z = problem.scores(w, 0.0, gamma)

@@ -10,11 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optirank._compiled import solver_loops
 from optirank.ranks.orders import take_columns
 from optirank.ranks.relative import check_ties
-from optirank.solver.blocks import CentredDense, accelerated_steps, spread
+from optirank.solver.blocks import CentredDense, accelerated_steps
 from optirank.solver.constants import (
     EXACT_TRIALS,
     HOPELESS,
@@ -28,13 +29,11 @@ from optirank.solver.constants import (
     TRIAL_NEWTON_STEPS,
 )
 from optirank.solver.convex import RidgeHessian, newton_steps, steps_with_hessian
+from optirank.solver.problem import Problem
+from optirank.solver.terms import LogisticLoss, spread
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from optirank.solver.alternating import Alternation, State
-    from optirank.solver.problem import Problem
-    from optirank.solver.terms import LogisticLoss
 
 
 def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> State:

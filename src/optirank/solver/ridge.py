@@ -14,14 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optirank._util.workers import one_blas_thread
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 BLOCK_ROWS = 1024  # samples in one product: large enough for BLAS, small enough for its cache
 _MAX_ITER = 1000  # far above the 5 to 30 that are needed with a penalty this strong

@@ -10,22 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from optirank.solver.alternating import Run, near_best, solve_alternating
-from optirank.solver.blocks import ProblemMatrices
+from optirank.solver.alternating import Run, State, near_best, solve_alternating
+from optirank.solver.blocks import CentredMatrix, ProblemMatrices
 from optirank.solver.bpcd import solve_bpcd
 from optirank.solver.constants import FAR, FEW_GENES, MODELS, RELAXED, RIDGE_FLOOR, ROUNDED_STEPS
-from optirank.solver.convex import fit_weights, solution_at
+from optirank.solver.convex import Weights, fit_weights, solution_at
+from optirank.solver.problem import Problem, Solution
 from optirank.solver.terms import LogisticLoss
-
-if TYPE_CHECKING:
-    from optirank.solver.alternating import State
-    from optirank.solver.blocks import CentredMatrix
-    from optirank.solver.convex import Weights
-    from optirank.solver.problem import Problem, Solution
 
 Penalties = tuple[float, float]  # l1, l2
 
@@ -132,14 +127,10 @@ def solve_grid_at(
     loss = LogisticLoss(problem.y, problem.v)
     weights = fit_weights_grid(matrix, loss, penalties, tol=tol, max_iter=max_iter)
     return {
-        setting: solution_at(
-            replace(problem, l1=setting[0], l2=setting[1]),
-            one.w,
-            gamma,
-            n_iter=one.n_iter,
-            converged=one.converged,
+        (l1, l2): solution_at(
+            replace(problem, l1=l1, l2=l2), one.w, gamma, one.n_iter, one.converged
         )
-        for setting, one in weights.items()
+        for (l1, l2), one in weights.items()
     }
 
 
@@ -155,16 +146,7 @@ def fit_weights_grid(
     found: dict[Penalties, Weights] = {}
     for setting, before in walk(penalties):
         l1, l2 = setting
-        start = found.get(before) if before is not None else None
-        found[setting] = fit_weights(
-            matrix,
-            loss,
-            l1,
-            RIDGE_FLOOR if l1 == l2 == 0 else l2,
-            w=None if start is None else start.w,
-            b=0.0 if start is None else start.b,
-            L=None if start is None else start.L,
-            tol=tol,
-            max_iter=max_iter,
-        )
+        start = {} if before is None else {key: getattr(found[before], key) for key in "wbL"}
+        l2 = RIDGE_FLOOR if l1 == l2 == 0 else l2
+        found[setting] = fit_weights(matrix, loss, l1, l2, **start, tol=tol, max_iter=max_iter)
     return found

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from optirank._compiled import solver_loops
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 
 @dataclass(frozen=True)
@@ -95,6 +92,13 @@ def project_capped_simplex(x: ArrayLike, s: float) -> NDArray[np.float64]:
     return x
 
 
+def spread(part: NDArray, genes: NDArray, n_genes: int) -> NDArray:
+    """A vector of all genes: ``part`` at some genes, zero for the others."""
+    full = np.zeros(n_genes)
+    full[genes] = part
+    return full
+
+
 @dataclass(frozen=True)
 class CappedSimplex:
     """``{0 <= gamma <= 1, sum gamma = s}``, with gamma zero outside the candidates.
@@ -113,11 +117,7 @@ class CappedSimplex:
 
     def _spread(self, part: NDArray, n_genes: int) -> NDArray:
         """A vector of all genes: ``part`` on the candidates, zero for the others."""
-        if self.candidates is None:
-            return part
-        full = np.zeros(n_genes)
-        full[self._where] = part
-        return full
+        return part if self.candidates is None else spread(part, self._where, n_genes)
 
     def prox(self, x: NDArray, step: float = 1.0) -> NDArray:
         """The nearest point of the set, whatever the step."""
@@ -168,11 +168,8 @@ class CappedSimplex:
         self, gamma: NDArray, gradient: NDArray, number: int
     ) -> tuple[NDArray, NDArray]:
         """The genes of a set that most want out, and the candidates outside that most want in."""
-        inside = np.flatnonzero(gamma > 0.5)
-        outside = gamma <= 0.5
-        if self.candidates is not None:
-            outside &= self.candidates
-        outside = np.flatnonzero(outside)
+        allowed = True if self.candidates is None else self.candidates
+        inside, outside = np.flatnonzero(gamma > 0.5), np.flatnonzero((gamma <= 0.5) & allowed)
         inside = inside[np.argsort(-gradient[inside], kind="stable")[:number]]
         outside = outside[np.argsort(gradient[outside], kind="stable")[:number]]
         return inside, outside

@@ -14,16 +14,14 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from optirank.solver.problem import resolve_n_reference
+from optirank.solver.problem import RIDGE_FLOOR, Problem, Solution, resolve_n_reference
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from optirank.ranks.orders import SampleOrders
     from optirank.solver.convex import Weights
-    from optirank.solver.problem import Problem, Solution
 
 Values = tuple  # of a setting's parameters, in the order of the family's names
 Key = tuple  # what tells fitted models apart; several settings may share one
@@ -155,8 +153,6 @@ class Family(ABC):
         return {"tol": self.tol, "max_iter": self.max_iter}
 
     def _problem(self, samples: Samples, y: NDArray, v: NDArray, n_reference: int) -> Problem:
-        from optirank.solver.problem import Problem
-
         return Problem(samples.orders, y, v, n_reference, ties=self.ties)
 
     def _fit(self, chain: Chain, fit: Callable[..., Mapping[Penalties, Any]]) -> dict[Key, Model]:
@@ -269,7 +265,6 @@ class LogisticFamily(Family):
     def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:
         """See :class:`Family`."""
         from optirank.solver.blocks import centred_values
-        from optirank.solver.problem import RIDGE_FLOOR, Solution
         from optirank.solver.solve import fit_weights_grid
         from optirank.solver.terms import LogisticLoss
 

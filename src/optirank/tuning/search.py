@@ -12,19 +12,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 import numpy as np
 from joblib import Parallel, delayed
 from joblib.parallel import SequentialBackend, get_active_backend
+from numpy.typing import NDArray
 
 from optirank._util.workers import one_blas_thread
-from optirank.tuning.families import Model
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from optirank.tuning.families import Chain, Family, Key, Samples
+from optirank.solver.problem import Problem, sample_weights
+from optirank.tuning.families import Chain, Family, Key, Model, Samples
 
 HELD_OUT = "held out"
 
@@ -61,8 +57,6 @@ class Unit:
 
     def problem(self, number: int) -> tuple[NDArray, NDArray]:
         """Labels (1.0 for the positive class) and weights of the samples in one problem."""
-        from optirank.solver.problem import sample_weights
-
         positive = self.codes == self.positives[number]
         return positive.astype(float), sample_weights(positive, self.weights, self.balanced)
 
@@ -136,7 +130,7 @@ class Task:
     chain: Chain
 
 
-Found = tuple[int, int, dict["Key", "Model"]]  # unit, problem, models
+Found = tuple[int, int, dict[Key, Model]]  # unit, problem, models
 
 
 def search(
@@ -221,7 +215,6 @@ def _run_on_device(tasks: Sequence[Task]) -> Iterator[Found]:
 def _fit_on_device(tasks: Sequence[Task]) -> list[dict[Key, Model]]:
     """The models of tasks over the same samples."""
     from optirank.solver.device.solve import Options, solve_together  # a GPU is asked for
-    from optirank.solver.problem import Problem
 
     start = time.perf_counter()
     family = tasks[0].family

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import balanced_accuracy_score
 
 from optirank.ranks.scoring import best_class, probabilities
 from optirank.solver.constants import DEFAULTS
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from optirank.tuning.search import UnitResult
+from optirank.tuning.search import UnitResult
 
 RULES = ("one_se", "best")
 TRANSFER = "transfer"  # the rule of `select_for_transfer`, which needs simulated platforms too
