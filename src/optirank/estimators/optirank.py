@@ -159,7 +159,7 @@ class OptirankClassifier(RankLinearClassifier):
                 f"algorithm={self.algorithm!r} runs on the CPU alone: use device='cpu', or "
                 "algorithm='alternating'"
             )
-        if self.side != "best" and not ALGORITHMS[self.algorithm].has_sides:
+        if self.side != "best" and self.algorithm != "alternating":
             raise ValueError(
                 f"side={self.side!r} with algorithm={self.algorithm!r}: this algorithm has one "
                 "start, use side='best' or algorithm='alternating'"

@@ -139,16 +139,8 @@ class OptirankClassifierCV(RankLinearClassifier):
     ) -> OptirankClassifierCV:
         """Fit the grid in every fold, choose a setting, fit it on all samples.
 
-        Parameters
-        ----------
-        X : array, data frame or sparse matrix of shape (n_samples, d)
-            Expression values on any scale; finite.
-        y : array-like of shape (n_samples,)
-            Labels of two classes or more.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the samples in the fits (scores are not weighted).
-        groups : array-like of shape (n_samples,), optional
-            Donor, batch or data set of each sample: no group is in both parts of a fold.
+        ``groups`` are the donor, batch or data set of each sample: no group is in both parts of a
+        fold. The other arguments are those of :class:`OptirankClassifier`; scores are not weighted.
         """
         for name in ("n_references", "l1s", "l2s"):
             values = getattr(self, name)
@@ -258,11 +250,6 @@ class OptirankClassifierCV(RankLinearClassifier):
         names = ("coef_", "intercept_", "reference_", "reference_weights_", "objective_", "n_iter_")
         for name in (*names, "genes_"):
             setattr(self, name, getattr(best, name))
-
-    def decision_function(self, X: ArrayLike) -> NDArray:
-        """Scores of the final model."""
-        check_is_fitted(self)
-        return self.best_estimator_.decision_function(X)
 
     def predict_proba(self, X: ArrayLike) -> NDArray:
         """Probabilities of the final model, see :class:`OptirankClassifier`."""

@@ -101,11 +101,6 @@ class Solution:
     converged: bool = True
     path: list[dict] = field(default_factory=list)  # what happened at each lambda_p or stage
 
-    @property
-    def integral(self) -> bool:
-        """Whether gamma is a set."""
-        return bool(np.isin(self.gamma, (0.0, 1.0)).all())
-
 
 def _check_candidates(candidates: NDArray, n_genes: int, n_reference: int) -> None:
     """Refuse what is no mask of the genes, or has too few of them for a reference set."""

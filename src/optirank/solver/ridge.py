@@ -138,8 +138,4 @@ def _logistic(z: NDArray, codes: NDArray, weights: NDArray) -> tuple[NDArray, ND
 
 def _added(parts: Iterable[NDArray]) -> NDArray:
     """The sum in the order given, in 64 bits."""
-    parts = iter(parts)
-    total = np.asarray(next(parts), dtype=np.float64).copy()
-    for part in parts:
-        total += part
-    return total
+    return sum(np.asarray(part, dtype=np.float64) for part in parts)

@@ -8,11 +8,12 @@ neighbour's set take the place of a whole solve.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optirank.solver.alternating import Run, State, near_best, solve_alternating
 from optirank.solver.blocks import CentredMatrix, ProblemMatrices
@@ -25,27 +26,17 @@ from optirank.solver.terms import LogisticLoss
 Penalties = tuple[float, float]  # l1, l2
 
 
-@dataclass(frozen=True)
-class Algorithm:
-    """An algorithm as ``OptirankClassifier(algorithm=...)`` finds it.
-
-    ``solve(problem, *, side, tol, max_iter, path_step, integral, polish, refit, callback)`` returns
-    a Solution; options that mean nothing to it end in its ``**_``.
-    """
-
-    solve: Callable[..., Solution]
-    has_sides: bool = False  # whether ``side`` can send it to one of the two minima
-
-
-ALGORITHMS: dict[str, Algorithm] = {
-    "alternating": Algorithm(solve_alternating, has_sides=True),
-    "bpcd": Algorithm(solve_bpcd),
+ALGORITHMS: dict[str, Callable[..., Solution]] = {
+    "alternating": solve_alternating,
+    "bpcd": solve_bpcd,
 }
+"""The algorithms as ``OptirankClassifier(algorithm=...)`` finds them. Each is called with a problem
+and the options of ``solve_alternating``; those that mean nothing to it end in its ``**_``."""
 
 
 def solve(problem: Problem, *, algorithm: str = "alternating", **options: Any) -> Solution:
     """Solve a problem by an algorithm of the registry."""
-    return ALGORITHMS[algorithm].solve(problem, **options)
+    return ALGORITHMS[algorithm](problem, **options)
 
 
 def walk(penalties: Iterable[Penalties]) -> list[tuple[Penalties, Penalties | None]]:
@@ -115,17 +106,12 @@ def solve_grid(
 
 
 def solve_grid_at(
-    problem: Problem,
-    gamma,
-    penalties: Iterable[Penalties],
-    *,
-    tol: float = 1e-5,
-    max_iter: int = 10_000,
+    problem: Problem, gamma: NDArray, penalties: Iterable[Penalties], **accuracy: float
 ) -> dict[Penalties, Solution]:
     """Solutions at many penalties for fixed reference weights (convex)."""
     matrix = ProblemMatrices(problem).ranks(gamma)
     loss = LogisticLoss(problem.y, problem.v)
-    weights = fit_weights_grid(matrix, loss, penalties, tol=tol, max_iter=max_iter)
+    weights = fit_weights_grid(matrix, loss, penalties, **accuracy)
     return {
         (l1, l2): solution_at(
             replace(problem, l1=l1, l2=l2), one.w, gamma, one.n_iter, one.converged
@@ -135,18 +121,16 @@ def solve_grid_at(
 
 
 def fit_weights_grid(
-    matrix: CentredMatrix,
-    loss: LogisticLoss,
-    penalties: Iterable[Penalties],
-    *,
-    tol: float = 1e-5,
-    max_iter: int = 10_000,
+    matrix: CentredMatrix, loss: LogisticLoss, penalties: Iterable[Penalties], **accuracy: float
 ) -> dict[Penalties, Weights]:
-    """Elastic-net logistic regression at many penalties on one matrix."""
+    """Elastic-net logistic regression at many penalties on one matrix.
+
+    ``accuracy`` is ``tol`` and ``max_iter`` of ``fit_weights``.
+    """
     found: dict[Penalties, Weights] = {}
     for setting, before in walk(penalties):
         l1, l2 = setting
         start = {} if before is None else {key: getattr(found[before], key) for key in "wbL"}
         l2 = RIDGE_FLOOR if l1 == l2 == 0 else l2
-        found[setting] = fit_weights(matrix, loss, l1, l2, **start, tol=tol, max_iter=max_iter)
+        found[setting] = fit_weights(matrix, loss, l1, l2, **start, **accuracy)
     return found

@@ -50,11 +50,11 @@ class LogisticLoss:
         self.slopes = np.empty(len(y), dtype)  # in the precision of the matrix they meet
         self.curvatures = np.empty(len(y))
 
-    def value(self, z: NDArray, b: float = 0.0) -> float:
+    def value(self, z: NDArray, b: float) -> float:
         """The loss at scores z + b."""
         return solver_loops.logistic_loss(z, b, self.y, self.v)
 
-    def differentiate(self, z: NDArray, b: float = 0.0) -> None:
+    def differentiate(self, z: NDArray, b: float) -> None:
         """Write ``slopes`` and ``curvatures`` at scores z + b."""
         solver_loops.logistic_slopes(z, b, self.y, self.v, self.slopes, self.curvatures)
 
@@ -72,11 +72,6 @@ def project_capped_simplex(x: ArrayLike, s: float) -> NDArray[np.float64]:
     """The point of ``{z : 0 <= z <= 1, sum z = s}`` nearest to ``x``.
 
     It is ``z = clip(x - shift, 0, 1)`` for the ``shift`` at which ``z`` sums to ``s``.
-
-    Parameters
-    ----------
-    x : array of d finite numbers.
-    s : the sum asked for, between 0 and d.
     """
     x = np.array(x, dtype=np.float64, order="C")
     if x.ndim != 1:

@@ -55,24 +55,17 @@ class Samples:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Model:
+@dataclass
+class Model(Solution):
     """One fitted binary model; ``gamma`` is None where values are used instead of ranks."""
 
-    w: NDArray
-    b: float
-    gamma: NDArray | None
-    objective: float
-    converged: bool
-    n_iter: int
     seconds: float = 0.0  # CPU time, its share of its chain
     scores: dict[str, NDArray] = field(default_factory=dict)  # by view of a search
 
     @classmethod
     def of(cls, solution: Solution, seconds: float) -> Model:
-        """A solver's solution, with the time it took."""
-        names = ("w", "b", "gamma", "objective", "converged", "n_iter")
-        return cls(**{name: getattr(solution, name) for name in names}, seconds=seconds)
+        """A solver's solution without its path, with the time it took."""
+        return cls(**vars(solution) | {"path": [], "seconds": seconds})
 
     @property
     def genes(self) -> NDArray:

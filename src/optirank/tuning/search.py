@@ -61,7 +61,7 @@ class Unit:
         return positive.astype(float), sample_weights(positive, self.weights, self.balanced)
 
 
-@dataclass(kw_only=True)
+@dataclass
 class UnitResult:
     """Scores, genes and times of all settings of a family; a setting is named by its position.
 
@@ -70,9 +70,7 @@ class UnitResult:
     """
 
     family: Family
-    n_genes: int
-    n_problems: int
-    n_scored: dict[str, int]  # samples of each view
+    unit: Unit
     _models: dict[int, dict[Key, Model]] = field(default_factory=dict)  # by problem
 
     @cached_property
@@ -82,7 +80,8 @@ class UnitResult:
 
     @cached_property
     def _keys(self) -> list[Key]:
-        return [self.family.key(values, self.n_genes) for values in self.family.settings()]
+        n_genes = self.unit.train.n_genes
+        return [self.family.key(values, n_genes) for values in self.family.settings()]
 
     def model(self, setting: int, problem: int = 0) -> Model | None:
         """The model of a setting; None where the class was lacking."""
@@ -91,12 +90,12 @@ class UnitResult:
 
     def models(self, setting: int) -> list[Model]:
         """The models of a setting for all problems that have one."""
-        found = (self.model(setting, problem) for problem in range(self.n_problems))
-        return [model for model in found if model is not None]
+        return [known[self._keys[setting]] for _, known in sorted(self._models.items())]
 
     def decision(self, setting: int, view: str) -> NDArray:
         """Decision scores on a view, samples x problems."""
-        scores = np.full((self.n_scored[view], self.n_problems), -np.inf)
+        shape = self.unit.views[view].n_samples, len(self.unit.positives)
+        scores = np.full(shape, -np.inf)
         for problem, known in self._models.items():
             scores[:, problem] = known[self._keys[setting]].scores[view]
         return scores
@@ -145,15 +144,7 @@ def search(
     ``progress`` is told how many tasks are done, of how many.
     """
     tasks = _tasks(family, units)
-    results = [
-        UnitResult(
-            family=family,
-            n_genes=unit.train.n_genes,
-            n_problems=len(unit.positives),
-            n_scored={name: view.n_samples for name, view in unit.views.items()},
-        )
-        for unit in units
-    ]
+    results = [UnitResult(family, unit) for unit in units]
     # The limit is set here, around all threads, and again in each task for those that run in other
     # processes: threads that set and lift it on their own would lift each other's.
     with one_blas_thread():
