@@ -63,11 +63,7 @@ class Bar:
 
 @contextmanager
 def progress_bar(
-    description: str,
-    total: float | None = None,
-    *,
-    shown: bool | None = None,
-    lines: bool = False,
+    description: str, total: float | None = None, *, shown: bool | None = None, lines: bool = False
 ) -> Iterator[Bar]:
     """A bar on stderr that disappears at the end.
 
@@ -81,9 +77,8 @@ def progress_bar(
     from rich.console import Console
 
     console = Console(stderr=True)
-    visible = console.is_terminal or console.is_jupyter
-    if _state["hidden"] or shown is False or not visible:
-        silent = _state["hidden"] or shown is False
+    silent = _state["hidden"] or shown is False
+    if silent or not (console.is_terminal or console.is_jupyter):
         yield Bar(description, total, None, lines and not silent)
         return
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn

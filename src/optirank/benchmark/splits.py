@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import warnings
 import zlib
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import permutations
 
 import numpy as np
@@ -18,10 +19,6 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 CELLS = 100  # of a type, for training: the paper's
 FOLDS = 5  # and draws of cells: the paper's
 MOST_OF_A_CLASS = 500  # more samples of a class add time, and little accuracy
-
-
-def _nothing() -> NDArray:
-    return np.zeros(0, dtype=np.intp)
 
 
 @dataclass(frozen=True)
@@ -34,11 +31,11 @@ class Split:
 
     index: int
     train: NDArray
-    validation: NDArray
-    test: NDArray = field(default_factory=_nothing)
-    auxiliary_train: NDArray = field(default_factory=_nothing)
-    auxiliary_validation: NDArray = field(default_factory=_nothing)
-    auxiliary_reference: NDArray = field(default_factory=_nothing)
+    validation: Sequence[int] = ()
+    test: Sequence[int] = ()
+    auxiliary_train: Sequence[int] = ()
+    auxiliary_validation: Sequence[int] = ()
+    auxiliary_reference: Sequence[int] = ()
     part: int = 0
 
 
@@ -54,7 +51,7 @@ def make_splits(
     if scheme == "hold-out":
         return _hold_out(y, random)
     if scheme == "all":
-        return [Split(0, at_most(y, MOST_OF_A_CLASS, random), _nothing())]
+        return [Split(0, at_most(y, MOST_OF_A_CLASS, random))]
     return _nested(y, random)
 
 
@@ -129,7 +126,7 @@ def folds_and_final(y: NDArray, random_state: int) -> list[Split]:
     rest, test = _held_out(y, 0.3, random_state)
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=random_state).split(rest, y[rest])
     splits = [Split(k, rest[train], rest[one]) for k, (train, one) in enumerate(folds)]
-    return [*splits, Split(FOLDS, rest, _nothing(), test)]
+    return [*splits, Split(FOLDS, rest, test=test)]
 
 
 def _held_out(y: NDArray, share: float, random_state: int) -> list[NDArray]:

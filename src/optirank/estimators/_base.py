@@ -326,7 +326,11 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         """What logs the stages of a fit, where that is asked for."""
         if not self.verbose:
             return None
-        _show_log()
+        if not logger.handlers and not logging.getLogger().handlers:  # the user set up no logging
+            handler = logging.StreamHandler(sys.stderr)
+            handler.setFormatter(logging.Formatter("[optirank] %(message)s"))
+            logger.addHandler(handler)
+            logger.setLevel(logging.INFO)
 
         def tell(entry: dict) -> None:
             shown = {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in entry.items()}
@@ -336,12 +340,3 @@ class RankLinearClassifier(LinearScores, RankClassifier):
             )
 
         return tell
-
-
-def _show_log() -> None:
-    """Send the log of optirank to the screen, unless the user has set up logging."""
-    if not logger.handlers and not logging.getLogger().handlers:
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("[optirank] %(message)s"))
-        logger.addHandler(handler)
-        logger.setLevel(logging.INFO)

@@ -100,15 +100,7 @@ class TopScoringPairsClassifier(PairClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike) -> TopScoringPairsClassifier:
-        """Choose the pairs.
-
-        Parameters
-        ----------
-        X : array, data frame or sparse matrix of shape (n_samples, d)
-            Expression values on any scale; finite.
-        y : array-like of shape (n_samples,)
-            Labels of two classes or more.
-        """
+        """Choose the pairs from finite values on any scale and labels of two classes or more."""
         from optirank.ranks.orders import order_samples
 
         X, codes = self._checked(X, y)

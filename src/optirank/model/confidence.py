@@ -146,10 +146,7 @@ class ErrorControl:
     def at(self, target_error: float | None = None) -> Withholding:
         """The threshold for a target error, by default that of the training.
 
-        Raises
-        ------
-        ValueError
-            Where the held-out samples cannot show such an error at any threshold.
+        A ValueError where the held-out samples cannot show such an error at any threshold.
         """
         target = self.target_error if target_error is None else target_error
         _check_target(target)

@@ -260,11 +260,9 @@ def order_samples(
 
     Parameters
     ----------
-    X : array-like or scipy sparse matrix of shape (n_samples, n_genes)
-        Booleans, integers or floats in any memory layout. Values are compared as they are, so large
+    X : booleans, integers or floats in any memory layout. Values are compared as they are, so large
         integers lose nothing; they must be finite. Sparse input stays sparse.
-    n_jobs : int or None
-        Threads that sort; -1 is all cores.
+    n_jobs : threads that sort; -1 is all cores.
     """
     stays_sparse = sparse.issparse(X)
     X = sparse.csr_array(X) if stays_sparse else np.asarray(X)  # shares the data of a CSR input

@@ -12,21 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from optirank.solver import constants as c
 from optirank.solver.blocks import (
     CentredMatrix,
     ProblemMatrices,
     accelerated_steps,
     curvature_scale,
-)
-from optirank.solver.constants import (
-    FIRST_STEPS,
-    MORE_STEPS,
-    NEWTON_SIZE,
-    NEWTON_STEPS,
-    SINGLE,
-    SMALL,
-    SMALLEST_RESIDUAL,
-    STALLED,
 )
 from optirank.solver.problem import Problem, Solution
 from optirank.solver.terms import ElasticNet, LogisticLoss, spread
@@ -65,7 +56,7 @@ def solve_at(
     loss, (l1, l2) = LogisticLoss(problem.y, problem.v), (problem.l1, problem.l2)
     found = fit_weights(matrix, loss, l1, l2, w=w, b=b, L=L, tol=tol, max_iter=max_iter)
     w = found.w
-    if exact and 0 < min(len(problem.y), np.count_nonzero(w)) <= SMALL:
+    if exact and 0 < min(len(problem.y), np.count_nonzero(w)) <= c.SMALL:
         columns = problem.orders.ranks(
             gamma / problem.n_reference, problem.ties, np.float64, genes=np.flatnonzero(w)
         ).values
@@ -101,28 +92,28 @@ def fit_weights(
     Newton's method no longer lowers the objective.
     """
     penalty = ElasticNet(l1, l2)
-    w = np.zeros(matrix.n_columns) if w is None else w
+    w = np.zeros(len(matrix.mean)) if w is None else w
     L = curvature_scale(matrix, loss.v) if L is None else L
     nothing = np.zeros(len(loss.y))
     loss.differentiate(nothing, loss.best_intercept(nothing, 0.0))
     scale = float(np.abs(matrix.transpose_dot(loss.slopes)).max())
-    tol = max(tol * scale, SMALLEST_RESIDUAL)
+    tol = max(tol * scale, c.SMALLEST_RESIDUAL)
 
-    n_steps = min(FIRST_STEPS, max_iter)
+    n_steps = min(c.FIRST_STEPS, max_iter)
     done = accelerated_steps(matrix, loss, w, b, penalty, L, n_steps, tol=tol)
     n_iter = done.n_steps
     converged = done.residual <= tol
     while not converged and n_iter < max_iter:
         support = np.flatnonzero(done.x)
         stalled = False
-        if len(support) > 0 and min(len(loss.y), len(support)) <= NEWTON_SIZE:
+        if len(support) > 0 and min(len(loss.y), len(support)) <= c.NEWTON_SIZE:
             found, done.b, objective, decrease = newton_steps(
-                matrix.columns(support), loss, done.x[support], done.b, penalty, NEWTON_STEPS
+                matrix.columns(support), loss, done.x[support], done.b, penalty, c.NEWTON_STEPS
             )
-            done.x = spread(found, support, matrix.n_columns)
-            n_iter += NEWTON_STEPS
-            stalled = decrease <= STALLED * objective
-        n_steps = min(MORE_STEPS if stalled else FIRST_STEPS, max(1, max_iter - n_iter))
+            done.x = spread(found, support, len(matrix.mean))
+            n_iter += c.NEWTON_STEPS
+            stalled = decrease <= c.STALLED * objective
+        n_steps = min(c.MORE_STEPS if stalled else c.FIRST_STEPS, max(1, max_iter - n_iter))
         before = done.x
         done = accelerated_steps(matrix, loss, done.x, done.b, penalty, done.L, n_steps, tol=tol)
         n_iter += done.n_steps
@@ -190,7 +181,7 @@ class RidgeHessian:
         lost = 1e-9 if values.dtype == np.float32 else 1e-14  # by sums in this precision
         self._ridge += lost * diagonal.max()  # above 0 also where l2 is 0
         diagonal += self._ridge
-        if values.dtype == np.float32 and self._ridge > SINGLE * diagonal.max():
+        if values.dtype == np.float32 and self._ridge > c.SINGLE * diagonal.max():
             system = system.astype(np.float32)  # well enough conditioned; twice as fast
         self._factor = linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
 
@@ -228,7 +219,7 @@ def newton_steps(
     n_steps: int,
     *,
     target: float = np.inf,
-    tol: float = STALLED,
+    tol: float = c.STALLED,
 ) -> tuple[NDArray, float, float, float]:
     """Damped Newton steps on (w, b), no coefficient passing zero when l1 > 0.
 

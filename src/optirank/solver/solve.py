@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optirank.solver import constants as c
 from optirank.solver.alternating import Run, State, near_best, solve_alternating
 from optirank.solver.blocks import CentredMatrix, ProblemMatrices
 from optirank.solver.bpcd import solve_bpcd
-from optirank.solver.constants import FAR, FEW_GENES, MODELS, RELAXED, RIDGE_FLOOR, ROUNDED_STEPS
 from optirank.solver.convex import Weights, fit_weights, solution_at
 from optirank.solver.problem import Problem, Solution
 from optirank.solver.terms import LogisticLoss
@@ -80,20 +80,20 @@ def solve_grid(
     matrices = ProblemMatrices(problem)
     for setting, before in walk(penalties):
         l1, l2 = setting
-        run = Run(replace(problem, l1=l1, l2=max(l2, RIDGE_FLOOR)), matrices=matrices)
+        run = Run(replace(problem, l1=l1, l2=max(l2, c.RIDGE_FLOOR)), matrices=matrices)
         if before is None or before[1] != l2:
             start = run.starts(side) if before is None else relaxed
-            relaxed = {name: run.relax(state, *RELAXED, name) for name, state in start.items()}
-            n_models = MODELS if run.cheap else 1
+            relaxed = {name: run.relax(state, *c.RELAXED, name) for name, state in start.items()}
+            n_models = c.MODELS if run.cheap else 1
             states[setting] = {
                 name: run.exchange(run.push(state, name), n_models)
-                for name, state in near_best(relaxed, np.inf if run.cheap else FAR).items()
+                for name, state in near_best(relaxed, np.inf if run.cheap else c.FAR).items()
             }
         else:  # few genes: the neighbours of a set are judged pair by pair at every setting
-            few = problem.n_reference <= FEW_GENES or run.cheap
+            few = problem.n_reference <= c.FEW_GENES or run.cheap
             states[setting] = {
                 name: run.exchange(
-                    run.alternation.steps_on_w(replace(state, batch=None), ROUNDED_STEPS),
+                    run.alternation.steps_on_w(replace(state, batch=None), c.ROUNDED_STEPS),
                     n_models=1 if few else 0,
                 )
                 for name, state in states[before].items()
@@ -131,6 +131,6 @@ def fit_weights_grid(
     for setting, before in walk(penalties):
         l1, l2 = setting
         start = {} if before is None else {key: getattr(found[before], key) for key in "wbL"}
-        l2 = RIDGE_FLOOR if l1 == l2 == 0 else l2
+        l2 = c.RIDGE_FLOOR if l1 == l2 == 0 else l2
         found[setting] = fit_weights(matrix, loss, l1, l2, **start, **accuracy)
     return found
