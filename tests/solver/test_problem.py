@@ -58,7 +58,7 @@ def test_scores_are_linear_in_w_by_the_ranks_and_in_gamma_by_the_coranks(ties, c
     V = problem.orders.coranks(w, ties, np.float64)
     z = problem.scores(w, b, gamma)
     np.testing.assert_allclose(R.dot(w) / 4 + b, z, atol=1e-12)
-    np.testing.assert_allclose((V.dot(gamma) - problem.offset * w.sum()) / 4 + b, z, atol=1e-12)
+    np.testing.assert_allclose((V.dot(gamma) - TIES[ties][1] * w.sum()) / 4 + b, z, atol=1e-12)
 
 
 def test_loss_and_slopes_stay_finite_and_exact_at_extreme_scores():

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 
 from optirank._util.files import replacing
@@ -182,6 +181,8 @@ class RawFiles:
         if Path(name).suffix.lower() in (".rda", ".rdata"):
             return rdata.texts(self.r_file(name).find(member))
         if reference not in self._read:
+            import pandas as pd
+
             path, by_place = self.paths(name)[0], member.isdigit()  # by place: there is no header
             column = int(member) if by_place else member
             with readable(path):
@@ -256,6 +257,8 @@ def _parts(raw: RawFiles, read: dict, data: Path) -> list[ExpressionData]:
 
 def _named(X: Any, rows: Any, columns: Any, genes_in: str, source: str) -> ExpressionData:
     """A matrix of an R file, samples in rows; what has no name is numbered."""
+    import pandas as pd
+
     rows = [f"s{k}" for k in range(X.shape[0])] if rows is None else rows
     columns = [f"s{k}" for k in range(X.shape[1])] if columns is None else columns
     X, samples, genes = (X.T, columns, rows) if genes_in == "rows" else (X, rows, columns)
@@ -266,6 +269,8 @@ def _named(X: Any, rows: Any, columns: Any, genes_in: str, source: str) -> Expre
 
 def _listed(objects: rdata.RObject, source: str) -> ExpressionData:
     """The largest matrix of an R list, with the table of its samples (as SingleCellNet ships)."""
+    import pandas as pd
+
     matrices, frames, waiting = [], [], list(objects.value.values())
     while waiting:
         node = waiting.pop()
@@ -296,6 +301,8 @@ def _listed(objects: rdata.RObject, source: str) -> ExpressionData:
 
 def _tumours(raw: RawFiles, name: str, code: str) -> ExpressionData:
     """One tumour type of cBioPortal: genes in rows by symbol or Entrez id, the label in line 2."""
+    import pandas as pd
+
     path = raw.paths(name)[0]
     with readable(path):
         frame = pd.read_csv(path, skiprows=[1], dtype={0: str})

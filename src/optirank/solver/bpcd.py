@@ -16,10 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optirank.ranks.relative import check_ties
 from optirank.solver.convex import solve_at
 from optirank.solver.problem import Problem, Solution, sigmoid
 
@@ -136,9 +138,10 @@ class Descent:
             "n_fractional": int((fractional(self.gamma) > ROUNDOFF).sum()),
         }
 
-    def objective(self, loss: float, w: NDArray, gamma: NDArray) -> float:
-        """Loss, elastic net and push penalty."""
-        return loss + self.problem.penalty.value(w) + self.lambda_p * push(gamma)
+    def objective(self, loss: float, **moved: Any) -> float:
+        """Loss, elastic net and push penalty, where some blocks have moved."""
+        at = vars(self) | moved
+        return loss + self.problem.penalty.value(at["w"]) + self.lambda_p * push(at["gamma"])
 
     def solve(
         self, lambda_p: float, tol: float, max_iter: int, scale: float | None = None
@@ -150,14 +153,14 @@ class Descent:
         """
         self.lambda_p = lambda_p
         self.L = {}
-        before = self.objective(self.loss, self.w, self.gamma)
+        before = self.objective(self.loss)
         trace: list[float] = []
         for iteration in range(1, max_iter + 1):
             w, b, gamma = self.w, self.b, self.gamma
             self._step_w()
             self._step_b()
             self._step_gamma()
-            trace.append(self.objective(self.loss, self.w, self.gamma))
+            trace.append(self.objective(self.loss))
             if scale is None and iteration == SCALE_ITERATION:
                 scale = trace[-1]
             if scale is not None and before - trace[-1] < tol * scale:
@@ -175,28 +178,14 @@ class Descent:
         gradient = R.transpose_dot(problem.slopes(self.z)) / s
         if "w" not in self.L:
             self._start("w", R.dot(gradient) / s, gradient)
-        self.w = self._descend(
-            "w",
-            self.w,
-            gradient,
-            prox=problem.penalty.prox,
-            scores=lambda w: R.dot(w) / s + self.b,
-            objective=lambda w, loss: self.objective(loss, w, self.gamma),
-        )
+        self._descend("w", gradient, problem.penalty.prox, lambda w: R.dot(w) / s + self.b)
 
     def _step_b(self) -> None:
         """A gradient step."""
         gradient = float(self.problem.slopes(self.z).sum())
         if "b" not in self.L:
             self._start("b", gradient, gradient)
-        self.b = self._descend(
-            "b",
-            self.b,
-            gradient,
-            prox=lambda x, _: x,
-            scores=lambda b: self.z + (b - self.b),
-            objective=lambda _, loss: self.objective(loss, self.w, self.gamma),
-        )
+        self._descend("b", gradient, lambda b, _: b, lambda b: self.z + (b - self.b))
 
     def _step_gamma(self) -> None:
         """A projected gradient step, then a new tangent of the push penalty (u in the paper).
@@ -211,16 +200,10 @@ class Descent:
         if "gamma" not in self.L:
             direction = self.feasible.free_part(gradient + tangent)
             self._start("gamma", V.dot(direction) / s, direction)
-        constant = self.b - problem.offset * self.w.sum() / s
-        self.gamma = self._descend(
-            "gamma",
-            self.gamma,
-            gradient,
-            prox=self.feasible.prox,
-            scores=lambda gamma: V.dot(gamma) / s + constant,
-            objective=lambda gamma, loss: self.objective(loss, self.w, gamma),
-            tangent=tangent,
-        )
+        _, offset = check_ties(problem.ties)
+        constant = self.b - offset * self.w.sum() / s
+        prox = self.feasible.prox
+        self._descend("gamma", gradient, prox, lambda new: V.dot(new) / s + constant, tangent)
 
     def _start(self, block: str, z: NDArray | float, direction: NDArray | float) -> None:
         """L from the curvature of the loss along a direction that changes the scores by z.
@@ -234,10 +217,8 @@ class Descent:
             curvature = float(np.sum(self.problem.v * p * (1.0 - p) * z**2))
             self.L[block] = max(L_MIN, curvature / squared)
 
-    def _descend(
-        self, block: str, old, gradient, *, prox: Callable, scores: Callable, objective, tangent=0.0
-    ):
-        """Where the longest proximal step tried that meets its quadratic bound leads to.
+    def _descend(self, block: str, gradient, prox: Callable, scores: Callable, tangent=0.0) -> None:
+        """Move a block by the longest proximal step tried that meets its quadratic bound.
 
         The bound is ``loss(new) <= loss(old) + <gradient, change> + L/2 |change|^2``, with the
         loss alone: the tangent of the push penalty would add the same to both sides. Near
@@ -246,8 +227,8 @@ class Descent:
         block stays where it is.
         """
         if block not in self.L:
-            return old
-        before = objective(old, self.loss)
+            return
+        old, before = getattr(self, block), self.objective(self.loss)
         for k in range(-1, MAX_TRIALS - 1):
             L = max(L_MIN, self.L[block] * ETA**k)
             new = prox(old - (gradient + tangent) / L, 1.0 / L)
@@ -255,10 +236,11 @@ class Descent:
             z = scores(new)
             loss = self.problem.loss(z)
             bound = self.loss + np.dot(gradient, change) + 0.5 * L * _squared(change)
-            if loss <= bound + SLACK * self.loss and objective(new, loss) <= before:
+            not_higher = self.objective(loss, **{block: new}) <= before
+            if loss <= bound + SLACK * self.loss and not_higher:
                 self.z, self.loss, self.L[block] = z, loss, L
-                return new
-        return old
+                setattr(self, block, new)
+                return
 
 
 def _squared(x: NDArray | float) -> float:

@@ -7,6 +7,7 @@ factored Hessian. At fixed reference weights this solves the whole problem, whic
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,21 +41,17 @@ def solve_at(
     problem: Problem,
     gamma: NDArray,
     *,
-    w: NDArray | None = None,
-    b: float = 0.0,
-    L: float | None = None,
-    tol: float = 1e-5,
-    max_iter: int = 10_000,
     exact: bool = True,
     matrices: ProblemMatrices | None = None,
+    **options: Any,
 ) -> Solution:
-    """Optimise (w, b) to convergence at ``gamma``, from w where one is given.
+    """Optimise (w, b) to convergence at ``gamma``; the options are those of ``fit_weights``.
 
     ``exact`` ends small problems with Newton steps in float64, down to roundoff.
     """
     matrix = (ProblemMatrices(problem) if matrices is None else matrices).ranks(gamma)
     loss, (l1, l2) = LogisticLoss(problem.y, problem.v), (problem.l1, problem.l2)
-    found = fit_weights(matrix, loss, l1, l2, w=w, b=b, L=L, tol=tol, max_iter=max_iter)
+    found = fit_weights(matrix, loss, l1, l2, **options)
     w = found.w
     if exact and 0 < min(len(problem.y), np.count_nonzero(w)) <= c.SMALL:
         columns = problem.orders.ranks(

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.ranks.relative import check_ties
 from optirank.solver.constants import RIDGE_FLOOR
 
 if TYPE_CHECKING:
@@ -52,11 +51,6 @@ class Problem:
     def n_genes(self) -> int:
         """Number of genes, d."""
         return self.orders.n_genes
-
-    @property
-    def offset(self) -> float:
-        """What ranks are lowered by, so that the first reference gene has rank 0."""
-        return check_ties(self.ties)[1]
 
     @property
     def penalty(self) -> ElasticNet:
