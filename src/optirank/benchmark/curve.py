@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import l1_min_c
@@ -63,8 +64,6 @@ def run(
 
     Its first line names the command, the versions and the date.
     """
-    from joblib import Parallel, delayed
-
     out.parent.mkdir(parents=True, exist_ok=True)
     table = read(out) if out.is_file() else pd.DataFrame(columns=COLUMNS)
     table = table[table["pair"].isin([pair.name for pair in pairs])]

@@ -15,6 +15,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from joblib import Parallel, delayed
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+
 from optirank._util.workers import cluster_threads, connect
 from optirank.benchmark.classifiers import BINARY, WHOLE, get
 from optirank.benchmark.designs import ALL, Design, Profile, RealTasks, select_genes
@@ -163,9 +166,6 @@ def _results(
         with connect(dask) as client:
             yield from on_cluster(client, units, work)
         return
-    from joblib import Parallel, delayed
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
     parallel = Parallel(n_jobs=min(jobs, len(units)), return_as="generator_unordered")
     try:
         yield from parallel(delayed(attempt)(unit, work, os.getpid()) for unit in units)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass
 from datetime import date
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,8 +51,6 @@ class Written:
 
 def missing_extra() -> str | None:
     """The line that installs what figures and pages need, or None if it is there."""
-    from importlib.util import find_spec
-
     there = find_spec("matplotlib") and find_spec("jinja2")
     return None if there else "pip install 'optirank[report]'"
 

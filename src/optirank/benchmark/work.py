@@ -131,7 +131,7 @@ def fit_grid(
         views={str(k): view for k, view in enumerate(views)},
     )
     (found,) = search(family, [unit])
-    gammas = [found.model(k).gamma for k in range(len(found.params))]
+    gammas = [found.models(k)[0].gamma for k in range(len(found.params))]
     return [
         Fitted(
             setting={name: params[name] for name in grid},

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length
 
 from optirank.estimators._base import BinarySolver, RankLinearClassifier
+from optirank.preprocessing.anova import select_stable_genes
 from optirank.ranks.transformer import reference_positions
 from optirank.solver.constants import DEFAULTS
 from optirank.solver.problem import Problem, Solution, is_number, resolve_n_reference
@@ -174,15 +175,9 @@ class OptirankClassifier(RankLinearClassifier):
         """Solve the problem of one class on the CPU."""
         from optirank.solver.solve import solve
 
-        return solve(
-            problem,
-            algorithm=self.algorithm,
-            side=self.side,
-            tol=self.tol,
-            max_iter=int(self.max_iter),
-            callback=callback,
-            **(self.solver_options or {}),
-        )
+        options = {"side": self.side, "tol": self.tol, "max_iter": int(self.max_iter)}
+        options |= self.solver_options or {}
+        return solve(problem, algorithm=self.algorithm, callback=callback, **options)
 
 
 class RankLogisticRegression(RankLinearClassifier):
@@ -307,8 +302,6 @@ class AnovaRankLogisticRegression(RankLogisticRegression):
         self, X, y: NDArray, classes: NDArray, dataset: ArrayLike | None
     ) -> list[NDArray]:
         """The reference set of each class, as positions."""
-        from optirank.preprocessing.anova import select_stable_genes
-
         size = resolve_n_reference(self.n_reference, X.shape[1])
         if dataset is not None:
             dataset = np.asarray(dataset)

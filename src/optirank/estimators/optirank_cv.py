@@ -169,15 +169,9 @@ class OptirankClassifierCV(RankLinearClassifier):
             balanced=self.class_weight == "balanced",
             platforms=platforms,
         )
-        family = OptirankFamily(
-            tuple(self.l1s),
-            tuple(self.l2s),
-            tol=self.tol,
-            max_iter=int(self.max_iter),
-            ties=self.ties,
-            n_references=tuple(self.n_references),
-            candidates=candidates,
-        )
+        grid = {name: tuple(getattr(self, name)) for name in ("n_references", "l1s", "l2s")}
+        options = {"tol": self.tol, "max_iter": int(self.max_iter), "ties": self.ties}
+        family = OptirankFamily(**grid, **options, candidates=candidates)
         with progress_bar("grid", shown=None if self.verbose else False) as bar:
             found = search(family, units, n_jobs=self.n_jobs, progress=bar.update)
         self._choose(found, y, scorer, platforms, real=groups is not None)
@@ -224,16 +218,9 @@ class OptirankClassifierCV(RankLinearClassifier):
 
     def _refit(self, orders: Any, y: NDArray, weights: NDArray, candidates: NDArray | None) -> None:
         """Fit the chosen setting on all samples, and take over its attributes."""
-        model = OptirankClassifier(
-            **self.best_params_,
-            ties=self.ties,
-            reference_candidates=self.reference_candidates,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            class_weight=self.class_weight,
-            device=self.device,
-            n_jobs=self.n_jobs,
-        )
+        names = ("ties", "tol", "max_iter", "class_weight", "device", "n_jobs")
+        same = {name: getattr(self, name) for name in ("reference_candidates", *names)}
+        model = OptirankClassifier(**self.best_params_, **same)
         model.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_

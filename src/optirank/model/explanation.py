@@ -80,11 +80,7 @@ def export_table(model: Any) -> pd.DataFrame:
 
 
 def explain(
-    model: Any,
-    sample: Any,
-    genes: Iterable[str] | None = None,
-    *,
-    max_missing: float = MAX_MISSING,
+    model: Any, sample: Any, genes: Iterable[str] | None = None, *, max_missing: float = MAX_MISSING
 ) -> pd.DataFrame:
     """What each gene with a weight contributes to each class's score of one sample.
 

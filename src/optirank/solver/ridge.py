@@ -58,11 +58,6 @@ def fit_ridge(
     tol : the largest entry of the gradient at which to stop.
     start : weights to start from, of the same genes.
     n_threads : threads; they change the time alone.
-
-    Notes
-    -----
-    The intercept is free, so subtracting the weighted mean of every column changes nothing but the
-    conditioning: the gradient is that of centred ranks.
     """
     from scipy.optimize import minimize
 
@@ -77,6 +72,7 @@ def fit_ridge(
         def block_mean(rows: slice) -> NDArray:
             return weights[rows].astype(np.float32) @ doubled[rows].astype(np.float32)
 
+        # The intercept is free: the gradient is that of centred ranks, for the conditioning alone
         means = scale * _added(pool.map(block_mean, blocks))
 
         def objective(x: NDArray) -> tuple[float, NDArray]:

@@ -1,7 +1,7 @@
 """The entries of the solver: one problem by any algorithm, and many penalties on one problem.
 
-Settings of a grid are walked from strong to weak l2 at l1 = 0, and from there, at each l2, to
-stronger l1: the reference set changes little from one to the next, so exchanges from the
+Settings of a grid are walked from strong to weak l2 at the smallest l1, and from there, at each l2,
+to stronger l1: the reference set changes little from one to the next, so exchanges from the
 neighbour's set take the place of a whole solve.
 """
 
@@ -40,11 +40,7 @@ def solve(problem: Problem, *, algorithm: str = "alternating", **options: Any) -
 
 
 def walk(penalties: Iterable[Penalties]) -> list[tuple[Penalties, Penalties | None]]:
-    """Each setting with the one it starts from (None: from nothing), in an order that works.
-
-    Within each l2 (strongest first) l1 grows; the smallest l1 of an l2 starts from that of the l2
-    before.
-    """
+    """Each setting with the one it starts from (None: from nothing), in an order that works."""
     rows: dict[float, list[float]] = {}
     for l1, l2 in penalties:
         rows.setdefault(l2, []).append(l1)

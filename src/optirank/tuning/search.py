@@ -83,11 +83,6 @@ class UnitResult:
         n_genes = self.unit.train.n_genes
         return [self.family.key(values, n_genes) for values in self.family.settings()]
 
-    def model(self, setting: int, problem: int = 0) -> Model | None:
-        """The model of a setting; None where the class was lacking."""
-        known = self._models.get(problem)
-        return None if known is None else known[self._keys[setting]]
-
     def models(self, setting: int) -> list[Model]:
         """The models of a setting for all problems that have one."""
         return [known[self._keys[setting]] for _, known in sorted(self._models.items())]
