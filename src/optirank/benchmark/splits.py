@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 
 import numpy as np
@@ -68,23 +68,22 @@ def _permuted(y: NDArray, random: np.random.Generator) -> dict[str, NDArray]:
 def _draw_cells(k: int, y: NDArray, y_auxiliary, scenario: str, random) -> Split:
     taken = {name: rows[: _most(len(rows))] for name, rows in _permuted(y, random).items()}
     train = np.concatenate([*taken.values()])
-    validation = np.setdiff1d(np.arange(len(y)), train)
+    split = Split(k, np.sort(train), np.setdiff1d(np.arange(len(y)), train))
     if y_auxiliary is None:
-        return Split(k, np.sort(train), validation)
+        return split
     mixed = _permuted(y_auxiliary, random)
     if scenario == "single":  # nothing of the auxiliary set validates, so none of it is kept back
         reference = np.sort(np.concatenate([rows[:CELLS] for rows in mixed.values()]))
-        return Split(k, np.sort(train), validation, auxiliary_reference=reference)
+        return replace(split, auxiliary_reference=reference)
     others = {name: rows[: _most(len(rows))] for name, rows in mixed.items()}
     half = {name: rows[: max(1, len(rows) // 2)] for name, rows in taken.items()}
     added = {
         name: rows[: max(1, len(taken[name]) - len(half[name]))] for name, rows in others.items()
     }
     auxiliary_train = np.concatenate([*added.values()])
-    return Split(
-        k,
-        np.sort(np.concatenate([*half.values()])),
-        validation,
+    return replace(
+        split,
+        train=np.sort(np.concatenate([*half.values()])),
         auxiliary_train=np.sort(auxiliary_train),
         auxiliary_validation=np.setdiff1d(np.arange(len(y_auxiliary)), auxiliary_train),
     )
@@ -97,19 +96,15 @@ def _most(n: int) -> int:
 
 
 def _folds(y: NDArray, y_auxiliary, scenario: str, random) -> list[Split]:
-    own = _stratified(y, FOLDS, random)
+    own = [Split(k, *parts) for k, parts in enumerate(_stratified(y, FOLDS, random))]
     if y_auxiliary is None:
-        return [Split(k, train, test) for k, (train, test) in enumerate(own)]
-    theirs = _stratified(y_auxiliary, FOLDS, random)
+        return own
     if scenario == "single":
         everything = np.arange(len(y_auxiliary))
-        return [
-            Split(k, train, test, auxiliary_reference=everything)
-            for k, (train, test) in enumerate(own)
-        ]
+        return [replace(one, auxiliary_reference=everything) for one in own]
     return [
-        Split(k, train, test, auxiliary_train=more, auxiliary_validation=rest)
-        for k, ((train, test), (more, rest)) in enumerate(zip(own, theirs, strict=True))
+        replace(one, auxiliary_train=more, auxiliary_validation=rest)
+        for one, (more, rest) in zip(own, _stratified(y_auxiliary, FOLDS, random), strict=True)
     ]
 
 

@@ -179,13 +179,9 @@ class ExpressionData:
 
     def select_samples(self, samples: np.ndarray) -> ExpressionData:
         """Keep these samples: a boolean mask or positions."""
-        samples = np.asarray(samples)
-        return replace(
-            self,
-            X=self.X[samples],
-            sample_names=self.sample_names[samples],
-            obs=self.obs.iloc[np.flatnonzero(samples) if samples.dtype == bool else samples],
-        )
+        samples = np.arange(self.n_samples)[samples]
+        names, obs = self.sample_names[samples], self.obs.iloc[samples]
+        return replace(self, X=self.X[samples], sample_names=names, obs=obs)
 
     def merge_duplicates(self, how: str) -> ExpressionData:
         """Make gene names unique: keep the ``first`` of each, ``sum`` them, or ``drop`` them."""

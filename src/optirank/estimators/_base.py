@@ -264,20 +264,12 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         """Solve the problem of each class on sorted samples, keep the solutions."""
         classes, codes = np.unique(y, return_inverse=True)
         balanced = self.class_weight == "balanced"
-        penalties = float(self.l1), float(self.l2)
+        same = n_reference, float(self.l1), float(self.l2), self.ties, candidates
         with one_blas_thread():
-            problems = {
-                classes[k]: Problem(
-                    orders,
-                    (codes == k).astype(float),
-                    sample_weights(codes == k, weights, balanced),
-                    n_reference,
-                    *penalties,
-                    self.ties,
-                    candidates,
-                )
-                for k in ([1] if len(classes) == 2 else range(len(classes)))
-            }
+            problems = {}
+            for k in [1] if len(classes) == 2 else range(len(classes)):
+                v = sample_weights(codes == k, weights, balanced)
+                problems[classes[k]] = Problem(orders, (codes == k).astype(float), v, *same)
             if hasattr(orders, "whole"):  # on a GPU
                 found = self._solve_on_device(list(problems.values()))
             else:

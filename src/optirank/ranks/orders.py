@@ -219,14 +219,8 @@ class SparseOrders(SampleOrders):
             counts = np.diff(self.indptr)[samples]
             indptr = np.concatenate([[0], np.cumsum(counts)])
             entries = np.repeat(self.indptr[samples] - indptr[:-1], counts) + np.arange(indptr[-1])
-        return SparseOrders(
-            indptr,
-            self.genes[entries],
-            self.groups[entries],
-            self.n_groups[samples],
-            self.zero_group[samples],
-            self.n_genes,
-        )
+        taken = self.n_groups[samples], self.zero_group[samples]
+        return SparseOrders(indptr, self.genes[entries], self.groups[entries], *taken, self.n_genes)
 
     def groups_of(self, genes: NDArray) -> NDArray:
         """See :meth:`SampleOrders.groups_of`."""
@@ -288,13 +282,9 @@ def _order_dense(X: NDArray, n_jobs: int | None) -> DenseOrders:
     def order_block(block: slice) -> None:
         values = _sortable(X[block])
         check_finite(values)
-        rank_loops.number_values(
-            values.ravel(),
-            _argsort(values).ravel(),
-            np.arange(0, values.size + 1, d),
-            groups[block].reshape(-1),
-            n_groups[block],
-        )
+        numbers = groups[block].reshape(-1), n_groups[block]
+        here = np.arange(0, values.size + 1, d)
+        rank_loops.number_values(values.ravel(), _argsort(values).ravel(), here, *numbers)
 
     _in_blocks(order_block, n, d, n_jobs)
     return DenseOrders(groups, n_groups)

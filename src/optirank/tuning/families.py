@@ -272,9 +272,7 @@ class LogisticFamily(Family):
             b = float(loss.best_intercept(z, 0.0))
             ridge = (l2 if l1 or l2 else RIDGE_FLOOR) * (one.w @ one.w)
             objective = loss.evaluate(z, b) + l1 * np.abs(one.w).sum() + ridge
-            return Solution(
-                one.w, b, None, objective=objective, n_iter=one.n_iter, converged=one.converged
-            )
+            return Solution(one.w, b, None, objective, one.n_iter, one.converged)
 
         return self._fit(chain, fit)
 

@@ -67,15 +67,13 @@ def units_of_folds(
 
     It scores them too on ``platforms``, whose copies of all samples follow below in ``samples``.
     """
-    n = len(codes)
+    views = [HELD_OUT, *platforms]
     return [
         Unit(
             train=samples.take(train),
             codes=codes[train],
             n_classes=n_classes,
-            views={
-                name: samples.take(test + k * n) for k, name in enumerate([HELD_OUT, *platforms])
-            },
+            views={name: samples.take(test + k * len(codes)) for k, name in enumerate(views)},
             weights=None if weights is None else weights[train],
             balanced=balanced,
         )
