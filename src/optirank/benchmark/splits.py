@@ -109,7 +109,7 @@ def _folds(y: NDArray, y_auxiliary, scenario: str, random) -> list[Split]:
 
 
 def _hold_out(y: NDArray, random) -> list[Split]:
-    rest, test = _held_out(y, 0.1, _seed(random))
+    rest, test = _held_out(y, 0.1, int(random.integers(2**31)))
     return [
         Split(k, rest[train], rest[validation], test)
         for k, (train, validation) in enumerate(_stratified(y[rest], FOLDS, random))
@@ -142,11 +142,7 @@ def _nested(y: NDArray, random) -> list[Split]:
 
 
 def _stratified(y: NDArray, n: int, random) -> list[tuple[NDArray, NDArray]]:
-    folds = StratifiedKFold(n, shuffle=True, random_state=_seed(random))
+    folds = StratifiedKFold(n, shuffle=True, random_state=int(random.integers(2**31)))
     with warnings.catch_warnings():  # a class with fewer samples than folds is in some of them
         warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
         return list(folds.split(y, y))
-
-
-def _seed(random) -> int:
-    return int(random.integers(2**31))
