@@ -124,18 +124,14 @@ def fit_grid(
     else:
         train = _samples(problem.train, family, problem.dataset)
         views = [_samples(part, family) for part in parts]
-    unit = Unit(
-        train=train,
-        codes=problem.train.labels.astype(int),
-        n_classes=2,
-        views={str(k): view for k, view in enumerate(views)},
-    )
+    views = {str(k): view for k, view in enumerate(views)}
+    unit = Unit(train=train, codes=problem.train.labels.astype(int), n_classes=2, views=views)
     (found,) = search(family, [unit])
     gammas = [found.models(k)[0].gamma for k in range(len(found.params))]
     return [
         Fitted(
             setting={name: params[name] for name in grid},
-            labels=[found.decision(k, view)[:, 0] > 0 for view in unit.views],
+            labels=[found.decision(k, view)[:, 0] > 0 for view in views],
             n_genes=int(found.genes(k).sum()),
             reference=None if gammas[k] is None else gammas[k] > 0,
             fit_seconds=found.fit_seconds(k),
@@ -172,15 +168,10 @@ def _fit_estimators(
         start = time.thread_time()
         model.fit(X, problem.train.labels)
         fitted = time.thread_time()
-        found.append(
-            Fitted(
-                setting=setting,
-                labels=[model.predict(view(part)) for part in parts],
-                n_genes=classifier.n_genes(model),
-                fit_seconds=fitted - start,
-                predict_seconds=time.thread_time() - fitted,
-            )
-        )
+        labels = [model.predict(view(part)) for part in parts]
+        times = {"fit_seconds": fitted - start, "predict_seconds": time.thread_time() - fitted}
+        n_genes = classifier.n_genes(model)
+        found.append(Fitted(setting=setting, labels=labels, n_genes=n_genes, **times))
     return found
 
 

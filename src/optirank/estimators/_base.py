@@ -285,12 +285,8 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         """All problems side by side on a GPU."""
         from optirank.solver.device.solve import Options, solve_together
 
-        options = Options(
-            side=getattr(self, "side", "best"),
-            tol=self.tol,
-            max_iter=int(self.max_iter),
-            **(getattr(self, "solver_options", None) or {}),
-        )
+        side, more = getattr(self, "side", "best"), getattr(self, "solver_options", None) or {}
+        options = Options(side=side, tol=self.tol, max_iter=int(self.max_iter), **more)
         return solve_together(problems, options)
 
     def _keep(self, solutions: list[Solution]) -> None:
