@@ -9,13 +9,16 @@ from importlib import import_module
 from importlib.resources import files
 from itertools import chain
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.multiclass import OneVsRestClassifier
 
-from optirank.benchmark.designs import Profile
-from optirank.tuning.families import Family
+if TYPE_CHECKING:
+    from sklearn.base import ClassifierMixin
+
+    from optirank.benchmark.designs import Profile
+    from optirank.tuning.families import Family
 
 BINARY, SYNTHETIC, WHOLE = "binary", "synthetic", "whole"
 COUNTS, MEASURED = "counts", "measured"
