@@ -57,7 +57,7 @@ def data():
 
 @pytest.fixture
 def toy_solver(monkeypatch):
-    monkeypatch.setitem(entry.ALGORITHMS, "toy", entry.Algorithm(solve_most_correlated))
+    monkeypatch.setitem(entry.ALGORITHMS, "toy", solve_most_correlated)
 
 
 def test_a_solver_is_one_entry_of_the_registry(toy_solver, data):

@@ -110,7 +110,7 @@ def test_without_the_push_gamma_may_stay_fractional():
     relaxed = solve_bpcd(problem, integral=False)
     whole = solve_bpcd(problem)
     assert len(relaxed.path) == 1
-    assert not relaxed.integral
+    assert ((relaxed.gamma > 0) & (relaxed.gamma < 1)).any()
     assert relaxed.gamma.sum() == pytest.approx(3)
     assert relaxed.objective == pytest.approx(whole.path[0]["objective"])
 

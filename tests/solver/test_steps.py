@@ -82,7 +82,7 @@ def plain_steps(matrix, loss, x, b, proximal, L, n_steps, *, linear=None, tol=0.
 
 def in_full(matrix):
     """The matrix itself, by its products with unit vectors."""
-    return np.column_stack([matrix.dot(unit) for unit in np.eye(matrix.n_columns)])
+    return np.column_stack([matrix.dot(unit) for unit in np.eye(len(matrix.mean))])
 
 
 @pytest.mark.parametrize("ties", TIES)

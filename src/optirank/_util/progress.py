@@ -41,13 +41,8 @@ class Bar:
         self.total = self.total if total is None else total
         self.description = self.description if text is None else text
         if self._drawn is not None:
-            self._drawn.update(
-                self._task,
-                completed=done,
-                total=self.total,
-                description=self.description,
-                left=self.left(),
-            )
+            told = {"total": self.total, "description": self.description, "left": self.left()}
+            self._drawn.update(self._task, completed=done, **told)
         elif self._lines and time.monotonic() - self._said > 60.0:  # a line per minute
             self._said = time.monotonic()
             print(f"{self.description}, time left: {self.left() or '?'}", file=sys.stderr)
@@ -63,11 +58,7 @@ class Bar:
 
 @contextmanager
 def progress_bar(
-    description: str,
-    total: float | None = None,
-    *,
-    shown: bool | None = None,
-    lines: bool = False,
+    description: str, total: float | None = None, *, shown: bool | None = None, lines: bool = False
 ) -> Iterator[Bar]:
     """A bar on stderr that disappears at the end.
 
@@ -81,9 +72,8 @@ def progress_bar(
     from rich.console import Console
 
     console = Console(stderr=True)
-    visible = console.is_terminal or console.is_jupyter
-    if _state["hidden"] or shown is False or not visible:
-        silent = _state["hidden"] or shown is False
+    silent = _state["hidden"] or shown is False
+    if silent or not (console.is_terminal or console.is_jupyter):
         yield Bar(description, total, None, lines and not silent)
         return
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn

@@ -20,10 +20,11 @@ from collections.abc import Callable, Iterator
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import l1_min_c
 
@@ -33,15 +34,11 @@ from optirank._util.workers import one_blas_thread
 from optirank.benchmark.baselines import l1_lr, lr_on_ranks, svm_on_ranks
 from optirank.benchmark.designs import RealTasks, best_genes
 from optirank.benchmark.report import curve_figure, missing_extra
+from optirank.benchmark.sets import Set
 from optirank.benchmark.splits import at_most
 from optirank.benchmark.statistics import bootstrap_interval, left_out
+from optirank.benchmark.tasks import Task
 from optirank.tuning.selection import balanced_accuracy
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from optirank.benchmark.sets import Set
-    from optirank.benchmark.tasks import Task
 
 SIZES = (10, 20, 30, 50, 100, 300)
 ALL = "all"
@@ -67,8 +64,6 @@ def run(
 
     Its first line names the command, the versions and the date.
     """
-    from joblib import Parallel, delayed
-
     out.parent.mkdir(parents=True, exist_ok=True)
     table = read(out) if out.is_file() else pd.DataFrame(columns=COLUMNS)
     table = table[table["pair"].isin([pair.name for pair in pairs])]

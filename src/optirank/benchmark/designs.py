@@ -9,26 +9,20 @@ from __future__ import annotations
 import hashlib
 import zlib
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from optirank._util.names import some
 from optirank.benchmark import sets
-from optirank.benchmark.splits import make_splits
+from optirank.benchmark.sets import Set
+from optirank.benchmark.splits import Split, make_splits
+from optirank.benchmark.tasks import Task
 from optirank.datasets.data import DataError
 from optirank.datasets.registry import find_path
 from optirank.preprocessing import SingleCellNetGenes
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from optirank.benchmark.sets import Set
-    from optirank.benchmark.splits import Split
-    from optirank.benchmark.tasks import Task
 
 ALL = "all classes"  # the problem of telling all classes apart at once
 

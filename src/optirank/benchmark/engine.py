@@ -15,16 +15,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from joblib import Parallel, delayed
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+
 from optirank._util.workers import cluster_threads, connect
 from optirank.benchmark.classifiers import BINARY, WHOLE, get
-from optirank.benchmark.designs import ALL, Design, Profile, select_genes
+from optirank.benchmark.designs import ALL, Design, Profile, RealTasks, select_genes
 from optirank.benchmark.results import Storage, Unit
+from optirank.benchmark.tasks import Task
 from optirank.benchmark.work import run_unit
 
 if TYPE_CHECKING:
-    from optirank.benchmark.designs import RealTasks
     from optirank.benchmark.synthetic import Settings
-    from optirank.benchmark.tasks import Task
 
 
 @dataclass
@@ -164,9 +166,6 @@ def _results(
         with connect(dask) as client:
             yield from on_cluster(client, units, work)
         return
-    from joblib import Parallel, delayed
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
     parallel = Parallel(n_jobs=min(jobs, len(units)), return_as="generator_unordered")
     try:
         yield from parallel(delayed(attempt)(unit, work, os.getpid()) for unit in units)

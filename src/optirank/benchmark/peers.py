@@ -11,16 +11,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
 from optirank.benchmark.classifiers import CLASSIFIERS
-
-if TYPE_CHECKING:
-    from optirank.benchmark.designs import Problem
-    from optirank.benchmark.sets import Set
+from optirank.benchmark.designs import Problem
+from optirank.benchmark.sets import Set
 
 SCRIPT = Path(__file__).with_name("tools") / "run_tool.py"  # says what is in the files
 _ONE_THREAD = {f"{n}_NUM_THREADS": "1" for n in ("OMP", "OPENBLAS", "MKL", "NUMBA", "NUMEXPR")}

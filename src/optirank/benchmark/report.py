@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass
 from datetime import date
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,14 +16,12 @@ from optirank._util.files import replacing, write_text
 from optirank._util.names import some
 from optirank.benchmark import statistics
 from optirank.benchmark.classifiers import CLASSIFIERS, ordered
-from optirank.benchmark.synthetic import PUBLISHED, SWEEPS, Point
+from optirank.benchmark.results import Results
+from optirank.benchmark.synthetic import PUBLISHED, SWEEPS, Point, Settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from optirank.benchmark.results import Results
-    from optirank.benchmark.synthetic import Settings
 
 _DASH = "–"
 _MARKERS = "*o^sDvX<p>HdP8h"
@@ -52,8 +51,6 @@ class Written:
 
 def missing_extra() -> str | None:
     """The line that installs what figures and pages need, or None if it is there."""
-    from importlib.util import find_spec
-
     there = find_spec("matplotlib") and find_spec("jinja2")
     return None if there else "pip install 'optirank[report]'"
 

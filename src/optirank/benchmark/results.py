@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -18,11 +17,8 @@ import pandas as pd
 from optirank import __version__
 from optirank._util.files import write_text
 from optirank.benchmark.classifiers import CLASSIFIERS, ordered
-from optirank.benchmark.designs import ALL
+from optirank.benchmark.designs import ALL, Design, Profile
 from optirank.tuning.selection import scored_folds, select
-
-if TYPE_CHECKING:
-    from optirank.benchmark.designs import Design, Profile
 
 SCORES = [
     *("group", "task", "scenario", "title", "shift", "kind", "tissue", "problem", "classifier"),

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from optirank._util.names import some
 from optirank.benchmark.tasks import SMALLEST_CLASS as SMALLEST_OF_PAIR
-from optirank.benchmark.tasks import value_kind
+from optirank.benchmark.tasks import Task, value_kind
 from optirank.datasets.data import DataError
 from optirank.datasets.reading import read_expression
 from optirank.datasets.registry import find_path, harmonise
 from optirank.preprocessing import LogCPM
 from optirank.preprocessing.scales import value_scale
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from optirank.benchmark.tasks import Task
-
-    Matrix = NDArray | sp.csr_array
-
+Matrix = NDArray | sp.csr_array
 SMALLEST_CLASS = 5  # training samples: as many as folds
 
 

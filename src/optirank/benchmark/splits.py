@@ -8,23 +8,17 @@ from __future__ import annotations
 
 import warnings
 import zlib
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import permutations
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, train_test_split
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 CELLS = 100  # of a type, for training: the paper's
 FOLDS = 5  # and draws of cells: the paper's
 MOST_OF_A_CLASS = 500  # more samples of a class add time, and little accuracy
-
-
-def _nothing() -> NDArray:
-    return np.zeros(0, dtype=np.intp)
 
 
 @dataclass(frozen=True)
@@ -37,11 +31,11 @@ class Split:
 
     index: int
     train: NDArray
-    validation: NDArray
-    test: NDArray = field(default_factory=_nothing)
-    auxiliary_train: NDArray = field(default_factory=_nothing)
-    auxiliary_validation: NDArray = field(default_factory=_nothing)
-    auxiliary_reference: NDArray = field(default_factory=_nothing)
+    validation: Sequence[int] = ()
+    test: Sequence[int] = ()
+    auxiliary_train: Sequence[int] = ()
+    auxiliary_validation: Sequence[int] = ()
+    auxiliary_reference: Sequence[int] = ()
     part: int = 0
 
 
@@ -57,7 +51,7 @@ def make_splits(
     if scheme == "hold-out":
         return _hold_out(y, random)
     if scheme == "all":
-        return [Split(0, at_most(y, MOST_OF_A_CLASS, random), _nothing())]
+        return [Split(0, at_most(y, MOST_OF_A_CLASS, random))]
     return _nested(y, random)
 
 
@@ -74,23 +68,22 @@ def _permuted(y: NDArray, random: np.random.Generator) -> dict[str, NDArray]:
 def _draw_cells(k: int, y: NDArray, y_auxiliary, scenario: str, random) -> Split:
     taken = {name: rows[: _most(len(rows))] for name, rows in _permuted(y, random).items()}
     train = np.concatenate([*taken.values()])
-    validation = np.setdiff1d(np.arange(len(y)), train)
+    split = Split(k, np.sort(train), np.setdiff1d(np.arange(len(y)), train))
     if y_auxiliary is None:
-        return Split(k, np.sort(train), validation)
+        return split
     mixed = _permuted(y_auxiliary, random)
     if scenario == "single":  # nothing of the auxiliary set validates, so none of it is kept back
         reference = np.sort(np.concatenate([rows[:CELLS] for rows in mixed.values()]))
-        return Split(k, np.sort(train), validation, auxiliary_reference=reference)
+        return replace(split, auxiliary_reference=reference)
     others = {name: rows[: _most(len(rows))] for name, rows in mixed.items()}
     half = {name: rows[: max(1, len(rows) // 2)] for name, rows in taken.items()}
     added = {
         name: rows[: max(1, len(taken[name]) - len(half[name]))] for name, rows in others.items()
     }
     auxiliary_train = np.concatenate([*added.values()])
-    return Split(
-        k,
-        np.sort(np.concatenate([*half.values()])),
-        validation,
+    return replace(
+        split,
+        train=np.sort(np.concatenate([*half.values()])),
         auxiliary_train=np.sort(auxiliary_train),
         auxiliary_validation=np.setdiff1d(np.arange(len(y_auxiliary)), auxiliary_train),
     )
@@ -103,24 +96,20 @@ def _most(n: int) -> int:
 
 
 def _folds(y: NDArray, y_auxiliary, scenario: str, random) -> list[Split]:
-    own = _stratified(y, FOLDS, random)
+    own = [Split(k, *parts) for k, parts in enumerate(_stratified(y, FOLDS, random))]
     if y_auxiliary is None:
-        return [Split(k, train, test) for k, (train, test) in enumerate(own)]
-    theirs = _stratified(y_auxiliary, FOLDS, random)
+        return own
     if scenario == "single":
         everything = np.arange(len(y_auxiliary))
-        return [
-            Split(k, train, test, auxiliary_reference=everything)
-            for k, (train, test) in enumerate(own)
-        ]
+        return [replace(one, auxiliary_reference=everything) for one in own]
     return [
-        Split(k, train, test, auxiliary_train=more, auxiliary_validation=rest)
-        for k, ((train, test), (more, rest)) in enumerate(zip(own, theirs, strict=True))
+        replace(one, auxiliary_train=more, auxiliary_validation=rest)
+        for one, (more, rest) in zip(own, _stratified(y_auxiliary, FOLDS, random), strict=True)
     ]
 
 
 def _hold_out(y: NDArray, random) -> list[Split]:
-    rest, test = _held_out(y, 0.1, _seed(random))
+    rest, test = _held_out(y, 0.1, int(random.integers(2**31)))
     return [
         Split(k, rest[train], rest[validation], test)
         for k, (train, validation) in enumerate(_stratified(y[rest], FOLDS, random))
@@ -132,7 +121,7 @@ def folds_and_final(y: NDArray, random_state: int) -> list[Split]:
     rest, test = _held_out(y, 0.3, random_state)
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=random_state).split(rest, y[rest])
     splits = [Split(k, rest[train], rest[one]) for k, (train, one) in enumerate(folds)]
-    return [*splits, Split(FOLDS, rest, _nothing(), test)]
+    return [*splits, Split(FOLDS, rest, test=test)]
 
 
 def _held_out(y: NDArray, share: float, random_state: int) -> list[NDArray]:
@@ -153,11 +142,7 @@ def _nested(y: NDArray, random) -> list[Split]:
 
 
 def _stratified(y: NDArray, n: int, random) -> list[tuple[NDArray, NDArray]]:
-    folds = StratifiedKFold(n, shuffle=True, random_state=_seed(random))
+    folds = StratifiedKFold(n, shuffle=True, random_state=int(random.integers(2**31)))
     with warnings.catch_warnings():  # a class with fewer samples than folds is in some of them
         warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
         return list(folds.split(y, y))
-
-
-def _seed(random) -> int:
-    return int(random.integers(2**31))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import NamedTuple
 
@@ -38,7 +38,7 @@ PUBLISHED = {
 
 @dataclass(frozen=True)
 class Point:
-    """One setting of the synthetic model."""
+    """One setting of the synthetic model, see `make_unstable_ranks`."""
 
     n_genes: int = 50
     n_perturbed: int = 40
@@ -136,14 +136,7 @@ class Settings:
 
         point, repeat = self.tasks()[name]
         random_state = int(np.random.SeedSequence([self.seed, repeat]).generate_state(1)[0])
-        data = make_unstable_ranks(
-            point.n_samples,
-            point.n_genes,
-            point.n_perturbed,
-            tau=point.tau,
-            sigma=point.sigma,
-            random_state=random_state,
-        )
+        data = make_unstable_ranks(**asdict(point), random_state=random_state)
         genes = np.array([f"gene{j}" for j in range(point.n_genes)])
         title = f"data set {repeat + 1}"
         task = Task(name, title, "none", point.key, title, scheme="synthetic")

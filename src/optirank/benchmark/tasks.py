@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import permutations
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from optirank.datasets.data import DataError, MissingExtraError
 from optirank.datasets.reading import open_expression
 from optirank.datasets.registry import LABEL, harmonise, local_paths
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SMALLEST_CLASS = 8  # samples in each set of a found pair: fewer say little about a class
 FEWEST_GENES = 100  # common genes of a found pair: fewer are no longer a comparison of panels

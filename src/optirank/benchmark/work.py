@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid
 
 from optirank._util.workers import one_blas_thread
 from optirank.benchmark.classifiers import COUNTS, MEASURED, Classifier, get
-from optirank.benchmark.designs import Problem, make_problem
+from optirank.benchmark.designs import Design, Problem, Profile, make_problem
 from optirank.benchmark.peers import run_peer
-from optirank.tuning.families import Samples
+from optirank.benchmark.sets import Set
+from optirank.benchmark.splits import Split
+from optirank.tuning.families import Family, Samples
 from optirank.tuning.search import Unit, search
 from optirank.tuning.selection import balanced_accuracy
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from optirank.benchmark.designs import Design, Profile
-    from optirank.benchmark.sets import Set
-    from optirank.benchmark.splits import Split
-    from optirank.tuning.families import Family
 
 _CLASSES = np.array([False, True])
 
@@ -131,18 +124,14 @@ def fit_grid(
     else:
         train = _samples(problem.train, family, problem.dataset)
         views = [_samples(part, family) for part in parts]
-    unit = Unit(
-        train=train,
-        codes=problem.train.labels.astype(int),
-        n_classes=2,
-        views={str(k): view for k, view in enumerate(views)},
-    )
+    views = {str(k): view for k, view in enumerate(views)}
+    unit = Unit(train=train, codes=problem.train.labels.astype(int), n_classes=2, views=views)
     (found,) = search(family, [unit])
-    gammas = [found.model(k).gamma for k in range(len(found.params))]
+    gammas = [found.models(k)[0].gamma for k in range(len(found.params))]
     return [
         Fitted(
             setting={name: params[name] for name in grid},
-            labels=[found.decision(k, view)[:, 0] > 0 for view in unit.views],
+            labels=[found.decision(k, view)[:, 0] > 0 for view in views],
             n_genes=int(found.genes(k).sum()),
             reference=None if gammas[k] is None else gammas[k] > 0,
             fit_seconds=found.fit_seconds(k),
@@ -179,15 +168,10 @@ def _fit_estimators(
         start = time.thread_time()
         model.fit(X, problem.train.labels)
         fitted = time.thread_time()
-        found.append(
-            Fitted(
-                setting=setting,
-                labels=[model.predict(view(part)) for part in parts],
-                n_genes=classifier.n_genes(model),
-                fit_seconds=fitted - start,
-                predict_seconds=time.thread_time() - fitted,
-            )
-        )
+        labels = [model.predict(view(part)) for part in parts]
+        times = {"fit_seconds": fitted - start, "predict_seconds": time.thread_time() - fitted}
+        n_genes = classifier.n_genes(model)
+        found.append(Fitted(setting=setting, labels=labels, n_genes=n_genes, **times))
     return found
 
 

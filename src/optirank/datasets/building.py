@@ -36,17 +36,15 @@ from optirank.datasets.data import (
 from optirank.datasets.reading import read_expression, write_h5ad
 from optirank.datasets.registry import LABEL, Entry, RemoteFile, harmonise
 
+Say = Callable[[str], None]  # told what is done next
+
 
 class ByHandError(DataError):
     """The user has to take some steps; the message lists them, one per line."""
 
 
 def fetch(
-    entry: Entry,
-    data: Path,
-    *,
-    given: Path | None = None,
-    say: Callable[[str], None] = lambda text: None,
+    entry: Entry, data: Path, *, given: Path | None = None, say: Say = lambda text: None
 ) -> Path:
     """Get the raw files that are missing and write ``data/NAME.h5ad``; return its path.
 
@@ -72,11 +70,7 @@ def fetch(
 
 
 def fetch_all(
-    entries: list[Entry],
-    data: Path,
-    *,
-    given: Path | None = None,
-    say: Callable[[str], None] = lambda text: None,
+    entries: list[Entry], data: Path, *, given: Path | None = None, say: Say = lambda text: None
 ) -> dict[str, str]:
     """Fetch several sets; return those that could not be had, with what went wrong."""
     problems = {}
@@ -135,7 +129,7 @@ def download(remote: RemoteFile, path: Path) -> None:
     part.replace(path)
 
 
-def _get(remote: RemoteFile, home: Path, given: Path | None, say: Callable[[str], None]) -> None:
+def _get(remote: RemoteFile, home: Path, given: Path | None, say: Say) -> None:
     """Copy a raw file from the folder given, or else download it."""
     target, bare = home / remote.name, remote.name.partition("__")[2] or remote.name
     for name in (remote.name, bare) if given is not None else ():

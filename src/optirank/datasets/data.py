@@ -12,13 +12,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from scipy.sparse import csr_matrix, issparse, vstack
 
 from optirank._util.names import some
 from optirank.datasets.stored import Sliceable, StoredMatrix, take_rows
 
 if TYPE_CHECKING:
     import pandas as pd
-    from scipy.sparse import csr_matrix
 
 MERGES = ("first", "sum", "drop")
 
@@ -179,18 +179,12 @@ class ExpressionData:
 
     def select_samples(self, samples: np.ndarray) -> ExpressionData:
         """Keep these samples: a boolean mask or positions."""
-        samples = np.asarray(samples)
-        return replace(
-            self,
-            X=self.X[samples],
-            sample_names=self.sample_names[samples],
-            obs=self.obs.iloc[np.flatnonzero(samples) if samples.dtype == bool else samples],
-        )
+        samples = np.arange(self.n_samples)[samples]
+        names, obs = self.sample_names[samples], self.obs.iloc[samples]
+        return replace(self, X=self.X[samples], sample_names=names, obs=obs)
 
     def merge_duplicates(self, how: str) -> ExpressionData:
         """Make gene names unique: keep the ``first`` of each, ``sum`` them, or ``drop`` them."""
-        from scipy.sparse import csr_matrix
-
         if how not in MERGES:
             raise ValueError(f"how={how!r}: use one of {', '.join(MERGES)}")
         _, first, group, counts = np.unique(
@@ -260,7 +254,6 @@ def concatenate(parts: Sequence[ExpressionData], column: str | None = None) -> E
     ``column`` names a column of ``obs`` to add, which says from which source a sample is.
     """
     import pandas as pd
-    from scipy.sparse import issparse, vstack
 
     shared = set(parts[0].gene_names).intersection(*(part.gene_names for part in parts[1:]))
     common = [gene for gene in parts[0].gene_names if gene in shared]

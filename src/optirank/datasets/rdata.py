@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csc_matrix
 
 from optirank._util.names import some
 from optirank.datasets.data import DataError, readable
@@ -92,8 +93,6 @@ def texts(node: Any) -> list[str | None]:
 
 def matrix(node: RObject) -> tuple[Any, list[str | None] | None, list[str | None] | None]:
     """A matrix (array, or CSC if it is sparse) with the names of its rows and columns, if any."""
-    from scipy.sparse import csc_matrix
-
     slots = node.attributes if isinstance(node, RObject) else {}
     if {"i", "p", "x", "Dim"} <= set(slots):  # a dgCMatrix
         shape = tuple(slots["Dim"].value.tolist())

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from optirank._util.files import replacing
 from optirank._util.names import some
@@ -345,7 +346,6 @@ def _read_matrix(path: Path, shape: tuple[int, int]) -> Any:
     """
     import pandas as pd
     from scipy.io import mminfo
-    from scipy.sparse import csr_matrix
 
     n_rows, n_columns, n_entries, form, field, symmetry = mminfo(str(path))
     if (n_rows, n_columns) != shape:

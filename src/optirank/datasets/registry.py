@@ -202,11 +202,9 @@ def describe(path: Path, *, values: bool = False, label: str = LABEL, **options)
             _check_labels(opened, found, label)
             if values:
                 _check_values(opened, found)
-    except MissingExtraError as error:
-        if values:
+    except (DataError, OSError, MissingExtraError) as error:
+        if values and isinstance(error, MissingExtraError):
             raise
-        found.errors.append(str(error))
-    except (DataError, OSError) as error:
         found.errors.append(str(error))
     return found
 

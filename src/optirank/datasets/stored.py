@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, vstack
 
 logger = logging.getLogger("optirank.datasets")
 
@@ -73,15 +71,15 @@ class CompressedRows:
         Entries of columns that are not chosen leave by one look-up in a table of flags, a piece at
         a time: both then stay in the processor's cache.
         """
-        from scipy.sparse import csr_matrix
-
         pointers = self.indptr[start : stop + 1]
         first, last = int(pointers[0]), int(pointers[-1])
         step = max(last - first, 1) if self.columns is None else _PIECE
         found = []
         for begin in range(first, max(last, first + 1), step):
             piece = slice(begin, min(begin + step, last))
-            indices = _within(np.asarray(self.indices[piece]), self.stored_shape[1])
+            indices = np.asarray(self.indices[piece])
+            if indices.size and (indices.min() < 0 or indices.max() >= self.stored_shape[1]):
+                raise ValueError("its sparse matrix has entries outside its shape")
             data = np.asarray(self.data[piece])
             if self.columns is not None:
                 kept = np.flatnonzero(self._wanted[indices])
@@ -128,8 +126,6 @@ StoredMatrix = Sliceable | CompressedRows | CompressedColumns
 
 def take_rows(reader: Sliceable | CompressedRows, rows: np.ndarray) -> csr_matrix | np.ndarray:
     """Return the rows at sorted positions; rows with few others between them are read together."""
-    from scipy.sparse import vstack
-
     if not len(rows):
         return reader.rows(0, 0)
     parts = []
@@ -166,10 +162,3 @@ def _pointers(parts: Any, count: int) -> np.ndarray:
     ):
         raise ValueError("the parts of its sparse matrix do not fit together")
     return pointers
-
-
-def _within(indices: np.ndarray, bound: int) -> np.ndarray:
-    """Return indices after checking that none points outside the matrix."""
-    if indices.size and (indices.min() < 0 or indices.max() >= bound):
-        raise ValueError("its sparse matrix has entries outside its shape")
-    return indices

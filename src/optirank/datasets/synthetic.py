@@ -73,12 +73,9 @@ def make_unstable_ranks(
     >>> data.X.shape, int(data.reference.sum())
     ((1000, 50), 10)
     """
-    for name, value, least in (
-        ("n_samples", n_samples, 2),
-        ("n_genes", n_genes, 2),
-        ("n_perturbed", n_perturbed, 0),
-    ):
-        check_scalar(value, name, Integral, min_val=least)
+    check_scalar(n_samples, "n_samples", Integral, min_val=2)
+    check_scalar(n_genes, "n_genes", Integral, min_val=2)
+    check_scalar(n_perturbed, "n_perturbed", Integral, min_val=0)
     if n_perturbed > n_genes - 2:
         raise ValueError(
             f"n_perturbed={n_perturbed} leaves {max(n_genes - n_perturbed, 0)} stable of "
@@ -109,14 +106,8 @@ def make_unstable_ranks(
     ranks = (rankdata(X[:, reference], axis=1) - 1.0) / reference.sum()
     weights, intercept = _weights_and_intercept(ranks, reference, label_accuracy, rng)
     y = (uniform < expit(ranks @ weights[reference] + intercept)).astype(np.int64)
-    return Bunch(
-        X=X,
-        y=y,
-        reference=reference,
-        coef=weights,
-        intercept=intercept,
-        perturbed=perturbed,
-    )
+    model = {"coef": weights, "intercept": intercept}
+    return Bunch(X=X, y=y, reference=reference, perturbed=perturbed, **model)
 
 
 def _weights_and_intercept(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
@@ -25,17 +26,14 @@ from optirank._util.workers import one_blas_thread
 from optirank.ranks.relative import TIES
 from optirank.ranks.scoring import best_class, probabilities, score_rows
 from optirank.solver.device.backend import check_device, is_device_array
-from optirank.solver.problem import is_number
+from optirank.solver.problem import Problem, Solution, is_number, sample_weights
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
     from optirank.ranks.orders import SampleOrders
     from optirank.solver.device.orders import DeviceOrders
-    from optirank.solver.problem import Problem, Solution
 
-    # Solves the problem of the class that is given; the last argument is told of each stage
-    BinarySolver = Callable[[Problem, object, Callable[[dict], None] | None], Solution]
+# Solves the problem of the class that is given; the last argument is told of each stage
+BinarySolver = Callable[[Problem, object, Callable[[dict], None] | None], Solution]
 
 logger = logging.getLogger("optirank")
 
@@ -264,24 +262,14 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         candidates: NDArray | None = None,
     ) -> Self:
         """Solve the problem of each class on sorted samples, keep the solutions."""
-        from optirank.solver.problem import Problem, sample_weights  # numba loads with a fit
-
         classes, codes = np.unique(y, return_inverse=True)
         balanced = self.class_weight == "balanced"
-        penalties = float(self.l1), float(self.l2)
+        same = n_reference, float(self.l1), float(self.l2), self.ties, candidates
         with one_blas_thread():
-            problems = {
-                classes[k]: Problem(
-                    orders,
-                    (codes == k).astype(float),
-                    sample_weights(codes == k, weights, balanced),
-                    n_reference,
-                    *penalties,
-                    self.ties,
-                    candidates,
-                )
-                for k in ([1] if len(classes) == 2 else range(len(classes)))
-            }
+            problems = {}
+            for k in [1] if len(classes) == 2 else range(len(classes)):
+                v = sample_weights(codes == k, weights, balanced)
+                problems[classes[k]] = Problem(orders, (codes == k).astype(float), v, *same)
             if hasattr(orders, "whole"):  # on a GPU
                 found = self._solve_on_device(list(problems.values()))
             else:
@@ -297,12 +285,8 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         """All problems side by side on a GPU."""
         from optirank.solver.device.solve import Options, solve_together
 
-        options = Options(
-            side=getattr(self, "side", "best"),
-            tol=self.tol,
-            max_iter=int(self.max_iter),
-            **(getattr(self, "solver_options", None) or {}),
-        )
+        side, more = getattr(self, "side", "best"), getattr(self, "solver_options", None) or {}
+        options = Options(side=side, tol=self.tol, max_iter=int(self.max_iter), **more)
         return solve_together(problems, options)
 
     def _keep(self, solutions: list[Solution]) -> None:
@@ -330,7 +314,11 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         """What logs the stages of a fit, where that is asked for."""
         if not self.verbose:
             return None
-        _show_log()
+        if not logger.handlers and not logging.getLogger().handlers:  # the user set up no logging
+            handler = logging.StreamHandler(sys.stderr)
+            handler.setFormatter(logging.Formatter("[optirank] %(message)s"))
+            logger.addHandler(handler)
+            logger.setLevel(logging.INFO)
 
         def tell(entry: dict) -> None:
             shown = {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in entry.items()}
@@ -340,12 +328,3 @@ class RankLinearClassifier(LinearScores, RankClassifier):
             )
 
         return tell
-
-
-def _show_log() -> None:
-    """Send the log of optirank to the screen, unless the user has set up logging."""
-    if not logger.handlers and not logging.getLogger().handlers:
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("[optirank] %(message)s"))
-        logger.addHandler(handler)
-        logger.setLevel(logging.INFO)

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length
 
-from optirank.estimators._base import RankLinearClassifier
+from optirank.estimators._base import BinarySolver, RankLinearClassifier
+from optirank.preprocessing.anova import select_stable_genes
 from optirank.ranks.transformer import reference_positions
 from optirank.solver.constants import DEFAULTS
-from optirank.solver.problem import is_number, resolve_n_reference
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-    from sklearn.base import BaseEstimator
-
-    from optirank.estimators._base import BinarySolver
-    from optirank.solver.problem import Problem, Solution
+from optirank.solver.problem import Problem, Solution, is_number, resolve_n_reference
 
 SOLVER_OPTIONS = ("path_step", "integral", "polish", "refit")
 
@@ -164,7 +160,7 @@ class OptirankClassifier(RankLinearClassifier):
                 f"algorithm={self.algorithm!r} runs on the CPU alone: use device='cpu', or "
                 "algorithm='alternating'"
             )
-        if self.side != "best" and not ALGORITHMS[self.algorithm].has_sides:
+        if self.side != "best" and self.algorithm != "alternating":
             raise ValueError(
                 f"side={self.side!r} with algorithm={self.algorithm!r}: this algorithm has one "
                 "start, use side='best' or algorithm='alternating'"
@@ -179,15 +175,9 @@ class OptirankClassifier(RankLinearClassifier):
         """Solve the problem of one class on the CPU."""
         from optirank.solver.solve import solve
 
-        return solve(
-            problem,
-            algorithm=self.algorithm,
-            side=self.side,
-            tol=self.tol,
-            max_iter=int(self.max_iter),
-            callback=callback,
-            **(self.solver_options or {}),
-        )
+        options = {"side": self.side, "tol": self.tol, "max_iter": int(self.max_iter)}
+        options |= self.solver_options or {}
+        return solve(problem, algorithm=self.algorithm, callback=callback, **options)
 
 
 class RankLogisticRegression(RankLinearClassifier):
@@ -312,8 +302,6 @@ class AnovaRankLogisticRegression(RankLogisticRegression):
         self, X, y: NDArray, classes: NDArray, dataset: ArrayLike | None
     ) -> list[NDArray]:
         """The reference set of each class, as positions."""
-        from optirank.preprocessing.anova import select_stable_genes
-
         size = resolve_n_reference(self.n_reference, X.shape[1])
         if dataset is not None:
             dataset = np.asarray(dataset)

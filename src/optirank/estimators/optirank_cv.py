@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from joblib import parallel_config
 from joblib.parallel import get_active_backend
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.stats import rankdata
 from sklearn.metrics import check_scoring
@@ -22,7 +24,7 @@ from optirank.solver.problem import resolve_n_reference
 from optirank.tuning.families import OptirankFamily, Samples
 from optirank.tuning.folds import make_folds, units_of_folds
 from optirank.tuning.platforms import VIEW_STRENGTHS, simulate_platforms
-from optirank.tuning.search import HELD_OUT, gene_counts, search
+from optirank.tuning.search import HELD_OUT, UnitResult, gene_counts, search
 from optirank.tuning.selection import (
     RULES,
     TRANSFER,
@@ -34,13 +36,6 @@ from optirank.tuning.selection import (
     standard_error,
     transfer_scores,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from optirank.tuning.search import UnitResult
 
 _PLATFORMS = tuple(f"platform {k + 1}" for k in range(len(VIEW_STRENGTHS)))
 
@@ -144,16 +139,8 @@ class OptirankClassifierCV(RankLinearClassifier):
     ) -> OptirankClassifierCV:
         """Fit the grid in every fold, choose a setting, fit it on all samples.
 
-        Parameters
-        ----------
-        X : array, data frame or sparse matrix of shape (n_samples, d)
-            Expression values on any scale; finite.
-        y : array-like of shape (n_samples,)
-            Labels of two classes or more.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the samples in the fits (scores are not weighted).
-        groups : array-like of shape (n_samples,), optional
-            Donor, batch or data set of each sample: no group is in both parts of a fold.
+        ``groups`` are the donor, batch or data set of each sample: no group is in both parts of a
+        fold. The other arguments are those of :class:`OptirankClassifier`; scores are not weighted.
         """
         for name in ("n_references", "l1s", "l2s"):
             values = getattr(self, name)
@@ -182,15 +169,9 @@ class OptirankClassifierCV(RankLinearClassifier):
             balanced=self.class_weight == "balanced",
             platforms=platforms,
         )
-        family = OptirankFamily(
-            tuple(self.l1s),
-            tuple(self.l2s),
-            tol=self.tol,
-            max_iter=int(self.max_iter),
-            ties=self.ties,
-            n_references=tuple(self.n_references),
-            candidates=candidates,
-        )
+        grid = {name: tuple(getattr(self, name)) for name in ("n_references", "l1s", "l2s")}
+        options = {"tol": self.tol, "max_iter": int(self.max_iter), "ties": self.ties}
+        family = OptirankFamily(**grid, **options, candidates=candidates)
         with progress_bar("grid", shown=None if self.verbose else False) as bar:
             found = search(family, units, n_jobs=self.n_jobs, progress=bar.update)
         self._choose(found, y, scorer, platforms, real=groups is not None)
@@ -237,16 +218,9 @@ class OptirankClassifierCV(RankLinearClassifier):
 
     def _refit(self, orders: Any, y: NDArray, weights: NDArray, candidates: NDArray | None) -> None:
         """Fit the chosen setting on all samples, and take over its attributes."""
-        model = OptirankClassifier(
-            **self.best_params_,
-            ties=self.ties,
-            reference_candidates=self.reference_candidates,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            class_weight=self.class_weight,
-            device=self.device,
-            n_jobs=self.n_jobs,
-        )
+        names = ("ties", "tol", "max_iter", "class_weight", "device", "n_jobs")
+        same = {name: getattr(self, name) for name in ("reference_candidates", *names)}
+        model = OptirankClassifier(**self.best_params_, **same)
         model.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_
@@ -263,11 +237,6 @@ class OptirankClassifierCV(RankLinearClassifier):
         names = ("coef_", "intercept_", "reference_", "reference_weights_", "objective_", "n_iter_")
         for name in (*names, "genes_"):
             setattr(self, name, getattr(best, name))
-
-    def decision_function(self, X: ArrayLike) -> NDArray:
-        """Scores of the final model."""
-        check_is_fitted(self)
-        return self.best_estimator_.decision_function(X)
 
     def predict_proba(self, X: ArrayLike) -> NDArray:
         """Probabilities of the final model, see :class:`OptirankClassifier`."""

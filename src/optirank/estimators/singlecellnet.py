@@ -90,15 +90,7 @@ class SingleCellNetClassifier(PairClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike | sp.spmatrix, y: ArrayLike) -> SingleCellNetClassifier:
-        """Choose genes and pairs, and grow the forest.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d)
-            Counts or expression values.
-        y : array-like of shape (n,)
-            The labels, of two classes or more.
-        """
+        """Choose genes and pairs, and grow the forest; X holds counts or expression values."""
         X, codes = self._checked(X, y)
         random_state = check_random_state(self.random_state)
         self.pairs_ = self._choose_pairs(X, codes, random_state)
@@ -147,8 +139,11 @@ class SingleCellNetClassifier(PairClassifier):
         pairs = []
         for positive, correlation in zip(positives, selector.correlations_, strict=True):
             genes = top_each_way(correlation, self.n_top_genes)
-            chosen = top_pairs(dense_columns(X, genes), codes == positive, self.n_top_pairs)
-            pairs.append(genes[chosen])
+            found = pair_correlations(dense_columns(X, genes), codes == positive)
+            n_varying = np.count_nonzero(found > -np.inf)
+            # The highest signed correlation is first, ties are in the order of (a, b)
+            best = np.argsort(-found, axis=None, kind="stable")[: min(self.n_top_pairs, n_varying)]
+            pairs.append(genes[np.stack(np.divmod(best, len(genes)), axis=1)])
         pairs = np.unique(np.concatenate(pairs), axis=0)
         if not pairs.size:
             raise ValueError(
@@ -162,17 +157,6 @@ class SingleCellNetClassifier(PairClassifier):
         values = dense_columns(X, needed)
         first, second = np.searchsorted(needed, self.pairs_).T
         return (values[:, first] > values[:, second]).astype(np.float32)
-
-
-def top_pairs(values: np.ndarray, positive: np.ndarray, n_top: int) -> np.ndarray:
-    """At most ``n_top`` pairs (a, b) whose feature ``x_a > x_b`` correlates most with the label.
-
-    The highest signed correlation is first, ties are in the order of (a, b). Constant ones are out.
-    """
-    correlation = pair_correlations(values, positive)
-    n_varying = np.count_nonzero(correlation > -np.inf)
-    best = np.argsort(-correlation, axis=None, kind="stable")[: min(n_top, n_varying)]
-    return np.stack(np.divmod(best, correlation.shape[1]), axis=1)
 
 
 def pair_correlations(values: np.ndarray, positive: np.ndarray) -> np.ndarray:

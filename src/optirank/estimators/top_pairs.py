@@ -6,6 +6,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
@@ -16,8 +17,6 @@ from optirank.ranks.scoring import by_class
 from optirank.tuning.selection import DIGITS
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
     from optirank.ranks.orders import SampleOrders
 
 _BLOCK_VALUES = 1 << 22  # ranks of dense samples that are made at once: 32 MiB
@@ -100,15 +99,7 @@ class TopScoringPairsClassifier(PairClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike) -> TopScoringPairsClassifier:
-        """Choose the pairs.
-
-        Parameters
-        ----------
-        X : array, data frame or sparse matrix of shape (n_samples, d)
-            Expression values on any scale; finite.
-        y : array-like of shape (n_samples,)
-            Labels of two classes or more.
-        """
+        """Choose the pairs from finite values on any scale and labels of two classes or more."""
         from optirank.ranks.orders import order_samples
 
         X, codes = self._checked(X, y)

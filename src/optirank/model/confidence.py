@@ -18,15 +18,12 @@ the bounds as ``error_control_``, so that any target can be asked for.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from optirank.model.linear import class_codes
 from optirank.ranks.scoring import by_class, probabilities
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 _SLOPES = (1e-3, 1e3)  # of scores divided by their spread: flat, and a step
 _OFFSET = 30.0  # beyond, the function is a power or constant to all digits
@@ -149,10 +146,7 @@ class ErrorControl:
     def at(self, target_error: float | None = None) -> Withholding:
         """The threshold for a target error, by default that of the training.
 
-        Raises
-        ------
-        ValueError
-            Where the held-out samples cannot show such an error at any threshold.
+        A ValueError where the held-out samples cannot show such an error at any threshold.
         """
         target = self.target_error if target_error is None else target_error
         _check_target(target)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optirank.model.genes import MAX_MISSING, BoundModel, bind
 from optirank.model.linear import linear_parts
 from optirank.ranks.relative import weighted_ranks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import pandas as pd
-    from numpy.typing import NDArray
 
 INTERCEPT = "(intercept)"
 _ROLES = np.array(["neither", "reference", "weight", "both"], dtype=object)
@@ -81,11 +80,7 @@ def export_table(model: Any) -> pd.DataFrame:
 
 
 def explain(
-    model: Any,
-    sample: Any,
-    genes: Iterable[str] | None = None,
-    *,
-    max_missing: float = MAX_MISSING,
+    model: Any, sample: Any, genes: Iterable[str] | None = None, *, max_missing: float = MAX_MISSING
 ) -> pd.DataFrame:
     """What each gene with a weight contributes to each class's score of one sample.
 

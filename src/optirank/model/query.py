@@ -20,14 +20,12 @@ the genes of its panel, in ``training_summary_["values"]``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from optirank.ranks.scoring import best_class, probabilities
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 _SHRINK = 0.5  # halfway to equal prevalences: 0.2 harms queries of equal ones, 0.8 of one class
 _STEPS = 100  # each halves what is left of the way, or is a Newton step: both end long before

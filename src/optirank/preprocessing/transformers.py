@@ -69,11 +69,6 @@ class LogCPM(_CountTransformer):
         cells.
     log : bool, default=True
         Whether to take the logarithm; without it the values are plain counts per `target`.
-
-    Attributes
-    ----------
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (d,), when X has names
     """
 
     _parameter_constraints: dict = {
@@ -116,11 +111,6 @@ class Downsample(_CountTransformer):
         Counts kept of each sample.
     random_state : int, RandomState instance or None, default=None
         Seed of the draws; with an int each call of `transform` draws alike.
-
-    Attributes
-    ----------
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (d,), when X has names
     """
 
     _parameter_constraints: dict = {
@@ -172,13 +162,12 @@ class Downsample(_CountTransformer):
 class SingleCellNetGenes(SelectorMixin, BaseEstimator):
     """Select genes as SingleCellNet does, `n_top` each way for each one-vs-rest problem.
 
-    Counts are down-sampled to `n_counts`, scaled to a total of 10000 and logged. A gene passes if
-    more than `min_fraction` of the samples express it, or if at least `min_expressed` do with a
-    mean above `min_mean` where it is expressed (on that log scale; expressed means above 0). Of
-    the genes that pass and vary, the `n_top` of lowest and the `n_top` of highest signed
-    correlation with the label are selected: in a binary problem the label is the second class,
-    with more classes the selection is the union over the one-vs-rest problems. Where fewer genes
-    are left than asked for, all of them are selected, and the log says so.
+    Counts are down-sampled to `n_counts`, scaled to a total of 10000 and logged. Of the genes that
+    pass the filters below on that scale (expressed means above 0) and vary, the `n_top` of lowest
+    and the `n_top` of highest signed correlation with the label are selected: in a binary problem
+    the label is the second class, with more classes the selection is the union over the one-vs-rest
+    problems. Where fewer genes are left than asked for, all of them are selected, and the log says
+    so.
 
     Data that are not counts (fractions, logarithms, negative values) are taken as they are,
     without down-sampling, scaling or logarithm, and the log (`logging`, "optirank") says so.

@@ -15,17 +15,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from optirank._compiled import rank_loops
 from optirank._util.workers import worker_count
 from optirank.ranks.relative import check_finite, check_ties
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 DENSE_ABOVE = 0.11  # share of non-zeros above which dense orders are faster (bench_sparse.py)
 _BLOCK = 1 << 17  # entries sorted or ranked at a time: they stay in a core's own cache
@@ -221,14 +219,8 @@ class SparseOrders(SampleOrders):
             counts = np.diff(self.indptr)[samples]
             indptr = np.concatenate([[0], np.cumsum(counts)])
             entries = np.repeat(self.indptr[samples] - indptr[:-1], counts) + np.arange(indptr[-1])
-        return SparseOrders(
-            indptr,
-            self.genes[entries],
-            self.groups[entries],
-            self.n_groups[samples],
-            self.zero_group[samples],
-            self.n_genes,
-        )
+        taken = self.n_groups[samples], self.zero_group[samples]
+        return SparseOrders(indptr, self.genes[entries], self.groups[entries], *taken, self.n_genes)
 
     def groups_of(self, genes: NDArray) -> NDArray:
         """See :meth:`SampleOrders.groups_of`."""
@@ -262,11 +254,9 @@ def order_samples(
 
     Parameters
     ----------
-    X : array-like or scipy sparse matrix of shape (n_samples, n_genes)
-        Booleans, integers or floats in any memory layout. Values are compared as they are, so large
+    X : booleans, integers or floats in any memory layout. Values are compared as they are, so large
         integers lose nothing; they must be finite. Sparse input stays sparse.
-    n_jobs : int or None
-        Threads that sort; -1 is all cores.
+    n_jobs : threads that sort; -1 is all cores.
     """
     stays_sparse = sparse.issparse(X)
     X = sparse.csr_array(X) if stays_sparse else np.asarray(X)  # shares the data of a CSR input
@@ -292,13 +282,9 @@ def _order_dense(X: NDArray, n_jobs: int | None) -> DenseOrders:
     def order_block(block: slice) -> None:
         values = _sortable(X[block])
         check_finite(values)
-        rank_loops.number_values(
-            values.ravel(),
-            _argsort(values).ravel(),
-            np.arange(0, values.size + 1, d),
-            groups[block].reshape(-1),
-            n_groups[block],
-        )
+        numbers = groups[block].reshape(-1), n_groups[block]
+        here = np.arange(0, values.size + 1, d)
+        rank_loops.number_values(values.ravel(), _argsort(values).ravel(), here, *numbers)
 
     _in_blocks(order_block, n, d, n_jobs)
     return DenseOrders(groups, n_groups)

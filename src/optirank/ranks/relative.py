@@ -18,6 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
+    Matrix = ArrayLike | sp.sparray | sp.spmatrix
+
 _BLOCK = 1 << 20  # values of a dense matrix gathered at a time: 8 MB, small beside any data set
 TIES: dict[str, tuple[float, float]] = {
     "average": (0.5, 0.5),
@@ -45,39 +47,21 @@ def check_finite(values: NDArray) -> None:
         )
 
 
-def relative_ranks(
-    X: ArrayLike | sp.sparray | sp.spmatrix,
-    reference: ArrayLike,
-    *,
-    ties: str = "average",
-    scale: bool = True,
-    genes: ArrayLike | None = None,
-) -> NDArray[np.float64]:
+def relative_ranks(X: Matrix, reference: ArrayLike, **options: Any) -> NDArray[np.float64]:
     """Ranks relative to a reference set: ``C gamma - offset``, with gamma its 0/1 indicator.
 
-    Parameters
-    ----------
-    X : samples x genes, dense or scipy sparse, of any real dtype and layout. Values are compared as
-        they are, so large integers lose nothing. The genes that are read must be finite.
-    reference : the reference genes, as a boolean mask or as distinct positions.
-    ties : ``"average"``, ``"min"`` or ``"max"``.
-    scale : divide by the size of the reference set.
-    genes : the genes to rank, as positions (in any order) or a boolean mask; None means all.
-
-    Returns
-    -------
-    array of samples x genes asked for.
+    ``reference`` is a boolean mask or distinct positions; the rest is as in `weighted_ranks`.
     """
     n_genes = np.shape(X)[-1]
     among = positions(reference, n_genes, "reference")
     if among.size == 0:
         raise ValueError("reference is empty: ranks need at least one reference gene")
     weights = np.bincount(among, minlength=n_genes)
-    return weighted_ranks(X, weights, ties=ties, scale=scale, genes=genes)
+    return weighted_ranks(X, weights, **options)
 
 
 def weighted_ranks(
-    X: ArrayLike | sp.sparray | sp.spmatrix,
+    X: Matrix,
     weights: ArrayLike,
     *,
     ties: str = "average",
@@ -86,8 +70,18 @@ def weighted_ranks(
 ) -> NDArray[np.float64]:
     """Ranks relative to reference weights: ``C gamma - offset``, gamma being any weights >= 0.
 
-    As :func:`relative_ranks`, with one weight per gene instead of a set; ``scale`` divides by their
-    sum.
+    Parameters
+    ----------
+    X : samples x genes, dense or scipy sparse, of any real dtype and layout. Values are compared as
+        they are, so large integers lose nothing. The genes that are read must be finite.
+    weights : gamma, one per gene.
+    ties : ``"average"``, ``"min"`` or ``"max"``.
+    scale : divide by the sum of the weights.
+    genes : the genes to rank, as positions (in any order) or a boolean mask; None means all.
+
+    Returns
+    -------
+    array of samples x genes asked for.
     """
     X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
     if X.ndim != 2:

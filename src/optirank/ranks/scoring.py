@@ -17,13 +17,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optirank.ranks.relative import check_finite, check_ties, weighted_ranks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
+    from optirank.ranks.orders import SampleOrders
 
 _COMPILE_FROM = 50_000  # samples x rows: what NumPy scores in the time that numba loads in
 _BLOCK = 1 << 20  # values of the needed genes ranked together: 8 MB, small beside any data set
@@ -78,44 +77,37 @@ class ScoreRows:
         found = np.zeros((X.shape[0], len(self.base)))
         step = max(1, _BLOCK // max(1, len(columns)))
         for rows in (slice(at, at + step) for at in range(0, X.shape[0], step)):
-            products = (self._compiled if compiled else self._plain)(
-                needed_values(X, rows, columns)
-            )
+            block = needed_values(X, rows, columns)
+            orders = _orders(block) if compiled else None
             for gamma, of in self._sets:
-                found[rows, of] = products(gamma, self.coef[of])
+                found[rows, of] = self._products(block, orders, gamma, self.coef[of])
         return found / self.sizes + self.base
 
-    def _plain(self, X: Any) -> Callable[[NDArray, NDArray], NDArray]:
-        """What gives ``coef . C gamma`` of each sample (row) of X, with NumPy alone."""
+    def _products(
+        self, X: Any, orders: SampleOrders | None, gamma: NDArray, coef: NDArray
+    ) -> NDArray:
+        """``coef . C gamma`` of each sample (row) of X, with NumPy alone or from their orders."""
         _, offset = check_ties(self.ties)
-
-        def products(gamma: NDArray, coef: NDArray) -> NDArray:
-            genes = np.flatnonzero(coef.any(axis=0))
+        genes = np.flatnonzero(coef.any(axis=0))
+        if orders is None:
             ranks = weighted_ranks(X, gamma, ties=self.ties, scale=False, genes=genes)
             # not BLAS, which adds up in another order for one sample than for many
             return np.einsum("ng,kg->nk", ranks + offset, coef[:, genes])
+        some = {"genes": genes} if orders.writes_columns else {}
+        ranks = orders.ranks(gamma, self.ties, np.float64, **some)
+        return ranks.dot((coef[:, genes] if some else coef).T) + offset * coef.sum(axis=1)
 
-        return products
 
-    def _compiled(self, X: Any) -> Callable[[NDArray, NDArray], NDArray]:
-        """The same from samples that are sorted once; numba loads here."""
-        from scipy import sparse
+def _orders(X: Any) -> SampleOrders:
+    """The orders of the samples of a block; numba loads here."""
+    from scipy import sparse
 
-        from optirank.ranks.orders import order_samples
+    from optirank.ranks.orders import order_samples
 
-        _, offset = check_ties(self.ties)
-        # From a quarter of non-zeros on, sorting the zeros too is faster
-        if not sparse.issparse(X) and np.count_nonzero(X) < 0.25 * X.size:
-            X = sparse.csr_array(X)
-        orders = order_samples(X)
-
-        def products(gamma: NDArray, coef: NDArray) -> NDArray:
-            genes = np.flatnonzero(coef.any(axis=0)) if orders.writes_columns else None
-            ranks = orders.ranks(gamma, self.ties, np.float64, genes=genes)
-            taken = coef if genes is None else coef[:, genes]
-            return ranks.dot(taken.T) + offset * coef.sum(axis=1)
-
-        return products
+    # From a quarter of non-zeros on, sorting the zeros too is faster
+    if not sparse.issparse(X) and np.count_nonzero(X) < 0.25 * X.size:
+        X = sparse.csr_array(X)
+    return order_samples(X)
 
 
 def score_rows(coef: NDArray, gamma: NDArray, intercept: NDArray, ties: str) -> ScoreRows:

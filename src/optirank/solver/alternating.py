@@ -7,35 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from optirank.solver import constants as c
 from optirank.solver.blocks import ProblemMatrices, accelerated_steps, curvature_scale
-from optirank.solver.constants import (
-    BATCHES,
-    CHEAP,
-    CLOSE_SETS,
-    FAR,
-    INNER_STEPS,
-    INTEGRAL,
-    MODELS,
-    PUSH_ROUNDS,
-    PUSH_STEP,
-    RELAXED,
-    RELAXED_RIDGE,
-    ROUNDED_STEPS,
-    SCREEN,
-    STARTS,
-)
 from optirank.solver.convex import solution_at, solve_at
 from optirank.solver.exchange import exchange_batches, exchange_pairs
+from optirank.solver.problem import Problem, Solution
 from optirank.solver.terms import LogisticLoss
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from optirank.solver.problem import Problem, Solution
 
 
 def solve_alternating(
@@ -54,24 +35,15 @@ def solve_alternating(
 
     Parameters
     ----------
-    problem : Problem
-        What to solve.
-    side : {"best", "rising", "falling"}
-        Which of the two minima to go to; "best" goes to the one of lower objective.
-    tol : float
-        Of the relaxed problem (``integral=False``) and of the last refit.
-    max_iter : int
-        Steps at most, in the relaxed problem and again in the refit.
-    path_step : float
-        How fast the push penalty grows; smaller is slower and follows the path more closely.
-    integral : bool
-        Whether to go on to a set; without, gamma is fractional.
-    polish : bool
-        Whether to exchange genes after rounding.
-    refit : bool
-        Whether to optimise (w, b) to convergence at the end.
-    callback : callable
-        Gets a dict for each stage.
+    problem : what to solve.
+    side : "best", "rising" or "falling", which of the two minima to go to; "best" is the lower one.
+    tol : of the relaxed problem (``integral=False``) and of the last refit.
+    max_iter : steps at most, in the relaxed problem and again in the refit.
+    path_step : how fast the push penalty grows; smaller is slower and follows the path closer.
+    integral : whether to go on to a set; without, gamma is fractional.
+    polish : whether to exchange genes after rounding.
+    refit : whether to optimise (w, b) to convergence at the end.
+    callback : gets a dict for each stage.
     """
     only = problem.feasible.only_point(problem.n_genes)
     if only is not None:  # nothing to choose
@@ -82,16 +54,16 @@ def solve_alternating(
         return run.relaxed(states, tol, max_iter)
 
     cheap = run.cheap
-    for n_rounds, limit in (SCREEN, RELAXED):
+    for n_rounds, limit in (c.SCREEN, c.RELAXED):
         states = {name: run.relax(one, n_rounds, limit, name) for name, one in states.items()}
-        states = near_best(states, np.inf if cheap else FAR)
+        states = near_best(states, np.inf if cheap else c.FAR)
     for name in states:
         states[name] = run.push(states[name], name, path_step)
         if polish:
-            states[name] = run.exchange(states[name], n_models=MODELS if cheap else 0)
+            states[name] = run.exchange(states[name], n_models=c.MODELS if cheap else 0)
     # (w, b) of the sets are not converged yet: those that are close are compared at the end
     ends = []
-    for state in near_best(states, CLOSE_SETS).values():
+    for state in near_best(states, c.CLOSE_SETS).values():
         polished = run.exchange(state) if polish and not cheap else state
         ends.append(run.finish(polished, tol, max_iter, refit))
     return run.end(min(ends, key=lambda solution: solution.objective))
@@ -134,7 +106,7 @@ class Alternation:
         matrix = self.matrices.ranks(before)
         L = state.L_w or curvature_scale(matrix, loss.v)
         on_w = accelerated_steps(
-            matrix, loss, state.w, state.b, self.penalty, L, INNER_STEPS, z=state.z
+            matrix, loss, state.w, state.b, self.penalty, L, c.INNER_STEPS, z=state.z
         )
         matrix = self.matrices.coranks(on_w.x)
         L = state.L_gamma or curvature_scale(matrix, loss.v)
@@ -142,7 +114,7 @@ class Alternation:
         b = loss.best_intercept(on_w.z, on_w.b)
         # both matrices are centred, so these scores are those of gamma as well
         on_gamma = accelerated_steps(
-            matrix, loss, before, b, self.feasible, L, INNER_STEPS, linear=push, z=on_w.z
+            matrix, loss, before, b, self.feasible, L, c.INNER_STEPS, linear=push, z=on_w.z
         )
         b = loss.best_intercept(on_gamma.z, on_gamma.b)
         objective = loss.evaluate(on_gamma.z, b) + self.penalty.value(on_w.x)
@@ -178,7 +150,7 @@ class Alternation:
         problem = self.problem
         matrix = self.matrices.ranks(self.feasible.centre(problem.n_genes))
         covariance = matrix.transpose_dot((problem.v * (problem.y - 0.5)).astype(np.float32))
-        tilted = zip(STARTS, self.feasible.tilted(covariance), strict=True)
+        tilted = zip(c.STARTS, self.feasible.tilted(covariance), strict=True)
         return {name: State(np.zeros(problem.n_genes), 0.0, gamma) for name, gamma in tilted}
 
 
@@ -192,9 +164,9 @@ class Run:
         matrices: ProblemMatrices | None = None,
     ) -> None:
         self.problem = problem
-        self.cheap = len(problem.y) * problem.n_genes**2 <= CHEAP
+        self.cheap = len(problem.y) * problem.n_genes**2 <= c.CHEAP
         self.alternation = Alternation(problem, matrices)
-        ridge = max(problem.l2, RELAXED_RIDGE)
+        ridge = max(problem.l2, c.RELAXED_RIDGE)
         self._on_the_way = Alternation(replace(problem, l2=ridge), self.alternation.matrices)
         self._callback = callback
         self._path: list[dict] = []
@@ -209,8 +181,10 @@ class Run:
 
     def starts(self, side: str) -> dict[str, State]:
         """Where the way to each of the minima asked for starts."""
-        if side not in (*STARTS, "best"):
-            raise ValueError(f"side={side!r}: use 'best' or one of {', '.join(map(repr, STARTS))}")
+        if side not in (*c.STARTS, "best"):
+            raise ValueError(
+                f"side={side!r}: use 'best' or one of {', '.join(map(repr, c.STARTS))}"
+            )
         starts = self.alternation.tilted_starts()
         return starts if side == "best" else {side: starts[side]}
 
@@ -221,22 +195,22 @@ class Run:
 
     def push(self, state: State, side: str, path_step: float = 100.0) -> State:
         """Raise lambda_p a little each round until gamma is a set, or round what is left."""
-        rise = PUSH_STEP * path_step * self.problem.loss(np.zeros(len(self.problem.y)))
+        rise = c.PUSH_STEP * path_step * self.problem.loss(np.zeros(len(self.problem.y)))
         lambda_p = 0.0
         state = replace(state, z=None)
-        for _ in range(PUSH_ROUNDS):
+        for _ in range(c.PUSH_ROUNDS):
             rho = float((state.gamma * (1.0 - state.gamma)).sum())
-            if rho < INTEGRAL:
+            if rho < c.INTEGRAL:
                 break
             lambda_p += rise / rho
             state = self._on_the_way.round(state, lambda_p)
         gamma = self.alternation.feasible.vertex(state.gamma)
-        state = self.alternation.steps_on_w(replace(state, gamma=gamma), ROUNDED_STEPS)
+        state = self.alternation.steps_on_w(replace(state, gamma=gamma), c.ROUNDED_STEPS)
         return self._note("rounded", state, side=side, lambda_p=lambda_p, rho=rho)
 
-    def exchange(self, state: State, n_models: int = MODELS) -> State:
+    def exchange(self, state: State, n_models: int = c.MODELS) -> State:
         """Exchange genes, in batches and then pair by pair."""
-        state = exchange_batches(self.alternation, state, BATCHES)
+        state = exchange_batches(self.alternation, state, c.BATCHES)
         state = exchange_pairs(self.alternation, state, n_models=n_models, cheap=self.cheap)
         return self._note("exchanged", state)
 
@@ -248,10 +222,7 @@ class Run:
             self._note("relaxed", state, side=name, lambda_p=0.0)
             ends.append((state, converged))
         state, converged = min(ends, key=lambda end: end[0].objective)
-        found = solution_at(
-            self.problem, state.w, state.gamma, n_iter=state.n_iter, converged=converged
-        )
-        return self.end(found)
+        return self.end(solution_at(self.problem, state.w, state.gamma, state.n_iter, converged))
 
     def finish(
         self, state: State, tol: float, max_iter: int, refit: bool = True, exact: bool = True
@@ -259,7 +230,7 @@ class Run:
         """(w, b) to convergence at the final set, in the problem's own units."""
         problem, gamma = self.problem, state.gamma
         if not refit:
-            return solution_at(problem, state.w, gamma, n_iter=state.n_iter, converged=True)
+            return solution_at(problem, state.w, gamma, state.n_iter, True)
         start = {"w": state.w, "b": state.b, "L": state.L_w, "matrices": self.alternation.matrices}
         solution = solve_at(problem, gamma, tol=tol, max_iter=max_iter, exact=exact, **start)
         solution.n_iter += state.n_iter

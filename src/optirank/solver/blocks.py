@@ -3,8 +3,9 @@
 With the other block fixed the scores are linear, ``z = M x + b``, and the problem is convex. The
 intercept is free, so subtracting from each column of M its weighted mean changes nothing but the
 conditioning, and that by an order of magnitude. Entries are float32; sums over genes of sparse data
-and over everything that decides are float64. Algorithms see a matrix through ``n_columns``,
-``dot``, ``transpose_dot`` and ``columns``; the compiled steps take its arrays, ``stored``.
+and over everything that decides are float64. Algorithms see a matrix through ``mean`` (one entry
+per column), ``dot``, ``transpose_dot`` and ``columns``; the compiled steps take its arrays,
+``stored``.
 
 Steps are Nesterov's with restarts; the step size adapts to the curvature where the loss stands,
 which for well-separated samples is far below its bound of 1/4. The loop is compiled, and reads the
@@ -14,19 +15,15 @@ matrix once per step.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optirank._compiled import solver_loops
 from optirank.ranks.orders import DenseRanks, SparseRanks, take_columns
-from optirank.solver.constants import GROW, INTERCEPT_CURVATURE, LARGEST_L, RELAX, SLACK
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from optirank.solver.problem import Problem
-    from optirank.solver.terms import CappedSimplex, ElasticNet, LogisticLoss
+from optirank.solver import constants as c
+from optirank.solver.problem import Problem
+from optirank.solver.terms import CappedSimplex, ElasticNet, LogisticLoss
 
 _NO_VALUES = np.empty((0, 0), np.float32)
 _NO_ENTRIES = np.empty(0, np.int64), np.empty(0, np.uint16), np.empty(0, np.float32), np.empty(0)
@@ -41,11 +38,6 @@ class CentredDense:
 
     values: NDArray
     mean: NDArray  # float32
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-        return self.values.shape[1]
 
     @property
     def stored(self) -> tuple:
@@ -77,11 +69,6 @@ class CentredSparse:
 
     ranks: SparseRanks
     mean: NDArray  # float32
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns."""
-        return self.ranks.n_genes
 
     @property
     def stored(self) -> tuple:
@@ -146,13 +133,6 @@ class ProblemMatrices:
         return centre(self._coranks, problem.v)
 
 
-def spread(part: NDArray, genes: NDArray, n_genes: int) -> NDArray:
-    """A vector of all genes: ``part`` at some genes, zero for the others."""
-    full = np.zeros(n_genes)
-    full[genes] = part
-    return full
-
-
 @dataclass
 class BlockResult:
     """Where a block's steps ended."""
@@ -189,14 +169,14 @@ def accelerated_steps(
     found = solver_loops.proximal_steps(
         *matrix.stored, loss.y, loss.v, np.asarray(x, dtype=np.float64), float(b), z, float(L),
         *proximal.parameters(), linear, n_steps, tol,
-        (GROW, RELAX, LARGEST_L, SLACK, INTERCEPT_CURVATURE),
+        (c.GROW, c.RELAX, c.LARGEST_L, c.SLACK, c.INTERCEPT_CURVATURE),
     )  # fmt: skip
     return BlockResult(*found)
 
 
 def curvature_scale(matrix: CentredMatrix, v: NDArray) -> float:
     """About the largest eigenvalue of ``M^T diag(v/4) M``, by a few power steps."""
-    x = 1.0 + np.arange(matrix.n_columns) % 3
+    x = 1.0 + np.arange(len(matrix.mean)) % 3
     norm = 0.0
     for _ in range(3):
         x = matrix.transpose_dot((v * matrix.dot(x)).astype(np.float32))

@@ -16,15 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from optirank.ranks.relative import check_ties
 from optirank.solver.convex import solve_at
 from optirank.solver.problem import Problem, Solution, sigmoid
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 ETA = 1.5  # factor between the inverse step sizes tried
 L_MIN = 1e-10  # smallest inverse step size
@@ -48,31 +47,16 @@ def solve_bpcd(
 ) -> Solution:
     """Solve the problem as the paper does, then (w, b) to convergence at its set.
 
-    Parameters
-    ----------
-    problem : Problem
-    tol : float
-        A solve ends when an iteration lowers the objective by less than ``tol * D``, D being the
-        objective after the fourth iteration of the first solve.
-    max_iter : int
-        Iterations per solve, at most.
-    path_step : float
-        ``lambda_p`` grows by as much as raises the objective by ``path_step * tol * D``.
-    integral : bool
-        Whether to follow the path until gamma is a set; else stop at ``lambda_p = 0``.
-    refit : bool
-        Whether to optimise (w, b) at the end, which the paper does not.
-    callback : callable, optional
-        Called after each solve with its entry of ``Solution.path``.
+    The options are those of :func:`~optirank.solver.alternating.solve_alternating`. A solve ends
+    after ``max_iter`` iterations, or when one lowers the objective by less than ``tol * D``, D
+    being the objective after the fourth iteration of the first solve. ``lambda_p`` grows by as much
+    as raises the objective by ``path_step * tol * D``; with ``integral=False`` it stays 0. The
+    paper does not ``refit``.
 
-    Returns
-    -------
-    Solution
-        With, unless ``integral=False``, gamma of exactly ``n_reference`` ones, the rest zeros.
-        ``converged`` is False when a solve ran into ``max_iter`` or the path into 10000
-        relaxations; gamma then holds the largest entries of where it got to. ``path`` has for
-        each lambda_p: ``lambda_p``, ``iterations``, ``objective`` (loss plus elastic net),
-        ``rho`` (the push penalty of gamma) and ``n_fractional``.
+    ``Solution.converged`` is False when a solve ran into ``max_iter`` or the path into 10000
+    relaxations; gamma then holds the largest entries of where it got to. ``path`` has for each
+    lambda_p: ``lambda_p``, ``iterations``, ``objective`` (loss plus elastic net), ``rho`` (the push
+    penalty of gamma) and ``n_fractional``.
     """
     descent = Descent(problem)
     path: list[dict] = []
@@ -154,9 +138,10 @@ class Descent:
             "n_fractional": int((fractional(self.gamma) > ROUNDOFF).sum()),
         }
 
-    def objective(self, loss: float, w: NDArray, gamma: NDArray) -> float:
-        """Loss, elastic net and push penalty."""
-        return loss + self.problem.penalty.value(w) + self.lambda_p * push(gamma)
+    def objective(self, loss: float, **moved: Any) -> float:
+        """Loss, elastic net and push penalty, where some blocks have moved."""
+        at = vars(self) | moved
+        return loss + self.problem.penalty.value(at["w"]) + self.lambda_p * push(at["gamma"])
 
     def solve(
         self, lambda_p: float, tol: float, max_iter: int, scale: float | None = None
@@ -168,14 +153,14 @@ class Descent:
         """
         self.lambda_p = lambda_p
         self.L = {}
-        before = self.objective(self.loss, self.w, self.gamma)
+        before = self.objective(self.loss)
         trace: list[float] = []
         for iteration in range(1, max_iter + 1):
             w, b, gamma = self.w, self.b, self.gamma
             self._step_w()
             self._step_b()
             self._step_gamma()
-            trace.append(self.objective(self.loss, self.w, self.gamma))
+            trace.append(self.objective(self.loss))
             if scale is None and iteration == SCALE_ITERATION:
                 scale = trace[-1]
             if scale is not None and before - trace[-1] < tol * scale:
@@ -193,28 +178,14 @@ class Descent:
         gradient = R.transpose_dot(problem.slopes(self.z)) / s
         if "w" not in self.L:
             self._start("w", R.dot(gradient) / s, gradient)
-        self.w = self._descend(
-            "w",
-            self.w,
-            gradient,
-            prox=problem.penalty.prox,
-            scores=lambda w: R.dot(w) / s + self.b,
-            objective=lambda w, loss: self.objective(loss, w, self.gamma),
-        )
+        self._descend("w", gradient, problem.penalty.prox, lambda w: R.dot(w) / s + self.b)
 
     def _step_b(self) -> None:
         """A gradient step."""
         gradient = float(self.problem.slopes(self.z).sum())
         if "b" not in self.L:
             self._start("b", gradient, gradient)
-        self.b = self._descend(
-            "b",
-            self.b,
-            gradient,
-            prox=lambda x, _: x,
-            scores=lambda b: self.z + (b - self.b),
-            objective=lambda _, loss: self.objective(loss, self.w, self.gamma),
-        )
+        self._descend("b", gradient, lambda b, _: b, lambda b: self.z + (b - self.b))
 
     def _step_gamma(self) -> None:
         """A projected gradient step, then a new tangent of the push penalty (u in the paper).
@@ -229,16 +200,10 @@ class Descent:
         if "gamma" not in self.L:
             direction = self.feasible.free_part(gradient + tangent)
             self._start("gamma", V.dot(direction) / s, direction)
-        constant = self.b - problem.offset * self.w.sum() / s
-        self.gamma = self._descend(
-            "gamma",
-            self.gamma,
-            gradient,
-            prox=self.feasible.prox,
-            scores=lambda gamma: V.dot(gamma) / s + constant,
-            objective=lambda gamma, loss: self.objective(loss, self.w, gamma),
-            tangent=tangent,
-        )
+        _, offset = check_ties(problem.ties)
+        constant = self.b - offset * self.w.sum() / s
+        prox = self.feasible.prox
+        self._descend("gamma", gradient, prox, lambda new: V.dot(new) / s + constant, tangent)
 
     def _start(self, block: str, z: NDArray | float, direction: NDArray | float) -> None:
         """L from the curvature of the loss along a direction that changes the scores by z.
@@ -252,10 +217,8 @@ class Descent:
             curvature = float(np.sum(self.problem.v * p * (1.0 - p) * z**2))
             self.L[block] = max(L_MIN, curvature / squared)
 
-    def _descend(
-        self, block: str, old, gradient, *, prox: Callable, scores: Callable, objective, tangent=0.0
-    ):
-        """Where the longest proximal step tried that meets its quadratic bound leads to.
+    def _descend(self, block: str, gradient, prox: Callable, scores: Callable, tangent=0.0) -> None:
+        """Move a block by the longest proximal step tried that meets its quadratic bound.
 
         The bound is ``loss(new) <= loss(old) + <gradient, change> + L/2 |change|^2``, with the
         loss alone: the tangent of the push penalty would add the same to both sides. Near
@@ -264,8 +227,8 @@ class Descent:
         block stays where it is.
         """
         if block not in self.L:
-            return old
-        before = objective(old, self.loss)
+            return
+        old, before = getattr(self, block), self.objective(self.loss)
         for k in range(-1, MAX_TRIALS - 1):
             L = max(L_MIN, self.L[block] * ETA**k)
             new = prox(old - (gradient + tangent) / L, 1.0 / L)
@@ -273,10 +236,11 @@ class Descent:
             z = scores(new)
             loss = self.problem.loss(z)
             bound = self.loss + np.dot(gradient, change) + 0.5 * L * _squared(change)
-            if loss <= bound + SLACK * self.loss and objective(new, loss) <= before:
+            not_higher = self.objective(loss, **{block: new}) <= before
+            if loss <= bound + SLACK * self.loss and not_higher:
                 self.z, self.loss, self.L[block] = z, loss, L
-                return new
-        return old
+                setattr(self, block, new)
+                return
 
 
 def _squared(x: NDArray | float) -> float:

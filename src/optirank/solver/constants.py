@@ -3,8 +3,6 @@
 "Measured" means on the anchor problems of 50 to 1000 genes (``benchmarks/bench_solver.py``).
 """
 
-from __future__ import annotations
-
 DEFAULTS = {"n_reference": 0.2, "l1": 1e-3, "l2": 1e-3}
 """Of the estimators, and the setting that a search for another platform leaves only for a clearly
 better one: over real pairs no other worked better on another platform."""

@@ -7,30 +7,21 @@ factored Hessian. At fixed reference weights this solves the whole problem, whic
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
-from optirank.solver.blocks import ProblemMatrices, accelerated_steps, curvature_scale, spread
-from optirank.solver.constants import (
-    FIRST_STEPS,
-    MORE_STEPS,
-    NEWTON_SIZE,
-    NEWTON_STEPS,
-    SINGLE,
-    SMALL,
-    SMALLEST_RESIDUAL,
-    STALLED,
+from optirank.solver import constants as c
+from optirank.solver.blocks import (
+    CentredMatrix,
+    ProblemMatrices,
+    accelerated_steps,
+    curvature_scale,
 )
-from optirank.solver.problem import Solution
-from optirank.solver.terms import ElasticNet, LogisticLoss
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from optirank.solver.blocks import CentredMatrix
-    from optirank.solver.problem import Problem
+from optirank.solver.problem import Problem, Solution
+from optirank.solver.terms import ElasticNet, LogisticLoss, spread
 
 _ROWS = 512  # rows whose scaled copy is held at a time: a few megabytes at 1000 genes
 
@@ -50,32 +41,28 @@ def solve_at(
     problem: Problem,
     gamma: NDArray,
     *,
-    w: NDArray | None = None,
-    b: float = 0.0,
-    L: float | None = None,
-    tol: float = 1e-5,
-    max_iter: int = 10_000,
     exact: bool = True,
     matrices: ProblemMatrices | None = None,
+    **options: Any,
 ) -> Solution:
-    """Optimise (w, b) to convergence at ``gamma``, from w where one is given.
+    """Optimise (w, b) to convergence at ``gamma``; the options are those of ``fit_weights``.
 
     ``exact`` ends small problems with Newton steps in float64, down to roundoff.
     """
     matrix = (ProblemMatrices(problem) if matrices is None else matrices).ranks(gamma)
     loss, (l1, l2) = LogisticLoss(problem.y, problem.v), (problem.l1, problem.l2)
-    found = fit_weights(matrix, loss, l1, l2, w=w, b=b, L=L, tol=tol, max_iter=max_iter)
+    found = fit_weights(matrix, loss, l1, l2, **options)
     w = found.w
-    if exact and 0 < min(len(problem.y), np.count_nonzero(w)) <= SMALL:
+    if exact and 0 < min(len(problem.y), np.count_nonzero(w)) <= c.SMALL:
         columns = problem.orders.ranks(
             gamma / problem.n_reference, problem.ties, np.float64, genes=np.flatnonzero(w)
         ).values
         w = finish_exactly(columns, problem.y, problem.v, w, found.b, l1, l2)
-    return solution_at(problem, w, gamma, n_iter=found.n_iter, converged=found.converged)
+    return solution_at(problem, w, gamma, found.n_iter, found.converged)
 
 
 def solution_at(
-    problem: Problem, w: NDArray, gamma: NDArray, *, n_iter: int, converged: bool
+    problem: Problem, w: NDArray, gamma: NDArray, n_iter: int, converged: bool
 ) -> Solution:
     """The solution with these weights: best intercept and objective from float64 scores."""
     z = problem.scores(w, 0.0, gamma)
@@ -102,28 +89,28 @@ def fit_weights(
     Newton's method no longer lowers the objective.
     """
     penalty = ElasticNet(l1, l2)
-    w = np.zeros(matrix.n_columns) if w is None else w
+    w = np.zeros(len(matrix.mean)) if w is None else w
     L = curvature_scale(matrix, loss.v) if L is None else L
     nothing = np.zeros(len(loss.y))
     loss.differentiate(nothing, loss.best_intercept(nothing, 0.0))
     scale = float(np.abs(matrix.transpose_dot(loss.slopes)).max())
-    tol = max(tol * scale, SMALLEST_RESIDUAL)
+    tol = max(tol * scale, c.SMALLEST_RESIDUAL)
 
-    n_steps = min(FIRST_STEPS, max_iter)
+    n_steps = min(c.FIRST_STEPS, max_iter)
     done = accelerated_steps(matrix, loss, w, b, penalty, L, n_steps, tol=tol)
     n_iter = done.n_steps
     converged = done.residual <= tol
     while not converged and n_iter < max_iter:
         support = np.flatnonzero(done.x)
         stalled = False
-        if len(support) > 0 and min(len(loss.y), len(support)) <= NEWTON_SIZE:
+        if len(support) > 0 and min(len(loss.y), len(support)) <= c.NEWTON_SIZE:
             found, done.b, objective, decrease = newton_steps(
-                matrix.columns(support), loss, done.x[support], done.b, penalty, NEWTON_STEPS
+                matrix.columns(support), loss, done.x[support], done.b, penalty, c.NEWTON_STEPS
             )
-            done.x = spread(found, support, matrix.n_columns)
-            n_iter += NEWTON_STEPS
-            stalled = decrease <= STALLED * objective
-        n_steps = min(MORE_STEPS if stalled else FIRST_STEPS, max(1, max_iter - n_iter))
+            done.x = spread(found, support, len(matrix.mean))
+            n_iter += c.NEWTON_STEPS
+            stalled = decrease <= c.STALLED * objective
+        n_steps = min(c.MORE_STEPS if stalled else c.FIRST_STEPS, max(1, max_iter - n_iter))
         before = done.x
         done = accelerated_steps(matrix, loss, done.x, done.b, penalty, done.L, n_steps, tol=tol)
         n_iter += done.n_steps
@@ -191,7 +178,7 @@ class RidgeHessian:
         lost = 1e-9 if values.dtype == np.float32 else 1e-14  # by sums in this precision
         self._ridge += lost * diagonal.max()  # above 0 also where l2 is 0
         diagonal += self._ridge
-        if values.dtype == np.float32 and self._ridge > SINGLE * diagonal.max():
+        if values.dtype == np.float32 and self._ridge > c.SINGLE * diagonal.max():
             system = system.astype(np.float32)  # well enough conditioned; twice as fast
         self._factor = linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
 
@@ -229,7 +216,7 @@ def newton_steps(
     n_steps: int,
     *,
     target: float = np.inf,
-    tol: float = STALLED,
+    tol: float = c.STALLED,
 ) -> tuple[NDArray, float, float, float]:
     """Damped Newton steps on (w, b), no coefficient passing zero when l1 > 0.
 

@@ -10,31 +10,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optirank._compiled import solver_loops
 from optirank.ranks.orders import take_columns
 from optirank.ranks.relative import check_ties
-from optirank.solver.blocks import CentredDense, accelerated_steps, spread
-from optirank.solver.constants import (
-    EXACT_TRIALS,
-    HOPELESS,
-    MODEL_ENTRIES,
-    NEAR_ACTIVE,
-    NEWTON_SIZE,
-    PAIR_GENES,
-    REFIT_STEPS,
-    REFUSALS,
-    SMALLEST_GAIN,
-    TRIAL_NEWTON_STEPS,
-)
+from optirank.solver import constants as c
+from optirank.solver.blocks import CentredDense, accelerated_steps
 from optirank.solver.convex import RidgeHessian, newton_steps, steps_with_hessian
+from optirank.solver.problem import Problem
+from optirank.solver.terms import LogisticLoss, spread
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from optirank.solver.alternating import Alternation, State
-    from optirank.solver.problem import Problem
-    from optirank.solver.terms import LogisticLoss
 
 
 def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> State:
@@ -63,8 +51,8 @@ def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> St
         gamma = state.gamma.copy()
         gamma[inside[better]] = 0.0
         gamma[outside[better]] = 1.0
-        new = alternation.steps_on_w(replace(state, gamma=gamma), REFIT_STEPS)
-        if new.objective < state.objective * (1.0 - SMALLEST_GAIN):
+        new = alternation.steps_on_w(replace(state, gamma=gamma), c.REFIT_STEPS)
+        if new.objective < state.objective * (1.0 - c.SMALLEST_GAIN):
             state, gradient, changed = new, None, True
         else:
             batch //= 2
@@ -91,20 +79,20 @@ def _exchange_by_one_model(alternation: Alternation, state: State, effort: int) 
     orders, s, d = problem.orders, problem.n_reference, problem.n_genes
     l1, l2 = penalty.l1, penalty.l2
     tie, _ = check_ties(problem.ties)
-    state = alternation.steps_on_w(state, REFIT_STEPS)
+    state = alternation.steps_on_w(state, c.REFIT_STEPS)
     matrix = alternation.matrices.ranks(state.gamma)
     columns = active = np.arange(d)
     if l1 > 0:
-        near = np.abs(matrix.transpose_dot(loss.slopes)) > NEAR_ACTIVE * l1
+        near = np.abs(matrix.transpose_dot(loss.slopes)) > c.NEAR_ACTIVE * l1
         columns = np.flatnonzero((state.w != 0) | near)
         active = np.flatnonzero(state.w[columns])
-    if not state.w.any() or min(len(active), orders.n_samples) > NEWTON_SIZE:
+    if not state.w.any() or min(len(active), orders.n_samples) > c.NEWTON_SIZE:
         return None
-    if len(columns) * orders.n_samples > MODEL_ENTRIES:
+    if len(columns) * orders.n_samples > c.MODEL_ENTRIES:
         return None
     ranks = matrix.columns(columns)
     w, b, objective = state.w[columns], state.b, state.objective
-    exact = l1 == 0 and d <= EXACT_TRIALS
+    exact = l1 == 0 and d <= c.EXACT_TRIALS
     if exact:
         w, b, objective, _ = newton_steps(ranks, loss, w, b, penalty, 10)
     hessian = RidgeHessian(take_columns(ranks, active), loss.curvatures, l2)
@@ -112,7 +100,9 @@ def _exchange_by_one_model(alternation: Alternation, state: State, effort: int) 
         w, b, objective = steps_with_hessian(hessian, ranks, loss, w, b, l2, 2)
     coranks = alternation.matrices.coranks(spread(w, columns, d))
     gradient = coranks.transpose_dot(loss.slopes)
-    inside, outside = alternation.feasible.exchangeable(state.gamma, gradient, effort * PAIR_GENES)
+    inside, outside = alternation.feasible.exchangeable(
+        state.gamma, gradient, effort * c.PAIR_GENES
+    )
     chosen = np.concatenate([inside, outside])
     groups, groups_chosen = orders.groups_of(columns), orders.groups_of(chosen)
     gains, responses = _second_order_model(
@@ -127,7 +117,7 @@ def _exchange_by_one_model(alternation: Alternation, state: State, effort: int) 
     uncentred = np.zeros(len(columns), np.float32)
     for pair in np.argsort(gains, axis=None, kind="stable"):
         i, k = divmod(int(pair), gains.shape[1])
-        if failures >= effort * REFUSALS or gains[i, k] > HOPELESS * objective:
+        if failures >= effort * c.REFUSALS or gains[i, k] > c.HOPELESS * objective:
             break
         goes, comes = int(inside[i]), int(outside[k])
         if goes in used or comes in used:
@@ -136,21 +126,21 @@ def _exchange_by_one_model(alternation: Alternation, state: State, effort: int) 
         solver_loops.exchange_in_ranks(groups, group_in, group_out, tie, 1.0 / s, ranks, spare)
         guess = w.copy()
         guess[active] -= responses[:, len(inside) + k] - responses[:, i]
-        target = objective * (1.0 - SMALLEST_GAIN)
+        target = objective * (1.0 - c.SMALLEST_GAIN)
         if exact:
             new_w, new_b, new_objective, _ = newton_steps(
-                spare, loss, guess, b, penalty, TRIAL_NEWTON_STEPS, target=objective
+                spare, loss, guess, b, penalty, c.TRIAL_NEWTON_STEPS, target=objective
             )
         elif l1 > 0:
             guess[guess * w < 0] = 0.0
             trial = CentredDense(spare, uncentred)
-            n_steps = effort * REFIT_STEPS
+            n_steps = effort * c.REFIT_STEPS
             done = accelerated_steps(trial, loss, guess, b, penalty, state.L_w, n_steps)
             new_w, new_b = done.x, loss.best_intercept(done.z, done.b)
             new_objective = loss.value(done.z, new_b) + penalty.value(new_w)
         else:
             new_w, new_b, new_objective = steps_with_hessian(
-                hessian, spare, loss, guess, b, l2, TRIAL_NEWTON_STEPS, target
+                hessian, spare, loss, guess, b, l2, c.TRIAL_NEWTON_STEPS, target
             )
         if new_objective < target:
             gamma[goes], gamma[comes] = 0.0, 1.0

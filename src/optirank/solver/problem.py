@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank.ranks.relative import check_ties
 from optirank.solver.constants import RIDGE_FLOOR
 
 if TYPE_CHECKING:
@@ -44,7 +43,13 @@ class Problem:
         if self.l1 == 0 and self.l2 == 0:
             object.__setattr__(self, "l2", RIDGE_FLOOR)
         if self.candidates is not None:
-            _check_candidates(self.candidates, self.n_genes, self.n_reference)
+            if self.candidates.dtype != bool or self.candidates.shape != (self.n_genes,):
+                raise ValueError(
+                    f"candidates of dtype {self.candidates.dtype} and shape "
+                    f"{self.candidates.shape}: use a boolean mask with one entry per gene, shape "
+                    f"({self.n_genes},)"
+                )
+            _check_enough(self.n_reference, int(self.candidates.sum()))
             if self.candidates.all():
                 object.__setattr__(self, "candidates", None)
 
@@ -52,11 +57,6 @@ class Problem:
     def n_genes(self) -> int:
         """Number of genes, d."""
         return self.orders.n_genes
-
-    @property
-    def offset(self) -> float:
-        """What ranks are lowered by, so that the first reference gene has rank 0."""
-        return check_ties(self.ties)[1]
 
     @property
     def penalty(self) -> ElasticNet:
@@ -100,21 +100,6 @@ class Solution:
     n_iter: int = 0
     converged: bool = True
     path: list[dict] = field(default_factory=list)  # what happened at each lambda_p or stage
-
-    @property
-    def integral(self) -> bool:
-        """Whether gamma is a set."""
-        return bool(np.isin(self.gamma, (0.0, 1.0)).all())
-
-
-def _check_candidates(candidates: NDArray, n_genes: int, n_reference: int) -> None:
-    """Refuse what is no mask of the genes, or has too few of them for a reference set."""
-    if candidates.dtype != bool or candidates.shape != (n_genes,):
-        raise ValueError(
-            f"candidates of dtype {candidates.dtype} and shape {candidates.shape}: use a boolean "
-            f"mask with one entry per gene, shape ({n_genes},)"
-        )
-    _check_enough(n_reference, int(candidates.sum()))
 
 
 def _check_enough(n_reference: int, number: int) -> None:

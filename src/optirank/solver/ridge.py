@@ -14,14 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optirank._util.workers import one_blas_thread
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 BLOCK_ROWS = 1024  # samples in one product: large enough for BLAS, small enough for its cache
 _MAX_ITER = 1000  # far above the 5 to 30 that are needed with a penalty this strong
@@ -61,11 +58,6 @@ def fit_ridge(
     tol : the largest entry of the gradient at which to stop.
     start : weights to start from, of the same genes.
     n_threads : threads; they change the time alone.
-
-    Notes
-    -----
-    The intercept is free, so subtracting the weighted mean of every column changes nothing but the
-    conditioning: the gradient is that of centred ranks.
     """
     from scipy.optimize import minimize
 
@@ -80,6 +72,7 @@ def fit_ridge(
         def block_mean(rows: slice) -> NDArray:
             return weights[rows].astype(np.float32) @ doubled[rows].astype(np.float32)
 
+        # The intercept is free: the gradient is that of centred ranks, for the conditioning alone
         means = scale * _added(pool.map(block_mean, blocks))
 
         def objective(x: NDArray) -> tuple[float, NDArray]:
@@ -141,8 +134,4 @@ def _logistic(z: NDArray, codes: NDArray, weights: NDArray) -> tuple[NDArray, ND
 
 def _added(parts: Iterable[NDArray]) -> NDArray:
     """The sum in the order given, in 64 bits."""
-    parts = iter(parts)
-    total = np.asarray(next(parts), dtype=np.float64).copy()
-    for part in parts:
-        total += part
-    return total
+    return sum(np.asarray(part, dtype=np.float64) for part in parts)

@@ -1,64 +1,46 @@
 """The entries of the solver: one problem by any algorithm, and many penalties on one problem.
 
-Settings of a grid are walked from strong to weak l2 at l1 = 0, and from there, at each l2, to
-stronger l1: the reference set changes little from one to the next, so exchanges from the
+Settings of a grid are walked from strong to weak l2 at the smallest l1, and from there, at each l2,
+to stronger l1: the reference set changes little from one to the next, so exchanges from the
 neighbour's set take the place of a whole solve.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from optirank.solver.alternating import Run, near_best, solve_alternating
-from optirank.solver.blocks import ProblemMatrices
+from optirank.solver import constants as c
+from optirank.solver.alternating import Run, State, near_best, solve_alternating
+from optirank.solver.blocks import CentredMatrix, ProblemMatrices
 from optirank.solver.bpcd import solve_bpcd
-from optirank.solver.constants import FAR, FEW_GENES, MODELS, RELAXED, RIDGE_FLOOR, ROUNDED_STEPS
-from optirank.solver.convex import fit_weights, solution_at
+from optirank.solver.convex import Weights, fit_weights, solution_at
+from optirank.solver.problem import Problem, Solution
 from optirank.solver.terms import LogisticLoss
-
-if TYPE_CHECKING:
-    from optirank.solver.alternating import State
-    from optirank.solver.blocks import CentredMatrix
-    from optirank.solver.convex import Weights
-    from optirank.solver.problem import Problem, Solution
 
 Penalties = tuple[float, float]  # l1, l2
 
 
-@dataclass(frozen=True)
-class Algorithm:
-    """An algorithm as ``OptirankClassifier(algorithm=...)`` finds it.
-
-    ``solve(problem, *, side, tol, max_iter, path_step, integral, polish, refit, callback)`` returns
-    a Solution; options that mean nothing to it end in its ``**_``.
-    """
-
-    solve: Callable[..., Solution]
-    has_sides: bool = False  # whether ``side`` can send it to one of the two minima
-
-
-ALGORITHMS: dict[str, Algorithm] = {
-    "alternating": Algorithm(solve_alternating, has_sides=True),
-    "bpcd": Algorithm(solve_bpcd),
+ALGORITHMS: dict[str, Callable[..., Solution]] = {
+    "alternating": solve_alternating,
+    "bpcd": solve_bpcd,
 }
+"""The algorithms as ``OptirankClassifier(algorithm=...)`` finds them. Each is called with a problem
+and the options of ``solve_alternating``; those that mean nothing to it end in its ``**_``."""
 
 
 def solve(problem: Problem, *, algorithm: str = "alternating", **options: Any) -> Solution:
     """Solve a problem by an algorithm of the registry."""
-    return ALGORITHMS[algorithm].solve(problem, **options)
+    return ALGORITHMS[algorithm](problem, **options)
 
 
 def walk(penalties: Iterable[Penalties]) -> list[tuple[Penalties, Penalties | None]]:
-    """Each setting with the one it starts from (None: from nothing), in an order that works.
-
-    Within each l2 (strongest first) l1 grows; the smallest l1 of an l2 starts from that of the l2
-    before.
-    """
+    """Each setting with the one it starts from (None: from nothing), in an order that works."""
     rows: dict[float, list[float]] = {}
     for l1, l2 in penalties:
         rows.setdefault(l2, []).append(l1)
@@ -94,20 +76,20 @@ def solve_grid(
     matrices = ProblemMatrices(problem)
     for setting, before in walk(penalties):
         l1, l2 = setting
-        run = Run(replace(problem, l1=l1, l2=max(l2, RIDGE_FLOOR)), matrices=matrices)
+        run = Run(replace(problem, l1=l1, l2=max(l2, c.RIDGE_FLOOR)), matrices=matrices)
         if before is None or before[1] != l2:
             start = run.starts(side) if before is None else relaxed
-            relaxed = {name: run.relax(state, *RELAXED, name) for name, state in start.items()}
-            n_models = MODELS if run.cheap else 1
+            relaxed = {name: run.relax(state, *c.RELAXED, name) for name, state in start.items()}
+            n_models = c.MODELS if run.cheap else 1
             states[setting] = {
                 name: run.exchange(run.push(state, name), n_models)
-                for name, state in near_best(relaxed, np.inf if run.cheap else FAR).items()
+                for name, state in near_best(relaxed, np.inf if run.cheap else c.FAR).items()
             }
         else:  # few genes: the neighbours of a set are judged pair by pair at every setting
-            few = problem.n_reference <= FEW_GENES or run.cheap
+            few = problem.n_reference <= c.FEW_GENES or run.cheap
             states[setting] = {
                 name: run.exchange(
-                    run.alternation.steps_on_w(replace(state, batch=None), ROUNDED_STEPS),
+                    run.alternation.steps_on_w(replace(state, batch=None), c.ROUNDED_STEPS),
                     n_models=1 if few else 0,
                 )
                 for name, state in states[before].items()
@@ -120,51 +102,31 @@ def solve_grid(
 
 
 def solve_grid_at(
-    problem: Problem,
-    gamma,
-    penalties: Iterable[Penalties],
-    *,
-    tol: float = 1e-5,
-    max_iter: int = 10_000,
+    problem: Problem, gamma: NDArray, penalties: Iterable[Penalties], **accuracy: float
 ) -> dict[Penalties, Solution]:
     """Solutions at many penalties for fixed reference weights (convex)."""
     matrix = ProblemMatrices(problem).ranks(gamma)
     loss = LogisticLoss(problem.y, problem.v)
-    weights = fit_weights_grid(matrix, loss, penalties, tol=tol, max_iter=max_iter)
+    weights = fit_weights_grid(matrix, loss, penalties, **accuracy)
     return {
-        setting: solution_at(
-            replace(problem, l1=setting[0], l2=setting[1]),
-            one.w,
-            gamma,
-            n_iter=one.n_iter,
-            converged=one.converged,
+        (l1, l2): solution_at(
+            replace(problem, l1=l1, l2=l2), one.w, gamma, one.n_iter, one.converged
         )
-        for setting, one in weights.items()
+        for (l1, l2), one in weights.items()
     }
 
 
 def fit_weights_grid(
-    matrix: CentredMatrix,
-    loss: LogisticLoss,
-    penalties: Iterable[Penalties],
-    *,
-    tol: float = 1e-5,
-    max_iter: int = 10_000,
+    matrix: CentredMatrix, loss: LogisticLoss, penalties: Iterable[Penalties], **accuracy: float
 ) -> dict[Penalties, Weights]:
-    """Elastic-net logistic regression at many penalties on one matrix."""
+    """Elastic-net logistic regression at many penalties on one matrix.
+
+    ``accuracy`` is ``tol`` and ``max_iter`` of ``fit_weights``.
+    """
     found: dict[Penalties, Weights] = {}
     for setting, before in walk(penalties):
         l1, l2 = setting
-        start = found.get(before) if before is not None else None
-        found[setting] = fit_weights(
-            matrix,
-            loss,
-            l1,
-            RIDGE_FLOOR if l1 == l2 == 0 else l2,
-            w=None if start is None else start.w,
-            b=0.0 if start is None else start.b,
-            L=None if start is None else start.L,
-            tol=tol,
-            max_iter=max_iter,
-        )
+        start = {} if before is None else {key: getattr(found[before], key) for key in "wbL"}
+        l2 = c.RIDGE_FLOOR if l1 == l2 == 0 else l2
+        found[setting] = fit_weights(matrix, loss, l1, l2, **start, **accuracy)
     return found

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from optirank._compiled import solver_loops
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 
 @dataclass(frozen=True)
@@ -53,11 +50,11 @@ class LogisticLoss:
         self.slopes = np.empty(len(y), dtype)  # in the precision of the matrix they meet
         self.curvatures = np.empty(len(y))
 
-    def value(self, z: NDArray, b: float = 0.0) -> float:
+    def value(self, z: NDArray, b: float) -> float:
         """The loss at scores z + b."""
         return solver_loops.logistic_loss(z, b, self.y, self.v)
 
-    def differentiate(self, z: NDArray, b: float = 0.0) -> None:
+    def differentiate(self, z: NDArray, b: float) -> None:
         """Write ``slopes`` and ``curvatures`` at scores z + b."""
         solver_loops.logistic_slopes(z, b, self.y, self.v, self.slopes, self.curvatures)
 
@@ -75,11 +72,6 @@ def project_capped_simplex(x: ArrayLike, s: float) -> NDArray[np.float64]:
     """The point of ``{z : 0 <= z <= 1, sum z = s}`` nearest to ``x``.
 
     It is ``z = clip(x - shift, 0, 1)`` for the ``shift`` at which ``z`` sums to ``s``.
-
-    Parameters
-    ----------
-    x : array of d finite numbers.
-    s : the sum asked for, between 0 and d.
     """
     x = np.array(x, dtype=np.float64, order="C")
     if x.ndim != 1:
@@ -93,6 +85,13 @@ def project_capped_simplex(x: ArrayLike, s: float) -> NDArray[np.float64]:
         return np.full(d, 0.0 if s == 0 else 1.0)
     solver_loops.project_capped_simplex(x, float(s))
     return x
+
+
+def spread(part: NDArray, genes: NDArray, n_genes: int) -> NDArray:
+    """A vector of all genes: ``part`` at some genes, zero for the others."""
+    full = np.zeros(n_genes)
+    full[genes] = part
+    return full
 
 
 @dataclass(frozen=True)
@@ -113,11 +112,7 @@ class CappedSimplex:
 
     def _spread(self, part: NDArray, n_genes: int) -> NDArray:
         """A vector of all genes: ``part`` on the candidates, zero for the others."""
-        if self.candidates is None:
-            return part
-        full = np.zeros(n_genes)
-        full[self._where] = part
-        return full
+        return part if self.candidates is None else spread(part, self._where, n_genes)
 
     def prox(self, x: NDArray, step: float = 1.0) -> NDArray:
         """The nearest point of the set, whatever the step."""
@@ -168,11 +163,8 @@ class CappedSimplex:
         self, gamma: NDArray, gradient: NDArray, number: int
     ) -> tuple[NDArray, NDArray]:
         """The genes of a set that most want out, and the candidates outside that most want in."""
-        inside = np.flatnonzero(gamma > 0.5)
-        outside = gamma <= 0.5
-        if self.candidates is not None:
-            outside &= self.candidates
-        outside = np.flatnonzero(outside)
+        allowed = True if self.candidates is None else self.candidates
+        inside, outside = np.flatnonzero(gamma > 0.5), np.flatnonzero((gamma <= 0.5) & allowed)
         inside = inside[np.argsort(-gradient[inside], kind="stable")[:number]]
         outside = outside[np.argsort(gradient[outside], kind="stable")[:number]]
         return inside, outside

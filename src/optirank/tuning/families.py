@@ -14,16 +14,14 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from optirank.solver.problem import resolve_n_reference
+from optirank.solver.problem import RIDGE_FLOOR, Problem, Solution, resolve_n_reference
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from optirank.ranks.orders import SampleOrders
     from optirank.solver.convex import Weights
-    from optirank.solver.problem import Problem, Solution
 
 Values = tuple  # of a setting's parameters, in the order of the family's names
 Key = tuple  # what tells fitted models apart; several settings may share one
@@ -57,24 +55,17 @@ class Samples:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Model:
+@dataclass
+class Model(Solution):
     """One fitted binary model; ``gamma`` is None where values are used instead of ranks."""
 
-    w: NDArray
-    b: float
-    gamma: NDArray | None
-    objective: float
-    converged: bool
-    n_iter: int
     seconds: float = 0.0  # CPU time, its share of its chain
     scores: dict[str, NDArray] = field(default_factory=dict)  # by view of a search
 
     @classmethod
     def of(cls, solution: Solution, seconds: float) -> Model:
-        """A solver's solution, with the time it took."""
-        names = ("w", "b", "gamma", "objective", "converged", "n_iter")
-        return cls(**{name: getattr(solution, name) for name in names}, seconds=seconds)
+        """A solver's solution without its path, with the time it took."""
+        return cls(**vars(solution) | {"path": [], "seconds": seconds})
 
     @property
     def genes(self) -> NDArray:
@@ -155,8 +146,6 @@ class Family(ABC):
         return {"tol": self.tol, "max_iter": self.max_iter}
 
     def _problem(self, samples: Samples, y: NDArray, v: NDArray, n_reference: int) -> Problem:
-        from optirank.solver.problem import Problem
-
         return Problem(samples.orders, y, v, n_reference, ties=self.ties)
 
     def _fit(self, chain: Chain, fit: Callable[..., Mapping[Penalties, Any]]) -> dict[Key, Model]:
@@ -269,7 +258,6 @@ class LogisticFamily(Family):
     def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:
         """See :class:`Family`."""
         from optirank.solver.blocks import centred_values
-        from optirank.solver.problem import RIDGE_FLOOR, Solution
         from optirank.solver.solve import fit_weights_grid
         from optirank.solver.terms import LogisticLoss
 
@@ -284,9 +272,7 @@ class LogisticFamily(Family):
             b = float(loss.best_intercept(z, 0.0))
             ridge = (l2 if l1 or l2 else RIDGE_FLOOR) * (one.w @ one.w)
             objective = loss.evaluate(z, b) + l1 * np.abs(one.w).sum() + ridge
-            return Solution(
-                one.w, b, None, objective=objective, n_iter=one.n_iter, converged=one.converged
-            )
+            return Solution(one.w, b, None, objective, one.n_iter, one.converged)
 
         return self._fit(chain, fit)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import (
     LeaveOneGroupOut,
     StratifiedGroupKFold,
@@ -14,14 +14,10 @@ from sklearn.model_selection import (
     check_cv,
 )
 
+from optirank.tuning.families import Samples
 from optirank.tuning.search import HELD_OUT, Unit
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from optirank.tuning.families import Samples
-
-Fold = tuple["NDArray", "NDArray"]  # positions of training and of validation samples
+Fold = tuple[NDArray, NDArray]  # positions of training and of validation samples
 
 
 def make_folds(y: NDArray, cv: object, groups: ArrayLike | None) -> list[Fold]:
@@ -71,15 +67,13 @@ def units_of_folds(
 
     It scores them too on ``platforms``, whose copies of all samples follow below in ``samples``.
     """
-    n = len(codes)
+    views = [HELD_OUT, *platforms]
     return [
         Unit(
             train=samples.take(train),
             codes=codes[train],
             n_classes=n_classes,
-            views={
-                name: samples.take(test + k * n) for k, name in enumerate([HELD_OUT, *platforms])
-            },
+            views={name: samples.take(test + k * len(codes)) for k, name in enumerate(views)},
             weights=None if weights is None else weights[train],
             balanced=balanced,
         )

@@ -12,19 +12,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 import numpy as np
 from joblib import Parallel, delayed
 from joblib.parallel import SequentialBackend, get_active_backend
+from numpy.typing import NDArray
 
 from optirank._util.workers import one_blas_thread
-from optirank.tuning.families import Model
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from optirank.tuning.families import Chain, Family, Key, Samples
+from optirank.solver.problem import Problem, sample_weights
+from optirank.tuning.families import Chain, Family, Key, Model, Samples
 
 HELD_OUT = "held out"
 
@@ -61,13 +57,11 @@ class Unit:
 
     def problem(self, number: int) -> tuple[NDArray, NDArray]:
         """Labels (1.0 for the positive class) and weights of the samples in one problem."""
-        from optirank.solver.problem import sample_weights
-
         positive = self.codes == self.positives[number]
         return positive.astype(float), sample_weights(positive, self.weights, self.balanced)
 
 
-@dataclass(kw_only=True)
+@dataclass
 class UnitResult:
     """Scores, genes and times of all settings of a family; a setting is named by its position.
 
@@ -76,9 +70,7 @@ class UnitResult:
     """
 
     family: Family
-    n_genes: int
-    n_problems: int
-    n_scored: dict[str, int]  # samples of each view
+    unit: Unit
     _models: dict[int, dict[Key, Model]] = field(default_factory=dict)  # by problem
 
     @cached_property
@@ -88,21 +80,17 @@ class UnitResult:
 
     @cached_property
     def _keys(self) -> list[Key]:
-        return [self.family.key(values, self.n_genes) for values in self.family.settings()]
-
-    def model(self, setting: int, problem: int = 0) -> Model | None:
-        """The model of a setting; None where the class was lacking."""
-        known = self._models.get(problem)
-        return None if known is None else known[self._keys[setting]]
+        n_genes = self.unit.train.n_genes
+        return [self.family.key(values, n_genes) for values in self.family.settings()]
 
     def models(self, setting: int) -> list[Model]:
         """The models of a setting for all problems that have one."""
-        found = (self.model(setting, problem) for problem in range(self.n_problems))
-        return [model for model in found if model is not None]
+        return [known[self._keys[setting]] for _, known in sorted(self._models.items())]
 
     def decision(self, setting: int, view: str) -> NDArray:
         """Decision scores on a view, samples x problems."""
-        scores = np.full((self.n_scored[view], self.n_problems), -np.inf)
+        shape = self.unit.views[view].n_samples, len(self.unit.positives)
+        scores = np.full(shape, -np.inf)
         for problem, known in self._models.items():
             scores[:, problem] = known[self._keys[setting]].scores[view]
         return scores
@@ -136,7 +124,7 @@ class Task:
     chain: Chain
 
 
-Found = tuple[int, int, dict["Key", "Model"]]  # unit, problem, models
+Found = tuple[int, int, dict[Key, Model]]  # unit, problem, models
 
 
 def search(
@@ -151,15 +139,7 @@ def search(
     ``progress`` is told how many tasks are done, of how many.
     """
     tasks = _tasks(family, units)
-    results = [
-        UnitResult(
-            family=family,
-            n_genes=unit.train.n_genes,
-            n_problems=len(unit.positives),
-            n_scored={name: view.n_samples for name, view in unit.views.items()},
-        )
-        for unit in units
-    ]
+    results = [UnitResult(family, unit) for unit in units]
     # The limit is set here, around all threads, and again in each task for those that run in other
     # processes: threads that set and lift it on their own would lift each other's.
     with one_blas_thread():
@@ -221,7 +201,6 @@ def _run_on_device(tasks: Sequence[Task]) -> Iterator[Found]:
 def _fit_on_device(tasks: Sequence[Task]) -> list[dict[Key, Model]]:
     """The models of tasks over the same samples."""
     from optirank.solver.device.solve import Options, solve_together  # a GPU is asked for
-    from optirank.solver.problem import Problem
 
     start = time.perf_counter()
     family = tasks[0].family

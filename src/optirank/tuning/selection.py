@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import balanced_accuracy_score
 
 from optirank.ranks.scoring import best_class, probabilities
 from optirank.solver.constants import DEFAULTS
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from optirank.tuning.search import UnitResult
+from optirank.tuning.search import UnitResult
 
 RULES = ("one_se", "best")
 TRANSFER = "transfer"  # the rule of `select_for_transfer`, which needs simulated platforms too
@@ -40,14 +36,9 @@ def balanced_accuracy(truth: NDArray, labels: NDArray, classes: NDArray | None =
 class FixedScores(ClassifierMixin, BaseEstimator):
     """A classifier whose decision scores are known already, to be given to any scorer."""
 
-    def __init__(self, classes: NDArray, scores: NDArray) -> None:
-        self.classes = classes
+    def __init__(self, classes_: NDArray, scores: NDArray) -> None:
+        self.classes_ = classes_
         self.scores = scores  # samples x problems
-
-    @property
-    def classes_(self) -> NDArray:
-        """The classes."""
-        return self.classes
 
     def decision_function(self, X: object) -> NDArray:
         """The known scores."""
@@ -55,22 +46,15 @@ class FixedScores(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: object) -> NDArray:
         """The class of the highest score."""
-        return self.classes[best_class(self.scores)]
+        return self.classes_[best_class(self.scores)]
 
     def predict_proba(self, X: object) -> NDArray:
         """Probabilities from the scores."""
         return probabilities(self.decision_function(X))
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
 
 def score_table(
-    results: Sequence[UnitResult],
-    truths: Sequence[NDArray],
-    classes: NDArray,
-    view: str,
-    scorer,
+    results: Sequence[UnitResult], truths: Sequence[NDArray], classes: NDArray, view: str, scorer
 ) -> NDArray:
     """Scores of all settings by a scorer of scikit-learn, settings x units.
 
