@@ -123,11 +123,11 @@ def make(name: str, recipe: dict, data: Path) -> optirank.PanelClassifier:
     for one in judges(recipe):
         found = read_set(data, one["set"], recipe, one.get("label"))
         options = PredictOptions(max_missing=1.0)
-        table = evaluate_profiles(found, model, LABEL, options).performance.confusion
+        done = evaluate_profiles(found, model, LABEL, options)
+        table, lost = done.performance.confusion, len(done.labelled.missing)
         classes = {k: [int(row[k]), int(row.sum())] for k, row in table.iterrows() if row.sum()}
-        sources.append(
-            {"name": one["set"], "about": about(one["set"]), "trained": False, "classes": classes}
-        )
+        told = about(one["set"]) + (f"; lacks {lost} of {len(model.panel_)} genes" if lost else "")
+        sources.append({"name": one["set"], "about": told, "trained": False, "classes": classes})
         if told := unknown_types(model, found):
             summary["unknown_types"] = told
     summary |= {

@@ -110,15 +110,21 @@ def test_a_layer_a_gene_column_and_raw(model, adata):
 def test_withheld_labels_and_clusters_from_a_model_file(model, adata, tmp_path, caplog):
     save(model, tmp_path / "model.optirank")
     adata = adata[:, adata.var_names != panel_names(model)[0]].copy()
-    with caplog.at_level(logging.INFO, logger="optirank"):
-        optirank.tl.annotate(adata, tmp_path / "model.optirank", threshold=0.9, clusters="leiden")
+    optirank.tl.annotate(adata, tmp_path / "model.optirank", threshold=0.9, clusters="leiden")
     withheld = adata.obs["optirank"] == "unassigned"
     assert (withheld == (adata.obs["optirank_confidence"] < 0.9)).all()
-    assert f"{withheld.sum()} of {N_QUERY} labels are withheld" in caplog.text
+    assert f"note: {withheld.sum()} of {N_QUERY} labels (" in caplog.text  # seen without a setting
     assert "genes are missing" in caplog.text
-    assert [r.levelname for r in caplog.records].count("WARNING") == 1
     labels = adata.obs.groupby("leiden", observed=True)["optirank_cluster_label"].nunique()
     assert (labels == 1).all()
+
+
+def test_a_column_with_the_model_s_names_is_pointed_out(model, adata):
+    adata.var["symbol"] = adata.var_names
+    adata.var_names = [f"ENSG{k:011d}" for k in range(adata.n_vars)]
+    with pytest.raises(ValueError, match=r"name the column 'symbol', which has 30 of the 30 genes"):
+        optirank.tl.annotate(adata, model)
+    optirank.tl.annotate(adata, model, gene_column="symbol")
 
 
 def test_clusters_are_computed_by_scanpy_where_asked_for(model, adata, monkeypatch):

@@ -227,10 +227,7 @@ def annotate(
         notes.append(f"{len(there)} missing genes are in adata.raw: use_raw=True uses it")
     found.record["notes"] = notes
     for note in notes:
-        logger.info("%s", note)
-    hidden = int(found.withheld.sum())
-    if hidden:
-        logger.warning("%d of %d labels are withheld", hidden, len(found.codes))
+        logger.warning("note: %s", note)
     columns, probabilities = found.fields(key_added)
     for name, values in columns.items():
         adata.obs[name] = values
@@ -249,6 +246,7 @@ def evaluate(
     report: str | os.PathLike[str] | None = None,
     adapt: bool = False,
     target_error: float | None = None,
+    max_missing: float = 0.5,
     homologs: Mapping[str, str] | str | os.PathLike[str] | None = None,
     layer: str | None = None,
     use_raw: bool = False,
@@ -268,7 +266,7 @@ def evaluate(
         ``adata``.
     report : file, optional
         Where to write the report, one HTML page.
-    adapt, target_error, homologs, layer, use_raw, gene_column
+    adapt, target_error, max_missing, homologs, layer, use_raw, gene_column
         As in :func:`annotate`.
 
     Returns
@@ -286,10 +284,12 @@ def evaluate(
 
     check_anndata(adata, "evaluate")
     profiles = profiles_of(adata, layer, gene_column, use_raw=use_raw)
-    options = PredictOptions(target_error=target_error, adapt=adapt, homologs=homologs)
+    options = PredictOptions(
+        target_error=target_error, adapt=adapt, max_missing=max_missing, homologs=homologs
+    )
     found = evaluate_profiles(profiles, as_model(model), label, options, prevalence=prevalence)
     for note in found.notes:
-        logger.info("%s", note)
+        logger.warning("note: %s", note)
     if report is not None:
         write_report(found, report)
     return found

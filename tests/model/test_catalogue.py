@@ -54,7 +54,7 @@ def test_a_file_of_the_same_name_wins_with_a_note(folder, caplog):
     assert not caplog.text
 
 
-def test_a_folder_of_more_models_is_named_by_a_variable(folder, monkeypatch):
+def test_a_folder_of_more_models_is_named_by_a_variable(folder, monkeypatch, caplog):
     model, _ = trained_example()
     mine = folder / "mine"
     mine.mkdir()
@@ -62,10 +62,14 @@ def test_a_folder_of_more_models_is_named_by_a_variable(folder, monkeypatch):
     shutil.copy(find_model("blood-human"), mine / "pancreas-human.optirank")
     monkeypatch.setenv("OPTIRANK_MODELS", str(mine))
     assert list(load("my-cells").classes_) == list(model.classes_)
+    caplog.clear()
     assert find_model("pancreas-human").parent == mine  # the user's own comes first
+    assert f"of pancreas-human those in {mine} are used, not the shipped ones" in caplog.text
     assert find_model("blood-human").parent != mine
     monkeypatch.setenv("OPTIRANK_MODELS", str(folder / "nowhere"))
-    with pytest.raises(FileNotFoundError, match=r"OPTIRANK_MODELS names .*nowhere, which is no"):
+    assert "beta" in load("pancreas-human").classes_
+    assert "nowhere, which is no folder of models" in caplog.text
+    with pytest.raises(FileNotFoundError, match="'my-cells' is neither a file nor the name"):
         load("my-cells")
 
 

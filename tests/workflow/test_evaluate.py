@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.metrics import balanced_accuracy_score
 
 from browser import open_page
-from example_model import LABEL, as_anndata, panel_names, training_result
+from example_model import LABEL, as_anndata, panel_names, trained_example, training_result
 from optirank import tl
 from optirank.datasets import DataError
 from optirank.datasets.reading import open_expression
@@ -51,6 +55,24 @@ def test_unknown_classes_and_unlabelled_samples_are_counted_apart(model, query):
         tl.evaluate(adata, model, "other")
     with pytest.raises(DataError, match="no column 'absent'"):
         tl.evaluate(adata, model, "absent")
+
+
+def test_samples_of_one_class_have_no_curves(model, query, tmp_path):
+    one = query.select_samples((query.obs["cell_type"] == "b cell").to_numpy())
+    done = evaluate_profiles(one, model, "cell_type")
+    assert len(done.performance.classes) > 1
+    text = write_report(done, tmp_path / "page.html").read_text("utf-8")
+    assert "nan" not in re.sub(r"<style>.*?</style>|base64,[^\"]*", "", text, flags=re.S)
+    assert "area under the ROC curve</span>" not in text
+
+
+def test_an_evaluation_on_the_training_data_is_called_unfair(query):
+    model = copy.copy(trained_example()[0])
+    model.training_summary_ = model.training_summary_ | {"source": "one.h5ad, two.h5ad"}
+    told = "trained on some/two.h5ad: this is no fair test"
+    for source, expected in (("some/two.h5ad", True), ("some/three.h5ad", False)):
+        done = evaluate_profiles(replace(query, source=source), model, "cell_type")
+        assert any(told in note for note in done.notes) is expected
 
 
 def test_withheld_labels_are_in_no_share(model, query_file):

@@ -10,6 +10,7 @@ from scipy import sparse
 from optirank.datasets import DataError, ExpressionData
 from optirank.datasets.example import make_example
 from optirank.model import save
+from optirank.workflow.preparation import prepare
 from optirank.workflow.train import TrainingOptions, train
 
 
@@ -108,6 +109,27 @@ def test_sources_are_left_out_whole(cells):
     by_fold = found.held_out.groupby("fold")["source"].nunique()
     assert (by_fold == 1).all()
     assert len(by_fold) == 3
+
+
+@pytest.mark.parametrize("method", ["panel", "rank-lr"])
+def test_a_source_in_which_a_class_is_frequent_is_not_learned_in_its_place(method):
+    rng = np.random.default_rng(0)
+    source, y = np.repeat(["one", "two"], 100), np.repeat(["a", "b", "a", "b"], (90, 10, 10, 90))
+    X = rng.normal(size=(200, 60))
+    X[:, :10] += 1.2 * (y == "b")[:, None]  # what tells the classes apart
+    X[:, 10:40] += 3.0 * (source == "two")[:, None]  # what tells the sources apart, and the classes
+    names = np.array([f"s{k}" for k in range(200)], dtype=object)
+    obs = pd.DataFrame({"y": y, "source": source}, index=names)
+    data = ExpressionData(X, np.array([f"g{k}" for k in range(60)], object), names, obs, "two")
+    options = TrainingOptions(label="y", batch="source", method=method)
+    weights = prepare(data, options).weights
+    for label in ("a", "b"):
+        sums = [weights[(y == label) & (source == one)].sum() for one in ("one", "two")]
+        assert sums[0] == pytest.approx(sums[1])
+    labels = train(data, options).model.predict(pd.DataFrame(X, names, data.gene_names))
+    for one in ("one", "two"):
+        rare = (source == one) & (y == ("b" if one == "one" else "a"))
+        assert (labels == y)[rare].mean() >= 0.8
 
 
 def test_what_cannot_be_used_is_left_out_and_said(cells):

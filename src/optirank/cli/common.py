@@ -31,6 +31,7 @@ _TEXT = (  # columns that are not numbers
     *("species", "technology", "tissue", "values", "verdict", "what"),
 )
 _WHOLE = ("name", "task", "tissue", "data", "method", "classifier")  # text that is not wrapped
+_INTERVALS = ("sensitivity", "on them", "PPV", "accuracy")  # not wrapped either
 _state: dict[str, Any] = {"debug": False, "quiet": False, "stdout": None, "stderr": None}
 
 
@@ -165,12 +166,7 @@ def show_table(
     table = Table(title=plain(title, "table.title"), title_justify="left", **look)
     for name in columns:
         left = name in _TEXT or name in _WHOLE
-        whole = name in _WHOLE or name in (
-            "sensitivity",
-            "there",
-            "PPV",
-            "accuracy",
-        )  # intervals are not wrapped
+        whole = name in _WHOLE or name in _INTERVALS
         table.add_column(plain(name), justify="left" if left else "right", no_wrap=whole)
     for row in rows:
         table.add_row(*map(plain, row))
@@ -252,8 +248,10 @@ def remedies_for_missing_genes(context: typer.Context, fitted: Any, query: Path)
             notes.append(this_command(context, drop_classes=True))
         if error.match.present.sum() > 1:
             summary = getattr(fitted, "training_summary_", {})
-            words = [*str(summary.get("source") or "REFERENCE").split(", "), "--label"]
-            words += [str(summary.get("label") or "LABEL"), "--for", str(query)]
+            files = str(summary.get("source", "")).split(", ")
+            words = ["REFERENCE", "--label", "LABEL", "--for", str(query)]
+            if all(Path(name).is_file() for name in files):  # the training data are here
+                words = [*files, "--label", str(summary["label"]), "--for", str(query)]
             notes.append("train a model for the genes that the query has:")
             notes.append(shlex.join(["optirank", "train", *words, "-o", "for_query.optirank"]))
         if error.enough is not None and "max_missing" in context.params:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,8 +68,10 @@ def show_card(path: Path) -> None:
     from optirank.workflow.explain import card_tables, model_card
 
     fitted = load(path)
+    width = max(60, shutil.get_terminal_size().columns)
     for name, text in model_card(fitted, path):
-        echo(f"{name + ':':<15}{text}")
+        look = {"width": width, "subsequent_indent": " " * 15, "break_long_words": False}
+        echo(textwrap.fill(f"{name + ':':<15}{text}", **look, break_on_hyphens=False))
     for title, table in card_tables(fitted).items():
         show_table(title, table.columns, table.itertuples(index=False))
     echo("Accuracies are balanced; shares are in %, with 95 % intervals.")

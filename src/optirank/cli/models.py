@@ -43,17 +43,20 @@ def models(
             except Exception as error:  # one damaged file does not hide the others
                 damaged.append(f"{path} is left out: {error}")
                 continue
+            seen = {name for one in summary.get("sources", ()) for name in one["classes"]}
             rows.append(
                 (
                     *(known, " ".join(str(summary.get(key, "")) for key in ("species", "tissue"))),
-                    *(len(summary["classes"]), summary["n_panel"], summary.get("n_samples", "")),
+                    *(f"{len(seen)}/{len(summary['classes'])}", summary["n_panel"]),
+                    summary.get("n_samples", ""),
                     f"{100 * mean:.0f} ({100 * lowest:.0f})" if n_sets else "",
                     f"{path.stat().st_size / 1e3:.0f}",
                 )
             )
         columns = ("name", "tissue", "classes", "genes", "samples", "accuracy", "kB")
         show_table("Models", columns, rows)
-        echo("samples: of the training; accuracy: balanced, %, mean (lowest) on other data sets")
-        echo("optirank models NAME shows a card; optirank predict FILE --model NAME labels samples")
+        echo("classes: judged on other data sets / all; samples: those it was trained on")
+        echo("accuracy: balanced, in %, mean (lowest) over other data sets")
+        echo("optirank models NAME shows a card; predict FILE --model NAME labels samples")
         for text in damaged:
             echo(f"note: {text}", err=True)

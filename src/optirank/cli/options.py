@@ -109,6 +109,9 @@ Homologs = Annotated[
         READING,
     ),
 ]
+MaxMissing = Annotated[
+    float, share("Share of a class's genes that may be missing.", "Options for missing genes")
+]
 TargetError = Annotated[
     float | None,
     share(

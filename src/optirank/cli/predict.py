@@ -45,9 +45,7 @@ def predict(
             "that may lose their label, such as 0.01."
         ),
     ] = None,
-    max_missing: Annotated[
-        float, share("Share of a class's genes that may be missing.", _MISSING)
-    ] = 0.5,
+    max_missing: opt.MaxMissing = 0.5,
     drop_classes: Annotated[
         bool,
         option(None, "Leave out classes that lack more than that.", _MISSING, "--drop-classes"),
@@ -137,6 +135,7 @@ def evaluate(
     ] = None,
     adapt: opt.Adapt = False,
     target_error: opt.TargetError = None,
+    max_missing: opt.MaxMissing = 0.5,
     report: opt.Report = None,
     force: opt.Force = False,
     layer: opt.Layer = None,
@@ -169,7 +168,9 @@ def evaluate(
         check_outputs({"the report": report}, [query, model, samples, homologs], force)
         if report is not None:
             check_report()
-        options = PredictOptions(target_error=target_error, adapt=adapt, homologs=homologs)
+        options = PredictOptions(
+            target_error=target_error, adapt=adapt, max_missing=max_missing, homologs=homologs
+        )
         reading, fitted, shares = opt.reading_options(context), load(model), _shares(prevalence)
         with (
             remedies_for_missing_genes(context, fitted, query),
@@ -188,7 +189,8 @@ def evaluate(
         show_table("Withholding", ("error asked for", "labels given", "error"), rows)
         echo(
             f"Balanced accuracy {found.headline()}, {found.n_right} of {found.n_given} labels "
-            f"right, {found.n_withheld} withheld, mean AUC {found.auc:.3f}"
+            f"right, {found.n_withheld} withheld"
+            + ("" if found.auc != found.auc else f", mean AUC {found.auc:.3f}")
         )
         if report is not None:
             write_report(done, report)

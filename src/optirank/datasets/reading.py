@@ -459,9 +459,9 @@ def profiles_of(
         matrix = adata.layers[layer]
     if matrix is None:
         raise DataError(f"adata has no X: name one of its layers, {some(adata.layers)}")
-    names, _ = _gene_names(var, gene_column, source)
+    names, others = _gene_names(var, gene_column, source)
     samples = adata.obs.index.to_numpy(dtype=object)
-    return ExpressionData(Sliceable(matrix), names, samples, adata.obs, source)
+    return ExpressionData(Sliceable(matrix), names, samples, adata.obs, source, others)
 
 
 def write_h5ad(data: ExpressionData, path: str | Path, source: dict | None = None) -> Path:
@@ -469,7 +469,6 @@ def write_h5ad(data: ExpressionData, path: str | Path, source: dict | None = Non
     anndata = need("anndata", "anndata", f"writing {path}")
     import pandas as pd
 
-    path = Path(path)
     obs = data.obs.copy()
     for column in obs.columns:
         if obs[column].dtype == object:
@@ -481,9 +480,9 @@ def write_h5ad(data: ExpressionData, path: str | Path, source: dict | None = Non
         var=pd.DataFrame(index=pd.Index(data.gene_names, dtype=str)),
         uns={"source": source} if source else None,
     )
-    with replacing(path) as temporary:
+    with replacing(Path(path)) as temporary:
         adata.write_h5ad(temporary, compression="gzip")
-    return path
+    return Path(path)
 
 
 def write_table(data: ExpressionData, path: str | Path) -> Path:
@@ -495,8 +494,7 @@ def write_table(data: ExpressionData, path: str | Path) -> Path:
         values = values.astype(np.int64)  # 3, not 3.0
     frame = pd.DataFrame(values, index=data.sample_names, columns=data.gene_names)
     frame = pd.concat([data.obs.set_axis(data.sample_names), frame], axis=1)
-    path = Path(path)
-    packed = "gzip" if path.suffix == ".gz" else None
-    with replacing(path) as temporary:
+    packed = "gzip" if Path(path).suffix == ".gz" else None
+    with replacing(Path(path)) as temporary:
         frame.to_csv(temporary, index_label="sample", compression=packed)
-    return path
+    return Path(path)

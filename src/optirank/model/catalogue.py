@@ -20,17 +20,19 @@ SUFFIX = ".optirank"
 
 
 def known_models() -> dict[str, Path]:
-    """The models that can be called by name, sorted; those of the user's folder come first."""
-    folders = [Path(str(files("optirank") / "models"))]
-    if given := os.environ.get(VARIABLE):
-        folders.append(Path(given))
-        if not folders[-1].is_dir():
-            raise FileNotFoundError(
-                f"{VARIABLE} names {given}, which is no folder: name a folder of model files "
-                f"(*{SUFFIX}), or unset it"
-            )
-    found = {path.stem: path for folder in folders for path in folder.glob(f"*{SUFFIX}")}
-    return dict(sorted(found.items()))
+    """The models that can be called by name, sorted; one of the user's folder wins, with a note."""
+    shipped = _in_folder(Path(str(files("optirank") / "models")))
+    given = os.environ.get(VARIABLE)
+    own = _in_folder(Path(given)) if given else {}
+    if given and not Path(given).is_dir():
+        logger.warning("note: %s names %s, which is no folder of models", VARIABLE, given)
+    if both := sorted(set(own) & set(shipped)):
+        logger.warning("note: of %s those in %s are used, not the shipped ones", some(both), given)
+    return dict(sorted((shipped | own).items()))
+
+
+def _in_folder(folder: Path) -> dict[str, Path]:
+    return {path.stem: path for path in folder.glob(f"*{SUFFIX}")}
 
 
 def find_model(name: str | os.PathLike[str]) -> Path:

@@ -1,8 +1,7 @@
 """Generated cells for a shipped model: to try the commands, not to judge the model.
 
-A model stores the mean ranks of its genes in each class. The counts of a cell are Poisson, and the
-logarithm of a gene's mean is proportional to its mean rank in the class, with an effect of the
-platform on the gene and noise of the cell.
+Counts are Poisson; the logarithm of a mean is proportional to the gene's mean rank in the class,
+with an effect of the platform on the gene and noise of the cell.
 """
 
 from __future__ import annotations

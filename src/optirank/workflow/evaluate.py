@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pandas as pd
 
 from optirank._util.names import some
 from optirank.datasets.data import DataError, check_column, text_column
+from optirank.model.linear import carried
 from optirank.workflow.performance import Performance, check_prevalence, performance
 from optirank.workflow.predict import PredictOptions, Progress, label_profiles
 
@@ -96,6 +98,9 @@ def evaluate_profiles(
             f"{sum(unknown.values())} samples are of classes that the model does not have and are "
             f"in no table; {hidden:.0%} of their labels are withheld: {some(unknown)}"
         )
+    trained_on = str((carried(model, "training_summary_") or {}).get("source", "")).split(", ")
+    if Path(str(profiles.source)).name in trained_on:
+        labelled.notes.append(f"the model was trained on {profiles.source}: this is no fair test")
     if not given.all():
         labelled.notes.append(f"{(~given).sum()} samples have no {label} and are in no table")
     samples = pd.DataFrame(

@@ -110,7 +110,7 @@ def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> list[t
     values, notes = summary.pop("values", None) or {}, summary.pop("notes", ())
     told = summary.pop("unknown_types", None)
     if told is None and carried(model, "novelty_") is not None:
-        told = "predict --unknown-rate 0.01 withholds those that look like no class"
+        told = "predict --unknown-rate 0.01 finds some of them"
     lines: list[tuple[str, object]] = [
         ("name", summary.pop("name", None)),
         ("description", summary.pop("description", None)),
@@ -118,7 +118,7 @@ def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> list[t
         ("file", path and f"{path}, {Path(path).stat().st_size / 1e3:.0f} kB"),
         ("model", f"{type(fitted).__name__}, {len(parts.genes)} genes of {n_genes:,}"),
         ("gene names", "none: genes cannot be found by name" if parts.names is None else ""),
-        ("held out", accuracy),
+        ("held out", None if n_sets and summary.get("batch") else accuracy),
         ("other sets", f"{elsewhere}{_percent(lowest)} %" if n_sets else None),
         ("unknown types", "get one of the labels" + (f"; {told}" if told else "")),
         ("confidence", "calibrated on held-out samples" if calibrated else "not calibrated"),
@@ -136,10 +136,11 @@ def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> list[t
 
 def card_tables(model: Any) -> dict[str, pd.DataFrame]:
     """The tables of a model card, as text: classes, other data sets, missing genes."""
+    lacking = [(f"{k:.0%}", _percent(one)) for k, one in _summary(model).get("missing_genes", ())]
     tables = {
         "Classes": class_table(model),
-        "Other data sets; one of the training by a model of the others": set_table(model),
-        "Missing genes": missing_table(model),
+        "On other data sets (those in training: by a model without them)": set_table(model),
+        "Missing genes": pd.DataFrame(lacking, columns=["missing at random", "held-out accuracy"]),
     }
     return {title: table for title, table in tables.items() if len(table)}
 
@@ -155,50 +156,37 @@ def class_table(model: Any) -> pd.DataFrame:
     counts, recall = summary.get("class_counts") or {}, summary.get("recall") or {}
     n_held_out = summary.get("n_held_out") or {}
     held_out = {name: (round(recall[name] * n), n) for name, n in n_held_out.items() if n}
-    elsewhere: dict[str, tuple[int, int]] = {}
-    for source in summary.get("sources", ()):
-        for name, (right, n) in source["classes"].items():
-            before = elsewhere.get(name, (0, 0))
-            elsewhere[name] = (before[0] + right, before[1] + n)
+    sources = [one["classes"] for one in summary.get("sources", ())]
+    pairs = {name: [one[name] for one in sources if name in one] for name in names}
+    elsewhere = {name: np.sum(found, axis=0) for name, found in pairs.items() if found}
     table = pd.DataFrame({"class": names, "samples": [str(counts.get(name, "")) for name in names]})
 
-    def add(number: str, share: str, judged: dict[str, tuple[int, int]]) -> None:
+    def add(number: str, share: str, judged: dict[str, Any]) -> None:
         table[number] = [str(judged.get(name, (0, 0))[1] or "") for name in names]
         table[share] = [_with_interval(*judged.get(name, (0, 0))) for name in names]
 
     if held_out and not summary.get("batch"):
         add("held out", "sensitivity", held_out)
     if elsewhere:
-        add("other sets", "there" if "held out" in table else "sensitivity", elsewhere)
+        add("other sets", "on them" if "held out" in table else "sensitivity", elsewhere)
     elif precision := summary.get("precision"):
         table["PPV"] = [_percent(precision.get(name)) for name in names]
     return table
 
 
 def set_table(model: Any) -> pd.DataFrame:
-    """Data sets on which a model was judged that had no part in its training, as text.
-
-    A set that the model was trained on was labelled by a model that was trained without it. Empty
-    for a model of one source.
-    """
+    """How a model does on other data sets, as text; one it was trained on was left out for that."""
     rows = []
     for one in _summary(model).get("sources", ()):
         right, n = np.array([*one["classes"].values()], dtype=int).reshape(-1, 2).T
         mean, (low, high) = balanced(right, n)
         text = f"{_percent(mean)} ({100 * low:.0f}-{100 * high:.0f})" if len(n) else ""
-        in_training = "yes" if one.get("trained", True) else "no"
-        row = {"data": one["name"], "platform": one.get("about", ""), "trained": in_training}
-        sizes = (str(n.sum() or ""), str(len(n) or ""))
-        rows.append(row | {"samples": sizes[0], "classes": sizes[1], "accuracy": text})
+        row = {"data": one["name"], "platform": one.get("about", "")}
+        row |= {"in training": "yes" if one.get("trained", True) else "no"}
+        row |= {"samples": str(n.sum() or ""), "classes": str(len(n) or "")}
+        rows.append(row | {"accuracy": text})
     table = pd.DataFrame(rows)
     return table.drop(columns="platform") if rows and not any(table["platform"]) else table
-
-
-def missing_table(model: Any) -> pd.DataFrame:
-    """Held-out balanced accuracy of a model without some of its genes, as text."""
-    rows = _summary(model).get("missing_genes", ())
-    found = [(f"{share:.0%}", _percent(accuracy)) for share, accuracy in rows]
-    return pd.DataFrame(found, columns=["missing at random", "held-out accuracy"])
 
 
 def judged(summary: dict) -> tuple[float, float, int]:

@@ -113,6 +113,17 @@ class Prepared:
     notes: list[str]
 
     @property
+    def weights(self) -> NDArray | None:
+        """Weights of the samples by which, in every class, sources count the same; else None.
+
+        A source in which a class is frequent would otherwise be learned in place of the class.
+        """
+        if self.sources is None:
+            return None
+        cells = self.codes + len(self.classes) * np.unique(self.sources, return_inverse=True)[1]
+        return 1.0 / np.bincount(cells)[cells]
+
+    @property
     def n_folds(self) -> int:
         """Number of folds."""
         return len(np.unique(self.fold_of[self.fold_of >= 0]))

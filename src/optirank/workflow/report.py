@@ -78,6 +78,7 @@ def page(result: TrainingResult | Evaluation | Labelled) -> str:
         view |= _of_labels(result)
     else:
         view |= _of_evaluation(result) if isinstance(result, Evaluation) else _of_training(result)
+    view["tiles"] = [tile for tile in view["tiles"] if tile[0] != "nan"]  # one class has no AUC
     return environment.get_template("page.html.jinja").render(view)
 
 

@@ -214,7 +214,12 @@ def train_panel(prepared: Prepared, options: TrainingOptions, progress: Progress
     jobs = worker_count(options.n_jobs)
     model = PanelClassifier(options.n_genes, include=prepared.include, n_jobs=jobs)
     found = model._fit_source(
-        prepared.source, prepared.classes, prepared.codes, prepared.fold_of, progress=progress
+        prepared.source,
+        prepared.classes,
+        prepared.codes,
+        prepared.fold_of,
+        prepared.weights,
+        progress,
     )
     genes, held_out = prepared.source.genes, found.held_out
     model.set_params(n_jobs=None, include=genes[prepared.include].tolist() or None)
@@ -246,6 +251,7 @@ def train_settings(prepared: Prepared, options: TrainingOptions, progress: Progr
     sums, X = first_pass(prepared.source, codes, len(classes), fold_of + 1, rows)
     X = X.tocsr() if hasattr(X, "tocsr") else X
     y, fold = codes[rows], fold_of[rows]
+    weights = np.ones(len(rows)) if prepared.weights is None else prepared.weights[rows]
     folds, every = np.unique(fold[fold >= 0]), np.arange(sums.n_parts)
     width = 1 if len(classes) == 2 else len(classes)
     scores = np.full((len(settings), len(rows), width), np.nan)
@@ -260,7 +266,7 @@ def train_settings(prepared: Prepared, options: TrainingOptions, progress: Progr
         views = [X[test][:, columns]]
         views += simulate_platforms(views[0], VIEW_STRENGTHS, spread=log_spread(seen))
         for i, setting in enumerate(settings):
-            model = _make(options, setting).fit(seen, y[train])
+            model = _make(options, setting).fit(seen, y[train], weights[train])
             n_genes[i, k] = model.genes_.sum()
             found = [_scores(model, view, width) for view in views]
             scores[i, test] = found[0]
@@ -271,7 +277,7 @@ def train_settings(prepared: Prepared, options: TrainingOptions, progress: Progr
     default = default_setting(settings)
     best = select_for_transfer(plain, shifted, n_genes, default=default, real=real)
     columns = sums.best_genes(_N_CANDIDATES)
-    model = _make(options, settings[best]).fit(X[:, columns], classes[y])
+    model = _make(options, settings[best]).fit(X[:, columns], classes[y], weights)
     model.set_params(n_jobs=None)
     progress(plain.size + 1, plain.size + 1)
     out, size = fold >= 0, int(model.genes_.sum())
