@@ -61,12 +61,14 @@ _CALLS = {
     """,
 }
 _COUNT = """
-import json, sys, threading
+import json, os, sys, threading
+import optirank
+home = os.path.dirname(optirank.__file__) + os.sep
 entered = set()
 def note(frame, event, _):
     code = frame.f_code
     is_function = code.co_flags & 1 and code.co_name[0] != "<"  # no class body, no lambda
-    if event == "call" and is_function and "/optirank/" in code.co_filename:
+    if event == "call" and is_function and code.co_filename.startswith(home):
         entered.add((code.co_filename, code.co_qualname))
 threading.setprofile(note)
 sys.setprofile(note)
