@@ -129,7 +129,7 @@ def make(name: str, recipe: dict, data: Path) -> optirank.PanelClassifier:
         told = about(one["set"]) + (f"; lacks {lost} of {len(model.panel_)} genes" if lost else "")
         sources.append({"name": one["set"], "about": told, "trained": False, "classes": classes})
         if told := unknown_types(model, found):
-            summary["unknown_types"] = told
+            summary.setdefault("unknown_types", told)
     summary |= {
         "sources": sources,
         "source": ", ".join(f"{one}.h5ad" for one in train_on),

@@ -174,9 +174,9 @@ def annotate(
         Share of a class's genes or weights that may be missing; whether to leave out classes that
         lack more instead of raising an error.
     homologs : mapping or file, optional
-        Genes of another species: ``"mouse"`` (to or from human); a mapping from the data's gene
-        names to the model's; a table of two columns; or ``"case"``: names that differ only in case
-        are the same gene.
+        Genes of another species; mouse and human names are recognised. ``"mouse"``; a mapping from
+        the data's gene names to the model's; a table of two columns; or ``"case"``: names that
+        differ only in case are the same gene.
     layer, use_raw, gene_column
         As in :func:`train`.
     copy : bool, default=False

@@ -40,14 +40,15 @@ def test_models_are_listed_within_80_columns():
 
 
 def test_the_card_names_use_sets_classes_and_missing_genes():
-    done = optirank("models", "pancreas-human", columns=120)
+    done = optirank("models", "pancreas-human", columns=80)
     assert done.exit_code == 0
     for words in (
-        *("Not for tumours", "species:", "GSE84133", "Smart-seq2", "xin_980g", "acinar"),
+        *("Not for tumours", "species:", "GSE84133", "E-MTAB-5061", "xin_980g", "acinar"),
         *("missing at random", "30%", "checksum:", "optirank 0.1.0", "unknown types:"),
     ):
         assert words in " ".join(done.stdout.split())
-    assert optirank("inspect", "pancreas-human", columns=120).stdout == done.stdout
+    assert "…" not in done.stdout
+    assert optirank("inspect", "pancreas-human", columns=80).stdout == done.stdout
 
 
 def test_other_models_are_listed_and_damaged_ones_named(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import shutil
 
 import numpy as np
@@ -64,8 +65,11 @@ def test_a_folder_of_more_models_is_named_by_a_variable(folder, monkeypatch, cap
     assert list(load("my-cells").classes_) == list(model.classes_)
     caplog.clear()
     assert find_model("pancreas-human").parent == mine  # the user's own comes first
-    assert f"of pancreas-human those in {mine} are used, not the shipped ones" in caplog.text
+    told = "pancreas-human.optirank is used, not the shipped model of this name"
+    assert told in caplog.text
+    caplog.clear()
     assert find_model("blood-human").parent != mine
+    assert not caplog.text
     monkeypatch.setenv("OPTIRANK_MODELS", str(folder / "nowhere"))
     assert "beta" in load("pancreas-human").classes_
     assert "nowhere, which is no folder of models" in caplog.text
@@ -107,3 +111,20 @@ def test_anndata_is_annotated_by_name(folder):
     adata.var_names = [f"gene {k}" for k in range(adata.n_vars)]
     with pytest.raises(ValueError, match=r"genes.* present"):
         tl.annotate(adata, "pancreas-human")
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        {"sources": [{"name": "x", "classes": {"b cell": [0, 0]}}]},
+        {"sources": [{"classes": {"b cell": [1, 2]}}]},
+        {"sources": 3},
+        {"missing_genes": [["a", "b"]]},
+    ],
+)
+def test_a_summary_that_a_card_cannot_show_is_refused(summary, folder):
+    model = copy.copy(trained_example()[0])
+    model.training_summary_ = model.training_summary_ | summary
+    with pytest.raises(ValueError, match="this model cannot be saved"):
+        save(model, folder / "odd.optirank")
+    assert not (folder / "odd.optirank").exists()

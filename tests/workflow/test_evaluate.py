@@ -69,10 +69,14 @@ def test_samples_of_one_class_have_no_curves(model, query, tmp_path):
 def test_an_evaluation_on_the_training_data_is_called_unfair(query):
     model = copy.copy(trained_example()[0])
     model.training_summary_ = model.training_summary_ | {"source": "one.h5ad, two.h5ad"}
-    told = "trained on some/two.h5ad: this is no fair test"
+    told = "trained on a file called two.h5ad"
     for source, expected in (("some/two.h5ad", True), ("some/three.h5ad", False)):
         done = evaluate_profiles(replace(query, source=source), model, "cell_type")
         assert any(told in note for note in done.notes) is expected
+    model.training_summary_ = model.training_summary_ | {"source": "adata"}
+    assert not any(
+        "trained on" in note for note in tl.evaluate(as_anndata(query), model, LABEL).notes
+    )
 
 
 def test_withheld_labels_are_in_no_share(model, query_file):

@@ -7,6 +7,7 @@ import pytest
 from example_model import as_anndata, trained_example
 from optirank import tl
 from optirank.datasets import DataError
+from optirank.workflow.explain import explain_sample
 from optirank.workflow.predict import model_names
 
 
@@ -57,7 +58,7 @@ def test_mouse_genes_are_recognised_and_said(model, query, mouse):
     tl.annotate(asked, model, homologs="mouse")
     tl.annotate(mouse, model)
     assert mouse.obs["optirank"].tolist() == asked.obs["optirank"].tolist()
-    assert "the table of mouse and human genes" in mouse.uns["optirank"]["notes"][0]
+    assert "translated between mouse and human" in mouse.uns["optirank"]["notes"][0]
     names = [str(name) for name in query.gene_names]
     assert model_names(names, model, None) == (names, [])  # the model's own names stay
     few = [*names[:3], "X1", "X2"]  # most genes are missing, and no table has them
@@ -80,3 +81,13 @@ def test_a_table_that_does_not_fit_is_refused(model, mouse, tmp_path):
             tl.annotate(mouse, model, homologs=path)
     with pytest.raises(FileNotFoundError, match="nowhere"):
         tl.annotate(mouse, model, homologs=tmp_path / "nowhere.csv")
+
+
+def test_an_explanation_translates_genes_as_prediction_does(model, mouse, tmp_path):
+    mouse.write_h5ad(tmp_path / "mouse.h5ad")
+    tl.annotate(mouse, model)
+    name = str(mouse.obs_names[3])
+    found = explain_sample(tmp_path / "mouse.h5ad", model, name)
+    assert str(found.label) == mouse.obs["optirank"].iloc[3]
+    assert found.confidence == pytest.approx(mouse.obs["optirank_confidence"].iloc[3])
+    assert "translated between mouse and human" in found.notes[0]

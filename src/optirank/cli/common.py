@@ -28,10 +28,10 @@ UNEXPECTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 STDOUT = Path("-")
 _TEXT = (  # columns that are not numbers
     *("class", "cluster", "gene", "how", "label", "organism", "platform", "role", "speaks"),
-    *("species", "technology", "tissue", "values", "verdict", "what"),
+    *("technology", "values", "verdict", "what"),
 )
 _WHOLE = ("name", "task", "tissue", "data", "method", "classifier")  # text that is not wrapped
-_INTERVALS = ("sensitivity", "on them", "PPV", "accuracy")  # not wrapped either
+_INTERVALS = ("sensitivity", "sensitivity there", "PPV", "accuracy")  # not wrapped either
 _state: dict[str, Any] = {"debug": False, "quiet": False, "stdout": None, "stderr": None}
 
 
@@ -167,7 +167,8 @@ def show_table(
     for name in columns:
         left = name in _TEXT or name in _WHOLE
         whole = name in _WHOLE or name in _INTERVALS
-        table.add_column(plain(name), justify="left" if left else "right", no_wrap=whole)
+        look = {"justify": "left" if left else "right", "no_wrap": whole, "overflow": "fold"}
+        table.add_column(plain(name), **look)
     for row in rows:
         table.add_row(*map(plain, row))
     Console(stderr=err, highlight=False).print(table)

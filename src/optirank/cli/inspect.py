@@ -67,11 +67,11 @@ def show_card(path: Path) -> None:
     from optirank.model import load
     from optirank.workflow.explain import card_tables, model_card
 
-    fitted = load(path)
+    fitted = load(path.absolute())  # not a name again
     width = max(60, shutil.get_terminal_size().columns)
     for name, text in model_card(fitted, path):
-        look = {"width": width, "subsequent_indent": " " * 15, "break_long_words": False}
-        echo(textwrap.fill(f"{name + ':':<15}{text}", **look, break_on_hyphens=False))
+        look = {"width": width, "subsequent_indent": " " * 18, "break_long_words": False}
+        echo(textwrap.fill(f"{name + ':':<18}{text}", **look, break_on_hyphens=False))
     for title, table in card_tables(fitted).items():
         show_table(title, table.columns, table.itertuples(index=False))
     echo("Accuracies are balanced; shares are in %, with 95 % intervals.")

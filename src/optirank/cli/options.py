@@ -104,8 +104,8 @@ Homologs = Annotated[
     str | None,
     option(
         "mouse|case|FILE",
-        "Genes of another species: mouse (to or from human), a table of two columns, or case "
-        "(names that differ only in case are the same gene).",
+        "Genes of another species: a table of two columns, or case (names that differ only in case "
+        "are the same gene); mouse and human names are recognised.",
         READING,
     ),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -84,16 +85,8 @@ def predict(
             from optirank.workflow.report import check_report, write_report
 
             check_report()
-        options = PredictOptions(
-            clusters=clusters,
-            threshold=threshold,
-            target_error=target_error,
-            adapt=adapt,
-            unknown_rate=unknown_rate,
-            max_missing=max_missing,
-            drop_classes=drop_classes,
-            homologs=homologs,
-        )
+        names = {field.name for field in fields(PredictOptions)} & set(context.params)
+        options = PredictOptions(**{name: context.params[name] for name in names})
         reading, fitted = opt.reading_options(context), load(model)
         with file_or_stdout(out, ".csv") as target:
             with (
@@ -168,9 +161,8 @@ def evaluate(
         check_outputs({"the report": report}, [query, model, samples, homologs], force)
         if report is not None:
             check_report()
-        options = PredictOptions(
-            target_error=target_error, adapt=adapt, max_missing=max_missing, homologs=homologs
-        )
+        names = {field.name for field in fields(PredictOptions)} & set(context.params)
+        options = PredictOptions(**{name: context.params[name] for name in names})
         reading, fitted, shares = opt.reading_options(context), load(model), _shares(prevalence)
         with (
             remedies_for_missing_genes(context, fitted, query),

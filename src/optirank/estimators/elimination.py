@@ -70,7 +70,7 @@ class HeldOut:
     codes: NDArray  # their classes, as numbers
     fold: NDArray  # of each
     scores: dict[int, NDArray]  # by size: (n, rows); -inf for a class that a fold's training lacks
-    lacking: dict[tuple[int, float], NDArray]  # the same by size and share of the genes missing
+    lacking: dict[tuple[int, float, int], NDArray]  # by size, share of genes missing, draw
 
     def accuracy(self, scores: NDArray, among: NDArray | bool = True) -> float:
         """Balanced accuracy of the samples of classes that their fold could learn."""
@@ -89,8 +89,12 @@ class HeldOut:
 
     def with_missing(self, size: int) -> list[tuple[float, float]]:
         """Shares of a panel's genes that are missing, and the balanced accuracy without them."""
-        lacking = [(share, scores) for (n, share), scores in self.lacking.items() if n == size]
-        return [(share, self.accuracy(one)) for share, one in [(0.0, self.scores[size]), *lacking]]
+        rows = [(0.0, self.accuracy(self.scores[size]))]
+        for share in MISSING:
+            found = [one for (n, s, _), one in self.lacking.items() if (n, s) == (size, share)]
+            if found:
+                rows.append((share, float(np.mean([self.accuracy(one) for one in found]))))
+        return rows
 
 
 @dataclass(frozen=True)
@@ -170,8 +174,8 @@ def search_panels(
                 scores[key][test] = values
             tell(next(done), total)
         out = fold >= 0
-        whole = {size: values[out] for (size, share), values in scores.items() if not share}
-        lacking = {key: values[out] for key, values in scores.items() if key[1]}
+        whole = {size: values[out] for (size, _, draw), values in scores.items() if draw < 0}
+        lacking = {key: values[out] for key, values in scores.items() if key[2] >= 0}
         held_out = HeldOut(rows[out], codes[rows][out], fold[out], whole, lacking)
         if n_genes == "auto":
             sizes = [size for size in sizes if size <= choose_size(held_out)]
@@ -298,32 +302,35 @@ class _Samples:
 
     def held_out(
         self, train: NDArray, test: NDArray, columns: NDArray, sizes: list[int], always: NDArray
-    ) -> dict[tuple[int, float], NDArray]:
+    ) -> dict[tuple[int, float, int], NDArray]:
         """Everything again on the training part of a fold, and the scores of the held-out part.
 
-        They are by size and share of the genes that are missing: none, and those of `MISSING`. The
-        mean ranks stand in for missing genes, as in prediction.
+        They are by size, share of the genes that are missing and number of the draw (-1 with all
+        genes). The mean ranks stand in for missing genes, as in prediction.
         """
         width = 1 if self.n_classes == 2 else self.n_classes
         present = np.unique(self.codes[train])
         sizes = [size for size in sizes if size < len(columns)] or [min(sizes[0], len(columns))]
         if len(present) < 2:
-            return {(size, 0.0): np.full((len(test), width), np.nan) for size in sizes}
+            return {(size, 0.0, -1): np.full((len(test), width), np.nan) for size in sizes}
         found = {}
         for size, genes in self.eliminate(train, columns, sizes, always).items():
             fitted = self.fit(train, genes)
-            order = np.random.default_rng(0).permutation(len(genes))
-            for share in (0.0, *MISSING):
+            draws = [(0.0, -1)]
+            if size >= AUTO_FROM or size == max(sizes):  # that may be chosen; three draws of genes
+                draws += [(share, draw) for share in MISSING for draw in range(3)]
+            for share, draw in draws:
+                order = np.random.default_rng(max(draw, 0)).permutation(len(genes))
                 lost, here = np.split(order, [round(share * len(genes))])
                 here = np.sort(here)
                 ranks = self.ranks(test, genes[here]) / (2.0 * len(here))
                 base = fitted.intercept + fitted.coef[:, lost] @ fitted.mean_ranks[lost]
                 scores = ranks @ fitted.coef[:, here].T + base
-                found[size, share] = scores
                 if width > 1:
-                    found[size, share] = np.full((len(test), width), -np.inf)
                     by = by_class(scores / (2 if len(present) == 2 else 1))
-                    found[size, share][:, present] = by
+                    scores = np.full((len(test), width), -np.inf)
+                    scores[:, present] = by
+                found[size, share, draw] = scores
         return found
 
 

@@ -17,22 +17,18 @@ from optirank._util.names import some
 logger = logging.getLogger(__name__)
 VARIABLE = "OPTIRANK_MODELS"
 SUFFIX = ".optirank"
+SHIPPED = Path(str(files("optirank") / "models"))
 
 
 def known_models() -> dict[str, Path]:
-    """The models that can be called by name, sorted; one of the user's folder wins, with a note."""
-    shipped = _in_folder(Path(str(files("optirank") / "models")))
-    given = os.environ.get(VARIABLE)
-    own = _in_folder(Path(given)) if given else {}
-    if given and not Path(given).is_dir():
-        logger.warning("note: %s names %s, which is no folder of models", VARIABLE, given)
-    if both := sorted(set(own) & set(shipped)):
-        logger.warning("note: of %s those in %s are used, not the shipped ones", some(both), given)
-    return dict(sorted((shipped | own).items()))
-
-
-def _in_folder(folder: Path) -> dict[str, Path]:
-    return {path.stem: path for path in folder.glob(f"*{SUFFIX}")}
+    """The models that can be called by name, sorted; one of the user's folder wins."""
+    folders = [SHIPPED]
+    if given := os.environ.get(VARIABLE):
+        folders.append(Path(given))
+        if not folders[-1].is_dir():
+            logger.warning("note: %s names %s, which is no folder of models", VARIABLE, given)
+    found = {path.stem: path for folder in folders for path in folder.glob(f"*{SUFFIX}")}
+    return dict(sorted(found.items()))
 
 
 def find_model(name: str | os.PathLike[str]) -> Path:
@@ -41,15 +37,14 @@ def find_model(name: str | os.PathLike[str]) -> Path:
     bare = path.name == os.fspath(name)
     if path.is_file():
         if bare and path.name in known_models():
-            logger.warning(
-                "note: the file %s is used, not the model of this name; to use that one, rename "
-                "the file",
-                path,
-            )
+            logger.warning("note: the file %s is used, not the model of this name", path)
         return path
     models = known_models() if bare else {}
     if path.name in models:
-        return models[path.name]
+        found = models[path.name]
+        if found.parent != SHIPPED and (SHIPPED / found.name).is_file():
+            logger.warning("note: %s is used, not the shipped model of this name", found)
+        return found
     if path.exists() or not bare:
         what = "is a folder, not a model file" if path.is_dir() else "does not exist"
         raise FileNotFoundError(f"the model file {path} {what}")

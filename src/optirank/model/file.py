@@ -77,7 +77,7 @@ def save(model: Any, path: str | os.PathLike[str], overwrite: bool = False) -> N
     content = write_archive(versions | {"class": name} | document, arrays)
     try:
         _read(Archive(io.BytesIO(content)))  # what could not be opened is not written
-    except ValueError as error:
+    except Exception as error:  # as for a damaged file
         raise ValueError(f"this model cannot be saved: {error}") from error
     write_bytes(path, content)
 
@@ -232,6 +232,10 @@ def _rebuild_extras(document: Document, n_classes: int, n_features: int) -> dict
         if not isinstance(stored, dict):
             raise ModelFileError(f"the {key.replace('_', ' ')} is not a dictionary")
         found[f"{key}_"] = stored if kind is dict else kind(**stored)
+    summary = found.get("training_summary_", {})  # what a card computes with can be computed
+    for one in summary.get("sources", ()):
+        str(one["name"]), [right / n for right, n in one["classes"].values()]
+    [(float(share), float(accuracy)) for share, accuracy in summary.get("missing_genes", ())]
     novelty = found.get("novelty_")
     if novelty is not None and (
         len(novelty.profiles) != n_classes or novelty.genes[-1] >= n_features

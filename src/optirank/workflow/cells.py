@@ -16,6 +16,7 @@ from scipy import sparse
 
 from optirank.datasets.data import ExpressionData
 from optirank.datasets.reading import write_h5ad, write_table
+from optirank.model.catalogue import SHIPPED
 from optirank.model.file import load
 from optirank.model.linear import linear_parts
 
@@ -38,7 +39,7 @@ def make_cells(model: Any, n_cells: int = 300, random_state: int = 0) -> Express
 
 def write_cells(name: str, folder: Path, stem: str) -> Path:
     """Write cells for a shipped model as .h5ad, or as .csv where anndata is not installed."""
-    cells, note = make_cells(load(name)), f"generated from the model {name}"
+    cells = make_cells(load(SHIPPED / f"{name}.optirank"))
     if importlib.util.find_spec("anndata") is None:
         return write_table(cells, folder / f"{stem}.csv")
-    return write_h5ad(cells, folder / f"{stem}.h5ad", {"note": note})
+    return write_h5ad(cells, folder / f"{stem}.h5ad", {"note": f"generated from the model {name}"})

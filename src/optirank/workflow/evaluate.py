@@ -99,8 +99,9 @@ def evaluate_profiles(
             f"in no table; {hidden:.0%} of their labels are withheld: {some(unknown)}"
         )
     trained_on = str((carried(model, "training_summary_") or {}).get("source", "")).split(", ")
-    if Path(str(profiles.source)).name in trained_on:
-        labelled.notes.append(f"the model was trained on {profiles.source}: this is no fair test")
+    name = Path(str(profiles.source)).name
+    if "." in name and name in trained_on:  # an AnnData has no name of its own
+        labelled.notes.append(f"the model was trained on a file called {name}: is the test fair?")
     if not given.all():
         labelled.notes.append(f"{(~given).sum()} samples have no {label} and are in no table")
     samples = pd.DataFrame(

@@ -15,9 +15,11 @@ from optirank.datasets.data import DataError
 from optirank.datasets.reading import open_expression
 from optirank.model.explanation import explain, export_table, panel_table
 from optirank.model.file import as_model
+from optirank.model.genes import check_case
 from optirank.model.linear import carried, linear_model, linear_parts
 from optirank.model.predictor import Predictor
 from optirank.workflow.performance import balanced, wilson
+from optirank.workflow.predict import model_names
 
 _ERROR = "balanced_accuracy_standard_error"
 _SHOWN_APART = (  # of a training summary: in the first lines and in the tables
@@ -70,10 +72,12 @@ def explain_sample(
         where = np.flatnonzero(names == sample)
         if not len(where):
             raise DataError(f"{path} has no sample {sample!r}: there are {some(names, 5)}")
-        predictor = Predictor(model, opened.gene_names, other_names=opened.other_gene_names)
+        genes, told = model_names(opened.gene_names, model, None)
+        predictor = Predictor(model, genes, other_names=opened.other_gene_names)
+        check_case(predictor.bound.match)
         row = next(iter(opened.blocks(predictor.columns, 1, where[:1])))
     found = predictor.narrowed().predict(row.X)
-    table = explain(predictor.model, row.X, row.gene_names)
+    table = explain(predictor.model, row.X, [genes[k] for k in predictor.columns])
     score = found.scores[0]
     both = np.array([-score, score]) if np.ndim(score) == 0 else score
     ranking = pd.DataFrame(
@@ -85,7 +89,7 @@ def explain_sample(
         confidence=float(found.confidence[0]),
         scores=ranking,
         table=table,
-        notes=tuple(predictor.notes()),
+        notes=(*told, *predictor.notes()),
     )
 
 
@@ -97,7 +101,7 @@ def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> list[t
     fitted, parts = linear_model(model), linear_parts(model)
     summary = dict(_summary(model))
     mean, lowest, n_sets = judged(summary)
-    elsewhere = f"balanced accuracy {_percent(mean)} % on {n_sets} data sets, lowest "
+    elsewhere = f"balanced accuracy {_percent(mean)} % over {n_sets}, lowest {_percent(lowest)} %"
     for key in _SHOWN_APART:
         summary.pop(key, None)
     target = getattr(carried(model, "error_control_"), "target_error", None)
@@ -118,8 +122,8 @@ def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> list[t
         ("file", path and f"{path}, {Path(path).stat().st_size / 1e3:.0f} kB"),
         ("model", f"{type(fitted).__name__}, {len(parts.genes)} genes of {n_genes:,}"),
         ("gene names", "none: genes cannot be found by name" if parts.names is None else ""),
-        ("held out", None if n_sets and summary.get("batch") else accuracy),
-        ("other sets", f"{elsewhere}{_percent(lowest)} %" if n_sets else None),
+        ("held out", accuracy),
+        (_others(model), elsewhere if n_sets else None),
         ("unknown types", "get one of the labels" + (f"; {told}" if told else "")),
         ("confidence", "calibrated on held-out samples" if calibrated else "not calibrated"),
         ("withholds", f"labels, to reach an error of {target:g}" if target else "no labels"),
@@ -139,18 +143,14 @@ def card_tables(model: Any) -> dict[str, pd.DataFrame]:
     lacking = [(f"{k:.0%}", _percent(one)) for k, one in _summary(model).get("missing_genes", ())]
     tables = {
         "Classes": class_table(model),
-        "On other data sets (those in training: by a model without them)": set_table(model),
+        f"{_others(model).capitalize()}, by a model that had not seen them": set_table(model),
         "Missing genes": pd.DataFrame(lacking, columns=["missing at random", "held-out accuracy"]),
     }
     return {title: table for title, table in tables.items() if len(table)}
 
 
 def class_table(model: Any) -> pd.DataFrame:
-    """The classes of a model as text: samples and, where known, how many are labelled right.
-
-    Of a model that was trained on several sources, or judged on other data sets, these count; of a
-    model of one source the held-out samples.
-    """
+    """The classes of a model as text: samples, and how many of those held out got their label."""
     summary = _summary(model)
     names = [str(label) for label in linear_parts(model).classes]
     counts, recall = summary.get("class_counts") or {}, summary.get("recall") or {}
@@ -165,11 +165,13 @@ def class_table(model: Any) -> pd.DataFrame:
         table[number] = [str(judged.get(name, (0, 0))[1] or "") for name in names]
         table[share] = [_with_interval(*judged.get(name, (0, 0))) for name in names]
 
-    if held_out and not summary.get("batch"):
+    precision = summary.get("precision")
+    if held_out and not (elsewhere and summary.get("batch")):
         add("held out", "sensitivity", held_out)
+    other = _others(model)
     if elsewhere:
-        add("other sets", "on them" if "held out" in table else "sensitivity", elsewhere)
-    elif precision := summary.get("precision"):
+        add(other, "sensitivity there" if "held out" in table else "sensitivity", elsewhere)
+    if precision and other == "sources left out":
         table["PPV"] = [_percent(precision.get(name)) for name in names]
     return table
 
@@ -183,8 +185,7 @@ def set_table(model: Any) -> pd.DataFrame:
         text = f"{_percent(mean)} ({100 * low:.0f}-{100 * high:.0f})" if len(n) else ""
         row = {"data": one["name"], "platform": one.get("about", "")}
         row |= {"in training": "yes" if one.get("trained", True) else "no"}
-        row |= {"samples": str(n.sum() or ""), "classes": str(len(n) or "")}
-        rows.append(row | {"accuracy": text})
+        rows.append(row | {"samples": str(n.sum() or ""), "accuracy": text})
     table = pd.DataFrame(rows)
     return table.drop(columns="platform") if rows and not any(table["platform"]) else table
 
@@ -234,6 +235,12 @@ def exported(model: Any) -> pd.DataFrame:
 
 def _summary(model: Any) -> dict:
     return carried(model, "training_summary_") or {}
+
+
+def _others(model: Any) -> str:
+    """What judged a model: data sets of other laboratories, or sources of its own training."""
+    several = any("about" in one for one in _summary(model).get("sources", ()))
+    return "other data sets" if several else "sources left out"
 
 
 def _percent(share: float | None) -> str:

@@ -266,8 +266,9 @@ def model_names(
             pairs = {pair for one in _read_homologs("mouse") for pair in (one, one[::-1])}
             found = genes & {other for one, other in pairs if one in here}
             if len(found) > 2 * written:
-                renamed, notes = model_names(names, model, "mouse")
-                return renamed, [f"{notes[0]}: {len(found)} of the panel's {len(genes)}"]
+                told = "gene names are translated between mouse and human by the shipped table"
+                renamed, _ = model_names(names, model, "mouse")
+                return renamed, [f"{told}: {len(found)} of the panel's {len(genes)} genes"]
         return names, []
     if homologs == "case":
         return names, []

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from optirank.workflow.train import TrainingOptions
 
 MIN_CLASS = 3  # samples: two to learn from while one is held out
+_FULL_SOURCE = 10  # samples of a class with which a source counts half: one label is never a lot
 FILE_COLUMN = "file"  # of several reference files: which one a sample is from
 
 
@@ -114,14 +115,13 @@ class Prepared:
 
     @property
     def weights(self) -> NDArray | None:
-        """Weights of the samples by which, in every class, sources count the same; else None.
-
-        A source in which a class is frequent would otherwise be learned in place of the class.
-        """
+        """Weights of samples by which, in every class, large sources count the same; or None."""
         if self.sources is None:
             return None
+        # A source in which a class is frequent would else be learned in place of the class
         cells = self.codes + len(self.classes) * np.unique(self.sources, return_inverse=True)[1]
-        return 1.0 / np.bincount(cells)[cells]
+        weights = 1.0 / (np.bincount(cells)[cells] + _FULL_SOURCE)
+        return weights * (np.bincount(self.codes) / np.bincount(self.codes, weights))[self.codes]
 
     @property
     def n_folds(self) -> int:

@@ -41,7 +41,7 @@ from optirank.tuning.selection import (
 )
 from optirank.workflow import METHODS
 from optirank.workflow.performance import Performance, performance
-from optirank.workflow.preparation import EmptySamplesError, Prepared, prepare
+from optirank.workflow.preparation import FILE_COLUMN, EmptySamplesError, Prepared, prepare
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -213,29 +213,16 @@ def train_panel(prepared: Prepared, options: TrainingOptions, progress: Progress
     """The panel model: nested panels by elimination, a size by held-out accuracy."""
     jobs = worker_count(options.n_jobs)
     model = PanelClassifier(options.n_genes, include=prepared.include, n_jobs=jobs)
-    found = model._fit_source(
-        prepared.source,
-        prepared.classes,
-        prepared.codes,
-        prepared.fold_of,
-        prepared.weights,
-        progress,
-    )
-    genes, held_out = prepared.source.genes, found.held_out
+    source, classes, codes = prepared.source, prepared.classes, prepared.codes
+    found = model._fit_source(source, classes, codes, prepared.fold_of, prepared.weights, progress)
+    genes, held_out = source.genes, found.held_out
     model.set_params(n_jobs=None, include=genes[prepared.include].tolist() or None)
     scores = {n: one for n, one in held_out.scores.items() if n in model.path_}
     if len(model.panel_) not in scores:  # a fold had a gene or two fewer to choose from
         scores[len(model.panel_)] = held_out.scores[max(held_out.scores)]
-    return Fitted(
-        model,
-        genes,
-        found.X,
-        found.rows,
-        held_out.rows,
-        scores,
-        held_out.curve(),
-        missing=held_out.with_missing(min(len(model.panel_), max(held_out.scores))),
-    )
+    missing = held_out.with_missing(min(len(model.panel_), max(held_out.scores)))
+    curve = held_out.curve()
+    return Fitted(model, genes, found.X, found.rows, held_out.rows, scores, curve, missing=missing)
 
 
 def train_settings(prepared: Prepared, options: TrainingOptions, progress: Progress) -> Fitted:
@@ -251,7 +238,8 @@ def train_settings(prepared: Prepared, options: TrainingOptions, progress: Progr
     sums, X = first_pass(prepared.source, codes, len(classes), fold_of + 1, rows)
     X = X.tocsr() if hasattr(X, "tocsr") else X
     y, fold = codes[rows], fold_of[rows]
-    weights = np.ones(len(rows)) if prepared.weights is None else prepared.weights[rows]
+    weights = prepared.weights
+    weights = np.ones(len(rows)) if weights is None else weights[rows]
     folds, every = np.unique(fold[fold >= 0]), np.arange(sums.n_parts)
     width = 1 if len(classes) == 2 else len(classes)
     scores = np.full((len(settings), len(rows), width), np.nan)
@@ -357,7 +345,7 @@ def _conclude(
         precision=per_class["ppv"].astype(float).to_dict(),
         curve=curve[columns].to_dict("records"),
         missing_genes=[list(one) for one in fitted.missing],
-        sources=[] if prepared.sources is None else by_source(held_out),
+        sources=by_source(held_out, options.batch),
         checksum=prepared.source.checksum,
         versions={"optirank": __version__, "python": platform.python_version()}
         | {name: version(name) for name in _VERSIONS},
@@ -379,16 +367,17 @@ def _conclude(
     )
 
 
-def by_source(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Of each ``source``, and each class in it, how many samples are right, and of how many.
+def by_source(held_out: pd.DataFrame, batch: str | None) -> list[dict[str, Any]]:
+    """Of each source that was left out, and each class in it, right labels and samples.
 
-    The table has the columns ``source``, ``label`` and ``predicted``.
+    Files have their names; values of a column, which may be patients, are numbered.
     """
     rows = []
-    for source, part in table.groupby("source", sort=True):
+    for source, part in held_out.groupby("source", sort=True) if batch else ():
         right = (part["label"] == part["predicted"]).groupby(part["label"])
         counts = {str(name): [int(one.sum()), len(one)] for name, one in right}
-        rows.append({"name": str(source), "classes": counts})
+        name = str(source) if batch == FILE_COLUMN else f"{batch} {len(rows) + 1}"
+        rows.append({"name": name, "classes": counts})
     return rows
 
 
