@@ -77,7 +77,7 @@ class Problem:
         return self.orders.scores(w, gamma, self.ties) / self.n_reference + b
 
     def loss(self, z: NDArray) -> float:
-        """``sum_i v_i logloss(y_i, z_i)`` in plain NumPy; the fast twin is in ``losses``."""
+        """``sum_i v_i logloss(y_i, z_i)`` in plain NumPy; the fast twin is in ``terms``."""
         return float(self.v @ (np.logaddexp(0.0, z) - self.y * z))
 
     def slopes(self, z: NDArray) -> NDArray:
