@@ -37,7 +37,7 @@ def cpu_and_objective(orders, y: np.ndarray, share: float, l1: float) -> tuple[f
     """CPU seconds of one fit, and its objective."""
     problem = Problem(orders, y, sample_weights(y), int(share * orders.n_genes), l1, 1e-3)
     start = time.process_time()
-    (solution,) = solve(problem)
+    solution = solve(problem)
     return time.process_time() - start, solution.objective
 
 

@@ -13,7 +13,7 @@ import pytest
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 HELPERS = {"timing", "studies", "tables"}
-ALL = {"run", "make_results", "draw_curve"}  # run the others, or write to docs
+ALL = {"run", "make_results", "draw_curve", "make_models"}  # run the others, or write elsewhere
 STUDIES = sorted(path.stem for path in FOLDER.glob("*.py") if "from studies" in path.read_text())
 SPEED = sorted(path.stem for path in FOLDER.glob("bench_*.py"))
 
