@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import copy
 import re
+import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -52,17 +53,15 @@ def main() -> None:
     if unknown := sorted(set(options.names) - set(recipes)):
         parser.error(f"no model is called {unknown[0]!r}: there are {', '.join(recipes)}")
     names = options.names or list(recipes)
-    results = options.results or (None if options.names else ROOT / "results/models.csv")
-    missing = [one for name in names for one in sets_of(recipes[name])]
-    missing = sorted({one for one in missing if not (options.data / f"{one}.h5ad").is_file()})
-    if missing:
-        parser.error(
-            f"{options.data} lacks {', '.join(missing)}: optirank datasets fetch {missing[0]} "
-            f"--data {options.data}"
-        )
     options.out.mkdir(parents=True, exist_ok=True)
-    tables = []
+    tables, left_out = [], []
     for name in names:
+        wanted = sets_of(recipes[name])
+        missing = [one for one in wanted if not (options.data / f"{one}.h5ad").is_file()]
+        if missing:  # its file stays as it is
+            left_out.append(name)
+            print(f"{name:22} not made: {options.data} lacks {', '.join(missing)}")
+            continue
         model = make(name, recipes[name], options.data)
         mean, lowest, n_sets = judged(model.training_summary_)
         path, good = options.out / f"{name}.optirank", n_sets > 0 and lowest >= ENOUGH
@@ -76,6 +75,9 @@ def main() -> None:
             f"{n_sets} sets, mean {100 * mean:5.1f}, lowest {100 * lowest:5.1f}  {told}"
         )
         tables.append(counts(name, model, good))
+    if left_out:
+        sys.exit(f"fetch what is missing: optirank datasets fetch NAME --data {options.data}")
+    results = options.results or (None if options.names else ROOT / "results/models.csv")
     if results is not None:
         results.write_text(header() + pd.concat(tables).to_csv(index=False), encoding="utf-8")
 
@@ -87,7 +89,8 @@ def read_recipes() -> dict[str, dict]:
 
 def sets_of(recipe: dict) -> list[str]:
     """All data sets that a recipe needs."""
-    return [*recipe["train"], *(one["set"] for one in judges(recipe)), *recipe.get("for", ())]
+    every = [*recipe["train"], *(one["set"] for one in judges(recipe)), *recipe.get("for", ())]
+    return list(dict.fromkeys(every))
 
 
 def judges(recipe: dict) -> list[dict]:
