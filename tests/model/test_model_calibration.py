@@ -106,3 +106,14 @@ def test_separable_scores_and_lacking_classes_stay_finite():
 def test_what_cannot_be_calibrated_is_refused(scores, y, classes, message):
     with pytest.raises(ValueError, match=message):
         fit_calibration(scores, y, classes)
+
+
+def test_a_class_that_could_not_be_learned_does_not_soften_the_others():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], 80)
+    z = 0.1 * rng.normal(size=(240, 3)) + 0.3 * (y[:, None] == np.array(["a", "b", "c"]))
+    plain = fit_calibration(z, y, ["a", "b", "c"])
+    wider = np.column_stack([z, np.full(240, -np.inf)])
+    found = fit_calibration(wider, y, ["a", "b", "c", "d"])
+    assert found.slope == pytest.approx(plain.slope, rel=1e-3)
+    assert found.offset == pytest.approx(plain.offset, rel=1e-2, abs=1e-2)

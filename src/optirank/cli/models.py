@@ -56,7 +56,7 @@ def models(
         columns = ("name", "tissue", "classes", "genes", "samples", "accuracy", "kB")
         show_table("Models", columns, rows)
         echo("classes: judged on other data sets / all; samples: those it was trained on")
-        echo("accuracy: balanced, in %, mean (lowest) over other data sets")
+        echo("accuracy: balanced, in %, mean (lowest) over data sets or sources left out")
         echo("optirank models NAME shows a card; predict FILE --model NAME labels samples")
         for text in damaged:
             echo(f"note: {text}", err=True)

@@ -26,6 +26,7 @@ from optirank.model.linear import class_codes
 from optirank.ranks.scoring import by_class, probabilities
 
 _SLOPES = (1e-3, 1e3)  # of scores divided by their spread: flat, and a step
+NEVER = -100.0  # score of a class that could not be learned: far below those of ranks in [0, 1]
 _OFFSET = 30.0  # beyond, the function is a power or constant to all digits
 _CERTAINTY = 0.8  # one-sided: 32 samples without an error show 5 %; with 0.95 it takes 59
 _STORED = 250  # thresholds kept, evenly over the held-out samples: half a percent each
@@ -58,7 +59,7 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Cali
     Parameters
     ----------
     scores : the model's decision function on samples it was not fitted on: (n,) for two classes,
-        (n, classes) for more.
+        (n, classes) for more; -inf for a class that could not be learned without the sample.
     y : their labels.
     classes : the model's ``classes_``.
     """
@@ -82,8 +83,10 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Cali
     weights = 1.0 / (counts[codes] * np.count_nonzero(counts))
     wrong = 1.0 / (len(y) + 2.0)
     known = codes[:, None] == np.arange(len(classes))
-    target = np.where(known, 1.0 - wrong, wrong / (len(classes) - 1))
-    scale = float(np.abs(z).mean()) or 1.0
+    there = np.isfinite(z)
+    others = np.where(there, wrong / np.maximum(there.sum(axis=1, keepdims=True) - 1, 1), 0.0)
+    target = np.where(known, 1.0 - wrong, others)
+    scale, z = float(np.abs(z[there]).mean()) or 1.0, np.maximum(z, NEVER)
 
     def loss(x: NDArray) -> tuple[float, NDArray]:
         slope, offset = np.exp(x[0]) / scale, x[1]

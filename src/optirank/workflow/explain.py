@@ -101,7 +101,9 @@ def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> list[t
     fitted, parts = linear_model(model), linear_parts(model)
     summary = dict(_summary(model))
     mean, lowest, n_sets = judged(summary)
-    elsewhere = f"balanced accuracy {_percent(mean)} % over {n_sets}, lowest {_percent(lowest)} %"
+    elsewhere = (
+        f"mean balanced accuracy {_percent(mean)} % of {n_sets}, lowest {_percent(lowest)} %"
+    )
     for key in _SHOWN_APART:
         summary.pop(key, None)
     target = getattr(carried(model, "error_control_"), "target_error", None)
@@ -184,7 +186,7 @@ def set_table(model: Any) -> pd.DataFrame:
         mean, (low, high) = balanced(right, n)
         text = f"{_percent(mean)} ({100 * low:.0f}-{100 * high:.0f})" if len(n) else ""
         row = {"data": one["name"], "platform": one.get("about", "")}
-        row |= {"in training": "yes" if one.get("trained", True) else "no"}
+        row |= {"how": "left out" if one.get("trained", True) else "not in training"}
         rows.append(row | {"samples": str(n.sum() or ""), "accuracy": text})
     table = pd.DataFrame(rows)
     return table.drop(columns="platform") if rows and not any(table["platform"]) else table

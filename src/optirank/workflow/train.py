@@ -30,6 +30,7 @@ from optirank.model import (
     fit_novelty,
     panel_ranks,
 )
+from optirank.model.confidence import NEVER
 from optirank.ranks.scoring import best_class, by_class
 from optirank.solver.constants import DEFAULTS
 from optirank.tuning.platforms import VIEW_STRENGTHS, log_spread, simulate_platforms
@@ -392,12 +393,11 @@ def _calibrate(
     classes, scores, notes = prepared.classes, fitted.scores[n_genes], []
     codes = prepared.codes[fitted.held_out]
     known = np.isfinite(scores[np.arange(len(scores)), codes if scores.shape[1] > 1 else 0])
-    # A class that a fold could not learn has a score far below those of ranks in [0, 1]
-    rows, scores = fitted.held_out[known], np.maximum(scores[known], -100.0)
+    rows, scores = fitted.held_out[known], scores[known]
     truth, predicted = classes[codes[known]], classes[best_class(scores)]
     flat = scores[:, 0] if scores.shape[1] == 1 else scores
     model.calibration_ = fit_calibration(flat, truth, classes)
-    probabilities = model.calibration_.probabilities(flat)
+    probabilities = model.calibration_.probabilities(np.maximum(flat, NEVER))
     confidence = probabilities.max(axis=1)
     model.error_control_ = fit_error_control(
         confidence, predicted == truth, truth, target_error=target_error
@@ -420,7 +420,7 @@ def _calibrate(
     )
     if prepared.sources is not None:
         table["source"] = prepared.sources[rows]
-    for name, column in zip(classes[-scores.shape[1] :], scores.T, strict=True):
+    for name, column in zip(classes[-scores.shape[1] :], np.maximum(scores, NEVER).T, strict=True):
         table[f"score_{name}"] = column
     return table, probabilities, notes
 
