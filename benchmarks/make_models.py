@@ -125,10 +125,8 @@ def make(name: str, recipe: dict, data: Path) -> optirank.PanelClassifier:
     ]
     for one in judges(recipe):
         found = read_set(data, one["set"], recipe, one.get("label"))
-        options = PredictOptions(max_missing=1.0)
-        done = evaluate_profiles(found, model, LABEL, options)
-        table, lost = done.performance.confusion, len(done.labelled.missing)
-        classes = {k: [int(row[k]), int(row.sum())] for k, row in table.iterrows() if row.sum()}
+        classes = counted(found, model)
+        lost = len(set(model.feature_names_in_) - set(found.gene_names))
         told = about(one["set"]) + (f"; lacks {lost} of {len(model.panel_)} genes" if lost else "")
         sources.append({"name": one["set"], "about": told, "trained": False, "classes": classes})
         if told := unknown_types(model, found):
@@ -160,6 +158,13 @@ def read_set(
     obs = found.obs.assign(**{LABEL: labels})
     found = replace(found, gene_names=np.array(genes, dtype=object), obs=obs, source=name)
     return found.merge_duplicates("sum") if found.duplicated_genes else found
+
+
+def counted(found: ExpressionData, model: optirank.PanelClassifier) -> dict[str, list[int]]:
+    """Right labels and samples of each class, whatever genes are missing."""
+    done = evaluate_profiles(found, model, LABEL, PredictOptions(max_missing=1.0))
+    table = done.performance.confusion
+    return {name: [int(row[name]), int(row.sum())] for name, row in table.iterrows() if row.sum()}
 
 
 def about(name: str) -> str:

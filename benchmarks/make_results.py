@@ -17,7 +17,7 @@ from studies import options, pairs_of
 HERE = Path(__file__).parent
 STUDIES = (
     *("panel_pairs", "study_unknown", "study_tissues", "study_small", "study_synthetic"),
-    "study_log_values",
+    *("study_log_values", "study_sources"),
 )
 
 

@@ -305,6 +305,19 @@ def _with_spread(
 
 
 @table
+def sources() -> pd.DataFrame:
+    """Several sources in one training, by what is added to the samples of a source."""
+    found = read("sources")
+    groups = found.groupby("added", sort=False)
+    columns = {
+        "left out": groups["left_out"].mean(),
+        "joint": groups["joint"].mean(),
+        "joint, lowest": groups["joint"].min(),
+    }
+    return _text(pd.DataFrame(columns).map(percent), "added")
+
+
+@table
 def models() -> pd.DataFrame:
     """Each shipped model on every data set that the labelling model had not seen."""
     return _models("yes")

@@ -12,7 +12,6 @@ import pytest
 from optirank import load, save
 from optirank.datasets.example import write_example
 from optirank.model.catalogue import find_model, known_models
-from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.explain import judged
 from optirank.workflow.predict import PredictOptions, label_profiles
 from optirank.workflow.train import TrainingOptions, train
@@ -45,9 +44,7 @@ def right_labels(name, one, data_folder):
         (j.get("label") for j in make_models.judges(RECIPES[name]) if j["set"] == one["name"]), None
     )
     found = make_models.read_set(data_folder, one["name"], RECIPES[name], label)
-    done = evaluate_profiles(found, load(name), "cell_type", PredictOptions(max_missing=1.0))
-    table = done.performance.confusion
-    return {k: [int(row[k]), int(row.sum())] for k, row in table.iterrows() if row.sum()}
+    return make_models.counted(found, load(name))
 
 
 def test_the_models_asked_for_are_there_and_small():

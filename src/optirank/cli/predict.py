@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -85,8 +84,7 @@ def predict(
             from optirank.workflow.report import check_report, write_report
 
             check_report()
-        names = {field.name for field in fields(PredictOptions)} & set(context.params)
-        options = PredictOptions(**{name: context.params[name] for name in names})
+        options = PredictOptions.among(context.params)
         reading, fitted = opt.reading_options(context), load(model)
         with file_or_stdout(out, ".csv") as target:
             with (
@@ -161,8 +159,7 @@ def evaluate(
         check_outputs({"the report": report}, [query, model, samples, homologs], force)
         if report is not None:
             check_report()
-        names = {field.name for field in fields(PredictOptions)} & set(context.params)
-        options = PredictOptions(**{name: context.params[name] for name in names})
+        options = PredictOptions.among(context.params)
         reading, fitted, shares = opt.reading_options(context), load(model), _shares(prevalence)
         with (
             remedies_for_missing_genes(context, fitted, query),

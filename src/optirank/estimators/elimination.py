@@ -326,11 +326,10 @@ class _Samples:
                 ranks = self.ranks(test, genes[here]) / (2.0 * len(here))
                 base = fitted.intercept + fitted.coef[:, lost] @ fitted.mean_ranks[lost]
                 scores = ranks @ fitted.coef[:, here].T + base
-                if width > 1:
-                    by = by_class(scores / (2 if len(present) == 2 else 1))
-                    scores = np.full((len(test), width), -np.inf)
-                    scores[:, present] = by
                 found[size, share, draw] = scores
+                if width > 1:
+                    found[size, share, draw] = every = np.full((len(test), width), -np.inf)
+                    every[:, present] = by_class(scores / (2 if len(present) == 2 else 1))
         return found
 
 

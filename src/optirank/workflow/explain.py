@@ -167,14 +167,13 @@ def class_table(model: Any) -> pd.DataFrame:
         table[number] = [str(judged.get(name, (0, 0))[1] or "") for name in names]
         table[share] = [_with_interval(*judged.get(name, (0, 0))) for name in names]
 
-    precision = summary.get("precision")
     if held_out and not (elsewhere and summary.get("batch")):
         add("held out", "sensitivity", held_out)
     other = _others(model)
     if elsewhere:
         add(other, "sensitivity there" if "held out" in table else "sensitivity", elsewhere)
-    if precision and other == "sources left out":
-        table["PPV"] = [_percent(precision.get(name)) for name in names]
+    if summary.get("precision") and other == "sources left out":
+        table["PPV"] = [_percent(summary["precision"].get(name)) for name in names]
     return table
 
 

@@ -11,7 +11,7 @@ import importlib.util
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,11 @@ class PredictOptions:
     max_missing: float = MAX_MISSING
     drop_classes: bool = False
     homologs: Homologs = None
+
+    @classmethod
+    def among(cls, given: Mapping[str, Any]) -> PredictOptions:
+        """The options among the parameters of a command."""
+        return cls(**{one.name: given[one.name] for one in fields(cls) if one.name in given})
 
     def __post_init__(self) -> None:
         if self.threshold is not None and self.target_error is not None:
