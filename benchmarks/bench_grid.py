@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from timing import QUICK, columns, heading, line
 
 from optirank import OptirankClassifier, OptirankClassifierCV
-from optirank.benchmark.classifiers import get
 from optirank.tuning.folds import make_folds
+from optirank_lab.benchmark.classifiers import get
 
 ANCHORS = Path(os.environ.get("OPTIRANK_ANCHORS", "anchors"))
 N_FOLDS = 2 if QUICK else 5

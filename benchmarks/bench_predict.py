@@ -19,8 +19,8 @@ from threadpoolctl import threadpool_limits
 from timing import QUICK, columns, heading, interleaved, line
 
 from optirank import OptirankClassifier, PanelClassifier
-from optirank.estimators.elimination import Panel
 from optirank.model import Predictor, load, save
+from optirank.panel.elimination import Panel
 
 N_CLASSES, N_GENES, N_REFERENCE, N_PANEL = 20, 20_000, 200, 100
 DENSITY = 0.05

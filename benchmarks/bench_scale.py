@@ -143,9 +143,9 @@ def _target(figure: float, limit: float | None) -> tuple[str, bool] | tuple[()]:
 def accuracy(model: Path, query: Path) -> float:
     """Balanced accuracy of a model file on a query."""
     from optirank import load
+    from optirank._util.metrics import balanced_accuracy
     from optirank.datasets import read_expression
     from optirank.model import Predictor
-    from optirank.tuning.selection import balanced_accuracy
 
     data = read_expression(query)
     found = Predictor(load(model), data.gene_names).predict(data.X)

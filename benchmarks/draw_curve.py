@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from tables import read
 
-from optirank.benchmark.statistics import bootstrap_interval
+from optirank_lab.benchmark.statistics import bootstrap_interval
 
 FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures"
 ALL_AT = 700  # where "all" stands on the axis

@@ -39,7 +39,7 @@ def main() -> None:
 
 def curve(args) -> None:
     """What `optirank benchmark curve` does, from the beginning."""
-    from optirank.benchmark.curve import run
+    from optirank_lab.benchmark.curve import run
 
     args.out.mkdir(parents=True, exist_ok=True)
     new = args.out / "curve-new.csv"

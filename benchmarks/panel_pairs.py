@@ -26,17 +26,17 @@ from sklearn.linear_model import LogisticRegression
 from studies import Rows, dense, options, over_pairs, scores_of, trained
 from tables import against, by_pairs
 
-from optirank.benchmark.designs import best_genes
+from optirank._util.metrics import balanced_accuracy
 from optirank.model import Predictor, match_prevalences
 from optirank.ranks.scoring import best_class
-from optirank.tuning.selection import balanced_accuracy
+from optirank_lab.benchmark.designs import best_genes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.benchmark.sets import Set
-    from optirank.benchmark.tasks import Task
     from optirank.estimators.panel_classifier import PanelClassifier
+    from optirank_lab.benchmark.sets import Set
+    from optirank_lab.benchmark.tasks import Task
 
 SIZES = (20, 30, 50, 100)
 TARGETS = (0.01, 0.02, 0.05, 0.1)

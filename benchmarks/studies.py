@@ -24,20 +24,20 @@ from tables import RESULTS
 
 from optirank import __version__
 from optirank._util.workers import one_blas_thread
-from optirank.benchmark.designs import RealTasks
-from optirank.benchmark.splits import at_most
-from optirank.benchmark.tasks import find_pairs
 from optirank.datasets import ExpressionData
-from optirank.datasets.registry import data_folder
 from optirank.model import Predictor
 from optirank.workflow.train import TrainingOptions, train
+from optirank_lab.benchmark.designs import RealTasks
+from optirank_lab.benchmark.splits import at_most
+from optirank_lab.benchmark.tasks import find_pairs
+from optirank_lab.data.registry import data_folder
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.benchmark.sets import Set
-    from optirank.benchmark.tasks import Task
     from optirank.estimators.panel_classifier import PanelClassifier
+    from optirank_lab.benchmark.sets import Set
+    from optirank_lab.benchmark.tasks import Task
 
 Rows = dict[str, list[dict]]  # of each CSV, by its name
 

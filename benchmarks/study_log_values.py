@@ -20,14 +20,14 @@ from sklearn.multiclass import OneVsRestClassifier
 from studies import Rows, dense, options, over_pairs
 from tables import by_pairs
 
-from optirank.benchmark.designs import best_genes
-from optirank.benchmark.splits import at_most
-from optirank.preprocessing.scales import log_values
-from optirank.tuning.selection import balanced_accuracy
+from optirank._util.metrics import balanced_accuracy
+from optirank._util.scales import log_values
+from optirank_lab.benchmark.designs import best_genes
+from optirank_lab.benchmark.splits import at_most
 
 if TYPE_CHECKING:
-    from optirank.benchmark.sets import Set
-    from optirank.benchmark.tasks import Task
+    from optirank_lab.benchmark.sets import Set
+    from optirank_lab.benchmark.tasks import Task
 
 SINGLE_CELLS = (
     *("pancreas", "human blood cells", "mouse embryonic stem cells", "mouse interneurons"),

@@ -15,12 +15,12 @@ from joblib import Parallel, delayed
 from sklearn.linear_model import LogisticRegression
 from studies import Rows, collect, dense, options
 
+from optirank._util.metrics import balanced_accuracy
 from optirank._util.workers import one_blas_thread
-from optirank.benchmark.baselines import lr_on_ranks, svm_on_ranks
-from optirank.benchmark.designs import RealTasks, best_genes
-from optirank.benchmark.tasks import built_in, choose
 from optirank.estimators.panel_classifier import PanelClassifier
-from optirank.tuning.selection import balanced_accuracy
+from optirank_lab.baselines.nearest_mean import lr_on_ranks, svm_on_ranks
+from optirank_lab.benchmark.designs import RealTasks, best_genes
+from optirank_lab.benchmark.tasks import built_in, choose
 
 TASKS = ["nci60_p53", "tcga_tumours9", "tcga_crc-cms", "tcga_crc-msi"]
 SEEDS = 10

@@ -17,9 +17,9 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from studies import Rows, collect, options
 
 from optirank import OptirankClassifierCV, PanelClassifier
+from optirank._util.metrics import balanced_accuracy
 from optirank._util.workers import one_blas_thread
 from optirank.datasets import make_unstable_ranks
-from optirank.tuning.selection import balanced_accuracy
 
 SEEDS = 10
 TAUS = (0.0, 0.2)

@@ -18,14 +18,14 @@ from scipy import sparse
 from studies import Rows, options, over_pairs
 from tables import chosen_without
 
-from optirank.benchmark.splits import at_most
+from optirank._util.metrics import balanced_accuracy
 from optirank.estimators import elimination
 from optirank.estimators.panel_classifier import PanelClassifier
-from optirank.tuning.selection import balanced_accuracy
+from optirank_lab.benchmark.splits import at_most
 
 if TYPE_CHECKING:
-    from optirank.benchmark.sets import Set
-    from optirank.benchmark.tasks import Task
+    from optirank_lab.benchmark.sets import Set
+    from optirank_lab.benchmark.tasks import Task
 
 STRENGTHS = (0.0, 1.0, 2.0, 3.0)
 PENALTIES = (0.03, 0.1, 0.3)

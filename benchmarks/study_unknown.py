@@ -21,8 +21,8 @@ from studies import Rows, options, over_pairs, trained
 from optirank.model import Predictor
 
 if TYPE_CHECKING:
-    from optirank.benchmark.sets import Set
-    from optirank.benchmark.tasks import Task
+    from optirank_lab.benchmark.sets import Set
+    from optirank_lab.benchmark.tasks import Task
 
 PER_CLASS = 100
 RATE = 0.05

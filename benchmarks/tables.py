@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from optirank.benchmark.statistics import bootstrap_interval
+from optirank_lab.benchmark.statistics import bootstrap_interval
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 DEFAULTS = (2.0, 0.1)  # strength of simulated platforms and last l2 of the panel model

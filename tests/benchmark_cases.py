@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from optirank.benchmark.designs import RealTasks
-from optirank.benchmark.tasks import Task
-from optirank.datasets.data import ExpressionData
-from optirank.datasets.reading import write_h5ad
+from optirank.io.data import ExpressionData
+from optirank.io.reading import write_h5ad
+from optirank_lab.benchmark.designs import RealTasks
+from optirank_lab.benchmark.tasks import Task
 
 # The names of sets of built-in tasks, so that the command finds tasks in their folder.
 FIRST, SECOND, THIRD = "nki_er", "vdx_er", "expo_er"

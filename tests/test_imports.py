@@ -36,7 +36,7 @@ def test_importing_optirank_loads_nothing_heavy():
 
 
 def test_telling_counts_from_logarithms_needs_no_scikit_learn():
-    code = "import sys, optirank.preprocessing.scales; print('sklearn' in sys.modules)"
+    code = "import sys, optirank._util.scales; print('sklearn' in sys.modules)"
     assert run(code) == "False"
 
 
@@ -82,7 +82,7 @@ def test_the_drawing_has_every_room_and_no_circle():
         "import optirank.workflow.train",
         "def late():\n    from optirank.cli import main",
         "from optirank import save",
-        "import importlib\nimportlib.import_module('optirank.workflow.report')",
+        "import importlib\nimportlib.import_module('optirank.report.pages')",
     ],
 )
 def test_an_arrow_upwards_is_found_however_it_is_written(code):

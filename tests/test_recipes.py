@@ -18,10 +18,6 @@ from typer.testing import CliRunner
 from benchmark_cases import FIRST, SECOND, write_sets
 from optirank import OptirankClassifier
 from optirank import save as optirank_save
-from optirank.benchmark.classifiers import BINARY, CLASSIFIERS, SYNTHETIC, WHOLE, Classifier
-from optirank.benchmark.synthetic import GRIDS, Point, Settings
-from optirank.cli.app import app
-from optirank.cli.simulate import run_experiment
 from optirank.datasets import read_expression
 from optirank.datasets.example import write_example
 from optirank.estimators._base import RankLinearClassifier
@@ -36,6 +32,9 @@ from optirank.tuning.search import HELD_OUT, search
 from optirank.workflow import METHODS
 from optirank.workflow.labels import Labelled
 from optirank.workflow.train import TrainingOptions, train, train_panel
+from optirank_lab.benchmark.classifiers import BINARY, CLASSIFIERS, SYNTHETIC, WHOLE, Classifier
+from optirank_lab.benchmark.synthetic import GRIDS, Point, Settings
+from optirank_lab.cli.simulate import run_experiment
 
 
 def solve_most_correlated(problem, *, tol, max_iter, **_):

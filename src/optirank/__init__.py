@@ -16,9 +16,9 @@ _HOMES = {
     "OptirankClassifier": "optirank.estimators.optirank",
     "OptirankClassifierCV": "optirank.estimators.optirank_cv",
     "RankLogisticRegression": "optirank.estimators.optirank",
-    "AnovaRankLogisticRegression": "optirank.estimators.optirank",
-    "SingleCellNetClassifier": "optirank.estimators.singlecellnet",
-    "TopScoringPairsClassifier": "optirank.estimators.top_pairs",
+    "AnovaRankLogisticRegression": "optirank_lab.baselines.anova_rank",
+    "SingleCellNetClassifier": "optirank_lab.baselines.singlecellnet",
+    "TopScoringPairsClassifier": "optirank_lab.baselines.top_pairs",
     "load": "optirank.model.file",
     "save": "optirank.model.file",
 }
@@ -40,17 +40,14 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from optirank.estimators.optirank import (
-        AnovaRankLogisticRegression,
-        OptirankClassifier,
-        RankLogisticRegression,
-    )
+    from optirank.estimators.optirank import OptirankClassifier, RankLogisticRegression
     from optirank.estimators.optirank_cv import OptirankClassifierCV
     from optirank.estimators.panel_classifier import PanelClassifier
-    from optirank.estimators.singlecellnet import SingleCellNetClassifier
-    from optirank.estimators.top_pairs import TopScoringPairsClassifier
     from optirank.model.file import load, save
     from optirank.ranks.transformer import ReferenceRankTransformer
+    from optirank_lab.baselines.anova_rank import AnovaRankLogisticRegression
+    from optirank_lab.baselines.singlecellnet import SingleCellNetClassifier
+    from optirank_lab.baselines.top_pairs import TopScoringPairsClassifier
 
 
 def __getattr__(name: str) -> object:

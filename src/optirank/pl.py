@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank._plots.common import axes_for, column, finish, save_figure
-from optirank._plots.panel import panel, panel_weights
-from optirank._plots.performance import (
+from optirank.report.common import axes_for, column, finish, save_figure
+from optirank.report.panel import panel, panel_weights
+from optirank.report.performance import (
     confusion_size,
     draw_confusion,
     draw_curves,

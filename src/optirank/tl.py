@@ -84,7 +84,7 @@ def train(
     """
     from optirank._util.progress import progress_bar
     from optirank._util.workers import worker_count
-    from optirank.datasets.reading import check_anndata, profiles_of
+    from optirank.io.reading import check_anndata, profiles_of
     from optirank.workflow.train import TrainingOptions
     from optirank.workflow.train import train as run
 
@@ -199,7 +199,7 @@ def annotate(
         The classes, the genes that are missing, what each class loses by them (``losses``), the
         threshold, the word for labels that are withheld and the ``notes``.
     """
-    from optirank.datasets.reading import check_anndata, profiles_of
+    from optirank.io.reading import check_anndata, profiles_of
     from optirank.model.file import as_model
     from optirank.workflow.predict import PredictOptions, label_profiles
 
@@ -276,11 +276,11 @@ def evaluate(
     the tables ``per_class``, ``confusion``, ``reliability`` and ``withholding``. ``adata`` is not
     changed.
     """
-    from optirank.datasets.reading import check_anndata, profiles_of
+    from optirank.io.reading import check_anndata, profiles_of
     from optirank.model.file import as_model
+    from optirank.report.pages import write_report
     from optirank.workflow.evaluate import evaluate_profiles
     from optirank.workflow.predict import PredictOptions
-    from optirank.workflow.report import write_report
 
     check_anndata(adata, "evaluate")
     profiles = profiles_of(adata, layer, gene_column, use_raw=use_raw)
@@ -298,7 +298,7 @@ def evaluate(
 def _cluster(adata: AnnData, key: str) -> None:
     """Cluster the samples as scanpy's tutorials do, into ``adata.obs[key]``."""
     from optirank._util.names import some
-    from optirank.datasets.data import DataError
+    from optirank.io.data import DataError
 
     try:
         import scanpy

@@ -17,10 +17,12 @@ from typer.testing import CliRunner, Result
 
 from example_model import N_QUERY, as_anndata, panel_names, reference_set, trained_example
 from optirank._util import files
-from optirank.cli.app import app
+from optirank.cli.app import complete_app
 from optirank.cli.common import BAD_INPUT, INTERRUPTED
-from optirank.datasets.reading import write_h5ad, write_table
+from optirank.io.reading import write_h5ad, write_table
 from optirank.model import load, save
+
+app = complete_app()
 
 QUERY, MODEL = "query.h5ad", "model.optirank"
 TRAIN = ("train", "reference.h5ad", "--label", "cell_type", "--genes", 20, "--jobs", 1)
@@ -360,7 +362,7 @@ def test_what_a_page_needs_is_looked_for_before_any_label(folder, monkeypatch):
 @pytest.mark.parametrize("command", ["train", "predict", "evaluate", "panel", "inspect", "demo"])
 def test_help_has_headings_and_examples_and_imports_nothing_heavy(command):
     code = (
-        "import sys; from optirank.cli.app import app\n"
+        "import sys; from optirank.cli.app import complete_app\napp = complete_app()\n"
         f"try: app([{command!r}, '--help'])\n"
         "except SystemExit: pass\n"
         "heavy = {'numpy', 'sklearn', 'numba', 'matplotlib', 'pandas'} & set(sys.modules)\n"
@@ -384,7 +386,9 @@ def test_a_demo_of_a_minute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     calls = []
 
-    monkeypatch.setattr("optirank.cli.simulate.run_experiment", lambda *given: calls.append(given))
+    monkeypatch.setattr(
+        "optirank_lab.cli.simulate.run_experiment", lambda *given: calls.append(given)
+    )
     done = good("demo", "-o", "here")
     assert "another platform" in done.stdout
     assert "Balanced" in done.stdout or "95 % interval" in done.stdout

@@ -9,10 +9,12 @@ from typer.testing import CliRunner, Result
 
 from example_model import trained_example
 from optirank import save
-from optirank.cli.app import app
+from optirank.cli.app import complete_app
 from optirank.cli.common import BAD_INPUT
 from optirank.model import load
 from optirank.model.catalogue import known_models
+
+app = complete_app()
 
 
 def optirank(*arguments: object, columns: int = 80) -> Result:

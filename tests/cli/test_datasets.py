@@ -12,9 +12,11 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
-from optirank.cli.app import app
+from optirank.cli.app import complete_app
 from optirank.cli.common import BAD_INPUT
 from optirank.datasets import read_expression, registry
+
+app = complete_app()
 
 
 def datasets(*arguments: object, env: dict | None = None) -> Result:
@@ -34,7 +36,7 @@ def example(tmp_path_factory):
 @pytest.mark.parametrize("command", [[], ["list"], ["info"], ["fetch"], ["check"], ["example"]])
 def test_help_has_examples_and_imports_nothing_heavy(command):
     code = (
-        "import sys; from optirank.cli.app import app\n"
+        "import sys; from optirank.cli.app import complete_app\napp = complete_app()\n"
         f"try: app({['datasets', *command, '--help']!r})\n"
         "except SystemExit: pass\n"
         "heavy = {'numpy', 'sklearn', 'pandas', 'anndata'} & set(sys.modules)\n"

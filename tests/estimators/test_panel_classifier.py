@@ -12,7 +12,7 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from optirank import PanelClassifier
-from optirank.estimators.elimination import (
+from optirank.panel.elimination import (
     MISSING,
     HeldOut,
     _Samples,

@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
 from optirank import AnovaRankLogisticRegression, OptirankClassifier, RankLogisticRegression
-from optirank.preprocessing.anova import select_stable_genes
 from optirank.ranks.relative import TIES
+from optirank_lab.baselines.anova import select_stable_genes
 
 STABLE = np.arange(12)
 

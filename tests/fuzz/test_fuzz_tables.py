@@ -13,7 +13,7 @@ from mutations import mutated
 
 from expression_files import make, to_anndata, write_tenx_folder, write_tenx_h5
 from optirank.datasets import DataError, read_expression
-from optirank.datasets.reading import write_table
+from optirank.io.reading import write_table
 
 pytestmark = pytest.mark.slow
 COUNTS = {"csv": 5000, "csv.gz": 1000, "10x": 5000, "h5ad": 2000, "h5": 1000, "zarr": 300}

@@ -8,13 +8,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score
 
+from optirank._util.metrics import balanced_accuracy, standard_error
 from optirank.tuning.selection import (
     MARGIN,
-    balanced_accuracy,
     default_setting,
     select,
     select_for_transfer,
-    standard_error,
     transfer_scores,
 )
 

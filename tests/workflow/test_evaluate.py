@@ -14,10 +14,10 @@ from browser import open_page
 from example_model import LABEL, as_anndata, panel_names, trained_example, training_result
 from optirank import tl
 from optirank.datasets import DataError
-from optirank.datasets.reading import open_expression
+from optirank.io.reading import open_expression
+from optirank.report.pages import page, write_report
 from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.predict import PredictOptions, predict_file
-from optirank.workflow.report import page, write_report
 
 
 def evaluated(path, model, label, options=None):

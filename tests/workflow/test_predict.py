@@ -13,7 +13,7 @@ from example_model import N_QUERY, as_anndata, panel_names
 from expression_files import write_rows
 from optirank import tl
 from optirank.datasets import DataError
-from optirank.datasets.reading import write_table
+from optirank.io.reading import write_table
 from optirank.model import MissingGenesError, Predictor, save
 from optirank.workflow import predict as workflow
 from optirank.workflow.predict import PredictOptions, predict_file

@@ -10,7 +10,7 @@ import pytest
 from example_model import LABEL, reference_set
 from optirank import load, save
 from optirank.datasets import DataError
-from optirank.datasets.reading import write_h5ad
+from optirank.io.reading import write_h5ad
 from optirank.workflow.preparation import (
     JoinedProfiles,
     gene_names_in,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
 
 from optirank import __version__
-from optirank.cli import benchmark, datasets, inspect, models, predict, simulate, train
+from optirank.cli import inspect, models, predict, train
 from optirank.cli.common import outlive_readers, set_up
 from optirank.cli.options import GroupedCommand, PlainGroup
 
@@ -52,10 +54,6 @@ for _command in (
     *(inspect.panel, inspect.inspect),
 ):
     app.command(cls=GroupedCommand)(_command)
-app.add_typer(datasets.app, name="datasets")
-for _command in (simulate.demo, simulate.simulate):
-    app.command(cls=GroupedCommand)(_command)
-app.add_typer(benchmark.app, name="benchmark")
 
 
 def _show_version(wanted: bool) -> None:
@@ -77,7 +75,15 @@ def options(
     set_up(debug=debug, quiet=quiet)
 
 
+@cache
+def complete_app() -> typer.Typer:
+    """The command with those of optirank_lab, which are found by an entry point."""
+    for entry in entry_points(group="optirank.commands"):
+        entry.load()(app)
+    return app
+
+
 def main() -> None:
     """Run the command line."""
     outlive_readers()
-    app(prog_name="optirank")
+    complete_app()(prog_name="optirank")

@@ -81,7 +81,7 @@ def predict(
         outputs = {"the labels": out, "the report": report}
         check_outputs(outputs, [query, model, samples, homologs], force)
         if report is not None:
-            from optirank.workflow.report import check_report, write_report
+            from optirank.report.pages import check_report, write_report
 
             check_report()
         options = PredictOptions.among(context.params)
@@ -150,11 +150,11 @@ def evaluate(
       optirank evaluate cohort.h5ad -m er.optirank --label er --prevalence 'ER positive=0.7'
     """
     with tidy():
-        from optirank.datasets.reading import open_expression
+        from optirank.io.reading import open_expression
         from optirank.model import load
+        from optirank.report.pages import check_report, write_report
         from optirank.workflow.evaluate import evaluate_profiles
         from optirank.workflow.predict import PredictOptions
-        from optirank.workflow.report import check_report, write_report
 
         check_outputs({"the report": report}, [query, model, samples, homologs], force)
         if report is not None:

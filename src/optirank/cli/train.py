@@ -104,7 +104,7 @@ def train(
         inputs = [*files, samples, *(query or ()), *(one for one in lists if one)]
         check_outputs({"the model": out, "the report": report}, inputs, force)
         if report is not None:
-            from optirank.workflow.report import check_report, write_report
+            from optirank.report.pages import check_report, write_report
 
             check_report()
         reading = opt.reading_options(context)

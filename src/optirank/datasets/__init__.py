@@ -6,13 +6,13 @@ import importlib
 from typing import TYPE_CHECKING
 
 _HOMES = {
-    "DataError": "data",
-    "ExpressionData": "data",
-    "concatenate": "data",
-    "load_dataset": "registry",
-    "make_unstable_ranks": "synthetic",
-    "open_expression": "reading",
-    "read_expression": "reading",
+    "DataError": "optirank.io.data",
+    "ExpressionData": "optirank.io.data",
+    "concatenate": "optirank.io.data",
+    "load_dataset": "optirank_lab.data.registry",
+    "make_unstable_ranks": "optirank.datasets.synthetic",
+    "open_expression": "optirank.io.reading",
+    "read_expression": "optirank.io.reading",
 }
 
 __all__ = [
@@ -26,15 +26,15 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from optirank.datasets.data import DataError, ExpressionData, concatenate
-    from optirank.datasets.reading import open_expression, read_expression
-    from optirank.datasets.registry import load_dataset
     from optirank.datasets.synthetic import make_unstable_ranks
+    from optirank.io.data import DataError, ExpressionData, concatenate
+    from optirank.io.reading import open_expression, read_expression
+    from optirank_lab.data.registry import load_dataset
 
 
 def __getattr__(name: str) -> object:
     if name in _HOMES:
-        value = getattr(importlib.import_module(f"optirank.datasets.{_HOMES[name]}"), name)
+        value = getattr(importlib.import_module(_HOMES[name]), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'optirank.datasets' has no attribute {name!r}")

@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from optirank._util.files import check_outputs
-from optirank.datasets.data import DataError, ExpressionData
-from optirank.datasets.reading import write_h5ad, write_table
+from optirank.io.data import DataError, ExpressionData
+from optirank.io.reading import write_h5ad, write_table
 
 ONLY_ONE_PLATFORM = 10  # genes that the other platform does not measure, each way
 

@@ -16,14 +16,15 @@ from scipy.stats import rankdata
 from sklearn.metrics import check_scoring
 from sklearn.utils.validation import check_is_fitted
 
+from optirank._util.metrics import standard_error
 from optirank._util.progress import progress_bar
 from optirank.estimators._base import RankLinearClassifier
 from optirank.estimators.optirank import OptirankClassifier, candidate_mask
+from optirank.panel.platforms import VIEW_STRENGTHS, simulate_platforms
 from optirank.solver.device.backend import is_device_array
 from optirank.solver.problem import resolve_n_reference
 from optirank.tuning.families import OptirankFamily, Samples
 from optirank.tuning.folds import make_folds, units_of_folds
-from optirank.tuning.platforms import VIEW_STRENGTHS, simulate_platforms
 from optirank.tuning.search import HELD_OUT, UnitResult, gene_counts, search
 from optirank.tuning.selection import (
     RULES,
@@ -33,7 +34,6 @@ from optirank.tuning.selection import (
     scored_folds,
     select,
     select_for_transfer,
-    standard_error,
     transfer_scores,
 )
 

@@ -12,14 +12,14 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from optirank._util.names import some
 from optirank._util.workers import worker_count
 from optirank.estimators._base import LinearScores, RankClassifier, label_codes
-from optirank.estimators.elimination import MatrixSource, Panel, search_panels
+from optirank.panel.elimination import MatrixSource, Panel, search_panels
 from optirank.ranks.transformer import reference_positions
 from optirank.tuning.folds import make_folds
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from optirank.estimators.elimination import PanelSearch
+    from optirank.panel.elimination import PanelSearch
 
 N_FOLDS = 5  # in which "auto" measures held-out accuracy, as is usual
 OF_SIZE = ("calibration_", "error_control_", "novelty_")  # a training gives each size its own

@@ -286,7 +286,7 @@ def _describe_panel(model: Any) -> tuple[Document, dict[str, NDArray]]:
 
 
 def _rebuild_panel(cls: type, document: Document, archive: Archive) -> Any:
-    from optirank.estimators.elimination import Panel
+    from optirank.panel.elimination import Panel
 
     model = _rebuild_common(cls, document)
     d, n_classes = model.n_features_in_, len(model.classes_)

@@ -137,7 +137,7 @@ class ValueSummary:
         self.n_zero += n - int(np.count_nonzero(values))
         self.n_negative += int(np.count_nonzero(values < 0))
         if self.scale is None and values.size:
-            from optirank.preprocessing.scales import value_scale  # scipy loads
+            from optirank._util.scales import value_scale  # scipy loads
 
             self.scale = value_scale(X)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import balanced_accuracy_score
 
+from optirank._util.metrics import balanced_accuracy, standard_error
 from optirank.ranks.scoring import best_class, probabilities
 from optirank.solver.constants import DEFAULTS
 from optirank.tuning.search import UnitResult
@@ -18,19 +19,6 @@ RULES = ("one_se", "best")
 TRANSFER = "transfer"  # the rule of `select_for_transfer`, which needs simulated platforms too
 MARGIN = 0.02  # a setting must beat the default by more: about the noise of held-out accuracies
 DIGITS = 12  # to which scores are equal: the order of the folds must not decide
-
-
-def balanced_accuracy(truth: NDArray, labels: NDArray, classes: NDArray | None = None) -> float:
-    """Mean over the classes that are there of the share that got its label.
-
-    NaN where there are no samples, or none of one of the ``classes``, where these are given.
-    scikit-learn's ``balanced_accuracy_score`` warns where labels are given that ``truth`` lacks,
-    which is usual for the small parts of a cross-validation.
-    """
-    present = np.unique(truth)
-    if not len(present) or (classes is not None and len(present) < len(classes)):
-        return float("nan")
-    return float(np.mean([(labels[truth == one] == one).mean() for one in present]))
 
 
 class FixedScores(ClassifierMixin, BaseEstimator):
@@ -81,14 +69,6 @@ def score_table(
     if failure is not None and not np.isfinite(table).any():
         raise failure
     return table
-
-
-def standard_error(scores: NDArray) -> NDArray:
-    """Standard error of the mean over folds (last axis), 0 with a single fold."""
-    n_folds = scores.shape[-1]
-    if n_folds < 2:
-        return np.zeros(scores.shape[:-1])
-    return scores.std(axis=-1, ddof=1) / np.sqrt(n_folds)
 
 
 def scored_folds(scores: NDArray) -> NDArray:

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from optirank.datasets.data import ExpressionData
-from optirank.datasets.reading import write_h5ad, write_table
+from optirank.io.data import ExpressionData
+from optirank.io.reading import write_h5ad, write_table
 from optirank.model.catalogue import SHIPPED
 from optirank.model.file import load
 from optirank.model.linear import linear_parts

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.names import some
-from optirank.datasets.data import DataError, check_column, text_column
+from optirank.io.data import DataError, check_column, text_column
 from optirank.model.linear import carried
 from optirank.workflow.performance import Performance, check_prevalence, performance
 from optirank.workflow.predict import PredictOptions, Progress, label_profiles
 
 if TYPE_CHECKING:
-    from optirank.datasets.data import Profiles
+    from optirank.io.data import Profiles
     from optirank.workflow.labels import Labelled
 
 

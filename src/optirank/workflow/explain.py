@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.names import some
-from optirank.datasets.data import DataError
-from optirank.datasets.reading import open_expression
+from optirank.io.data import DataError
+from optirank.io.reading import open_expression
 from optirank.model.explanation import explain, export_table, panel_table
 from optirank.model.file import as_model
 from optirank.model.genes import check_case

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.files import replacing
-from optirank.datasets.data import DataError, need
+from optirank.io.data import DataError, need
 from optirank.model.predictor import mixed_word, withheld_word
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ import numpy as np
 import optirank
 from optirank._util.files import check_outputs
 from optirank._util.names import some
-from optirank.datasets.data import DataError, block_rows, readable, text_column
-from optirank.datasets.reading import guess_format, open_expression
-from optirank.datasets.registry import homolog_table
-from optirank.datasets.tables import open_text, separator
+from optirank.io.data import DataError, block_rows, readable, text_column
+from optirank.io.homologs import homolog_table
+from optirank.io.reading import guess_format, open_expression
+from optirank.io.tables import open_text, separator
 from optirank.model.file import as_model
 from optirank.model.genes import MAX_MISSING, MissingGenesError, check_case
 from optirank.model.linear import carried, linear_parts
@@ -35,7 +35,7 @@ from optirank.workflow.labels import Labelled, check_format, majority, write_lab
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.datasets.data import Profiles
+    from optirank.io.data import Profiles
 
 Progress = Callable[[int, int], None]
 Homologs = Mapping[str, str] | str | os.PathLike[str] | None

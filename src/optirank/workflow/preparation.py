@@ -16,7 +16,9 @@ import pandas as pd
 from scipy import sparse
 
 from optirank._util.names import some
-from optirank.datasets.data import (
+from optirank._util.scales import value_scale
+from optirank.estimators.panel_classifier import N_FOLDS, fold_numbers
+from optirank.io.data import (
     DataError,
     ExpressionData,
     block_rows,
@@ -24,17 +26,15 @@ from optirank.datasets.data import (
     duplicates,
     text_column,
 )
-from optirank.datasets.reading import is_table, open_expression, read_gene_names
-from optirank.estimators.panel_classifier import N_FOLDS, fold_numbers
+from optirank.io.reading import is_table, open_expression, read_gene_names
 from optirank.model.genes import match_genes
-from optirank.preprocessing.scales import value_scale
 from optirank.tuning.folds import make_folds
 from optirank.workflow.labels import label_notes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.datasets.data import Profiles
+    from optirank.io.data import Profiles
     from optirank.workflow.train import TrainingOptions
 
 MIN_CLASS = 3  # samples: two to learn from while one is held out

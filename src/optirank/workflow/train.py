@@ -18,11 +18,11 @@ import numpy as np
 import pandas as pd
 
 from optirank import __version__
+from optirank._util.metrics import balanced_accuracy, standard_error
 from optirank._util.names import some
 from optirank._util.workers import worker_count
-from optirank.datasets.data import DataError
-from optirank.estimators.elimination import first_pass, some_rows
 from optirank.estimators.panel_classifier import OF_SIZE, PanelClassifier
+from optirank.io.data import DataError
 from optirank.model import (
     describe_training,
     fit_calibration,
@@ -31,14 +31,13 @@ from optirank.model import (
     panel_ranks,
 )
 from optirank.model.confidence import NEVER
+from optirank.panel.elimination import first_pass, some_rows
+from optirank.panel.platforms import VIEW_STRENGTHS, log_spread, simulate_platforms
 from optirank.ranks.scoring import best_class, by_class
 from optirank.solver.constants import DEFAULTS
-from optirank.tuning.platforms import VIEW_STRENGTHS, log_spread, simulate_platforms
 from optirank.tuning.selection import (
-    balanced_accuracy,
     default_setting,
     select_for_transfer,
-    standard_error,
 )
 from optirank.workflow import METHODS
 from optirank.workflow.performance import Performance, performance
@@ -47,7 +46,7 @@ from optirank.workflow.preparation import FILE_COLUMN, EmptySamplesError, Prepar
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.datasets.data import Profiles
+    from optirank.io.data import Profiles
 
 __all__ = ["TrainingOptions", "TrainingResult", "train"]
 

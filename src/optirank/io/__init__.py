@@ -1,0 +1,1 @@
+"""Readers and writers of expression data, and the names of genes."""

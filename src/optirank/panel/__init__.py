@@ -1,0 +1,1 @@
+"""The panel model: genes that vote in pairs, chosen by elimination."""

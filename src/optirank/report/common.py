@@ -1,0 +1,140 @@
+"""What plots share: axes to draw on, colours, heat maps, figures as files and as SVG text."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optirank._util.files import replacing
+from optirank._util.names import some
+from optirank.io.data import DataError, need
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+else:  # typing.get_type_hints works without importing them
+    Axes = NDArray = Any
+
+# Okabe and Ito's colours, safe for the colour-blind.
+BLUE, ORANGE, GREY, DARK = "#0072B2", "#D55E00", "#999999", "#333333"
+COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+_STYLE = {
+    "font.size": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "svg.hashsalt": "optirank",  # the same figure is the same file
+    "svg.fonttype": "none",  # the browser has fonts for every script
+    "text.parse_math": False,  # a dollar sign in a label is a dollar sign
+}
+
+
+def axes_for(ax: Axes | None, width: float, height: float) -> Axes:
+    """The axes given, or new ones of a size in inches."""
+    plt = need("matplotlib.pyplot", "report", "drawing")
+    if ax is not None:
+        return ax
+    _, ax = plt.subplots(figsize=(width, height), layout="constrained")
+    return ax
+
+
+def finish(ax: Axes, show: bool) -> Axes:
+    """Show the figure where asked to."""
+    if show:
+        need("matplotlib.pyplot", "report", "drawing").show()
+    return ax
+
+
+def save_figure(ax: Axes, path: str | Path) -> Path:
+    """Write the figure of some axes, in the format the name says, and close it."""
+    plt = need("matplotlib.pyplot", "report", "drawing")
+    path, known = Path(path), ax.figure.canvas.get_supported_filetypes()
+    try:
+        if path.suffix[1:].lower() not in known:
+            raise DataError(f"{path}: figures are written as .png, .svg or .pdf: use such a name")
+        with replacing(path) as temporary:
+            ax.figure.savefig(temporary, dpi=160, format=path.suffix[1:].lower())
+    finally:
+        plt.close(ax.figure)
+    return path
+
+
+def as_svg(draw: Callable[[Axes], Any], width: float, height: float) -> str:
+    """A figure of a size in inches as SVG, on a clear ground."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    target = io.StringIO()
+    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # the browser has a font
+        figure = Figure(figsize=(width, height), layout="constrained")
+        draw(figure.subplots())
+        figure.savefig(target, format="svg", metadata={"Date": None}, transparent=True)
+    return target.getvalue()
+
+
+def column(data: Any, name: str) -> NDArray:
+    """A column of a data frame, or of the ``obs`` of an AnnData, missing values as None."""
+    frame = data.obs if hasattr(data, "obs") else data
+    if not hasattr(frame, "columns"):
+        raise TypeError(f"give an AnnData or a data frame, not a {type(data).__name__}")
+    if name not in frame.columns:
+        raise DataError(f"there is no column {name!r}: there are {some(frame.columns, 20)}")
+    values = frame[name].astype(object)
+    return values.where(values.notna(), None).to_numpy(dtype=object)
+
+
+def heat_map(
+    ax: Axes,
+    values: NDArray,
+    rows: Sequence[object],
+    columns: Sequence[object],
+    *,
+    cmap: str,
+    limits: tuple[float, float],
+    bar: str,
+) -> None:
+    """Draw a matrix with names on both axes and a bar of its colours; NaN is left white."""
+    low, high = limits
+    image = ax.imshow(
+        values, cmap=cmap, vmin=low, vmax=high, aspect="auto", interpolation="nearest"
+    )
+    ax.set_yticks(range(len(rows)), [str(name) for name in rows])
+    ax.set_xticks(range(len(columns)), [str(name) for name in columns])
+    if len(columns) > 3 or max((len(str(name)) for name in columns), default=0) > 12:
+        slant(ax)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    drawn = ax.figure.colorbar(image, ax=ax, label=bar, fraction=0.05, pad=0.02, aspect=30)
+    drawn.outline.set_visible(False)
+
+
+def slant(ax: Axes) -> None:
+    """Turn the names below the axes by 45 degrees."""
+    ax.tick_params(axis="x", rotation=45)
+    for text in ax.get_xticklabels():
+        text.set(ha="right", rotation_mode="anchor")
+
+
+def cells_between(ax: Axes, n_rows: int, n_columns: int, width: float = 1.0) -> None:
+    """White lines between the cells of a heat map."""
+    ax.set_xticks(np.arange(n_columns + 1) - 0.5, minor=True)
+    ax.set_yticks(np.arange(n_rows + 1) - 0.5, minor=True)
+    ax.grid(which="minor", color="white", linewidth=width)
+    ax.tick_params(which="minor", length=0)
+
+
+def short(name: object, limit: int = 32) -> str:
+    """A name that fits beside a figure: the middle of a long one is left out."""
+    text = str(name)
+    if len(text) <= limit:
+        return text
+    end = limit // 3
+    return f"{text[: limit - end - 1].rstrip()}…{text[-end:].lstrip()}"

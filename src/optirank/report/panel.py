@@ -1,0 +1,221 @@
+"""The genes of a model: their weights, and their relative ranks in samples."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optirank.report.common import (
+    BLUE,
+    DARK,
+    ORANGE,
+    axes_for,
+    cells_between,
+    column,
+    finish,
+    heat_map,
+    short,
+    slant,
+)
+
+if TYPE_CHECKING:
+    from anndata import AnnData
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+else:  # typing.get_type_hints works without importing them
+    AnnData = Axes = NDArray = Any
+
+_ROW = 0.19  # inches of a gene
+
+
+def panel(
+    model: Any,
+    adata: AnnData,
+    groupby: str | None = None,
+    *,
+    n_genes: int = 6,
+    max_samples: int = 400,
+    layer: str | None = None,
+    gene_column: str | None = None,
+    ax: Axes | None = None,
+    show: bool = False,
+) -> Axes:
+    """Relative ranks of each class's heaviest genes, one column per sample.
+
+    A relative rank is the share of the reference genes that the gene is above. The names of genes
+    that count for their class are followed by +, of those that count against it by −. Where all
+    classes share one reference set, each gene is drawn once, with the class that it counts for
+    most.
+
+    Parameters
+    ----------
+    model : a fitted model, or the file of one
+    adata : AnnData
+        The samples; of many, ``max_samples`` are drawn, evenly from each group.
+    groupby : str, optional
+        A column of ``obs`` to order the samples by; otherwise the model's labels.
+    n_genes : int, default=6
+        Genes of each class, the heaviest that are there.
+    layer, gene_column
+        As in :func:`optirank.tl.annotate`.
+    ax, show
+        As in :func:`optirank.pl.confusion`.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    from optirank.io.reading import profiles_of
+    from optirank.model.file import as_model
+    from optirank.model.predictor import Predictor
+
+    model, profiles = as_model(model), profiles_of(adata, layer, gene_column)
+    predictor = Predictor(model, profiles.gene_names)
+    if groupby is None:
+        narrow = predictor.narrowed()
+        found = [narrow.predict(one.X).labels for one in profiles.blocks(predictor.columns, 4096)]
+        groups = np.concatenate(found).astype(str).astype(object)
+    else:
+        groups = column(adata, groupby)
+    chosen, groups = _thinned(groups, [str(one) for one in predictor.classes], max_samples)
+    X = next(profiles.blocks(predictor.columns, len(chosen), np.sort(chosen))).X
+    X = X[np.argsort(np.argsort(chosen))]  # read in the order of the file, drawn by group
+    X = X.toarray() if hasattr(X, "toarray") else X
+    ranks, names, classes = _heaviest(predictor.bound, X, n_genes)
+    starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
+    ends = np.append(starts[1:], len(groups))
+    ax = axes_for(ax, max(7.5, 3.5 + 0.25 * len(starts)), 1.6 + _ROW * len(names))
+    heat_map(ax, ranks, names, [], cmap="viridis", limits=(0, 1), bar="relative rank")
+    ax.set_xticks((starts + ends - 1) / 2, [short(name) for name in groups[starts]])
+    slant(ax)
+    for edge in starts[1:]:
+        ax.axvline(edge - 0.5, color="white", linewidth=1.5)
+    _name_blocks(ax, classes)
+    ax.tick_params(axis="y", labelsize="small")
+    return finish(ax, show)
+
+
+def panel_weights(
+    model: Any, *, n_genes: int = 40, ax: Axes | None = None, show: bool = False
+) -> Axes:
+    """Weights of the heaviest genes for each class; a dot where the gene is in its reference set.
+
+    Two classes have one weight per gene, drawn as a bar: for the second class above 0, for the
+    first below. Of a panel model every gene is in the reference set, and no dots are drawn.
+
+    Parameters
+    ----------
+    model : a fitted model, or the file of one
+    n_genes : int, default=40
+        Genes drawn, the heaviest of each class.
+    ax, show
+        As in :func:`optirank.pl.confusion`.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    from optirank.model.file import as_model
+    from optirank.model.linear import linear_parts
+
+    parts = linear_parts(as_model(model))
+    weights, inside = parts.coef, parts.reference_weights > 0
+    inside = inside & ~inside.all()
+    sizes = np.abs(weights)
+    places = np.argsort(np.argsort(-sizes, axis=1, kind="stable"), axis=1)
+    places = np.where(sizes > 0, places, sizes.shape[1]).min(axis=0)  # in the class it leads most
+    kept = np.argsort(places, kind="stable")[: min(n_genes, sizes.any(axis=0).sum())]
+    total = len(parts.genes)
+    title = f"{total} genes" if len(kept) == total else f"{len(kept)} of {total} genes"
+    title += "; a dot: in the reference set" if inside.any() else ""
+    if len(weights) == 1:
+        kept = kept[np.argsort(weights[0, kept], kind="stable")]
+        ax = axes_for(ax, 4.8, 1.4 + _ROW * len(kept))
+        _bars(ax, weights[0, kept], inside[0, kept], parts.genes[kept], parts.classes)
+    else:
+        lead = weights[:, kept].argmax(axis=0)  # the class that a gene counts for most
+        kept = kept[np.lexsort((-weights[lead, kept], lead))]
+        values = weights[:, kept].T
+        ax = axes_for(ax, 2.6 + 0.5 * len(parts.classes), 1.4 + _ROW * len(kept))
+        top = np.abs(values).max() or 1.0
+        names = [short(one) for one in parts.classes]
+        limits = (-top, top)
+        heat_map(ax, values, parts.genes[kept], names, cmap="RdBu_r", limits=limits, bar="weight")
+        cells_between(ax, *values.shape)
+        rows, columns = np.nonzero(inside[:, kept].T)
+        ax.plot(columns, rows, linestyle="none", marker=".", markersize=4, color=DARK)
+        ax.tick_params(axis="y", labelsize="small")
+    ax.set_title(title, fontsize="small", loc="right")
+    return finish(ax, show)
+
+
+def _bars(ax: Axes, weights: NDArray, inside: NDArray, genes: NDArray, classes: NDArray) -> None:
+    first, second = classes
+    ax.barh(range(len(genes)), weights, color=np.where(weights > 0, ORANGE, BLUE), height=0.75)
+    ax.plot([0] * inside.sum(), np.flatnonzero(inside), ".", color=DARK, markersize=5)
+    ax.set_yticks(range(len(genes)), genes, fontsize="small")
+    ax.set_ylim(-0.7, len(genes) - 0.3)
+    ax.axvline(0, color=DARK, linewidth=0.8)
+    ax.set_xlabel(f"weight: for {first} below 0, for {second} above")
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+
+
+def _thinned(groups: NDArray, order: list[str], limit: int) -> tuple[NDArray, NDArray]:
+    """Positions of samples by group, the model's classes first, evenly thinned to a number."""
+    labels = sorted({one for one in groups if one is not None}, key=str)
+    labels.sort(key=lambda one: order.index(str(one)) if str(one) in order else len(order))
+    members = [np.flatnonzero(groups == label) for label in labels]
+    share = min(1.0, limit / max(1, sum(map(len, members))))
+    chosen = [
+        one[np.linspace(0, len(one) - 1, max(1, round(share * len(one)))).astype(int)]
+        for one in members
+    ]
+    if not chosen:
+        raise ValueError("no sample is in a group")
+    positions = np.concatenate(chosen)
+    return positions, groups[positions]
+
+
+def _heaviest(bound: Any, X: NDArray, n_genes: int) -> tuple[NDArray, list[str], list[str]]:
+    """Relative ranks (genes x samples) of each class's heaviest genes, their names and classes."""
+    from optirank.ranks.relative import weighted_ranks
+
+    parts, here = bound.parts, bound.match.present
+    present, gammas = parts.genes[here], parts.reference_weights[:, here]
+    weights = parts.coef[:, here]
+    shared = bool((gammas == gammas[0]).all())  # one reference set for all classes
+    leads = weights.argmax(axis=0)
+    ranks, names, classes = [], [], []
+    for k, label in enumerate(parts.classes[-len(weights) :]):
+        mine = np.where(leads == k, weights[k], 0.0) if shared and len(weights) > 1 else weights[k]
+        genes = np.argsort(-np.abs(mine), kind="stable")[:n_genes]
+        genes = genes[mine[genes] != 0]
+        genes = genes[np.argsort(-mine[genes], kind="stable")]
+        if len(genes):
+            gamma = gammas[k]
+            ranks.append(weighted_ranks(X, gamma, ties=parts.ties, genes=genes).T)
+            names += [f"{present[j]} {'+' if mine[j] > 0 else '−'}" for j in genes]
+            classes += [str(label)] * len(genes)
+    return np.concatenate(ranks), names, classes
+
+
+def _name_blocks(ax: Axes, classes: list[str]) -> None:
+    """Lines between the classes' genes, and the classes' names on the right."""
+    starts = [k for k, one in enumerate(classes) if not k or classes[k - 1] != one]
+    for start, end in zip(starts, [*starts[1:], len(classes)], strict=True):
+        if start:
+            ax.axhline(start - 0.5, color="white", linewidth=1.5)
+        lines = textwrap.wrap(classes[start], 20)  # characters on one line
+        ax.annotate(
+            "\n".join(lines) if len(lines) <= end - start else short(classes[start]),
+            (1, (start + end - 1) / 2),
+            xycoords=("axes fraction", "data"),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize="small",
+            annotation_clip=False,
+        )

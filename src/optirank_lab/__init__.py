@@ -1,0 +1,1 @@
+"""The laboratory: the experiments of the paper, comparisons, and builders of public data sets."""

@@ -1,0 +1,125 @@
+"""The classifiers of the experiments: one entry each, with everything they need."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.resources import files
+from itertools import chain
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.multiclass import OneVsRestClassifier
+
+if TYPE_CHECKING:
+    from sklearn.base import ClassifierMixin
+
+    from optirank.tuning.families import Family
+    from optirank_lab.benchmark.designs import Profile
+
+BINARY, SYNTHETIC, WHOLE = "binary", "synthetic", "whole"
+COUNTS, MEASURED = "counts", "measured"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classifier:
+    """One classifier of the experiments; classifiers.toml explains the fields."""
+
+    name: str
+    words: str
+    estimator: str | None = None
+    family: str | None = None
+    grid: dict[str, tuple] = field(default_factory=dict)
+    experiments: Sequence[str] = (BINARY, WHOLE)
+    peer: str | None = None
+    needs: str | None = None
+    sees: str = MEASURED
+    genes: str = "genes_"
+
+    def make(self, **params) -> ClassifierMixin:
+        """The estimator with these parameters."""
+        return _find(self.estimator)(**params)
+
+    def make_family(self, grid: dict[str, tuple], **options) -> Family:
+        """The family over a grid: its fields are the parameters in the plural, ``l1s`` for l1."""
+        return _find(self.family)(**{f"{key}s": values for key, values in grid.items()}, **options)
+
+    def n_genes(self, model: ClassifierMixin) -> int:
+        """Number of genes a fitted estimator needs."""
+        if not self.genes:
+            return model.n_features_in_
+        parts = model.estimators_ if isinstance(model, OneVsRestClassifier) else [model]
+        weights = np.vstack([getattr(part, self.genes) for part in parts])
+        return int(np.count_nonzero(weights.any(axis=0)))
+
+    def grid_of(self, profile: Profile, *, whole: bool) -> dict[str, tuple]:
+        """The grid in a profile; with all classes at once only what has a single value."""
+        grid = {key: profile.grids.get(key, values) for key, values in self.grid.items()}
+        return {k: v for k, v in grid.items() if len(self.grid[k]) == 1} if whole else grid
+
+    def n_settings(self, profile: Profile, *, whole: bool) -> int:
+        """Size of the grid."""
+        return prod(map(len, self.grid_of(profile, whole=whole).values()))
+
+
+def _find(what: str | Callable) -> Callable:
+    if callable(what):
+        return what
+    module, _, name = what.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _read() -> Iterator[Classifier]:
+    content = files("optirank_lab.benchmark").joinpath("classifiers.toml").read_text("utf-8")
+    tables = tomllib.loads(content)
+    values = tables.pop("values")
+    for name, table in tables.items():
+        listed = table.pop("grid", {})  # a text is the name of some values
+        grid = {
+            key: tuple(values[one] if isinstance(one, str) else one) for key, one in listed.items()
+        }
+        yield Classifier(name=name, grid=grid, **table)
+
+
+CLASSIFIERS = {classifier.name: classifier for classifier in _read()}
+"""All of them, in the order of tables."""
+
+PAPER_CLASSIFIERS = ("panel", "optirank", "rank-lr", "ANrank-lr", "lr", "SCN", "rf")
+
+
+def get(name: str) -> Classifier:
+    """The classifier of that name."""
+    if name not in CLASSIFIERS:
+        raise ValueError(f"classifier {name!r} is not known: use one of {', '.join(CLASSIFIERS)}")
+    return CLASSIFIERS[name]
+
+
+def names_for(experiment: str) -> list[str]:
+    """The classifiers that can take part in the "binary", "synthetic" or "whole" experiment."""
+    return [name for name, one in CLASSIFIERS.items() if experiment in one.experiments]
+
+
+def ordered(names: Iterable[str]) -> list[str]:
+    """Names in the order of the registry, others behind."""
+    known = list(CLASSIFIERS)
+    return sorted(set(names), key=lambda n: (known.index(n) if n in known else len(known), n))
+
+
+def choose(names: Sequence[str], problems: str) -> dict[str, list[str]]:
+    """The classifiers of a run by "binary" and "whole", those of ``problems`` ("both": of each).
+
+    Without names: for binary problems the paper's and the panel model, else all there are.
+    """
+    asked = (BINARY, WHOLE) if problems == "both" else (problems,)
+    can = {one: names_for(one) for one in asked}
+    for name in names:
+        if not any(name in known for known in can.values()):
+            known = ", ".join(ordered({*chain(*can.values())}))
+            raise ValueError(
+                f"classifier {name!r} is not known for --problems {problems}: use one of {known}"
+            )
+    default = {BINARY: list(PAPER_CLASSIFIERS), WHOLE: names_for(WHOLE)}
+    return {one: [n for n in ordered(names or default[one]) if n in can[one]] for one in asked}

@@ -1,0 +1,85 @@
+"""Families of settings of the baselines: ANrank-lr, and logistic regression on the values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from optirank.solver.constants import RIDGE_FLOOR
+from optirank.solver.convex import Weights
+from optirank.solver.problem import Solution
+from optirank.tuning.families import (
+    Chain,
+    Family,
+    FixedReferenceFamily,
+    Key,
+    Model,
+    Penalties,
+    Samples,
+)
+
+
+@dataclass(frozen=True)
+class AnovaFamily(FixedReferenceFamily):
+    """ANrank-lr; the data sets are told by ``Samples.dataset`` or by auxiliary samples."""
+
+    n_references: tuple[float, ...] = (0.2,)
+    auxiliary: tuple | None = None  # values and labels of another data set
+    name = "ANrank-lr"
+    names = ("n_reference", "l1", "l2")
+    needs_values = True
+
+    def _reference(self, samples: Samples, y: NDArray, chain: Chain) -> NDArray:
+        from optirank_lab.baselines.anova import select_stable_genes
+
+        X, dataset = samples.X, samples.dataset
+        if self.auxiliary is not None:
+            X_auxiliary, y_auxiliary = self.auxiliary
+            stack = [sparse.csr_array(part) for part in (X, X_auxiliary)]
+            X, y = sparse.vstack(stack, format="csr"), np.concatenate([y, y_auxiliary])
+            dataset = np.repeat([0, 1], [samples.n_samples, len(y_auxiliary)])
+        if dataset is None or len(np.unique(dataset)) < 2:
+            return np.arange(samples.n_genes)
+        return select_stable_genes(X, y, dataset, chain.head[0])
+
+
+@dataclass(frozen=True)
+class LogisticFamily(Family):
+    """lr: elastic-net logistic regression on the values as they are.
+
+    scikit-learn's ``LogisticRegression`` with ``C = 1 / (n (2 l2 + l1))`` and
+    ``l1_ratio = l1 / (2 l2 + l1)``, without standardising.
+    """
+
+    name = "lr"
+    needs_values = True
+    needs_ranks = False
+
+    def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:
+        """See :class:`Family`."""
+        from optirank.solver.blocks import centred_values
+        from optirank.solver.solve import fit_weights_grid
+        from optirank.solver.terms import LogisticLoss
+
+        matrix, loss = centred_values(samples.X, v), LogisticLoss(y, v)
+
+        def fit(pairs: Sequence[Penalties]) -> dict[Penalties, Solution]:
+            found = fit_weights_grid(matrix, loss, pairs, **self._accuracy)
+            return {pair: solution(one, *pair) for pair, one in found.items()}
+
+        def solution(one: Weights, l1: float, l2: float) -> Solution:
+            z = samples.X @ one.w
+            b = float(loss.best_intercept(z, 0.0))
+            ridge = (l2 if l1 or l2 else RIDGE_FLOOR) * (one.w @ one.w)
+            objective = loss.evaluate(z, b) + l1 * np.abs(one.w).sum() + ridge
+            return Solution(one.w, b, None, objective, one.n_iter, one.converged)
+
+        return self._fit(chain, fit)
+
+    def scores(self, samples: Samples, model: Model) -> NDArray:
+        """See :class:`Family`."""
+        return samples.X @ model.w + model.b

@@ -1,0 +1,135 @@
+"""Statistics of a comparison: means with intervals over tissues, wins, tests, choices left out.
+
+A table of scores has one row per task and one column per classifier. Tasks of one tissue are not
+independent: they share samples, genes or both. So intervals come from a bootstrap over tissues.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from optirank_lab.benchmark.classifiers import ordered
+
+LEVEL = 0.05  # of tests and intervals: the paper's
+_DRAWS = 2000  # of the bootstrap: the ends of the interval vary by about 0.1 points
+_EQUAL = 1e-9  # closer than this, two scores are the same
+
+
+def task_means(scores: pd.DataFrame) -> pd.DataFrame:
+    """Mean test score over problems and splits: one row per task, one column per classifier."""
+    table = scores.pivot_table(index="task", columns="classifier", values="test", sort=False)
+    return table.reindex(columns=ordered(table.columns))
+
+
+def bootstrap_interval(values: ArrayLike, tissues: ArrayLike) -> tuple[float, float]:
+    """95 % interval of a mean over tasks, tissues being drawn with all their tasks.
+
+    NaN where there are fewer than two tissues. Missing values are left out.
+    """
+    frame = pd.DataFrame({"value": np.asarray(values, dtype=float), "tissue": [*tissues]}).dropna()
+    groups = frame.groupby("tissue")["value"].agg(["sum", "size"]).to_numpy()
+    if len(groups) < 2:
+        return float("nan"), float("nan")
+    drawn = np.random.default_rng(0).integers(len(groups), size=(_DRAWS, len(groups)))
+    means = groups[drawn, 0].sum(axis=1) / groups[drawn, 1].sum(axis=1)
+    low, high = np.quantile(means, [LEVEL / 2, 1 - LEVEL / 2])
+    return float(low), float(high)
+
+
+def standings(table: pd.DataFrame, tissues: pd.Series) -> pd.DataFrame:
+    """Each classifier over the tasks that it has: mean, interval, median, wins; best mean first.
+
+    ``won``, ``tied`` and ``lost`` count comparisons with all other classifiers, task by task.
+    ``rank`` is the mean rank over the tasks that all classifiers have.
+    """
+    frame = pd.DataFrame({"tasks": table.count(), "mean": table.mean()}, index=table.columns)
+    of_tasks = tissues.reindex(table.index)
+    frame[["low", "high"]] = [bootstrap_interval(table[name], of_tasks) for name in table]
+    frame["median"], frame["worst"] = table.median(), table.min()
+    frame["rank"] = table.dropna().round(9).rank(axis=1, ascending=False).mean()
+    counts = wins(table).groupby("row")[["won", "tied", "lost"]].sum()
+    frame = frame.join(counts).rename_axis("classifier").reset_index()
+    complete = frame["tasks"] == frame["tasks"].max()
+    order = frame.assign(complete=complete).sort_values(["complete", "mean"], ascending=False)
+    return order.drop(columns="complete").reset_index(drop=True)
+
+
+def wins(table: pd.DataFrame) -> pd.DataFrame:
+    """For each ordered pair of classifiers: tasks won, tied and lost, and the mean difference."""
+    records = []
+    for row, column in permutations(table.columns, 2):
+        difference = differences(table[row], table[column])
+        counts = [int((np.sign(difference) == sign).sum()) for sign in (1, 0, -1)]
+        mean = difference.mean() if len(difference) else np.nan
+        records.append((row, column, *counts, mean))
+    return pd.DataFrame(
+        records, columns=["row", "column", "won", "tied", "lost", "mean_difference"]
+    )
+
+
+def differences(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
+    """Differences of pairs that have both values; those next to nothing are 0."""
+    found = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
+    found = found[np.isfinite(found)]
+    return np.where(np.abs(found) < _EQUAL, 0.0, found)
+
+
+def t_test(first: ArrayLike, second: ArrayLike) -> float:
+    """Two-sided p of the paired t-test; 1 with fewer than two pairs or without any difference."""
+    from scipy.stats import ttest_1samp
+
+    found = differences(first, second)
+    if len(found) < 2 or not found.any():
+        return 1.0
+    if found.std() < _EQUAL:  # always the same difference
+        return 0.0
+    return float(ttest_1samp(found, 0.0).pvalue)
+
+
+def paired_tests(scores: pd.DataFrame) -> pd.DataFrame:
+    """The paper's comparison within each task: a paired t-test over problems and splits.
+
+    The splits of a task share their test samples, so the pairs are not independent and the test
+    rejects too often. ``sign`` is 1 where the row is better at 5 %, -1 where it is worse, else 0.
+    """
+    records = []
+    for (group, task), rows in scores.groupby(["group", "task"], sort=False):
+        pairs = rows.pivot_table(
+            index=["problem", "part", "split"], columns="classifier", values="test"
+        )
+        for row, column in permutations(ordered(pairs.columns), 2):
+            found = differences(pairs[row], pairs[column])
+            p_value = t_test(pairs[row], pairs[column])
+            mean = found.mean() if len(found) else np.nan
+            sign = int(np.sign(mean)) if p_value < LEVEL else 0
+            records.append((group, task, row, column, len(found), mean, p_value, sign))
+    columns = ["group", "task", "row", "column", "pairs", "mean_difference", "p_value", "sign"]
+    return pd.DataFrame(records, columns=columns)
+
+
+def left_out(table: pd.DataFrame) -> pd.DataFrame:
+    """What a choice is worth on a tissue that had no part in it.
+
+    The table has the columns ``pair``, ``tissue`` (at least two), ``setting`` and ``score``: every
+    pair with every setting. What is returned has one row per tissue: the ``setting`` of the best
+    mean over the pairs of all other tissues, of equal ones the first; its mean ``score`` on the
+    tissue; the ``best`` mean of any setting there, which a choice made with the tissue could reach
+    at most; and the number of pairs. The last row has the means over all pairs.
+    """
+    order = table["setting"].drop_duplicates()
+    wide = table.pivot_table(index=["tissue", "pair"], columns="setting", values="score")[order]
+    tissues = wide.index.get_level_values("tissue")
+    rows = []
+    for tissue in dict.fromkeys(table["tissue"]):
+        own, others = wide[tissues == tissue], wide[tissues != tissue]
+        chosen = others.mean().round(9).idxmax()
+        rows.append((tissue, len(own), chosen, own[chosen].mean(), own.mean().max()))
+    frame = pd.DataFrame(rows, columns=["tissue", "pairs", "setting", "score", "best"])
+    weights = frame["pairs"] / frame["pairs"].sum()
+    overall = {name: (frame[name] * weights).sum() for name in ("score", "best")}
+    total = {"tissue": "all", "pairs": frame["pairs"].sum(), "setting": "", **overall}
+    return pd.concat([frame, pd.DataFrame([total])], ignore_index=True)

@@ -1,0 +1,194 @@
+"""The work of one unit: a classifier's whole grid on one problem of one split."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.model_selection import ParameterGrid
+
+from optirank._util.metrics import balanced_accuracy
+from optirank._util.workers import one_blas_thread
+from optirank.tuning.families import Family, Samples
+from optirank.tuning.search import Unit, search
+from optirank_lab.baselines.peers import run_peer
+from optirank_lab.benchmark.classifiers import COUNTS, MEASURED, Classifier, get
+from optirank_lab.benchmark.designs import Design, Problem, Profile, make_problem
+from optirank_lab.benchmark.sets import Set
+from optirank_lab.benchmark.splits import Split
+
+_CLASSES = np.array([False, True])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """One setting of a classifier, fitted; or a tool of others."""
+
+    setting: dict[str, object]
+    labels: list[NDArray]  # given to the samples of each part
+    n_genes: int
+    fit_seconds: float
+    predict_seconds: float = np.nan
+    reference: NDArray | None = None  # mask of the reference set, where the model has one
+    version: str | None = None  # of a tool of others
+
+
+def run_unit(
+    design: Design,
+    split: Split,
+    name: str,
+    classifier: str,
+    profile: Profile,
+    *,
+    device: str = "cpu",
+    peers: Mapping[str, str] | None = None,
+) -> dict[str, object]:
+    """Fit the whole grid; return scores, numbers of genes and times, one value per setting.
+
+    ``name`` is the positive class, or all classes. Validation scores are the mean over the data
+    sets; test scores are by task. Where the true reference set is known, the cosine similarity to
+    it is stored too. Seconds are CPU time, and wall time where a GPU is used.
+    """
+    one = get(classifier)
+    clock = time.thread_time if device == "cpu" else time.perf_counter
+    start = clock()
+    problem = make_problem(design, split, name, profile)
+    grid = one.grid_of(profile, whole=problem.whole)
+    parts = [*problem.validation, *problem.tests.values()]
+    if one.peer is not None:
+        found = run_peer(one.peer, problem, parts, profile.peer_seconds, peers or {})
+        if "failed" in found:
+            return found
+        fits = [Fitted(setting={}, **found)]
+    else:
+        with one_blas_thread():
+            final = len(split.validation) == 0  # the setting is chosen by other splits
+            fits = fit_grid(one, problem, grid, parts, cold=final, device=device)
+    classes = None if problem.whole else _CLASSES
+    scores = np.array(
+        [[balanced_accuracy(part.labels, given, classes)
+          for part, given in zip(parts, fit.labels, strict=True)] for fit in fits]
+    )  # fmt: skip
+    n = len(problem.validation)
+    result = {
+        "settings": [fit.setting for fit in fits],
+        "validation": [_mean(row[:n]) for row in scores],
+        "test": {task: scores[:, n + k].tolist() for k, task in enumerate(problem.tests)},
+        "unlabelled": [_unlabelled(fit.labels[n:]) for fit in fits],
+        "n_genes": [fit.n_genes for fit in fits],
+        "fit_seconds": [round(fit.fit_seconds, 6) for fit in fits],
+        "predict_seconds": [round(fit.predict_seconds, 6) for fit in fits],
+        "n_features": len(problem.train.genes),
+        "n_train": len(problem.train.labels),
+        "n_test": {task: len(part.labels) for task, part in problem.tests.items()},
+        "version": fits[0].version,
+    }
+    if problem.truth is not None:
+        result["cosine"] = [_cosine(fit.reference, problem.truth) for fit in fits]
+    return {**result, "unit_seconds": clock() - start}
+
+
+def fit_grid(
+    classifier: Classifier,
+    problem: Problem,
+    grid: dict[str, tuple],
+    parts: list[Set],
+    *,
+    cold: bool = False,
+    device: str = "cpu",
+) -> list[Fitted]:
+    """Fit every setting to the training samples and label the samples of each part.
+
+    ``cold`` fits each setting on its own, as the estimator does, instead of in chains. Classifiers
+    that cannot be fitted on a GPU are fitted on the CPU, whatever the ``device``.
+    """
+    if classifier.family is None or problem.whole:
+        return _fit_estimators(classifier, problem, grid, parts)
+    options: dict[str, object] = {"warm_start": not cold}
+    if classifier.needs == "auxiliary" and (second := problem.auxiliary) is not None:
+        options["auxiliary"] = (second.values, second.labels.astype(float))
+    elif classifier.needs == "truth":
+        options["reference"] = tuple(np.flatnonzero(problem.truth).tolist())
+    family = classifier.make_family(grid, **options)
+    if device != "cpu" and family.on_device:
+        from optirank.solver.device.orders import orders_for  # a GPU is asked for
+
+        train, *views = (
+            Samples(orders=orders_for(part.raw, device).take(slice(None)))
+            for part in (problem.train, *parts)
+        )
+    else:
+        train = _samples(problem.train, family, problem.dataset)
+        views = [_samples(part, family) for part in parts]
+    views = {str(k): view for k, view in enumerate(views)}
+    unit = Unit(train=train, codes=problem.train.labels.astype(int), n_classes=2, views=views)
+    (found,) = search(family, [unit])
+    gammas = [found.models(k)[0].gamma for k in range(len(found.params))]
+    return [
+        Fitted(
+            setting={name: params[name] for name in grid},
+            labels=[found.decision(k, view)[:, 0] > 0 for view in views],
+            n_genes=int(found.genes(k).sum()),
+            reference=None if gammas[k] is None else gammas[k] > 0,
+            fit_seconds=found.fit_seconds(k),
+        )
+        for k, params in enumerate(found.params)
+    ]
+
+
+def _samples(part: Set, family: Family, dataset: NDArray | None = None) -> Samples:
+    from optirank.ranks.orders import order_for_fitting  # numba loads with a fit
+
+    return Samples(
+        part.values if family.needs_values else None,
+        order_for_fitting(part.raw, 1) if family.needs_ranks else None,
+        dataset,
+    )
+
+
+def _fit_estimators(
+    classifier: Classifier, problem: Problem, grid: dict[str, tuple], parts: list[Set]
+) -> list[Fitted]:
+    """A classifier with scikit-learn's interface, one setting at a time."""
+    raw = classifier.sees == MEASURED or (classifier.sees == COUNTS and problem.train.counts)
+
+    def view(part: Set) -> NDArray | sp.csr_matrix:
+        X = part.raw if raw else part.values
+        return sp.csr_matrix(X) if sp.issparse(X) else X
+
+    X, found = view(problem.train), []
+    for setting in ParameterGrid(grid):
+        model = classifier.make(**setting)
+        seeds = [key for key in model.get_params() if key.endswith("random_state")]
+        model.set_params(**dict.fromkeys(seeds, problem.seed % 2**31))
+        start = time.thread_time()
+        model.fit(X, problem.train.labels)
+        fitted = time.thread_time()
+        labels = [model.predict(view(part)) for part in parts]
+        times = {"fit_seconds": fitted - start, "predict_seconds": time.thread_time() - fitted}
+        n_genes = classifier.n_genes(model)
+        found.append(Fitted(setting=setting, labels=labels, n_genes=n_genes, **times))
+    return found
+
+
+def _mean(scores: NDArray) -> float:
+    """Mean without what is missing; NaN where all is."""
+    known = scores[np.isfinite(scores)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _unlabelled(labels: list[NDArray]) -> float:
+    """The share of test samples to which a tool gave no label."""
+    given = [label for one in labels for label in one]
+    return sum(label is None for label in given) / max(1, len(given))
+
+
+def _cosine(reference: NDArray | None, truth: NDArray) -> float | None:
+    """Cosine similarity between two reference sets given as masks."""
+    if reference is None:
+        return None
+    return float((reference & truth).sum() / np.sqrt(reference.sum() * truth.sum()))

@@ -1,0 +1,324 @@
+"""`optirank benchmark`: classifiers compared on real data, built-in tasks or one's own folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from optirank._util.progress import progress_bar
+from optirank.cli import options as opt
+from optirank.cli.common import (
+    BAD_INPUT,
+    UNEXPECTED,
+    echo,
+    listed,
+    show_table,
+    tell_error,
+    tidy,
+    workers,
+)
+
+if TYPE_CHECKING:
+    from optirank_lab.benchmark.engine import Plan, Work
+    from optirank_lab.benchmark.report import Written
+    from optirank_lab.benchmark.results import Storage, Unit
+
+_HELP = """Compare classifiers on real data: the paper's evaluation, or pairs of your own sets.
+
+Examples:
+
+  optirank benchmark list                           the built-in tasks, and which have data
+  optirank benchmark run --quick --out quick        some of them, in about two minutes
+  optirank benchmark run --data sets --out own      every pair of sets of a folder
+  optirank benchmark report results                 write the report again
+  optirank benchmark curve --data sets --out results/curve.csv   accuracy against genes
+"""
+
+app = typer.Typer(cls=opt.PlainGroup, help=_HELP, no_args_is_help=True, rich_markup_mode=None)
+_Problems = opt.one_of("binary", "whole", "both")
+_Selection = opt.one_of("one_se", "best")  # how settings are chosen
+
+
+@app.command("list", cls=opt.GroupedCommand)
+def list_(data: opt.Data = None) -> None:
+    """List the built-in tasks with their data, and the pairs found in a folder (--data).
+
+    Examples:
+
+      optirank benchmark list --data sets
+    """
+    with tidy():
+        from optirank_lab.benchmark.designs import RealTasks
+        from optirank_lab.benchmark.tasks import built_in, find_pairs
+        from optirank_lab.data.registry import data_folder, local_paths
+
+        local_paths(data)  # a folder that is not there is an error
+        source = RealTasks(data_folder(data), built_in())
+        lacking = {task.name: source.missing(task) for task in source.tasks}
+        for title, wanted in (("Tasks of the paper", True), ("Tasks on public stand-ins", False)):
+            rows = [
+                (task.name, task.tissue, "missing" if lacking[task.name] else "ready", task.title)
+                for task in source.tasks
+                if task.paper == wanted
+            ]
+            show_table(title, ("task", "tissue", "data", "what"), rows)
+        remedies = [one for one in dict.fromkeys(lacking.values()) if one is not None]
+        ready = sum(one is None for one in lacking.values())
+        echo(f"{ready} of {len(source.tasks)} tasks are ready.")
+        for remedy in remedies:
+            echo(f"Missing: {remedy}")
+        if data is not None:
+            pairs, unusable = find_pairs(data)
+            rows = [(task.name, task.tissue) for task in pairs]
+            show_table("Pairs found in the folder", ("task", "tissue"), rows)
+            for name, reason in unusable.items():
+                echo(f"{name}: {reason}")
+
+
+@app.command("run", cls=opt.GroupedCommand)
+def run(
+    out: opt.ResultsFolder,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder of .h5ad files: every pair of sets that fit is a task."),
+    ] = None,
+    tasks: Annotated[
+        str | None,
+        typer.Option(help="Names, comma-separated; default: all that are ready."),
+    ] = None,
+    classifiers: Annotated[
+        str | None,
+        typer.Option(help="Names, comma-separated; default: the paper's, or all for whole tasks."),
+    ] = None,
+    problems: Annotated[
+        _Problems | None,
+        typer.Option(
+            help="binary: each class against the rest, tuned; whole: all classes at once. Default: "
+            "binary for built-in tasks, whole with --data.",
+            show_default=False,
+        ),
+    ] = None,
+    peer: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=PYTHON: the Python that has a tool of others (celltypist, singler, "
+            "pysinglecellnet); default: this one. Can be repeated."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few tasks, small grids, fewer genes and splits.")
+    ] = False,
+    jobs: opt.Processes = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(help="Address of a dask scheduler whose workers can read the same files."),
+    ] = None,
+    device: opt.Device = "cpu",
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of splits and forests.")] = 0,
+) -> None:
+    """Run tasks and write the report into the folder's report/.
+
+    Without --data the built-in tasks are run on the sets of OPTIRANK_DATA or the cache. With --data
+    the tasks are all ordered pairs of sets of that folder which share at least two classes of at
+    least 8 samples (column cell_type) and at least 100 genes; --tasks can name built-in ones too.
+
+    Each (task, split, problem, classifier) is stored as soon as it is done. After Ctrl-C or a
+    crash, the same command resumes. A task with damaged data is reported and left out. A tool of
+    others runs in a process of its own; one that is not installed is a gap in the tables.
+
+    Examples:
+
+      optirank benchmark run --quick --out quick
+      optirank benchmark run --data sets --out own
+      optirank benchmark run --out results --classifiers panel,optirank,rank-lr --jobs 8
+      optirank benchmark run --out results --problems whole --peer celltypist=/env/bin/python
+      optirank benchmark run --out results --dask tcp://host:8786
+      optirank benchmark run --out results --device cuda
+    """
+    with tidy():
+        from optirank.solver.device.backend import check_device
+        from optirank_lab.baselines.peers import check_peers
+        from optirank_lab.benchmark import classifiers as registry
+        from optirank_lab.benchmark.designs import PAPER, QUICK, RealTasks
+        from optirank_lab.benchmark.engine import Work, plan_real
+        from optirank_lab.benchmark.results import Storage
+        from optirank_lab.benchmark.tasks import built_in, choose, find_pairs
+        from optirank_lab.data.registry import data_folder, local_paths
+
+        if jobs is not None and dask is not None:
+            raise ValueError("--jobs and --dask: give one of them")
+        local_paths(data)  # a folder that is not there is an error, whatever the tasks
+        pairs, unusable = find_pairs(data) if data is not None else ((), {})
+        known = (*pairs, *built_in())
+        wanted = choose(known, listed(tasks)) if tasks or data is None else pairs
+        if quick and not tasks and data is None:
+            wanted = tuple(task for task in wanted if task.quick)
+        found = any(task.scheme == "all" for task in wanted)
+        if found and problems not in (None, "whole"):
+            raise ValueError(
+                f"--problems {problems}: pairs found in a folder have no samples to tune on, so "
+                "they are run with --problems whole only"
+            )
+        kind = str(problems or ("whole" if found else "binary"))
+        if peer and kind == "binary":
+            raise ValueError("--peer: tools of others take part with --problems whole or both")
+        chosen = registry.choose(listed(classifiers), kind)
+        pythons = check_peers(peer or ())
+        check_device(str(device))
+        profile = QUICK if quick else PAPER
+        source = RealTasks(data_folder(data).resolve(), known, seed)
+        storage = Storage(out)
+        storage.check(profile, seed)
+        with progress_bar("reading data") as bar:
+
+            def tell(name: str) -> None:
+                bar.update(0, text=f"reading data: {name}")
+
+            plan = plan_real(source, wanted, chosen, profile, storage, named=bool(tasks), tell=tell)
+        plan.problems |= unusable if not tasks else {}
+        _announce(plan, storage)
+        with storage.open(profile, seed):
+            work = Work(source, profile, str(device), tuple(pythons.items()))
+            failed = compute(plan, work, storage, jobs, dask)
+            _write_report(storage, "one_se", may_be_empty=bool(failed))
+        if failed:
+            raise typer.Exit(UNEXPECTED)
+        if plan.problems:
+            raise typer.Exit(BAD_INPUT)
+
+
+@app.command("report", cls=opt.GroupedCommand)
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder of a run.", show_default=False)],
+    selection: Annotated[
+        _Selection,
+        typer.Option(help="How settings are chosen: the paper's rule, or best validation score."),
+    ] = "one_se",
+) -> None:
+    """Write the tables, figures and page of a run again from its stored results.
+
+    With the best validation score the report is written to report-best/ beside report/.
+
+    Examples:
+
+      optirank benchmark report results
+      optirank benchmark report results --selection best
+    """
+    with tidy():
+        from optirank_lab.benchmark.results import Storage
+
+        _write_report(Storage(folder), str(selection))
+
+
+@app.command("curve", cls=opt.GroupedCommand)
+def curve(
+    data: Annotated[Path, typer.Option(help="Folder of .h5ad files: every pair is evaluated.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The CSV; a figure of the same name goes beside it.")
+    ] = Path("results/curve.csv"),
+    jobs: opt.Processes = None,
+) -> None:
+    """Compare classifiers at the same number of genes, over every pair of sets of a folder.
+
+    Finished pairs are kept in the CSV, and the same command goes on from there.
+
+    Examples:
+
+      optirank benchmark curve --data sets --out results/curve.csv
+    """
+    with tidy():
+        from optirank_lab.benchmark import curve as study
+        from optirank_lab.benchmark.report import percent
+        from optirank_lab.benchmark.tasks import find_pairs
+
+        pairs, unusable = find_pairs(data)
+        for name, reason in unusable.items():
+            echo(f"{name}: {reason}", err=True)
+        if not pairs:
+            raise ValueError(f"{data} has no pair of sets with common classes and genes")
+        with progress_bar("pairs", len(pairs), lines=True) as bar:
+            table = study.run(data, pairs, out, workers(jobs), lambda: bar.advance())
+        wide = study.means(table).pivot_table(
+            index="method", columns="k", values="mean", sort=False
+        )
+        rows = [(method, *map(percent, row)) for method, row in wide.iterrows()]
+        columns = ("method", *map(str, wide.columns))
+        show_table("Mean balanced accuracy (%) by genes", columns, rows)
+        echo(f"Table: {out}")
+        if chosen := study.write_left_out(table, out):
+            echo(f"Sizes chosen without each tissue: {chosen}")
+        if figure := study.draw(table, out):
+            echo(f"Figure: {figure}")
+
+
+def _announce(plan: Plan, storage: Storage) -> None:
+    """Print what will be done and what cannot be, before any fitting."""
+    for name, reason in plan.problems.items():
+        tell_error(f"{name} cannot be run: {reason}")
+    if plan.tasks and not plan.units:
+        raise ValueError("ANrank-lr alone needs tasks with an auxiliary set, and there are none")
+    if not plan.units:
+        raise ValueError(
+            "no task can be run: optirank benchmark list shows what is missing; optirank datasets "
+            "fetch stand-ins gets public sets; --data names a folder of your own"
+        )
+    if plan.missing:
+        echo(f"No data here for {len(plan.missing)} tasks: optirank benchmark list shows them.")
+    stored = sum(storage.has(unit) for unit in plan.units)
+    there = f", {stored} of them already stored" if stored else ""
+    echo(f"Tasks: {len(plan.tasks)}, units of work: {len(plan.units)}{there}.")
+
+
+def _write_report(storage: Storage, rule: str, *, may_be_empty: bool = False) -> None:
+    from optirank_lab.benchmark import report
+    from optirank_lab.benchmark.results import collect
+
+    results = collect(storage, rule)
+    if not results.scores.empty:
+        name = "report" if rule == "one_se" else f"report-{rule}"
+        show_means(report.write(results, storage.folder / name))
+    elif not may_be_empty:
+        raise ValueError(f"{storage.folder} contains no finished problem yet")
+
+
+def compute(
+    plan: Plan, work: Work, storage: Storage, jobs: int | None, dask: str | None = None
+) -> dict[str, str]:
+    """Run the units of a plan with a bar; return what failed, by task."""
+    from optirank_lab.benchmark import engine
+
+    done = 0
+    with progress_bar("fitting", sum(unit.weight for unit in plan.units), lines=True) as bar:
+
+        def advance(unit: Unit, stored: bool) -> None:
+            nonlocal done
+            done += 1
+            text = f"{done} of {len(plan.units)} units, {unit.design}"
+            bar.advance(unit.weight, stored=stored, text=text)
+
+        def warn(unit: Unit, reason: str) -> None:
+            tell_error(f"{unit.design}: {unit.classifier} has no result: {reason}")
+
+        options = {"jobs": workers(jobs), "dask": dask, "progress": advance, "warn": warn}
+        try:
+            return engine.run(plan, work, storage, **options)
+        except KeyboardInterrupt:
+            kept = f"Finished units are kept in {storage.folder}"
+            echo(f"{kept}: the same command continues.", err=True)
+            raise
+
+
+def show_means(written: Written) -> None:
+    """Print the table of means of each group, and where the report is."""
+    from optirank_lab.benchmark.report import standings_text
+
+    for group in written.groups:
+        text = standings_text(group).drop(columns=["median", "worst", "rank"])
+        rows = text.itertuples(index=False)
+        show_table(f"{group.name}: balanced accuracy (%)", text.columns, rows)
+    if written.missing:
+        echo(f"No figures and no page: they need {written.missing}")
+    if written.page:
+        echo(f"Report: {written.page}")

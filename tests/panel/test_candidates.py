@@ -1,0 +1,76 @@
+"""Sums by class and part give the correlations that all samples of the parts give together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from optirank.panel.candidates import ClassSums
+from optirank_lab.baselines.transformers import label_correlations
+
+
+def added(X, codes, parts, block):
+    sums = ClassSums(X.shape[1], int(codes.max()) + 1, int(parts.max()) + 1)
+    for start in range(0, X.shape[0], block):
+        rows = slice(start, start + block)
+        sums.add(X[rows], codes[rows], parts[rows])
+    return sums
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([2, 3, 5]),
+    st.integers(1, 40),
+    st.booleans(),
+)
+def test_blocks_give_the_correlations_of_the_whole(seed, n_classes, block, as_sparse):
+    rng = np.random.default_rng(seed)
+    n = 60
+    X = rng.poisson(1.0, (n, 12)).astype(float) + (0 if as_sparse else rng.normal(size=12) * 50)
+    codes, parts = np.arange(n) % n_classes, rng.integers(0, 3, n)
+    parts[:3] = 0, 1, 2
+    sums = added(sparse.csr_matrix(X) if as_sparse else X, codes, parts, block)
+    for which in (np.arange(3), np.array([0, 2])):
+        rows = np.isin(parts, which)
+        there, own = np.unique(codes[rows], return_inverse=True)
+        if len(there) < 2:
+            continue
+        constant = np.ptp(X[rows], axis=0) == 0
+        expected = label_correlations(X[rows], own, len(there))
+        found = sums.correlations(which)
+        np.testing.assert_allclose(found[:, ~constant], expected[:, ~constant], atol=1e-9)
+        assert (found[:, constant] == 0).all()
+
+
+def test_every_class_has_its_share_of_the_best_genes():
+    rng = np.random.default_rng(0)
+    codes = np.repeat([0, 1, 2], 30)
+    X = rng.normal(size=(90, 20))
+    X[codes == 0, :8] += 9  # one class has many strong genes, the others one weaker gene each
+    X[codes == 1, 8] += 3
+    X[codes == 2, 9] += 3
+    X[:, 10] = 5.0
+    sums = added(X, codes, np.zeros(90, int), 40)
+    assert {8, 9} <= set(sums.best_genes(6).tolist())
+    assert 10 not in sums.best_genes(20)
+
+
+def test_a_class_without_samples_in_the_parts_has_no_row():
+    rng = np.random.default_rng(0)
+    codes, parts = np.repeat([0, 1, 2, 3], 10), np.repeat([0, 0, 0, 1], 10)
+    sums = added(rng.random((40, 5)), codes, parts, 16)
+    assert sums.correlations(np.array([0])).shape == (3, 5)
+    assert sums.correlations().shape == (4, 5)
+
+
+@pytest.mark.parametrize("value", [1e6, 0.1])
+def test_a_constant_gene_has_no_correlation(value):
+    X = np.random.default_rng(0).random((30, 2))
+    X[:, 1] = value
+    sums = added(X, np.arange(30) % 3, np.arange(30) % 2, 7)
+    assert (sums.correlations()[:, 1] == 0).all()
+    assert (sums.correlations()[:, 0] != 0).all()

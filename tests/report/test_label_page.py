@@ -1,0 +1,136 @@
+"""The page of labels: numbers, figure, clusters, missing genes, and names out of files."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from example_model import LABEL, as_anndata, panel_names
+from optirank import PanelClassifier
+from optirank.io.reading import profiles_of
+from optirank.report.pages import page
+from optirank.workflow.labels import label_table
+from optirank.workflow.predict import PredictOptions, label_profiles
+
+
+def labelled(adata, model, **options):
+    return label_profiles(profiles_of(adata, None, None), model, PredictOptions(**options))
+
+
+def rows(text: str, table: str) -> list[list[str]]:
+    """The cells of a table of a page."""
+    body = text.partition(f'<table id="{table}">')[2].partition("</table>")[0]
+    lines = re.findall(r"<tr>(.*?)</tr>", body.partition("<tbody>")[2], re.DOTALL)
+    return [re.findall(r"<td[^>]*>(.*?)</td>", line, re.DOTALL) for line in lines]
+
+
+def tiles(text: str) -> list[tuple[str, str]]:
+    return re.findall(r'<div class="card"><b>(.*?)</b><span>(.*?)</span>', text)
+
+
+def figure(text: str) -> str:
+    found = re.search(r'<figure id="labels">.*?base64,([^"]*)"', text, re.DOTALL)
+    return base64.b64decode(found[1]).decode("utf-8")
+
+
+def test_labels_are_counted_by_confidence():
+    table = label_table(
+        ["b", "a", "a", "none", "none", "none"], [0.5, 0.95, 0.3, 0.1, 0.99, 0.2], "none"
+    )
+    assert table.index.tolist() == ["a", "b", "none"]
+    assert table["n_samples"].tolist() == [2, 1, 3]
+    np.testing.assert_allclose(table["share"], [1 / 3, 1 / 6, 1 / 2])
+    np.testing.assert_allclose(table["confidence"], [0.625, 0.5, 0.43])
+    steps = table[["≥ 0.95", "0.8–0.95", "0.5–0.8", "< 0.5", "withheld"]]
+    assert steps.to_numpy().tolist() == [[1, 0, 0, 1, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, 3]]
+
+
+def test_the_page_has_the_numbers_of_the_labels(model, query):
+    found = labelled(as_anndata(query), model)
+    text = page(found)
+    assert "labelled by the model “example”; no label is withheld." in text
+    n, n_genes = len(found.codes), len(panel_names(model))
+    assert tiles(text)[:3] == [
+        (str(n), "samples labelled"),
+        (f"{found.confidence.mean():.3f}", "mean confidence"),
+        (f"{n_genes - len(found.missing)} of {n_genes}", "genes of the panel found"),
+    ]
+    assert [(row[0], row[1]) for row in rows(text, "labels-table")] == [
+        (name, str(count)) for name, count in found.counts().items()
+    ]
+    for name, _, share, sure in rows(text, "labels-table"):
+        mine = found.labels == name
+        assert share == f"{100 * mine.mean():.1f} %"
+        assert sure == f"{found.confidence[mine].mean():.3f}"
+        assert f">{name}</text>" in figure(text)
+        assert f">{mine.sum()} ({share})</text>" in figure(text)
+    for part in ('id="card"', "no true classes", "optirank evaluate", "--unknown-rate"):
+        assert part in text
+    for part in ('id="classes"', 'id="confusion"', "balanced accuracy of", 'id="clusters"'):
+        assert part not in text
+    for word in ("http://", "https://", "<script"):
+        assert word not in text
+    assert page(labelled(as_anndata(query), model)) == text
+
+
+def test_a_model_of_two_classes_has_two_bars(query):
+    two = (query.labels(LABEL) == "b cell").map({True: "b cell", False: "other"}).to_numpy()
+    adata = as_anndata(query)
+    found = labelled(adata, PanelClassifier(10).fit(adata.to_df(), two))
+    text = page(found)
+    assert [row[0] for row in rows(text, "labels-table")] == list(found.counts())
+    assert "labelled by the model; " in text
+    assert "not calibrated" in text
+
+
+def test_labels_withheld_come_last_and_are_counted_apart(model, query):
+    found = labelled(as_anndata(query), model, threshold=0.97)
+    text, hidden = page(found), int(found.withheld.sum())
+    assert 1 < hidden < len(found.codes)
+    assert f"{hidden} labels are withheld." in text
+    given = len(found.codes) - hidden
+    assert tiles(text)[0] == (str(given), f"samples labelled, of {len(found.codes)}")
+    assert rows(text, "labels-table")[-1][:2] == ["unassigned", str(hidden)]
+    assert ">withheld</text>" in figure(text)
+    all_hidden = page(labelled(as_anndata(query), model, threshold=1.0))
+    assert [row[0] for row in rows(all_hidden, "labels-table")] == ["unassigned"]
+    assert "No sample got the label b cell" in all_hidden
+
+
+def test_clusters_and_missing_genes_have_their_tables(model, query):
+    panel = [gene for gene in panel_names(model) if gene in set(query.gene_names)]
+    adata = as_anndata(query)[:, [one for one in query.gene_names if one not in panel[:3]]].copy()
+    found = labelled(adata, model, clusters="leiden")
+    text = page(found)
+    assert [(row[0], row[2]) for row in rows(text, "clusters")] == [
+        (one.cluster, one.label) for one in found.clusters.table.itertuples()
+    ]
+    assert f"{len(found.missing)} of the {len(panel_names(model))} genes of the panel" in text
+    assert panel[0] in text
+    assert len(rows(text, "losses")) == len(model.classes_)
+    for note in found.notes:
+        assert note.split(":")[0] in text
+
+
+@pytest.mark.parametrize("n_classes", [30, 200])
+def test_many_classes_with_odd_names_are_all_there(n_classes, model, query):
+    names = np.array([f"<b onclick=x>& {'long ' * 40} {k}" for k in range(n_classes)], object)
+    found = labelled(as_anndata(query), model)
+    codes = np.arange(3 * n_classes) % n_classes
+    found = replace(found, classes=names, codes=codes, confidence=np.full(3 * n_classes, 0.9))
+    text = page(found)
+    assert "<b onclick" not in text
+    assert text.count("&lt;b onclick") == n_classes
+    assert "<b onclick" not in figure(text)
+    assert figure(text).count("3 (") == n_classes
+    assert tiles(text)[-1] == (f"{n_classes} of {n_classes}", "classes among the labels")
+
+
+def test_one_sample_is_a_sample(model, query):
+    text = page(labelled(as_anndata(query)[:1].copy(), model, threshold=1.0))
+    assert "1 sample, labelled by" in text
+    assert "1 label is withheld." in text
