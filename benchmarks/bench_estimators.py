@@ -82,7 +82,9 @@ def top_pairs() -> None:
 def main() -> None:
     top_pairs()
     n = d = 100 if QUICK else 1000
-    heading(f"RankLogisticRegression, {n} samples x {d} genes, against scikit-learn on the ranks")
+    heading(
+        f"RankLogisticRegression, {n} samples x {d} genes, against scikit-learn on the ranks"
+    )
     columns()
     X, y = make_data(n, d)
     R = relative_ranks(X, np.arange(d))

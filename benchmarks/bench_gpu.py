@@ -31,7 +31,9 @@ from optirank.tuning.search import Unit, search
 
 ANCHORS = Path(os.environ.get("OPTIRANK_ANCHORS", "anchors"))
 REFERENCE_SIZES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
-PROCESSES = 5  # as with `optirank benchmark run --jobs 5`: one alone does not fill the GPU
+PROCESSES = (
+    5  # as with `optirank benchmark run --jobs 5`: one alone does not fill the GPU
+)
 GPU_ONLY = "--gpu-only" in sys.argv
 PENALTIES = (0, 1e-5, 1e-4, 1e-3, 1e-2)
 
@@ -90,10 +92,14 @@ def anchors() -> None:
 
 
 def grid() -> None:
-    heading("250 settings x 5 folds, 875 samples x 1000 genes (700 in each training part)")
+    heading(
+        "250 settings x 5 folds, 875 samples x 1000 genes (700 in each training part)"
+    )
     columns()
     data = np.load(ANCHORS / "nb_n1000_d1000.npz")
-    X, y, X_test, y_test = (data[k][s] for s in (slice(875), slice(875, None)) for k in "Xy")
+    X, y, X_test, y_test = (
+        data[k][s] for s in (slice(875), slice(875, None)) for k in "Xy"
+    )
     model = OptirankClassifierCV(REFERENCE_SIZES, PENALTIES, PENALTIES, cv=5)
     taken, gpu = seconds(lambda: model.set_params(device="cuda").fit(X, y))
     line("GPU", f"{taken:.1f} s", "< 4 s", taken < 4)
@@ -102,7 +108,9 @@ def grid() -> None:
     if GPU_ONLY:
         return
     start, cpu_start = time.perf_counter(), time.process_time()
-    cpu = OptirankClassifierCV(REFERENCE_SIZES, PENALTIES, PENALTIES, cv=5, n_jobs=-1).fit(X, y)
+    cpu = OptirankClassifierCV(
+        REFERENCE_SIZES, PENALTIES, PENALTIES, cv=5, n_jobs=-1
+    ).fit(X, y)
     wall, used = time.perf_counter() - start, time.process_time() - cpu_start
     line(f"CPU, {os.cpu_count()} cores", f"{wall:.0f} s, {used:.0f} CPU s")
     line("validation score of the chosen setting, CPU", f"{cpu.best_score_:.4f}")
@@ -115,7 +123,9 @@ def units(n: int, number: int, ready: Barrier) -> float:
     family = OptirankFamily(PENALTIES, PENALTIES, n_references=REFERENCE_SIZES)
 
     def fit() -> None:
-        train, test = (Samples(orders=orders_for(part, "cuda")) for part in (X[:n], X[n:]))
+        train, test = (
+            Samples(orders=orders_for(part, "cuda")) for part in (X[:n], X[n:])
+        )
         unit = Unit(train=train, codes=y[:n], n_classes=2, views={"test": test})
         search(family, [unit])
 
@@ -129,10 +139,15 @@ def units(n: int, number: int, ready: Barrier) -> float:
 
 def paper_units() -> None:
     """Units of the paper's evaluation at a few sizes."""
-    heading(f"250 settings on n samples x 1000 genes, {PROCESSES} processes side by side")
+    heading(
+        f"250 settings on n samples x 1000 genes, {PROCESSES} processes side by side"
+    )
     columns()
     number = 4
-    with Manager() as manager, ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
+    with (
+        Manager() as manager,
+        ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool,
+    ):
         for n in (300, 1200, 3600):
             ready = manager.Barrier(PROCESSES)
             running = [pool.submit(units, n, number, ready) for _ in range(PROCESSES)]
@@ -173,7 +188,9 @@ def main() -> None:
     except DeviceError as error:
         print(error)
         return
-    for name in [one for one in sys.argv[1:] if one in PARTS] or (["binary"] if QUICK else PARTS):
+    for name in [one for one in sys.argv[1:] if one in PARTS] or (
+        ["binary"] if QUICK else PARTS
+    ):
         PARTS[name]()
 
 

@@ -54,7 +54,9 @@ def full_grid() -> OptirankClassifierCV:
 
 def whole_grid() -> float:
     """Time and memory of the full grid, in a process of its own; its CPU seconds."""
-    heading("The paper's grid, 250 settings x 5 folds, 875 samples x 1000 genes, two threads")
+    heading(
+        "The paper's grid, 250 settings x 5 folds, 875 samples x 1000 genes, two threads"
+    )
     columns()
     here = str(Path(__file__).parent)
     done = subprocess.run(
@@ -68,7 +70,10 @@ def whole_grid() -> float:
     line("wall time", f"{found['wall']:.0f} s", "<= 150 s", found["wall"] <= 150)
     line("CPU time", f"{found['cpu']:.0f} s", "<= 300 s", found["cpu"] <= GRID_CPU)
     line(
-        "peak memory of the process", f"{found['peak'] / 1e6:.0f} MB", "< 1 GB", found["peak"] < 1e9
+        "peak memory of the process",
+        f"{found['peak'] / 1e6:.0f} MB",
+        "< 1 GB",
+        found["peak"] < 1e9,
     )
     chosen = f"s/d {found['n_reference']:g}, l1 {found['l1']:g}, l2 {found['l2']:g}"
     line("chosen, with its validation score", f"{chosen}: {found['score']:.3f}")
@@ -77,7 +82,9 @@ def whole_grid() -> float:
 
 def one_by_one(grid_cpu: float | None) -> None:
     """The same fits done independently, every 13th of one fold, scaled to all."""
-    heading("The same fits one by one with OptirankClassifier, from every 13th setting of one fold")
+    heading(
+        "The same fits one by one with OptirankClassifier, from every 13th setting of one fold"
+    )
     columns()
     X, y = anchor("nb_n1000_d1000", N_SAMPLES)
     train, _ = make_folds(y, N_FOLDS, None)[0]
@@ -93,7 +100,9 @@ def one_by_one(grid_cpu: float | None) -> None:
     line(f"of {len(settings) * N_FOLDS} such fits", f"{total:.0f} s")
     if grid_cpu is not None:
         ratio = total / grid_cpu
-        line("of the whole grid", f"{grid_cpu:.0f} s, {ratio:.1f}x", ">= 2x", ratio >= 2)
+        line(
+            "of the whole grid", f"{grid_cpu:.0f} s, {ratio:.1f}x", ">= 2x", ratio >= 2
+        )
 
 
 def main() -> None:

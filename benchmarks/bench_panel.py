@@ -59,7 +59,9 @@ def fit(quick: bool) -> None:
     LogisticRegression(tol=1e-5, max_iter=1000).fit(ranks, y)
     other = time.perf_counter() - begin
     for name, took in seconds.items():
-        print(f"PanelClassifier, {name}: {took:.2f} s, {took / other:.2f} times LogisticRegression")
+        print(
+            f"PanelClassifier, {name}: {took:.2f} s, {took / other:.2f} times LogisticRegression"
+        )
     print(f"LogisticRegression (lbfgs, tol 1e-5) on ranks: {other:.2f} s")
 
 
@@ -88,12 +90,16 @@ def run(*arguments: str) -> float:
     """Run the command; print its time and memory; return its CPU seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begin = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "optirank", "--quiet", *arguments], check=True)
+    subprocess.run(
+        [sys.executable, "-m", "optirank", "--quiet", *arguments], check=True
+    )
     wall = time.perf_counter() - begin
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     words = f"{arguments[0]} {Path(arguments[1]).name}"
-    print(f"{words}: {wall:.1f} s, {cpu:.1f} CPU s, at most {after.ru_maxrss / 2**20:.2f} GB")
+    print(
+        f"{words}: {wall:.1f} s, {cpu:.1f} CPU s, at most {after.ru_maxrss / 2**20:.2f} GB"
+    )
     return cpu
 
 

@@ -38,14 +38,22 @@ def make_model(name: str) -> PanelClassifier | OptirankClassifier:
     names = np.array([f"GENE{j}" for j in range(N_GENES)], dtype=object)
     if name == "panel":
         model = PanelClassifier(N_PANEL)
-        model.n_features_in_, model.feature_names_in_, model.classes_ = N_GENES, names, classes
+        model.n_features_in_, model.feature_names_in_, model.classes_ = (
+            N_GENES,
+            names,
+            classes,
+        )
         genes = np.sort(rng.choice(N_GENES, N_PANEL, replace=False))
         coef, mean = rng.normal(size=(N_CLASSES, N_PANEL)), np.full(N_PANEL, 0.5)
         panel = Panel(genes, coef, rng.normal(size=N_CLASSES), mean)
         model.path_ = {N_PANEL: panel}
         return model._take(panel)
     model = OptirankClassifier(n_reference=N_REFERENCE)
-    model.n_features_in_, model.feature_names_in_, model.classes_ = N_GENES, names, classes
+    model.n_features_in_, model.feature_names_in_, model.classes_ = (
+        N_GENES,
+        names,
+        classes,
+    )
     model.coef_ = np.zeros((N_CLASSES, N_GENES))
     model.reference_weights_ = np.zeros((N_CLASSES, N_GENES))
     for w, gamma in zip(model.coef_, model.reference_weights_, strict=True):
@@ -65,7 +73,9 @@ def arrays() -> None:
     heading(f"{N_CLASSES} classes, {N_GENES} genes, 5 % filled, in memory, one core")
     columns()
     rng, n = np.random.default_rng(1), 200 if QUICK else 4000
-    X = sparse.random_array((n, N_GENES), density=DENSITY, format="csr", rng=rng, dtype=np.float32)
+    X = sparse.random_array(
+        (n, N_GENES), density=DENSITY, format="csr", rng=rng, dtype=np.float32
+    )
     X.data = np.ceil(X.data * 20)
     works, sizes = {}, {}
     for name in RATES:
@@ -106,9 +116,14 @@ def model_file(folder: Path) -> None:
         read = time.perf_counter()
         size = path.stat().st_size
         line("size", f"{size / 1e3:.0f} kB", "<= 300", size <= 300e3)
-        line("save, load", f"{(wrote - start) * 1e3:.0f} ms, {(read - wrote) * 1e3:.0f} ms")
+        line(
+            "save, load",
+            f"{(wrote - start) * 1e3:.0f} ms, {(read - wrote) * 1e3:.0f} ms",
+        )
         code = [sys.executable, "-c", _FIRST, str(path)]
-        out = subprocess.run(code, capture_output=True, text=True, check=True).stdout.split()
+        out = subprocess.run(
+            code, capture_output=True, text=True, check=True
+        ).stdout.split()
         times = f"{float(out[0]):.2f} s, {float(out[1]):.2f} s"
         line("fresh process: load, then 100 dense cells", times)
         line("numba was loaded for that", out[2], "False", out[2] == "False")
@@ -150,10 +165,22 @@ def from_files(folder: Path) -> None:
             cpu, before, peak = json.loads(done.stdout)
             peaks.setdefault(name, []).append(peak)
             rate = n_cells / cpu
-            line("with reading", f"{rate:,.0f} cells/CPU s", f">= {target}", rate >= target)
+            line(
+                "with reading",
+                f"{rate:,.0f} cells/CPU s",
+                f">= {target}",
+                rate >= target,
+            )
             memory = f"{peak:.0f} MB ({before:.0f} before)"
             line("peak memory", memory, f"<= {PEAK}", peak <= PEAK)
-            arguments = ["predict", query, "--model", model, "--out", folder / f"{name}.csv"]
+            arguments = [
+                "predict",
+                query,
+                "--model",
+                model,
+                "--out",
+                folder / f"{name}.csv",
+            ]
             code = [sys.executable, "-m", "optirank", *map(str, arguments), "--force"]
             start = time.perf_counter()
             subprocess.run(code, capture_output=True, check=True)
@@ -176,7 +203,9 @@ def write_cells(path: Path, n_cells: int) -> None:
     anndata.AnnData(obs=obs, var=var, shape=(n_cells, N_GENES)).write_h5ad(path)
     rng = np.random.default_rng(0)
     per_cell = int(DENSITY * N_GENES)
-    genes = np.sort(rng.random((_STEP, N_GENES)).argpartition(per_cell)[:, :per_cell], axis=1)
+    genes = np.sort(
+        rng.random((_STEP, N_GENES)).argpartition(per_cell)[:, :per_cell], axis=1
+    )
     size = n_cells * per_cell
     with h5py.File(path, "a") as file:
         if "X" in file:

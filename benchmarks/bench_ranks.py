@@ -46,7 +46,10 @@ def passes() -> None:
         ("V(w), float32", pair(lambda o: o.coranks(w, reuse=ranks_32)), None),
         (
             "scores alone (NumPy: R(gamma), then R w)",
-            {"ours": lambda: scores(orders), "plain": lambda: write_ranks(plain).dot(w)},
+            {
+                "ours": lambda: scores(orders),
+                "plain": lambda: write_ranks(plain).dot(w),
+            },
             None,
         ),
     ):
@@ -136,7 +139,8 @@ def sparse_against_dense() -> None:
     ratio_line("order + R(gamma) + scores", *sums, "ms", 8)
 
     peaks = [
-        peak_memory(_MEMORY_SETUP.format(dense=dense), _MEMORY_WORK) for dense in (False, True)
+        peak_memory(_MEMORY_SETUP.format(dense=dense), _MEMORY_WORK)
+        for dense in (False, True)
     ]
     if None not in peaks:
         memory_line("peak beyond the data, in a process of its own", *peaks)
@@ -159,7 +163,9 @@ def accuracy() -> None:
     taken = gamma.astype(np.float32)[order]
     naive = np.cumsum(taken, dtype=np.float32) - taken / 2 - np.float32(0.5)
     line("largest relative error", f"{error:.1e}", "<= 6e-08", error <= 6e-8)
-    line("the same with sums in float32", f"{np.abs(naive / exact[order] - 1).max():.1e}")
+    line(
+        "the same with sums in float32", f"{np.abs(naive / exact[order] - 1).max():.1e}"
+    )
 
 
 def other_parts() -> None:
@@ -176,14 +182,20 @@ def other_parts() -> None:
         times = f"{taken['projection'] * 1e6:.0f} us, {taken['sort'] * 1e6:.0f} us"
         line(f"projection of {d} genes, and numpy.sort of them", times)
     n, d = 1000, 20_000
-    X = sparse.random_array((n, d), density=0.05, format="csr", rng=rng, dtype=np.float32)
+    X = sparse.random_array(
+        (n, d), density=0.05, format="csr", rng=rng, dtype=np.float32
+    )
     dense = X.toarray()
     reference = np.arange(1000)
     genes = np.arange(1000, 1300)
     taken = interleaved(
         {
-            "1300 of 20000 genes, dense": lambda: relative_ranks(dense, reference, genes=genes),
-            "1300 of 20000 genes, sparse": lambda: relative_ranks(X, reference, genes=genes),
+            "1300 of 20000 genes, dense": lambda: relative_ranks(
+                dense, reference, genes=genes
+            ),
+            "1300 of 20000 genes, sparse": lambda: relative_ranks(
+                X, reference, genes=genes
+            ),
             "all genes, dense": lambda: relative_ranks(dense[:100], reference),
         },
         repeats=3,

@@ -48,7 +48,9 @@ def class_profiles() -> NDArray:
     return profiles
 
 
-def draw_block(expected: NDArray, rng: np.random.Generator) -> tuple[NDArray, NDArray, NDArray]:
+def draw_block(
+    expected: NDArray, rng: np.random.Generator
+) -> tuple[NDArray, NDArray, NDArray]:
     """Geometric counts with these means as values, columns and numbers of entries per row."""
     chance = (expected / (1 + expected)).astype(np.float32)
     uniform = rng.random(expected.shape, dtype=np.float32)
@@ -65,7 +67,10 @@ def write_cells(path: Path, n_cells: int, donors: Sequence[int], seed: int) -> N
     rng = np.random.default_rng(seed)
     profiles = class_profiles()
     effects = np.array(
-        [np.exp(np.random.default_rng(1000 + one).normal(0, 0.35, N_GENES)) for one in donors]
+        [
+            np.exp(np.random.default_rng(1000 + one).normal(0, 0.35, N_GENES))
+            for one in donors
+        ]
     )
     classes = rng.integers(0, N_CLASSES, n_cells)
     donor = rng.integers(0, len(donors), n_cells)
@@ -82,7 +87,10 @@ def write_cells(path: Path, n_cells: int, donors: Sequence[int], seed: int) -> N
         if "X" in file:
             del file["X"]
         group = file.create_group("X")
-        group.attrs["encoding-type"], group.attrs["encoding-version"] = "csr_matrix", "0.1.0"
+        group.attrs["encoding-type"], group.attrs["encoding-version"] = (
+            "csr_matrix",
+            "0.1.0",
+        )
         group.attrs["shape"] = (n_cells, N_GENES)
         growing = {"maxshape": (None,), "chunks": (_CHUNK,)}
         values = group.create_dataset("data", (0,), np.float32, **growing)
@@ -149,7 +157,9 @@ def accuracy(model: Path, query: Path) -> float:
 
     data = read_expression(query)
     found = Predictor(load(model), data.gene_names).predict(data.X)
-    return balanced_accuracy(data.labels("cell_type").to_numpy(), np.asarray(found.labels))
+    return balanced_accuracy(
+        data.labels("cell_type").to_numpy(), np.asarray(found.labels)
+    )
 
 
 def main() -> None:

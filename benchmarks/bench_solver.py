@@ -84,7 +84,9 @@ def published_rows() -> list[dict[str, str]]:
 
 
 def bpcd() -> None:
-    heading("The paper's algorithm on the anchor problems, beside the published results")
+    heading(
+        "The paper's algorithm on the anchor problems, beside the published results"
+    )
     if not (rows := published_rows()):
         return
     print(
@@ -112,14 +114,22 @@ def bpcd() -> None:
     print()
     columns()
     line("largest difference of an objective", f"{np.abs(differences).max():.2f} %")
-    line("published CPU s over ours, geometric mean", f"{statistics.geometric_mean(speedups):.1f}")
+    line(
+        "published CPU s over ours, geometric mean",
+        f"{statistics.geometric_mean(speedups):.1f}",
+    )
 
 
 def anchors() -> None:
-    heading("The anchor problems; ratios are CPU seconds over saga's, sorting included, in one run")
+    heading(
+        "The anchor problems; ratios are CPU seconds over saga's, sorting included, in one run"
+    )
     if not (rows := published_rows()):
         return
-    data = {name: np.load(ANCHORS / f"{name}.npz") for name in {row["problem"] for row in rows}}
+    data = {
+        name: np.load(ANCHORS / f"{name}.npz")
+        for name in {row["problem"] for row in rows}
+    }
     data = {name: (arrays["X"], arrays["y"]) for name, arrays in data.items()}
     ranks = {
         name: relative_ranks(X, np.arange(X.shape[1])).astype(np.float64)
@@ -132,7 +142,9 @@ def anchors() -> None:
     misses, ratios, gains = 0, [], []
     for row in rows:
         name, s = row["problem"], int(row["s"])
-        l1, l2, goal = (float(row[key]) for key in ("lambda_1", "lambda_2", "objective_refit"))
+        l1, l2, goal = (
+            float(row[key]) for key in ("lambda_1", "lambda_2", "objective_refit")
+        )
         (X, y), R = data[name], ranks[name]
         model = OptirankClassifier(s, l1, l2)
         cpu = median_cpu(
@@ -159,10 +171,18 @@ def anchors() -> None:
     columns()
     line("objectives above published, refitted, + 1e-4", str(misses), "0", misses == 0)
     mean = statistics.geometric_mean(ratios)
-    line("ratio to saga, 200 and 1000 genes, geometric mean", f"{mean:.2f}", "<= 1.5", mean <= 1.5)
+    line(
+        "ratio to saga, 200 and 1000 genes, geometric mean",
+        f"{mean:.2f}",
+        "<= 1.5",
+        mean <= 1.5,
+    )
     line("the same against the aim", f"{mean:.2f}", "<= 0.6", mean <= 0.6)
     line("worst of them", f"{max(ratios):.2f}", "<= 6", max(ratios) <= 6)
-    line("ratio of ratios to the published code", f"{statistics.geometric_mean(gains):.0f}")
+    line(
+        "ratio of ratios to the published code",
+        f"{statistics.geometric_mean(gains):.0f}",
+    )
 
 
 _MEMORY_SETUP = """
@@ -182,9 +202,17 @@ for l1 in (0.0, 1e-3):
 
 
 def memory() -> None:
-    heading("Memory of one fit above the input, 2500 samples x 1000 genes, in a process of its own")
+    heading(
+        "Memory of one fit above the input, 2500 samples x 1000 genes, in a process of its own"
+    )
     columns()
-    settings = ("0.2", "0.2, 1e-3", "0.05", "0.6", "0.2, solver_options={'integral': False}")
+    settings = (
+        "0.2",
+        "0.2, 1e-3",
+        "0.05",
+        "0.6",
+        "0.2, solver_options={'integral': False}",
+    )
     for setting in settings[:1] if QUICK else settings:
         peak = peak_memory(
             _MEMORY_SETUP.format(size=(250, 400) if QUICK else (2500, 1000)),
@@ -258,7 +286,9 @@ print(time.perf_counter() - start)
 
 
 def all_genes() -> None:
-    heading("All genes without preselection: baron_h1, sparse, beta cells against the rest")
+    heading(
+        "All genes without preselection: baron_h1, sparse, beta cells against the rest"
+    )
     path = DATA / "baron_h1.h5ad"
     if not path.is_file():
         print("no real data sets here: set OPTIRANK_DATA to a folder of .h5ad files")
@@ -272,9 +302,19 @@ def all_genes() -> None:
             [sys.executable, "-c", code], capture_output=True, text=True, check=True
         )
         seconds = float(done.stdout)
-        line(f"OptirankClassifier({settings})", f"{seconds:.1f} s", "< 60 s", seconds < 60)
+        line(
+            f"OptirankClassifier({settings})",
+            f"{seconds:.1f} s",
+            "< 60 s",
+            seconds < 60,
+        )
         if (peak := peak_memory(setup, work)) is not None:
-            line("its memory above the input", f"{peak / 1e6:.0f} MB", "< 1 GB", peak < 1e9)
+            line(
+                "its memory above the input",
+                f"{peak / 1e6:.0f} MB",
+                "< 1 GB",
+                peak < 1e9,
+            )
 
 
 def main() -> None:

@@ -33,16 +33,22 @@ def counts(n_genes: int, fill: float) -> tuple[sparse.csr_array, np.ndarray]:
     return sparse.csr_array(rng.poisson(level * np.exp(np.outer(y, effect)))), y
 
 
-def cpu_and_objective(orders, y: np.ndarray, share: float, l1: float) -> tuple[float, float]:
+def cpu_and_objective(
+    orders, y: np.ndarray, share: float, l1: float
+) -> tuple[float, float]:
     """CPU seconds of one fit, and its objective."""
-    problem = Problem(orders, y, sample_weights(y), int(share * orders.n_genes), l1, 1e-3)
+    problem = Problem(
+        orders, y, sample_weights(y), int(share * orders.n_genes), l1, 1e-3
+    )
     start = time.process_time()
     solution = solve(problem)
     return time.process_time() - start, solution.objective
 
 
 def main() -> None:
-    heading(f"CPU time of a fit on sparse orders over one on dense orders, {N_SAMPLES} samples")
+    heading(
+        f"CPU time of a fit on sparse orders over one on dense orders, {N_SAMPLES} samples"
+    )
     columns()
     with threadpool_limits(1):
         X, y = counts(100, 0.2)
@@ -59,7 +65,9 @@ def main() -> None:
                 here = []
                 for share, l1 in SETTINGS:
                     on_sparse, objective = cpu_and_objective(orders, y, share, l1)
-                    on_dense, reference = cpu_and_objective(orders.to_dense(), y, share, l1)
+                    on_dense, reference = cpu_and_objective(
+                        orders.to_dense(), y, share, l1
+                    )
                     here.append(on_sparse / on_dense)
                     losses.append(objective / reference - 1.0)
                 ratio = statistics.geometric_mean(here)
@@ -72,7 +80,12 @@ def main() -> None:
             what = f"{fill:.0%} filled, mean: {'sparse' if kept else 'dense'} is used"
             line(what, f"{mean:.2f}", target, right)
         worst = max(losses)
-        line("objective on sparse over dense, worst", f"{worst:+.2%}", "<= 2 %", worst <= 0.02)
+        line(
+            "objective on sparse over dense, worst",
+            f"{worst:+.2%}",
+            "<= 2 %",
+            worst <= 0.02,
+        )
 
 
 if __name__ == "__main__":

@@ -18,7 +18,11 @@ ALL_AT = 700  # where "all" stands on the axis
 METHODS = {  # label, colour on white, on black
     "panel": ("optirank panel", "#c2410c", "#fb923c"),
     "k-TSP": ("k-TSP", "#0f766e", "#2dd4bf"),
-    "LR on ranks, largest weights": ("LR on ranks, largest weights", "#1d4ed8", "#60a5fa"),
+    "LR on ranks, largest weights": (
+        "LR on ranks, largest weights",
+        "#1d4ed8",
+        "#60a5fa",
+    ),
     "LR on ranks, best t": ("LR on ranks, best t", "#64748b", "#94a3b8"),
     "SVM on ranks, best t": ("SVM on ranks, best t (dashed)", "#64748b", "#94a3b8"),
     "L1 LR on log values": ("L1 LR on log values", "#a16207", "#facc15"),
@@ -65,7 +69,9 @@ def draw(table: pd.DataFrame, dark: bool) -> plt.Figure:
         ax.plot(some["genes"], some["mean"], dashed, marker="o", color=colour, zorder=4 + ours,
                 lw=3 if ours else 1.5, ms=6.5 if ours else 3.5)  # fmt: skip
         everything = rows[rows["genes"] == ALL_AT]
-        ax.plot(everything["genes"], everything["mean"], "D", color=colour, ms=6, zorder=4)
+        ax.plot(
+            everything["genes"], everything["mean"], "D", color=colour, ms=6, zorder=4
+        )
         if ours:
             ax.fill_between(
                 some["genes"], some["low"], some["high"], color=colour, alpha=0.09, lw=0
@@ -83,7 +89,9 @@ def draw(table: pd.DataFrame, dark: bool) -> plt.Figure:
     ax.set_xlabel("genes that the model needs (median)", color=ink, x=0.38)
     n_pairs, n_tissues = (read("curve")[name].nunique() for name in ("pair", "tissue"))
     above = {"transform": ax.transAxes, "color": ink}
-    ax.text(0, 1.085, "Mean balanced accuracy on another platform (%)", fontsize=12, **above)
+    ax.text(
+        0, 1.085, "Mean balanced accuracy on another platform (%)", fontsize=12, **above
+    )
     what = f"{n_pairs} pairs of data sets, {n_tissues} tissues; band: 95 % interval over tissues"
     ax.text(0, 1.025, what, fontsize=9, alpha=0.75, **above)
     ax.grid(axis="y", color=quiet, lw=0.8)
@@ -101,7 +109,9 @@ def _name_lines(ax: plt.Axes, ends: list[list]) -> None:
     for end in ends:
         before = max(end[0], before + LABEL_ROOM)
         places.append(before)
-    excess = sum(place - end[0] for place, end in zip(places, ends, strict=True)) / len(ends)
+    excess = sum(place - end[0] for place, end in zip(places, ends, strict=True)) / len(
+        ends
+    )
     for (mean, genes, label, colour, ours), place in zip(ends, places, strict=True):
         at = ALL_AT * 1.25
         ax.annotate(label, (genes * 1.04, mean), (at, place - excess), color=colour, va="center",

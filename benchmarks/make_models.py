@@ -43,7 +43,9 @@ UNKNOWN_RATE = 0.05  # of held-out samples, at which unknown types are counted
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="models to make; default: all")
-    parser.add_argument("--data", type=Path, default=data_folder(), help="folder of .h5ad files")
+    parser.add_argument(
+        "--data", type=Path, default=data_folder(), help="folder of .h5ad files"
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "src/optirank/models")
     parser.add_argument(
         "--results", type=Path, help="default: results/models.csv where all are made"
@@ -51,13 +53,17 @@ def main() -> None:
     options = parser.parse_args()
     recipes = read_recipes()
     if unknown := sorted(set(options.names) - set(recipes)):
-        parser.error(f"no model is called {unknown[0]!r}: there are {', '.join(recipes)}")
+        parser.error(
+            f"no model is called {unknown[0]!r}: there are {', '.join(recipes)}"
+        )
     names = options.names or list(recipes)
     options.out.mkdir(parents=True, exist_ok=True)
     tables, left_out = [], []
     for name in names:
         wanted = sets_of(recipes[name])
-        missing = [one for one in wanted if not (options.data / f"{one}.h5ad").is_file()]
+        missing = [
+            one for one in wanted if not (options.data / f"{one}.h5ad").is_file()
+        ]
         if missing:  # its file stays as it is
             left_out.append(name)
             print(f"{name:22} not made: {options.data} lacks {', '.join(missing)}")
@@ -76,10 +82,16 @@ def main() -> None:
         )
         tables.append(counts(name, model, good))
     if left_out:
-        sys.exit(f"fetch what is missing: optirank datasets fetch NAME --data {options.data}")
-    results = options.results or (None if options.names else ROOT / "results/models.csv")
+        sys.exit(
+            f"fetch what is missing: optirank datasets fetch NAME --data {options.data}"
+        )
+    results = options.results or (
+        None if options.names else ROOT / "results/models.csv"
+    )
     if results is not None:
-        results.write_text(header() + pd.concat(tables).to_csv(index=False), encoding="utf-8")
+        results.write_text(
+            header() + pd.concat(tables).to_csv(index=False), encoding="utf-8"
+        )
 
 
 def read_recipes() -> dict[str, dict]:
@@ -89,13 +101,19 @@ def read_recipes() -> dict[str, dict]:
 
 def sets_of(recipe: dict) -> list[str]:
     """All data sets that a recipe needs."""
-    every = [*recipe["train"], *(one["set"] for one in judges(recipe)), *recipe.get("for", ())]
+    every = [
+        *recipe["train"],
+        *(one["set"] for one in judges(recipe)),
+        *recipe.get("for", ()),
+    ]
     return list(dict.fromkeys(every))
 
 
 def judges(recipe: dict) -> list[dict]:
     """The sets that judge a model, each with the label of all its samples where it has one."""
-    return [{"set": one} if isinstance(one, str) else one for one in recipe.get("judge", ())]
+    return [
+        {"set": one} if isinstance(one, str) else one for one in recipe.get("judge", ())
+    ]
 
 
 def make(name: str, recipe: dict, data: Path) -> optirank.PanelClassifier:
@@ -104,7 +122,9 @@ def make(name: str, recipe: dict, data: Path) -> optirank.PanelClassifier:
     parts = [read_set(data, one, recipe) for one in train_on]
     wanted = None
     if "for" in recipe:
-        wanted = set.intersection(*(set(read_set(data, one).gene_names) for one in recipe["for"]))
+        wanted = set.intersection(
+            *(set(read_set(data, one).gene_names) for one in recipe["for"])
+        )
     result = train(
         JoinedProfiles(parts) if len(parts) > 1 else parts[0],
         TrainingOptions(
@@ -120,15 +140,24 @@ def make(name: str, recipe: dict, data: Path) -> optirank.PanelClassifier:
     summary = model.training_summary_
     left_out = {one["name"]: one["classes"] for one in summary["sources"]}
     sources = [
-        {"name": one, "about": about(one), "trained": True, "classes": left_out.get(one, {})}
+        {
+            "name": one,
+            "about": about(one),
+            "trained": True,
+            "classes": left_out.get(one, {}),
+        }
         for one in train_on
     ]
     for one in judges(recipe):
         found = read_set(data, one["set"], recipe, one.get("label"))
         classes = counted(found, model)
         lost = len(set(model.feature_names_in_) - set(found.gene_names))
-        told = about(one["set"]) + (f"; lacks {lost} of {len(model.panel_)} genes" if lost else "")
-        sources.append({"name": one["set"], "about": told, "trained": False, "classes": classes})
+        told = about(one["set"]) + (
+            f"; lacks {lost} of {len(model.panel_)} genes" if lost else ""
+        )
+        sources.append(
+            {"name": one["set"], "about": told, "trained": False, "classes": classes}
+        )
         if told := unknown_types(model, found):
             summary.setdefault("unknown_types", told)
     summary |= {
@@ -138,7 +167,9 @@ def make(name: str, recipe: dict, data: Path) -> optirank.PanelClassifier:
         "command": "make models",
         "tissue": recipe["tissue"],
         "species": recipe["species"],
-        "versions": {"optirank": optirank.__version__},  # the numbers do not depend on the others
+        "versions": {
+            "optirank": optirank.__version__
+        },  # the numbers do not depend on the others
     }
     return model
 
@@ -156,15 +187,23 @@ def read_set(
     elif recipe is not None and "labels" in recipe:
         labels = np.array([recipe["labels"].get(one) for one in labels], dtype=object)
     obs = found.obs.assign(**{LABEL: labels})
-    found = replace(found, gene_names=np.array(genes, dtype=object), obs=obs, source=name)
+    found = replace(
+        found, gene_names=np.array(genes, dtype=object), obs=obs, source=name
+    )
     return found.merge_duplicates("sum") if found.duplicated_genes else found
 
 
-def counted(found: ExpressionData, model: optirank.PanelClassifier) -> dict[str, list[int]]:
+def counted(
+    found: ExpressionData, model: optirank.PanelClassifier
+) -> dict[str, list[int]]:
     """Right labels and samples of each class, whatever genes are missing."""
     done = evaluate_profiles(found, model, LABEL, PredictOptions(max_missing=1.0))
     table = done.performance.confusion
-    return {name: [int(row[name]), int(row.sum())] for name, row in table.iterrows() if row.sum()}
+    return {
+        name: [int(row[name]), int(row.sum())]
+        for name, row in table.iterrows()
+        if row.sum()
+    }
 
 
 def about(name: str) -> str:
@@ -201,12 +240,15 @@ def narrowed(model: optirank.PanelClassifier) -> optirank.PanelClassifier:
         return replace(novelty, genes=np.searchsorted(panel, novelty.genes))
 
     small.path_ = {
-        size: Panel(np.searchsorted(panel, one.genes), one.coef, one.intercept, one.mean_ranks)
+        size: Panel(
+            np.searchsorted(panel, one.genes), one.coef, one.intercept, one.mean_ranks
+        )
         for size, one in model.path_.items()
     }
     small.novelty_ = moved(model.novelty_)
     small.of_sizes_ = {
-        size: one | {"novelty_": moved(one["novelty_"])} for size, one in model.of_sizes_.items()
+        size: one | {"novelty_": moved(one["novelty_"])}
+        for size, one in model.of_sizes_.items()
     }
     small.training_summary_ = dict(model.training_summary_)
     return small._take(small.path_[max(small.path_)])

@@ -16,7 +16,13 @@ from studies import options, pairs_of
 
 HERE = Path(__file__).parent
 STUDIES = (
-    *("panel_pairs", "study_unknown", "study_tissues", "study_small", "study_synthetic"),
+    *(
+        "panel_pairs",
+        "study_unknown",
+        "study_tissues",
+        "study_small",
+        "study_synthetic",
+    ),
     *("study_log_values", "study_sources"),
 )
 
@@ -29,7 +35,12 @@ def main() -> None:
     given = ["--data", str(args.data), "--out", str(args.out), "--jobs", str(args.jobs)]
     _timed("curve", lambda: curve(args))
     for name in STUDIES:
-        command = [sys.executable, str(HERE / f"{name}.py"), *given, *["--quick"] * args.quick]
+        command = [
+            sys.executable,
+            str(HERE / f"{name}.py"),
+            *given,
+            *["--quick"] * args.quick,
+        ]
         _timed(name, lambda command=command: subprocess.run(command, check=True))
     if not args.quick:
         for name in ("fill_tables", "draw_curve"):

@@ -52,8 +52,12 @@ def main() -> None:
     wide = table.pivot_table(index="pair", columns=keys, values="balanced_accuracy")
     for size in SIZES:
         for adapted in (False, True):
-            one, other = (wide[name, size, adapted] for name in ("optirank", "scikit-learn"))
-            print(f"{size} genes, adapted {adapted}: {against(one, other)} against the recipe")
+            one, other = (
+                wide[name, size, adapted] for name in ("optirank", "scikit-learn")
+            )
+            print(
+                f"{size} genes, adapted {adapted}: {against(one, other)} against the recipe"
+            )
 
 
 def study(pair: Task, reference: Set, query: Set) -> Rows:
@@ -76,7 +80,10 @@ def accuracies(model: PanelClassifier, reference: Set, query: Set) -> Iterator[d
     for size in sizes:
         small = model.smaller(size)
         ours = small.classes_, scores_of(small, query)
-        for name, (classes, scores) in {"optirank": ours, "scikit-learn": recipes[size]}.items():
+        for name, (classes, scores) in {
+            "optirank": ours,
+            "scikit-learn": recipes[size],
+        }.items():
             for adapted in (False, True):
                 z = match_prevalences(scores).apply(scores) if adapted else scores
                 score = balanced_accuracy(truth, classes[best_class(z)])
@@ -93,7 +100,9 @@ def compositions(classes: NDArray, scores: NDArray, truth: NDArray) -> Iterator[
         "one class at 90 %": [_mostly(truth, one, random) for one in classes],
     }
     if len(classes) > 2:
-        queries["one class left out"] = [np.flatnonzero(truth != one) for one in classes]
+        queries["one class left out"] = [
+            np.flatnonzero(truth != one) for one in classes
+        ]
     for name, parts in queries.items():
         found = []
         for rows in parts:
@@ -127,7 +136,9 @@ def withheld(model: PanelClassifier, scores: NDArray, truth: NDArray) -> Iterato
         except ValueError:  # the held-out samples cannot show so small an error
             threshold = np.inf
         given = confidence >= threshold
-        equal = np.average(~right[given], weights=weights[given]) if given.any() else np.nan
+        equal = (
+            np.average(~right[given], weights=weights[given]) if given.any() else np.nan
+        )
         yield {
             "target": target,
             "can_be_shown": bool(np.isfinite(threshold)),
@@ -154,15 +165,23 @@ def with_missing_genes(
                 lost = random.permutation(small.panel_)[: round(share * size)]
                 kept = np.setdiff1d(small.panel_, lost)
                 predictor = Predictor(small, genes[kept], max_missing=1.0)
-                found.append(balanced_accuracy(truth, predictor.predict(new[:, kept]).labels))
+                found.append(
+                    balanced_accuracy(truth, predictor.predict(new[:, kept]).labels)
+                )
             row = {"genes": size, "missing": share, "draws": len(found)}
             yield row | {"balanced_accuracy": np.mean(found)}
 
 
-def recipe(reference: Set, query: Set, sizes: list[int]) -> dict[int, tuple[NDArray, NDArray]]:
+def recipe(
+    reference: Set, query: Set, sizes: list[int]
+) -> dict[int, tuple[NDArray, NDArray]]:
     """The recipe in scikit-learn: classes and scores of the query by number of genes."""
     order = best_genes(reference, 3000)
-    X, new, y = dense(reference.raw)[:, order], dense(query.raw)[:, order], reference.labels
+    X, new, y = (
+        dense(reference.raw)[:, order],
+        dense(query.raw)[:, order],
+        reference.labels,
+    )
     left, found = np.arange(X.shape[1]), {}
     for size in (300, 200, 150, 100, 70, 50, 30, 20):
         while len(left) > size:

@@ -18,12 +18,16 @@ def main() -> None:
     chosen = [one for one in sys.argv[1:] if not one.startswith("-")]
     options = [one for one in sys.argv[1:] if one.startswith("-")]
     if unknown := [name for name in chosen if name not in NAMES]:
-        sys.exit(f"no benchmark is called {', '.join(unknown)}: there are {', '.join(NAMES)}")
+        sys.exit(
+            f"no benchmark is called {', '.join(unknown)}: there are {', '.join(NAMES)}"
+        )
     failed = []
     for name in chosen or NAMES:
         print(f"\n{'=' * 100}\n{name}\n{'=' * 100}", flush=True)
         start = time.perf_counter()
-        done = subprocess.run([sys.executable, str(HERE / f"bench_{name}.py"), *options])
+        done = subprocess.run(
+            [sys.executable, str(HERE / f"bench_{name}.py"), *options]
+        )
         print(f"\n({name}: {time.perf_counter() - start:.0f} s)", flush=True)
         failed += [name] if done.returncode else []
     if failed:

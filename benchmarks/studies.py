@@ -47,8 +47,12 @@ def options(description: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, default=data_folder(), help="folder of .h5ad files")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the CSV files")
+    parser.add_argument(
+        "--data", type=Path, default=data_folder(), help="folder of .h5ad files"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=RESULTS, help="folder of the CSV files"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--quick", action="store_true", help="a part of it, in minutes")
     return parser.parse_args()
@@ -60,7 +64,9 @@ def pairs_of(args: argparse.Namespace) -> tuple[Task, ...]:
     for name, problem in problems.items():
         print(f"{name} cannot be read: {problem}", file=sys.stderr)
     if not pairs:
-        sys.exit(f"no pair of sets in {args.data}: run optirank datasets fetch stand-ins")
+        sys.exit(
+            f"no pair of sets in {args.data}: run optirank datasets fetch stand-ins"
+        )
     first: dict[str, Task] = {}
     for pair in pairs:
         first.setdefault(pair.tissue, pair)
@@ -77,10 +83,14 @@ def over_pairs(
     pairs = pairs_of(args)
     source = RealTasks(args.data.resolve(), pairs)
     parts = (delayed(_one_pair)(study, source, pair) for pair in pairs)
-    return collect(Parallel(n_jobs=args.jobs, return_as="generator")(parts), args, len(pairs))
+    return collect(
+        Parallel(n_jobs=args.jobs, return_as="generator")(parts), args, len(pairs)
+    )
 
 
-def _one_pair(study: Callable[[Task, Set, Set], Rows], source: RealTasks, pair: Task) -> Rows:
+def _one_pair(
+    study: Callable[[Task, Set, Set], Rows], source: RealTasks, pair: Task
+) -> Rows:
     (design,) = source.designs(pair.name)
     with one_blas_thread():
         found = study(pair, design.source, design.tests[pair.name])
@@ -88,18 +98,27 @@ def _one_pair(study: Callable[[Task, Set, Set], Rows], source: RealTasks, pair: 
     return {name: [same | row for row in rows] for name, rows in found.items()}
 
 
-def collect(parts: Iterable[Rows], args: argparse.Namespace, total: int) -> dict[str, pd.DataFrame]:
+def collect(
+    parts: Iterable[Rows], args: argparse.Namespace, total: int
+) -> dict[str, pd.DataFrame]:
     """Gather the rows of all parts, and write one CSV per name."""
     gathered: Rows = {}
     for k, part in enumerate(parts, 1):
         for name, rows in part.items():
             gathered.setdefault(name, []).extend(rows)
-        print(f"\r{k} of {total}", end="\n" if k == total else "", file=sys.stderr, flush=True)
+        print(
+            f"\r{k} of {total}",
+            end="\n" if k == total else "",
+            file=sys.stderr,
+            flush=True,
+        )
     tables = {name: pd.DataFrame(rows) for name, rows in gathered.items()}
     args.out.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
         text = table.to_csv(index=False, float_format="%.6g")
-        (args.out / f"{name}.csv").write_text(header(args.quick) + text, encoding="utf-8")
+        (args.out / f"{name}.csv").write_text(
+            header(args.quick) + text, encoding="utf-8"
+        )
         print(args.out / f"{name}.csv")
     return tables
 
@@ -112,7 +131,9 @@ def header(quick: bool = False) -> str:
     return f"# {command}; {', '.join(used)}; {date.today().isoformat()}\n"
 
 
-def trained(reference: Set, n_genes: int = 100, per_class: int | None = None) -> PanelClassifier:
+def trained(
+    reference: Set, n_genes: int = 100, per_class: int | None = None
+) -> PanelClassifier:
     """The model as `optirank train --genes N` makes it, on all samples or some of each class."""
     if per_class is not None:
         rows = at_most(reference.labels, per_class, np.random.default_rng(0))
@@ -120,7 +141,9 @@ def trained(reference: Set, n_genes: int = 100, per_class: int | None = None) ->
     samples = np.array([f"s{k}" for k in range(len(reference.labels))], dtype=object)
     obs = pd.DataFrame({"label": reference.labels}, index=samples)
     genes = np.asarray(reference.genes, dtype=object)
-    data = ExpressionData(sparse.csr_matrix(reference.raw), genes, samples, obs, reference.name)
+    data = ExpressionData(
+        sparse.csr_matrix(reference.raw), genes, samples, obs, reference.name
+    )
     n_genes = min(n_genes, len(genes))
     return train(data, TrainingOptions(label="label", n_genes=n_genes, n_jobs=1)).model
 

@@ -30,7 +30,12 @@ if TYPE_CHECKING:
     from optirank_lab.benchmark.tasks import Task
 
 SINGLE_CELLS = (
-    *("pancreas", "human blood cells", "mouse embryonic stem cells", "mouse interneurons"),
+    *(
+        "pancreas",
+        "human blood cells",
+        "mouse embryonic stem cells",
+        "mouse interneurons",
+    ),
     "mouse immune cells",
 )
 GENES = 1000
@@ -45,9 +50,14 @@ def main() -> None:
 
 def study(pair: Task, reference: Set, query: Set) -> Rows:
     """The rows of one pair."""
-    reference = reference.take(at_most(reference.labels, PER_CLASS, np.random.default_rng(0)))
+    reference = reference.take(
+        at_most(reference.labels, PER_CLASS, np.random.default_rng(0))
+    )
     genes = best_genes(reference, GENES)
-    reference, query = reference.take(slice(None), genes), query.take(slice(None), genes)
+    reference, query = (
+        reference.take(slice(None), genes),
+        query.take(slice(None), genes),
+    )
     y, n = reference.labels, len(reference.labels)
     raw, new = dense(reference.raw), dense(query.raw)
     if reference.counts and new.min() >= 0:
@@ -61,11 +71,17 @@ def study(pair: Task, reference: Set, query: Set) -> Rows:
     rows = []
     for scale, (X, Q) in scales.items():
         weak = LogisticRegression(class_weight="balanced", max_iter=1000)
-        strong = LogisticRegression(C=1 / (2 * STRONG * n), class_weight="balanced", max_iter=1000)
+        strong = LogisticRegression(
+            C=1 / (2 * STRONG * n), class_weight="balanced", max_iter=1000
+        )
         for penalty, model in (("C = 1", weak), ("0.1", OneVsRestClassifier(strong))):
             score = balanced_accuracy(query.labels, model.fit(X, y).predict(Q))
             kind = "single cells" if pair.tissue in SINGLE_CELLS else "bulk"
-            what = {"kind": kind, "values": f"{reference.kind} to {query.kind}", "scale": scale}
+            what = {
+                "kind": kind,
+                "values": f"{reference.kind} to {query.kind}",
+                "scale": scale,
+            }
             rows.append(what | {"penalty": penalty, "balanced_accuracy": score})
     return {"log_values": rows}
 

@@ -34,7 +34,9 @@ def main() -> None:
     parts = (delayed(study)(args.data.resolve(), *one) for one in work)
     found = Parallel(n_jobs=args.jobs, return_as="generator")(parts)
     table = collect(found, args, len(work))["small"]
-    wide = table.pivot_table(index="task", columns="method", values="balanced_accuracy", sort=False)
+    wide = table.pivot_table(
+        index="task", columns="method", values="balanced_accuracy", sort=False
+    )
     print(wide.round(3).to_string())
 
 
@@ -43,25 +45,47 @@ def study(data: Path, name: str, seed: int) -> Rows:
     (design,) = RealTasks(data, choose(built_in(), [name]), seed=seed).designs(name)
     rows = []
     for split in design.whole_splits(4):
-        reference, query = design.source.take(split.train), design.source.take(split.test)
+        reference, query = (
+            design.source.take(split.train),
+            design.source.take(split.test),
+        )
         genes = best_genes(reference, CANDIDATES)
-        reference, query = reference.take(slice(None), genes), query.take(slice(None), genes)
-        ranked, values = ((dense(one.raw), dense(one.values)) for one in (reference, query))
+        reference, query = (
+            reference.take(slice(None), genes),
+            query.take(slice(None), genes),
+        )
+        ranked, values = (
+            (dense(one.raw), dense(one.values)) for one in (reference, query)
+        )
         models = {
             "panel of 100": (PanelClassifier(100), 0),
             "panel, size chosen": (PanelClassifier(), 0),
             "LR on ranks": (lr_on_ranks(), 0),
             "SVM on ranks": (svm_on_ranks(0), 0),
-            "LR on log values": (LogisticRegression(class_weight="balanced", max_iter=1000), 1),
+            "LR on log values": (
+                LogisticRegression(class_weight="balanced", max_iter=1000),
+                1,
+            ),
         }
-        same = {"task": name, "seed": seed, "part": split.part, "n_train": len(reference.labels)}
+        same = {
+            "task": name,
+            "seed": seed,
+            "part": split.part,
+            "n_train": len(reference.labels),
+        }
         with one_blas_thread():
             for method, (model, sees) in models.items():
                 model.fit((ranked, values)[0][sees], reference.labels)
                 labels = model.predict((ranked, values)[1][sees])
-                n_genes = int(model.genes_.sum()) if hasattr(model, "genes_") else len(genes)
+                n_genes = (
+                    int(model.genes_.sum()) if hasattr(model, "genes_") else len(genes)
+                )
                 score = balanced_accuracy(query.labels, labels)
-                found = {"method": method, "n_genes": n_genes, "balanced_accuracy": score}
+                found = {
+                    "method": method,
+                    "n_genes": n_genes,
+                    "balanced_accuracy": score,
+                }
                 rows.append(same | found)
     return {"small": rows}
 

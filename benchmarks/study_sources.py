@@ -29,12 +29,17 @@ def main() -> None:
         name: recipe
         for name, recipe in read_recipes().items()
         if len(recipe["train"]) > 1
-        and all((args.data / f"{one}.h5ad").is_file() for one in sets_of(recipe | {"judge": []}))
+        and all(
+            (args.data / f"{one}.h5ad").is_file()
+            for one in sets_of(recipe | {"judge": []})
+        )
     }
     added = {"10": 10, "all": 1e12} if args.quick else ADDED
     study = partial(one_recipe, data=args.data, added=added)
     parts = (delayed(study)(name, recipe) for name, recipe in recipes.items())
-    collect(Parallel(n_jobs=args.jobs, return_as="generator")(parts), args, len(recipes))
+    collect(
+        Parallel(n_jobs=args.jobs, return_as="generator")(parts), args, len(recipes)
+    )
 
 
 def one_recipe(name: str, recipe: dict, data, added: dict[str, float]) -> Rows:

@@ -29,9 +29,13 @@ PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 def main() -> None:
     args = options(__doc__)
     work = [(seed, tau) for seed in range(1 if args.quick else SEEDS) for tau in TAUS]
-    found = Parallel(n_jobs=args.jobs, return_as="generator")(delayed(study)(*one) for one in work)
+    found = Parallel(n_jobs=args.jobs, return_as="generator")(
+        delayed(study)(*one) for one in work
+    )
     table = collect(found, args, len(work))["synthetic"]
-    wide = table.pivot_table(index="method", columns="tau", values="balanced_accuracy", sort=False)
+    wide = table.pivot_table(
+        index="method", columns="tau", values="balanced_accuracy", sort=False
+    )
     print(wide.round(3).to_string())
 
 
@@ -48,8 +52,12 @@ def study(seed: int, tau: float) -> Rows:
             {"C": [1 / (2 * len(y) * l2) for l2 in PENALTIES]},
             scoring="balanced_accuracy",
         ),
-        "rank-lr (fixed reference set: all genes)": OptirankClassifierCV((1.0,), **grid),
-        "optirank (learned reference set)": OptirankClassifierCV((0.2, 0.4, 0.6, 0.8, 1.0), **grid),
+        "rank-lr (fixed reference set: all genes)": OptirankClassifierCV(
+            (1.0,), **grid
+        ),
+        "optirank (learned reference set)": OptirankClassifierCV(
+            (0.2, 0.4, 0.6, 0.8, 1.0), **grid
+        ),
         "panel, best held-out size": PanelClassifier(),
     }
     rows = []
@@ -65,7 +73,9 @@ def study(seed: int, tau: float) -> Rows:
         rows.append(("true reference set", balanced_accuracy(truth, labels)))
     same = {"seed": seed, "tau": tau}
     return {
-        "synthetic": [same | {"method": name, "balanced_accuracy": score} for name, score in rows]
+        "synthetic": [
+            same | {"method": name, "balanced_accuracy": score} for name, score in rows
+        ]
     }
 
 

@@ -53,7 +53,9 @@ def study(pair: Task, reference: Set, query: Set) -> Rows:
                 elimination._L2_PER_GENE = l2 / N_GENES
                 last = PanelClassifier(len(model.panel_)).fit(X[:, model.panel_], y)
                 score = balanced_accuracy(truth, last.predict(new[:, model.panel_]))
-                found.append({"strength": strength, "l2": l2, "balanced_accuracy": score})
+                found.append(
+                    {"strength": strength, "l2": l2, "balanced_accuracy": score}
+                )
     finally:
         elimination._STRENGTH, elimination._L2_PER_GENE = defaults
     return {"tissues": found}

@@ -31,7 +31,9 @@ RATE = 0.05
 def main() -> None:
     table = over_pairs(study, options(__doc__))["unknown"]
     numbers = ["auc_correlation", "auc_probability", "unknown_found", "known_lost"]
-    print(f"{len(table)} classes left out, mean:\n{table[numbers].mean().round(3).to_string()}")
+    print(
+        f"{len(table)} classes left out, mean:\n{table[numbers].mean().round(3).to_string()}"
+    )
 
 
 def study(pair: Task, reference: Set, query: Set) -> Rows:
@@ -39,7 +41,9 @@ def study(pair: Task, reference: Set, query: Set) -> Rows:
     classes = np.unique(reference.labels)
     rows = []
     for left_out in classes if len(classes) > 2 else ():
-        model = trained(reference.take(reference.labels != left_out), per_class=PER_CLASS)
+        model = trained(
+            reference.take(reference.labels != left_out), per_class=PER_CLASS
+        )
         if not hasattr(model, "novelty_"):
             continue
         predictor, new = Predictor(model, query.genes), sparse.csr_matrix(query.raw)

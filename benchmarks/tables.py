@@ -46,7 +46,10 @@ def by_pairs(found: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
         low, high = bootstrap_interval(tissues, tissues.index)
         rows.append(
             dict(zip(keys, key, strict=True))
-            | {"pairs": part["pair"].nunique(), "over pairs": part["balanced_accuracy"].mean()}
+            | {
+                "pairs": part["pair"].nunique(),
+                "over pairs": part["balanced_accuracy"].mean(),
+            }
             | {"over tissues": tissues.mean(), "low": low, "high": high}
         )
     return pd.DataFrame(rows)
@@ -73,8 +76,12 @@ def curve() -> pd.DataFrame:
 def peers_at_100() -> pd.DataFrame:
     """The panel of 100 genes against every other method, at 100 genes and with all."""
     found = read("curve")
-    wide = found.pivot_table(index="pair", columns=["method", "k"], values="balanced_accuracy")
-    tissues = found.drop_duplicates("pair").set_index("pair")["tissue"].reindex(wide.index)
+    wide = found.pivot_table(
+        index="pair", columns=["method", "k"], values="balanced_accuracy"
+    )
+    tissues = (
+        found.drop_duplicates("pair").set_index("pair")["tissue"].reindex(wide.index)
+    )
     ours, rows = wide["panel", "100"], []
     for method, k in wide:
         if k in ("100", "all"):
@@ -87,7 +94,9 @@ def peers_at_100() -> pd.DataFrame:
                     "interval": interval(*bootstrap_interval(one, tissues)),
                     "median": percent(one.median()),
                     "lowest": percent(one.min()),
-                    "panel won / tied / lost": "–" if method == "panel" else against(ours, one),
+                    "panel won / tied / lost": "–"
+                    if method == "panel"
+                    else against(ours, one),
                 }
             )
     rows.sort(key=lambda row: -row["mean"])
@@ -102,11 +111,17 @@ def panel_pairs() -> pd.DataFrame:
         index="pair", columns=["model", "genes", "adapted"], values="balanced_accuracy"
     )
     rows = []
-    means = by_pairs(found, ["genes", "adapted", "model"]).set_index(["genes", "adapted", "model"])
+    means = by_pairs(found, ["genes", "adapted", "model"]).set_index(
+        ["genes", "adapted", "model"]
+    )
     for adapted in (False, True):
         for size in sorted(found["genes"].unique()):
-            ours, other = (means.loc[size, adapted, name] for name in ("optirank", "scikit-learn"))
-            one, two = (wide[name, size, adapted] for name in ("optirank", "scikit-learn"))
+            ours, other = (
+                means.loc[size, adapted, name] for name in ("optirank", "scikit-learn")
+            )
+            one, two = (
+                wide[name, size, adapted] for name in ("optirank", "scikit-learn")
+            )
             rows.append(
                 {
                     "genes": str(size),
@@ -157,7 +172,9 @@ def error_control() -> pd.DataFrame:
                 f"of {len(some)}",
                 "classes counted equally": f"{(some['error_classes_equal'] <= target).sum()} "
                 f"of {len(some)}",
-                "labels given there": percent((some["n_given"] / some["n_query"]).mean()),
+                "labels given there": percent(
+                    (some["n_given"] / some["n_query"]).mean()
+                ),
                 "median error": percent(error.median()),
                 "mean error": percent(error.mean()),
                 "mean error without control": percent(
@@ -190,7 +207,9 @@ def unknown() -> pd.DataFrame:
 def missing() -> pd.DataFrame:
     """Accuracy with genes missing from the query."""
     found = read("missing")
-    wide = found.pivot_table(index="genes", columns="missing", values="balanced_accuracy")
+    wide = found.pivot_table(
+        index="genes", columns="missing", values="balanced_accuracy"
+    )
     wide.columns = [f"{percent(share, 0)} % missing" for share in wide.columns]
     return _text(wide.map(percent), "genes of the panel")
 
@@ -206,7 +225,9 @@ def small() -> pd.DataFrame:
     order = found["task"].unique()
     wide, mean = (one.loc[order, found["method"].unique()] for one in (wide, mean))
     wide.insert(
-        0, "training samples", found.groupby("task")["n_train"].median().map("{:.0f}".format)
+        0,
+        "training samples",
+        found.groupby("task")["n_train"].median().map("{:.0f}".format),
     )
     wide.loc["mean"] = ["", *mean.mean().map(percent)]
     return _text(wide, "task")
@@ -228,14 +249,18 @@ def tissues() -> pd.DataFrame:
     found = chosen_without(read("tissues"))
     numbers = ["chosen without it", "defaults", "best in hindsight"]
     found[numbers] = found[numbers].map(percent)
-    setting = found["strength"].map("{:g}".format) + ", " + found["l2"].map("{:g}".format)
+    setting = (
+        found["strength"].map("{:g}".format) + ", " + found["l2"].map("{:g}".format)
+    )
     found.insert(1, "strength, l2", setting.where(found["strength"].notna(), ""))
     return found.drop(columns=["strength", "l2"])
 
 
 def chosen_without(found: pd.DataFrame) -> pd.DataFrame:
     """Per tissue: the setting that is best over the other tissues, and how it does on this one."""
-    wide = found.pivot_table(index="tissue", columns=["strength", "l2"], values="balanced_accuracy")
+    wide = found.pivot_table(
+        index="tissue", columns=["strength", "l2"], values="balanced_accuracy"
+    )
     rows = []
     for tissue in wide.index:
         best = wide.drop(index=tissue).mean().idxmax()
@@ -257,7 +282,11 @@ def chosen_without(found: pd.DataFrame) -> pd.DataFrame:
 @table
 def settings() -> pd.DataFrame:
     """Every setting of the constants: mean over tissues."""
-    found = read("tissues").groupby(["strength", "l2", "tissue"])["balanced_accuracy"].mean()
+    found = (
+        read("tissues")
+        .groupby(["strength", "l2", "tissue"])["balanced_accuracy"]
+        .mean()
+    )
     wide = found.groupby(level=[0, 1]).mean().unstack()
     wide.columns = [f"last l2 {l2:g}" for l2 in wide.columns]
     wide.index = [f"{strength:g}" for strength in wide.index]
@@ -283,9 +312,13 @@ def log_values() -> pd.DataFrame:
         rows.append(
             {
                 "pairs": f"{name} ({part['pair'].nunique()})",
-                "each set by itself, C = 1": percent(mean["each set by itself", "C = 1"]),
+                "each set by itself, C = 1": percent(
+                    mean["each set by itself", "C = 1"]
+                ),
                 "penalty 0.1": percent(mean["each set by itself", "0.1"]),
-                "as the training set, C = 1": percent(mean["that of the training set", "C = 1"]),
+                "as the training set, C = 1": percent(
+                    mean["that of the training set", "C = 1"]
+                ),
                 "penalty 0.1 ": percent(mean["that of the training set", "0.1"]),
                 "panel of 100": percent(panel.loc[here, "balanced_accuracy"].mean()),
             }
@@ -298,7 +331,9 @@ def _with_spread(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Mean ± standard deviation as text, and the means alone."""
     mean, spread = (
-        found.pivot_table(index=index, columns=columns, values="balanced_accuracy", aggfunc=how)
+        found.pivot_table(
+            index=index, columns=columns, values="balanced_accuracy", aggfunc=how
+        )
         for how in ("mean", "std")
     )
     return mean.map(percent) + " ± " + spread.map(percent), mean

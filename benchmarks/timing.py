@@ -15,7 +15,9 @@ Work = Callable[[], object]
 
 
 def interleaved(
-    works: dict[str, Work], repeats: int = 15, clock: Callable[[], float] = time.process_time
+    works: dict[str, Work],
+    repeats: int = 15,
+    clock: Callable[[], float] = time.process_time,
 ) -> dict[str, float]:
     """Least seconds of each piece of work, taking turns, so that a busy moment hits them all.
 
@@ -54,7 +56,9 @@ def peak_memory(setup: str, work: str) -> int | None:
     if not sys.platform.startswith("linux"):
         return None
     code = _MEASURE.format(setup=setup, work=work)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     return int(done.stdout)
 
 

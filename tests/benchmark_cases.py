@@ -16,8 +16,17 @@ from optirank_lab.benchmark.tasks import Task
 # The names of sets of built-in tasks, so that the command finds tasks in their folder.
 FIRST, SECOND, THIRD = "nki_er", "vdx_er", "expo_er"
 TASKS = (
-    Task("pair", "one platform to another", train=(FIRST,), test=SECOND, scheme="cells"),
-    Task("triple", "two to a third", train=(FIRST,), auxiliary=SECOND, test=THIRD, scheme="cells"),
+    Task(
+        "pair", "one platform to another", train=(FIRST,), test=SECOND, scheme="cells"
+    ),
+    Task(
+        "triple",
+        "two to a third",
+        train=(FIRST,),
+        auxiliary=SECOND,
+        test=THIRD,
+        scheme="cells",
+    ),
     Task("base", "tested on itself", train=(FIRST,), scheme="hold-out"),
     Task("other", "the same models on another set", models_of="base", test=THIRD),
     Task("inside", "nested", train=(SECOND,), scheme="nested"),
@@ -52,7 +61,9 @@ def write_sets(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     write_h5ad(make_set(FIRST), folder / f"{FIRST}.h5ad")
     write_h5ad(make_set(SECOND, 72, 118, shift=1.0), folder / f"{SECOND}.h5ad")
-    write_h5ad(make_set(THIRD, 66, 116, ("a", "b"), shift=2.0), folder / f"{THIRD}.h5ad")
+    write_h5ad(
+        make_set(THIRD, 66, 116, ("a", "b"), shift=2.0), folder / f"{THIRD}.h5ad"
+    )
     return folder
 
 

@@ -22,7 +22,9 @@ _OPTIONS = (
     "--disable-component-update",
     "--disable-sync",
 )
-_CONSOLE = re.compile(r':CONSOLE[:(]\d+\)?\] "(?P<text>.*)", source: (?P<source>.*?) \(\d+\)')
+_CONSOLE = re.compile(
+    r':CONSOLE[:(]\d+\)?\] "(?P<text>.*)", source: (?P<source>.*?) \(\d+\)'
+)
 
 
 @dataclass(frozen=True)
@@ -55,4 +57,6 @@ def open_page(page: Path, profile: Path) -> Opened:
     )
     if "</html>" not in done.stdout:
         raise AssertionError(f"Chromium did not open {page}: {done.stderr[-2000:]}")
-    return Opened(done.stdout, [match["text"] for match in _CONSOLE.finditer(done.stderr)])
+    return Opened(
+        done.stdout, [match["text"] for match in _CONSOLE.finditer(done.stderr)]
+    )

@@ -25,7 +25,9 @@ def _pair() -> tuple[ExpressionData, ExpressionData]:
 
 @functools.cache
 def _result() -> TrainingResult:
-    return train(_pair()[0], TrainingOptions(label=LABEL, n_genes=30, n_jobs=1, name="example"))
+    return train(
+        _pair()[0], TrainingOptions(label=LABEL, n_genes=30, n_jobs=1, name="example")
+    )
 
 
 def training_result() -> TrainingResult:
@@ -48,7 +50,9 @@ def as_anndata(data: ExpressionData, storage: str = "csr") -> anndata.AnnData:
     X = {"csr": data.X.tocsr, "csc": data.X.tocsc, "dense": data.X.toarray}[storage]()
     obs = data.obs.astype("category")
     obs["leiden"] = pd.Categorical([str(k % 4) for k in range(len(obs))])
-    var = pd.DataFrame({"code": [f"code{j}" for j in range(data.n_genes)]}, index=data.gene_names)
+    var = pd.DataFrame(
+        {"code": [f"code{j}" for j in range(data.n_genes)]}, index=data.gene_names
+    )
     return anndata.AnnData(X, obs=obs, var=var, layers={"double": X * 2})
 
 

@@ -27,7 +27,9 @@ NAMES = st.text(
 def expression(draw, names=NAMES) -> ExpressionData:
     n, d = draw(st.integers(1, 6)), draw(st.integers(1, 6))
     numbers = draw(
-        st.sampled_from([st.integers(0, 50), st.floats(-1e6, 1e6, allow_subnormal=False)])
+        st.sampled_from(
+            [st.integers(0, 50), st.floats(-1e6, 1e6, allow_subnormal=False)]
+        )
     )
     dtype = np.float64 if "float" in repr(numbers) else np.int64
     X = draw(hnp.arrays(dtype, (n, d), elements=numbers))
@@ -50,7 +52,9 @@ def dense(X) -> np.ndarray:
     return X if isinstance(X, np.ndarray) else X.toarray()
 
 
-def assert_equal(read: ExpressionData, written: ExpressionData, labels: bool = True) -> None:
+def assert_equal(
+    read: ExpressionData, written: ExpressionData, labels: bool = True
+) -> None:
     np.testing.assert_array_equal(dense(read.X), dense(written.X))
     assert list(read.gene_names) == list(written.gene_names)
     assert list(read.sample_names) == list(written.sample_names)
@@ -89,10 +93,14 @@ def write_tenx_folder(data: ExpressionData, folder: Path, version: int = 3) -> P
     return folder
 
 
-def write_tenx_h5(data: ExpressionData, path: Path, version: int = 3, antibodies: int = 0) -> Path:
+def write_tenx_h5(
+    data: ExpressionData, path: Path, version: int = 3, antibodies: int = 0
+) -> Path:
     X = sp.csr_matrix(dense(data.X))
     if antibodies:
-        X = sp.csr_matrix(np.hstack([np.ones((data.n_samples, antibodies)), dense(data.X)]))
+        X = sp.csr_matrix(
+            np.hstack([np.ones((data.n_samples, antibodies)), dense(data.X)])
+        )
     names = [*[f"AB{k}" for k in range(antibodies)], *data.gene_names]
     kinds = ["Antibody Capture"] * antibodies + ["Gene Expression"] * data.n_genes
     ids = [f"ENSG{j}" for j in range(len(names))]

@@ -49,7 +49,9 @@ def make_peer(folder: Path, package: str, code: str, version: str = "9.9") -> Pa
     (home / "__init__.py").write_text(dedent(code))
     notes = folder / "packages" / f"{package}-{version}.dist-info"
     notes.mkdir()
-    (notes / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
+    (notes / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n"
+    )
     python = folder / "python"
     python.write_text(
         f'#!/bin/sh\nPYTHONPATH="{folder / "packages"}" exec "{sys.executable}" "$@"\n'

@@ -68,7 +68,9 @@ def weigh_scores(u, c, n, m, out):
     out[:] = weights * (u - (weights * u).sum(axis=2, keepdims=True) / total)
 
 
-def gradient_step(q, diagonal, support, ridge, limit, d, m, x, r, p, single, rz, active):
+def gradient_step(
+    q, diagonal, support, ridge, limit, d, m, x, r, p, single, rz, active
+):
     q = np.where(support[:, None, :], q + ridge[:, None, None] * p, 0.0)
     bent = (p * q).sum(axis=2)
     active &= ((r * r).sum(axis=2) > limit) & (bent > 0)
@@ -88,7 +90,9 @@ def slopes_of_scores(z, b, y, v, n, slopes, curvatures, total, L_b):
     L_b[:] = np.maximum(curvatures.sum(axis=1), 1e-3)
 
 
-def elastic_net_step(product, mean, total, ahead, x, L, l1, l2, d, size, to, single, facts):
+def elastic_net_step(
+    product, mean, total, ahead, x, L, l1, l2, d, size, to, single, facts
+):
     L, l1, l2 = (one[:, None] for one in (L, l1, l2))
     u = L * ahead - (product - mean * total[:, None])
     to[:] = np.sign(u) * np.maximum(np.abs(u) - l1, 0.0) / (L + 2.0 * l2)
@@ -122,7 +126,9 @@ def judge_step(
     quadratic = v * moved**2 / 8
     near = np.minimum(moved, 3.0)
     exponential = 1.0001 * curvatures * (np.expm1(near) - near)
-    rise = np.where(moved < 3, np.minimum(exponential, quadratic), quadratic).sum(axis=1)
+    rise = np.where(moved < 3, np.minimum(exponential, quadratic), quadratic).sum(
+        axis=1
+    )
     most = 0.5 * (L * squared + L_b * b_move**2)
     good = (rise <= most * (1 + 1e-6) + 1e-13) & ~done
     turned = turn - b_move * (b_new - b) > 0

@@ -21,10 +21,14 @@ def ranks_by_definition(
     """Ranks relative to the weights ``gamma``: ``C gamma - offset`` for each row of ``X``."""
     _, offset = check_ties(ties)
     gamma = np.asarray(gamma, dtype=np.float64)
-    return np.array([comparison_matrix(x, ties) @ gamma - offset for x in np.asarray(X)])
+    return np.array(
+        [comparison_matrix(x, ties) @ gamma - offset for x in np.asarray(X)]
+    )
 
 
-def coranks_by_definition(X: ArrayLike, w: ArrayLike, ties: str = "average") -> NDArray[np.float64]:
+def coranks_by_definition(
+    X: ArrayLike, w: ArrayLike, ties: str = "average"
+) -> NDArray[np.float64]:
     """Co-ranks for the weights ``w``: ``C^T w`` for each row of ``X``."""
     w = np.asarray(w, dtype=np.float64)
     return np.array([w @ comparison_matrix(x, ties) for x in np.asarray(X)])

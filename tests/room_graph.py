@@ -19,7 +19,9 @@ def drawn_graph() -> dict[str, set[str]]:
 
     In ``a <- b <- (c, d)`` a room may import all that stand to its left, and what those may.
     """
-    block = re.search(r"```\n(_util <-.*?)```", _CONTRIBUTING.read_text("utf-8"), re.DOTALL)
+    block = re.search(
+        r"```\n(_util <-.*?)```", _CONTRIBUTING.read_text("utf-8"), re.DOTALL
+    )
     allowed: dict[str, set[str]] = {}
     for line in block[1].splitlines():
         groups = [re.findall(r"\w+", group) for group in line.split("<-")]

@@ -13,8 +13,15 @@ import pytest
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 HELPERS = {"timing", "studies", "tables"}
-ALL = {"run", "make_results", "draw_curve", "make_models"}  # run the others, or write elsewhere
-STUDIES = sorted(path.stem for path in FOLDER.glob("*.py") if "from studies" in path.read_text())
+ALL = {
+    "run",
+    "make_results",
+    "draw_curve",
+    "make_models",
+}  # run the others, or write elsewhere
+STUDIES = sorted(
+    path.stem for path in FOLDER.glob("*.py") if "from studies" in path.read_text()
+)
 SPEED = sorted(path.stem for path in FOLDER.glob("bench_*.py"))
 
 
@@ -29,20 +36,29 @@ def data(tmp_path_factory):
 
     def write(name: str, **labels: list[str]) -> None:
         codes = np.arange(60) % max(len(one) for one in labels.values())
-        X = base + rng.normal(0, 0.5, 150) + effects[codes] + rng.normal(0, 0.5, (60, 150))
+        X = (
+            base
+            + rng.normal(0, 0.5, 150)
+            + effects[codes]
+            + rng.normal(0, 0.5, (60, 150))
+        )
         obs = pd.DataFrame(
             {key: [one[k % len(one)] for k in codes] for key, one in labels.items()},
             index=[f"s{k}" for k in range(60)],
         )
         var = pd.DataFrame(index=[f"G{k}" for k in range(150)])
-        anndata.AnnData(X.astype(np.float32), obs=obs, var=var).write_h5ad(folder / f"{name}.h5ad")
+        anndata.AnnData(X.astype(np.float32), obs=obs, var=var).write_h5ad(
+            folder / f"{name}.h5ad"
+        )
 
     types = ["alpha", "beta", "delta"]
     for name in ("baron_h1", "xin_980g", "golub_leukemia", "armstrong_leukemia"):
         write(name, cell_type=types)
     write("nci60_p53", cell_type=["p53 mut", "p53 wt"])
     write("tcga_tumours9", cell_type=["kidney", "lung", "liver"])
-    write("tcga_crc", cell_type=["colorectal"], cms=["CMS1", "CMS2"], msi=["MSI-H", "MSS"])
+    write(
+        "tcga_crc", cell_type=["colorectal"], cms=["CMS1", "CMS2"], msi=["MSI-H", "MSS"]
+    )
     return folder
 
 
@@ -69,7 +85,9 @@ def test_speed_benchmarks_run(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({*STUDIES} - ALL))
 def test_studies_write_their_tables(name, data, tmp_path):
-    out = run(name, "--quick", "--jobs", "1", "--data", str(data), "--out", str(tmp_path))
+    out = run(
+        name, "--quick", "--jobs", "1", "--data", str(data), "--out", str(tmp_path)
+    )
     written = sorted(tmp_path.glob("*.csv"))
     assert written
     for path in written:

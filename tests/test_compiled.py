@@ -48,7 +48,9 @@ def elsewhere(tmp_path: Path) -> Path:
 
 def run_in(site: Path, code: str = DOUBLE, **environment: str) -> str:
     """What the code prints in a fresh process, with warnings as errors and no other output."""
-    inherited = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "HOME")}
+    inherited = {
+        k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "HOME")
+    }
     check = f"import optirank; assert optirank.__file__.startswith({str(site)!r})\n"
     done = subprocess.run(
         [sys.executable, "-B", "-W", "error", "-c", check + code],
@@ -83,7 +85,10 @@ def test_with_nowhere_to_write_it_compiles_in_memory(elsewhere, tmp_path, code):
     block_caches(elsewhere)
     blocked = tmp_path / "blocked"
     blocked.write_text("not a folder")
-    assert run_in(elsewhere, code, HOME=str(blocked), XDG_CACHE_HOME=str(blocked)) in ("None", "")
+    assert run_in(elsewhere, code, HOME=str(blocked), XDG_CACHE_HOME=str(blocked)) in (
+        "None",
+        "",
+    )
 
 
 FULL_DISK = """
@@ -111,8 +116,12 @@ def test_a_damaged_cache_is_as_good_as_none(elsewhere, suffix, left):
     run_in(elsewhere)
 
 
-@pytest.mark.parametrize(("options", "flags"), [({}, {"contract"}), ({"fastmath": True}, True)])
-def test_loops_release_the_gil_are_never_parallel_and_reorder_sums_only_if_asked(options, flags):
+@pytest.mark.parametrize(
+    ("options", "flags"), [({}, {"contract"}), ({"fastmath": True}, True)]
+)
+def test_loops_release_the_gil_are_never_parallel_and_reorder_sums_only_if_asked(
+    options, flags
+):
     @jit(**options)
     def double(x):
         return 2 * x

@@ -16,7 +16,9 @@ HEAVY = ("numba", "sklearn", "scipy", "pandas", "matplotlib", "anndata", "scanpy
 
 
 def run(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     return done.stdout.strip()
 
 
@@ -32,7 +34,10 @@ def imported_modules(source: Path) -> set[str]:
 
 
 def test_importing_optirank_loads_nothing_heavy():
-    assert run(f"import sys, optirank; print([m for m in {HEAVY} if m in sys.modules])") == "[]"
+    assert (
+        run(f"import sys, optirank; print([m for m in {HEAVY} if m in sys.modules])")
+        == "[]"
+    )
 
 
 def test_telling_counts_from_logarithms_needs_no_scikit_learn():
@@ -48,9 +53,13 @@ def test_importing_optirank_takes_less_than_a_third_of_a_second():
     assert min(float(run(code)) for _ in range(3)) < 0.3
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+@pytest.mark.parametrize(
+    "source", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE))
+)
 def test_only_the_compiled_room_imports_numba(source):
-    assert source.is_relative_to(PACKAGE / "_compiled") or "numba" not in imported_modules(source)
+    assert source.is_relative_to(
+        PACKAGE / "_compiled"
+    ) or "numba" not in imported_modules(source)
 
 
 def wrong_arrows(room: str, code: str) -> set[tuple[str, str]]:
@@ -61,7 +70,11 @@ def wrong_arrows(room: str, code: str) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize(
     "source",
-    [source for source in SOURCES if source.parent != PACKAGE or source.name in ("tl.py", "pl.py")],
+    [
+        source
+        for source in SOURCES
+        if source.parent != PACKAGE or source.name in ("tl.py", "pl.py")
+    ],
     ids=lambda path: str(path.relative_to(PACKAGE)),
 )
 def test_a_module_imports_only_rooms_that_contributing_draws_below_its_own(source):

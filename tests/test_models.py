@@ -22,9 +22,14 @@ import make_models  # noqa: E402
 
 RECIPES = make_models.read_recipes()
 RESULTS = pd.read_csv(ROOT / "results/models.csv", comment="#", keep_default_na=False)
-SHIPPED = sorted(path.stem for path in (ROOT / "src/optirank/models").glob("*.optirank"))
+SHIPPED = sorted(
+    path.stem for path in (ROOT / "src/optirank/models").glob("*.optirank")
+)
 ASKED = ("pancreas", "blood", "immune", "tumours", "leukaemia", "breast-er")
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("pancreas-human", "immune-mouse")]
+SLOW = [
+    pytest.param(name, marks=pytest.mark.slow)
+    for name in ("pancreas-human", "immune-mouse")
+]
 
 
 def sets(name, data_folder):
@@ -41,7 +46,12 @@ def sets(name, data_folder):
 def right_labels(name, one, data_folder):
     """Right labels and samples of each class that a shipped model gives to a set of its card."""
     label = next(
-        (j.get("label") for j in make_models.judges(RECIPES[name]) if j["set"] == one["name"]), None
+        (
+            j.get("label")
+            for j in make_models.judges(RECIPES[name])
+            if j["set"] == one["name"]
+        ),
+        None,
     )
     found = make_models.read_set(data_folder, one["name"], RECIPES[name], label)
     return make_models.counted(found, load(name))
@@ -110,7 +120,9 @@ def test_a_recipe_makes_a_judged_model_of_the_panel_s_genes_alone(tmp_path):
     recipe = {"train": ["reference"], "judge": ["query"], "genes": 50}
     recipe |= {"description": "x", "tissue": "blood", "species": "human"}
     model = make_models.make("toy", recipe, tmp_path)
-    assert list(model.feature_names_in_) == sorted(model.feature_names_in_, key=_place(tmp_path))
+    assert list(model.feature_names_in_) == sorted(
+        model.feature_names_in_, key=_place(tmp_path)
+    )
     save(model, tmp_path / "toy.optirank")
     summary = load(tmp_path / "toy.optirank").training_summary_
     trained, other = summary["sources"]

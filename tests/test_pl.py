@@ -89,7 +89,9 @@ def test_reliability_and_curves_take_an_evaluation_or_an_annotated_adata(model, 
     evaluation = tl.evaluate(adata, model, LABEL)
     table = evaluation.performance.reliability
     for ax in (pl.reliability(evaluation), pl.reliability(adata, LABEL)):
-        drawn = np.concatenate([c.lines[0].get_xdata() for c in ax.containers]).astype(float)
+        drawn = np.concatenate([c.lines[0].get_xdata() for c in ax.containers]).astype(
+            float
+        )
         np.testing.assert_allclose(np.sort(drawn), np.sort(table["confidence"]))
     for kind in ("roc", "pr"):
         for ax in (pl.roc(evaluation, kind=kind), pl.roc(adata, LABEL, kind=kind)):
@@ -106,9 +108,13 @@ def test_labels_are_bars_that_end_at_their_number_of_samples(model, adata):
     counts = adata.obs["optirank"].value_counts()
     for ax in (pl.labels(adata), pl.labels(adata.obs)):
         names = [one.get_text() for one in ax.get_yticklabels()]
-        assert [text.split()[0] for text in texts(ax)] == [str(counts[name]) for name in names]
+        assert [text.split()[0] for text in texts(ax)] == [
+            str(counts[name]) for name in names
+        ]
         assert counts[names].is_monotonic_decreasing
-        ends = [max(bar.get_x() + bar.get_width() for bar in row) for row in rows_of(ax)]
+        ends = [
+            max(bar.get_x() + bar.get_width() for bar in row) for row in rows_of(ax)
+        ]
         assert ends == counts[names].tolist()
         assert "withheld" not in legend(ax)
     tl.annotate(adata, model, threshold=0.9, key_added="strict")
@@ -116,7 +122,10 @@ def test_labels_are_bars_that_end_at_their_number_of_samples(model, adata):
     assert ax.get_yticklabels()[-1].get_text() == "unassigned"
     (grey,) = {bar.get_facecolor() for bar in rows_of(ax)[-1] if bar.get_width()}
     assert grey not in {
-        bar.get_facecolor() for row in rows_of(ax)[:-1] for bar in row if bar.get_width()
+        bar.get_facecolor()
+        for row in rows_of(ax)[:-1]
+        for bar in row
+        if bar.get_width()
     }
     assert legend(ax)[-1] == "withheld"
     with pytest.raises(DataError, match="no column 'absent'"):
@@ -145,7 +154,9 @@ def test_labels_of_many_long_names_stay_in_the_figure():
 
 def test_panel_sizes_show_the_one_chosen(model):
     ax = pl.panel_sizes(model)
-    (chosen,) = [line for line in ax.lines if str(line.get_label()).startswith("chosen")]
+    (chosen,) = [
+        line for line in ax.lines if str(line.get_label()).startswith("chosen")
+    ]
     assert chosen.get_xdata()[0] == len(panel_names(model))
 
 
@@ -157,7 +168,9 @@ def test_the_panel_has_ranks_of_the_heaviest_genes(model, adata):
     assert 0 <= values.min() < values.max() <= 1
     names = [one.get_text()[:-2] for one in ax.get_yticklabels()]
     assert set(names) <= set(panel_names(model))
-    assert {text.replace("\n", " ") for text in texts(ax)} <= set(map(str, model.classes_))
+    assert {text.replace("\n", " ") for text in texts(ax)} <= set(
+        map(str, model.classes_)
+    )
 
 
 def test_weights_are_bars_for_two_classes_and_a_map_for_more(model):
@@ -173,8 +186,12 @@ def test_weights_are_bars_for_two_classes_and_a_map_for_more(model):
 
 def test_the_selected_setting_is_marked_in_its_band(search):
     ax = pl.selection_path(search)
-    (chosen,) = [line for line in ax.lines if str(line.get_label()).startswith("selected")]
-    assert chosen.get_xdata()[0] == search.cv_results_["mean_n_genes"][search.best_index_]
+    (chosen,) = [
+        line for line in ax.lines if str(line.get_label()).startswith("selected")
+    ]
+    assert (
+        chosen.get_xdata()[0] == search.cv_results_["mean_n_genes"][search.best_index_]
+    )
     assert chosen.get_ydata()[0] == pytest.approx(search.best_score_)
     path = search.one_se_path()
     best = path[path["best"]].iloc[0]
@@ -186,7 +203,12 @@ def test_axes_are_used_where_given_and_figures_are_saved(model, tmp_path):
     _, ax = mpl.pyplot.subplots()
     assert pl.panel_weights(model, ax=ax) is ax
     for end in ("png", "svg", "pdf"):
-        assert pl.save_figure(pl.panel_weights(model), tmp_path / f"w.{end}").stat().st_size > 1000
+        assert (
+            pl.save_figure(pl.panel_weights(model), tmp_path / f"w.{end}")
+            .stat()
+            .st_size
+            > 1000
+        )
     with pytest.raises(DataError, match="figures are written as"):
         pl.save_figure(pl.panel_weights(model), tmp_path / "w.docx")
     assert not mpl.pyplot.get_fignums() or ax.figure.number in mpl.pyplot.get_fignums()
@@ -200,5 +222,7 @@ def test_without_matplotlib_one_line_says_what_to_install():
         "try: optirank.pl.confusion(frame, 'a')\n"
         "except ImportError as error: print(error)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert "pip install 'optirank[report]'" in done.stdout

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from benchmark_cases import FIRST, SECOND, write_sets
 from optirank import OptirankClassifier
 from optirank import save as optirank_save
+from optirank.cli.app import complete_app
 from optirank.datasets import read_expression
 from optirank.datasets.example import write_example
 from optirank.estimators._base import RankLinearClassifier
@@ -32,7 +33,13 @@ from optirank.tuning.search import HELD_OUT, search
 from optirank.workflow import METHODS
 from optirank.workflow.labels import Labelled
 from optirank.workflow.train import TrainingOptions, train, train_panel
-from optirank_lab.benchmark.classifiers import BINARY, CLASSIFIERS, SYNTHETIC, WHOLE, Classifier
+from optirank_lab.benchmark.classifiers import (
+    BINARY,
+    CLASSIFIERS,
+    SYNTHETIC,
+    WHOLE,
+    Classifier,
+)
 from optirank_lab.benchmark.synthetic import GRIDS, Point, Settings
 from optirank_lab.cli.simulate import run_experiment
 
@@ -86,7 +93,14 @@ class FirstGenesClassifier(RankLinearClassifier):
         self.l1 = l1
         self.l2 = l2
 
-    ties, tol, max_iter, class_weight, n_jobs, verbose = "average", 1e-9, 9999, "balanced", None, 0
+    ties, tol, max_iter, class_weight, n_jobs, verbose = (
+        "average",
+        1e-9,
+        9999,
+        "balanced",
+        None,
+        0,
+    )
 
     def fit(self, X, y, sample_weight=None):
         """Learn the weights."""
@@ -102,7 +116,9 @@ class FirstGenesClassifier(RankLinearClassifier):
 
 
 @parametrize_with_checks([FirstGenesClassifier()])
-def test_a_classifier_that_solves_one_binary_problem_keeps_scikit_learns_contract(estimator, check):
+def test_a_classifier_that_solves_one_binary_problem_keeps_scikit_learns_contract(
+    estimator, check
+):
     check(estimator)
 
 
@@ -143,7 +159,9 @@ def test_a_family_is_searched(data):
     for result, (fit, test) in zip(found, make_folds(y, 3, None), strict=True):
         alone = FirstGenesClassifier(2, l1=1e-2).fit(X[fit], y[fit])
         scores = result.decision(3, HELD_OUT)[:, 0]
-        np.testing.assert_allclose(scores, alone.decision_function(X[test]), rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(
+            scores, alone.decision_function(X[test]), rtol=1e-3, atol=1e-3
+        )
 
 
 # A penalty
@@ -160,7 +178,9 @@ class NonNegative(ElasticNet):
 def test_a_penalty_is_one_class_with_its_proximal_map(monkeypatch, data):
     new = property(lambda problem: NonNegative(problem.l1, problem.l2))
     monkeypatch.setattr(Problem, "penalty", new)
-    model = OptirankClassifier(4, algorithm="bpcd", solver_options={"refit": False}).fit(*data)
+    model = OptirankClassifier(
+        4, algorithm="bpcd", solver_options={"refit": False}
+    ).fit(*data)
     assert (model.coef_ >= 0).all()
     assert model.coef_.any()
     assert model.score(*data) > 0.8
@@ -177,7 +197,9 @@ def test_a_default_of_l1_is_one_number():
         "names = 'OptirankClassifier RankLogisticRegression AnovaRankLogisticRegression'.split();"
         "print([getattr(o, name)().l1 for name in names], default_setting(SETTINGS['optirank']))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.split("\n")[0] == "[0.5, 0.5, 0.5] 0"
 
 
@@ -209,7 +231,9 @@ def test_a_column_of_predict_is_one_entry_for_every_format(monkeypatch, tmp_path
         optirank("predict", query, "--model", model, "--out", tmp_path / name)
     want = np.arange(20) / 4
     assert pd.read_csv(tmp_path / "labels.csv")["margin"].tolist() == want.tolist()
-    assert pd.read_parquet(tmp_path / "labels.parquet")["margin"].tolist() == want.tolist()
+    assert (
+        pd.read_parquet(tmp_path / "labels.parquet")["margin"].tolist() == want.tolist()
+    )
     obs = anndata.read_h5ad(tmp_path / "labels.h5ad").obs
     assert obs["optirank_margin"].tolist() == want.tolist()
 
@@ -223,7 +247,8 @@ def train_file(path, **options):
 
 
 @pytest.fixture(
-    params=[partial(FirstGenesFamily, n_references=(2,)), None], ids=["family", "estimator"]
+    params=[partial(FirstGenesFamily, n_references=(2,)), None],
+    ids=["family", "estimator"],
 )
 def toy_classifier(monkeypatch, request):
     one = Classifier(
@@ -238,7 +263,7 @@ def toy_classifier(monkeypatch, request):
 
 
 def optirank(*arguments: object) -> str:
-    done = CliRunner().invoke(app, [*map(str, arguments)])
+    done = CliRunner().invoke(complete_app(), [*map(str, arguments)])
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -248,7 +273,14 @@ def test_a_classifier_is_one_entry_for_the_benchmark(
     toy_classifier, problems, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("OPTIRANK_DATA", str(write_sets(tmp_path / "sets")))
-    chosen = ("--tasks", f"{FIRST}-{SECOND}", "--classifiers", "toy,rank-lr", "--jobs", 1)
+    chosen = (
+        "--tasks",
+        f"{FIRST}-{SECOND}",
+        "--classifiers",
+        "toy,rank-lr",
+        "--jobs",
+        1,
+    )
     out = ("--problems", problems, "--out", tmp_path / "out")
     assert "toy" in optirank("benchmark", "run", "--quick", *chosen, *out)
     scores = pd.read_csv(tmp_path / "out" / "report" / "tables" / "scores.csv")
@@ -261,8 +293,16 @@ def test_a_classifier_is_one_entry_for_the_benchmark(
     assert "logistic regression on ranks among the first genes" in page
 
 
-def test_a_classifier_is_one_entry_for_the_synthetic_experiment(toy_classifier, tmp_path):
-    settings = Settings(repeats=1, sweeps=(), grid=GRIDS["paper"], base=Point(14, 4, 100))
+def test_a_classifier_is_one_entry_for_the_synthetic_experiment(
+    toy_classifier, tmp_path
+):
+    settings = Settings(
+        repeats=1, sweeps=(), grid=GRIDS["paper"], base=Point(14, 4, 100)
+    )
     written = run_experiment(settings, tmp_path, jobs=1)
-    (toy,) = [one for one in written.groups[0].standings.itertuples() if one.classifier == "toy"]
+    (toy,) = [
+        one
+        for one in written.groups[0].standings.itertuples()
+        if one.classifier == "toy"
+    ]
     assert toy.mean > 0.4

@@ -18,13 +18,19 @@ from tables import RESULTS, TABLES, read  # noqa: E402
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_marked_tables_have_the_numbers_of_results(page):
     names = {found[2] for found in MARKED.finditer(page.read_text("utf-8"))}
-    assert names <= {*TABLES}, f"no table is called {names - {*TABLES}}: see benchmarks/tables.py"
-    assert filled(page) == page.read_text("utf-8"), "run python benchmarks/fill_tables.py"
+    assert names <= {*TABLES}, (
+        f"no table is called {names - {*TABLES}}: see benchmarks/tables.py"
+    )
+    assert filled(page) == page.read_text("utf-8"), (
+        "run python benchmarks/fill_tables.py"
+    )
 
 
 def test_a_wrong_number_is_noticed(tmp_path):
     page = tmp_path / "page.md"
-    right = f"Text.\n\n<!-- results: curve -->\n{markdown(TABLES['curve']())}\nMore text.\n"
+    right = (
+        f"Text.\n\n<!-- results: curve -->\n{markdown(TABLES['curve']())}\nMore text.\n"
+    )
     page.write_text(right, "utf-8")
     assert filled(page) == right
     wrong = re.sub(r"\d\.\d \|", "0.0 |", right, count=1)
@@ -62,7 +68,9 @@ def test_cells_of_wide_tables_are_the_means_of_their_rows():
         assert table.loc[method, k] == f"{100 * rows['balanced_accuracy'].mean():.1f}"
 
 
-@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.csv")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted(RESULTS.glob("*.csv")), ids=lambda path: path.name
+)
 def test_every_csv_names_its_command_versions_and_date(path):
     first = path.read_text("utf-8").splitlines()[0]
     found = re.fullmatch(

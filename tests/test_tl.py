@@ -15,7 +15,13 @@ import pandas as pd
 import pytest
 
 import optirank
-from example_model import N_QUERY, as_anndata, panel_names, reference_set, trained_example
+from example_model import (
+    N_QUERY,
+    as_anndata,
+    panel_names,
+    reference_set,
+    trained_example,
+)
 from optirank.datasets import DataError
 from optirank.model import MissingGenesError, Predictor, save
 from optirank.workflow.predict import PredictOptions
@@ -44,7 +50,9 @@ def test_the_fields_that_are_set(model, adata):
     assert frame.columns.tolist() == model.classes_.tolist()
     record = adata.uns["optirank"]
     assert record["classes"].tolist() == model.classes_.tolist()
-    assert set(record["missing_genes"]) == set(panel_names(model)) - set(adata.var_names)
+    assert set(record["missing_genes"]) == set(panel_names(model)) - set(
+        adata.var_names
+    )
     assert record["losses"].index.tolist() == model.classes_.tolist()
     assert set(adata.obs) - set(before.obs) == {"optirank", "optirank_confidence"}
     assert (adata.X != before.X).nnz == 0
@@ -72,7 +80,9 @@ def test_another_key_and_a_copy(model, adata):
     assert not adata.uns
 
 
-@pytest.mark.parametrize(("storage", "backed"), [("csc", 0), ("dense", 0), ("csr", 1), ("csc", 1)])
+@pytest.mark.parametrize(
+    ("storage", "backed"), [("csc", 0), ("dense", 0), ("csr", 1), ("csc", 1)]
+)
 def test_every_storage_gets_the_same(storage, backed, model, adata, tmp_path):
     optirank.tl.annotate(adata, model)
     other = as_anndata(trained_example()[1], storage)
@@ -81,7 +91,9 @@ def test_every_storage_gets_the_same(storage, backed, model, adata, tmp_path):
         other = anndata.read_h5ad(tmp_path / "query.h5ad", backed="r")
     optirank.tl.annotate(other, model)
     pd.testing.assert_frame_equal(other.obs, adata.obs)
-    np.testing.assert_array_equal(other.obsm["optirank_proba"], adata.obsm["optirank_proba"])
+    np.testing.assert_array_equal(
+        other.obsm["optirank_proba"], adata.obsm["optirank_proba"]
+    )
     if backed:
         with pytest.raises(ValueError, match="to_memory"):
             optirank.tl.annotate(other, model, copy=True)
@@ -98,7 +110,9 @@ def test_a_layer_a_gene_column_and_raw(model, adata):
     few = adata[:, ~adata.var_names.isin(panel_names(model)[:3])].copy()
     few.raw = adata
     optirank.tl.annotate(few, model)
-    assert any("are in adata.raw: use_raw=True" in one for one in few.uns["optirank"]["notes"])
+    assert any(
+        "are in adata.raw: use_raw=True" in one for one in few.uns["optirank"]["notes"]
+    )
     optirank.tl.annotate(few, model, use_raw=True)
     assert few.obs["optirank"].tolist() == expected
     with pytest.raises(ValueError, match="is empty; use X"):
@@ -110,19 +124,27 @@ def test_a_layer_a_gene_column_and_raw(model, adata):
 def test_withheld_labels_and_clusters_from_a_model_file(model, adata, tmp_path, caplog):
     save(model, tmp_path / "model.optirank")
     adata = adata[:, adata.var_names != panel_names(model)[0]].copy()
-    optirank.tl.annotate(adata, tmp_path / "model.optirank", threshold=0.9, clusters="leiden")
+    optirank.tl.annotate(
+        adata, tmp_path / "model.optirank", threshold=0.9, clusters="leiden"
+    )
     withheld = adata.obs["optirank"] == "unassigned"
     assert (withheld == (adata.obs["optirank_confidence"] < 0.9)).all()
-    assert f"note: {withheld.sum()} of {N_QUERY} labels (" in caplog.text  # seen without a setting
+    assert (
+        f"note: {withheld.sum()} of {N_QUERY} labels (" in caplog.text
+    )  # seen without a setting
     assert "genes are missing" in caplog.text
-    labels = adata.obs.groupby("leiden", observed=True)["optirank_cluster_label"].nunique()
+    labels = adata.obs.groupby("leiden", observed=True)[
+        "optirank_cluster_label"
+    ].nunique()
     assert (labels == 1).all()
 
 
 def test_a_column_with_the_model_s_names_is_pointed_out(model, adata):
     adata.var["symbol"] = adata.var_names
     adata.var_names = [f"ENSG{k:011d}" for k in range(adata.n_vars)]
-    with pytest.raises(ValueError, match=r"name the column 'symbol', which has 30 of the 30 genes"):
+    with pytest.raises(
+        ValueError, match=r"name the column 'symbol', which has 30 of the 30 genes"
+    ):
         optirank.tl.annotate(adata, model)
     optirank.tl.annotate(adata, model, gene_column="symbol")
 
@@ -186,7 +208,9 @@ def test_defaults_are_those_of_the_command(model):
         ours, theirs = defaults(function), defaults(options)
         shared = set(ours) & set(theirs) - {"label"}
         assert len(shared) >= 8
-        assert {name: ours[name] for name in shared} == {name: theirs[name] for name in shared}
+        assert {name: ours[name] for name in shared} == {
+            name: theirs[name] for name in shared
+        }
 
 
 def test_names_are_clean_and_hints_can_be_read():
@@ -211,15 +235,22 @@ def test_train_says_what_the_command_prints(capsys, caplog, adata):
     assert not [record for record in caplog.records if record.levelno > logging.INFO]
     assert set(panel_names(model)) <= set(adata.var_names)
     assert not [gene for gene in panel_names(model) if gene.startswith("CD")]
-    assert "optirank.tl.train(adata, label='cell_type'" in model.training_summary_["command"]
+    assert (
+        "optirank.tl.train(adata, label='cell_type'"
+        in model.training_summary_["command"]
+    )
     optirank.tl.annotate(adata, model)
     truth = adata.obs["cell_type"].astype(str)
-    assert (adata.obs["optirank"].astype(str) == truth).groupby(truth).mean().mean() > 0.7
+    assert (adata.obs["optirank"].astype(str) == truth).groupby(
+        truth
+    ).mean().mean() > 0.7
     optirank.tl.train(reference, "cell_type", n_genes=20, verbose=False, n_jobs=1)
     assert capsys.readouterr().out == ""
 
 
 def test_after_importing_optirank_the_modules_are_there():
     code = "import optirank; optirank.tl.annotate; optirank.pl.panel; print('tl' in dir(optirank))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "True"

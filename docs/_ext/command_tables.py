@@ -72,11 +72,22 @@ def read_help(command: str) -> Help:
         tables[heading] = tables.get(heading, "") + lines
     words, _, examples = parts[0].partition("Examples:")
     return Help(
-        re.sub(r"\{(\w+)\}", lambda name: name[1].upper(), usage.removeprefix("Usage: ")),
-        tuple(filter(None, (re.sub(r"\s+", " ", part).strip() for part in words.split("\n\n")))),
+        re.sub(
+            r"\{(\w+)\}", lambda name: name[1].upper(), usage.removeprefix("Usage: ")
+        ),
+        tuple(
+            filter(
+                None,
+                (re.sub(r"\s+", " ", part).strip() for part in words.split("\n\n")),
+            )
+        ),
         tuple(filter(None, map(str.strip, examples.splitlines()))),
         _entries(tables.get("Arguments", "")),
-        tuple(entry for entry in _entries(tables.get("Options", "")) if "--help" not in entry[0]),
+        tuple(
+            entry
+            for entry in _entries(tables.get("Options", ""))
+            if "--help" not in entry[0]
+        ),
     )
 
 
@@ -125,7 +136,9 @@ class Command(SphinxDirective):
         head, body = nodes.thead(), nodes.tbody()
         group += head
         group += body
-        head += self._row(*(nodes.Text(word) for word in ("option", "what it does", "default")))
+        head += self._row(
+            *(nodes.Text(word) for word in ("option", "what it does", "default"))
+        )
         for name, words in arguments:
             bare, _, kind = name.partition(" ")
             body += self._line(f"{bare.upper()} {kind}", words)
@@ -168,7 +181,9 @@ class OtherCommands(Command):
     def run(self) -> list[nodes.Node]:
         """Make one section per command."""
         with open(self.env.doc2path(self.env.docname), encoding="utf-8") as page:
-            named = set(re.findall(r"^```\{command\} (.+?)\s*$", page.read(), re.MULTILINE))
+            named = set(
+                re.findall(r"^```\{command\} (.+?)\s*$", page.read(), re.MULTILINE)
+            )
         found: list[nodes.Node] = []
         for name in command_names():
             if name not in named:

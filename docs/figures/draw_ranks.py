@@ -18,7 +18,13 @@ HALO = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}  # words over lin
 
 # Values of the genes of one sample on two platforms. The reference genes keep their places, and
 # so does the gene of interest; the other genes move up together on the second platform.
-REFERENCE = {"a": (1.2, 0.9), "b": (2.6, 2.0), "c": (4.3, 3.9), "d": (7.1, 7.7), "e": (8.6, 9.2)}
+REFERENCE = {
+    "a": (1.2, 0.9),
+    "b": (2.6, 2.0),
+    "c": (4.3, 3.9),
+    "d": (7.1, 7.7),
+    "e": (8.6, 9.2),
+}
 OTHERS = {"f": (1.9, 5.9), "g": (3.2, 6.9), "h": (3.8, 7.2), "i": (7.8, 8.4)}
 GENE = (5.6, 5.2)
 
@@ -34,11 +40,29 @@ def draw_reference(ax) -> None:
     for height, k in ((2.0, 0), (0.3, 1)):
         ax.plot([0.3, 10.0], [height] * 2, color=LIGHT, lw=2, zorder=0)
         ax.annotate(
-            "", (10.3, height), (9.9, height), arrowprops={"arrowstyle": "->", "color": GREY}
+            "",
+            (10.3, height),
+            (9.9, height),
+            arrowprops={"arrowstyle": "->", "color": GREY},
         )
-        ax.text(0.0, height + 0.52, f"platform {k + 1}", color=INK, fontsize=11, weight="bold")
-        ax.scatter([v[k] for v in OTHERS.values()], [height] * len(OTHERS), s=90, color=GREY)
-        ax.scatter([v[k] for v in REFERENCE.values()], [height] * 5, s=130, color=BLUE, zorder=3)
+        ax.text(
+            0.0,
+            height + 0.52,
+            f"platform {k + 1}",
+            color=INK,
+            fontsize=11,
+            weight="bold",
+        )
+        ax.scatter(
+            [v[k] for v in OTHERS.values()], [height] * len(OTHERS), s=90, color=GREY
+        )
+        ax.scatter(
+            [v[k] for v in REFERENCE.values()],
+            [height] * 5,
+            s=130,
+            color=BLUE,
+            zorder=3,
+        )
         ax.scatter([GENE[k]], [height], s=170, marker="D", color=ORANGE, zorder=4)
         below = sum(v[k] < GENE[k] for v in REFERENCE.values())
         among_all = below + sum(v[k] < GENE[k] for v in OTHERS.values())
@@ -71,7 +95,13 @@ def draw_reference(ax) -> None:
         ax.scatter([x], [-0.95], s=70, color=colour, marker=marker)
         ax.text(x + 0.25, -0.95, words, va="center", fontsize=10, color=INK)
     ax.text(10.3, 1.62, "expression", ha="right", fontsize=9.5, color=GREY)
-    ax.set_title("A rank relative to a reference set", color=INK, fontsize=13, weight="bold", pad=8)
+    ax.set_title(
+        "A rank relative to a reference set",
+        color=INK,
+        fontsize=13,
+        weight="bold",
+        pad=8,
+    )
 
 
 def draw_panel(ax) -> None:
@@ -82,7 +112,16 @@ def draw_panel(ax) -> None:
         for rank, gene in enumerate(order, start=1):
             colour = COLOURS.get(gene, GREY)
             ax.scatter([x], [rank], s=420, color=colour, zorder=3)
-            ax.text(x, rank, rank, ha="center", va="center", color="white", weight="bold", zorder=4)
+            ax.text(
+                x,
+                rank,
+                rank,
+                ha="center",
+                va="center",
+                color="white",
+                weight="bold",
+                zorder=4,
+            )
             ax.text(
                 x + (-0.17 if x == 0 else 0.17),
                 rank,
@@ -95,7 +134,9 @@ def draw_panel(ax) -> None:
             )
     for gene in T_CELL:
         ranks = T_CELL.index(gene) + 1, B_CELL.index(gene) + 1
-        ax.plot([0, 1], ranks, color=COLOURS.get(gene, GREY), lw=1.6, alpha=0.55, zorder=1)
+        ax.plot(
+            [0, 1], ranks, color=COLOURS.get(gene, GREY), lw=1.6, alpha=0.55, zorder=1
+        )
     ax.text(
         0.5,
         0.12,
@@ -105,7 +146,11 @@ def draw_panel(ax) -> None:
         color=INK,
     )
     ax.set_title(
-        "A panel: genes ranked among themselves", color=INK, fontsize=13, weight="bold", pad=8
+        "A panel: genes ranked among themselves",
+        color=INK,
+        fontsize=13,
+        weight="bold",
+        pad=8,
     )
 
 

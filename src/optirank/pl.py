@@ -80,10 +80,14 @@ def confusion(
         counts = data.performance.confusion
     else:
         true, given = _truth(data, truth), column(data, key)
-        table = pd.crosstab(pd.Series(true, dtype=object), pd.Series(given, dtype=object))
+        table = pd.crosstab(
+            pd.Series(true, dtype=object), pd.Series(given, dtype=object)
+        )
         if table.empty:
             raise ValueError(f"no sample has both a {truth} and a {key}")
-        order = [str(one) for one in _uns(data, key).get("classes", ())]  # the others after them
+        order = [
+            str(one) for one in _uns(data, key).get("classes", ())
+        ]  # the others after them
         order += sorted(set(map(str, table.index)) - set(order))
         last = sorted(set(map(str, table.columns)) - set(order))
         rows = [one for one in order if one in table.index or one in table.columns]
@@ -148,9 +152,14 @@ def roc(
     if hasattr(data, "performance"):
         found = data.performance
     elif "classes" not in _uns(data, key):
-        raise ValueError(f"adata.uns has no {key!r}: annotate it first with optirank.tl.annotate")
+        raise ValueError(
+            f"adata.uns has no {key!r}: annotate it first with optirank.tl.annotate"
+        )
     else:
-        true, classes = _truth(data, truth), np.asarray(_uns(data, key)["classes"], dtype=object)
+        true, classes = (
+            _truth(data, truth),
+            np.asarray(_uns(data, key)["classes"], dtype=object),
+        )
         known = np.isin(true.astype(str), classes.astype(str))
         proba = np.asarray(data.obsm[f"{key}_proba"])[known]
         found = performance(true[known], classes[proba.argmax(axis=1)], proba, classes)

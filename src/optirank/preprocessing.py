@@ -13,16 +13,28 @@ _HOMES = {
     "select_stable_genes": "optirank_lab.baselines.anova",
 }
 
-__all__ = ["Downsample", "LogCPM", "SingleCellNetGenes", "dataset_f_values", "select_stable_genes"]
+__all__ = [
+    "Downsample",
+    "LogCPM",
+    "SingleCellNetGenes",
+    "dataset_f_values",
+    "select_stable_genes",
+]
 
 if TYPE_CHECKING:
     from optirank_lab.baselines.anova import dataset_f_values, select_stable_genes
-    from optirank_lab.baselines.transformers import Downsample, LogCPM, SingleCellNetGenes
+    from optirank_lab.baselines.transformers import (
+        Downsample,
+        LogCPM,
+        SingleCellNetGenes,
+    )
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
-        raise AttributeError(f"module 'optirank.preprocessing' has no attribute {name!r}")
+        raise AttributeError(
+            f"module 'optirank.preprocessing' has no attribute {name!r}"
+        )
     value = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

@@ -95,7 +95,9 @@ def train(
         batch=batch,
         n_genes=n_genes,
         gene_list=gene_list,
-        available=None if query is None else list(map(str, getattr(query, "var_names", query))),
+        available=None
+        if query is None
+        else list(map(str, getattr(query, "var_names", query))),
         include=include,
         exclude=exclude,
         method=method,
@@ -120,7 +122,9 @@ def train(
     for warning in result.warnings:
         say(warning)
     sizes = result.curve.sort_values("n_genes").itertuples()
-    shares = [f"{one.n_genes:.0f} genes {100 * one.balanced_accuracy:.1f} %" for one in sizes]
+    shares = [
+        f"{one.n_genes:.0f} genes {100 * one.balanced_accuracy:.1f} %" for one in sizes
+    ]
     say(f"held-out accuracy by size: {', '.join(shares)}")
     accuracy = result.performance.headline()
     say(f"balanced accuracy of held-out samples {accuracy}, {len(result.genes)} genes")
@@ -204,7 +208,9 @@ def annotate(
     from optirank.workflow.predict import PredictOptions, label_profiles
 
     if copy and getattr(adata, "isbacked", False):
-        raise ValueError("copy=True needs data in memory: adata.to_memory(), or copy=False")
+        raise ValueError(
+            "copy=True needs data in memory: adata.to_memory(), or copy=False"
+        )
     check_anndata(adata, "annotate")
     adata = adata.copy() if copy else adata
     profiles = profiles_of(adata, layer, gene_column, use_raw=use_raw)
@@ -223,8 +229,12 @@ def annotate(
     )
     found = label_profiles(profiles, model, options)
     notes, raw = found.notes, None if use_raw else adata.raw
-    if there := set(found.missing).intersection(() if raw is None else map(str, raw.var_names)):
-        notes.append(f"{len(there)} missing genes are in adata.raw: use_raw=True uses it")
+    if there := set(found.missing).intersection(
+        () if raw is None else map(str, raw.var_names)
+    ):
+        notes.append(
+            f"{len(there)} missing genes are in adata.raw: use_raw=True uses it"
+        )
     found.record["notes"] = notes
     for note in notes:
         logger.warning("note: %s", note)
@@ -285,9 +295,14 @@ def evaluate(
     check_anndata(adata, "evaluate")
     profiles = profiles_of(adata, layer, gene_column, use_raw=use_raw)
     options = PredictOptions(
-        target_error=target_error, adapt=adapt, max_missing=max_missing, homologs=homologs
+        target_error=target_error,
+        adapt=adapt,
+        max_missing=max_missing,
+        homologs=homologs,
     )
-    found = evaluate_profiles(profiles, as_model(model), label, options, prevalence=prevalence)
+    found = evaluate_profiles(
+        profiles, as_model(model), label, options, prevalence=prevalence
+    )
     for note in found.notes:
         logger.warning("note: %s", note)
     if report is not None:

@@ -15,7 +15,13 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
-from example_model import N_QUERY, as_anndata, panel_names, reference_set, trained_example
+from example_model import (
+    N_QUERY,
+    as_anndata,
+    panel_names,
+    reference_set,
+    trained_example,
+)
 from optirank._util import files
 from optirank.cli.app import complete_app
 from optirank.cli.common import BAD_INPUT, INTERRUPTED
@@ -31,7 +37,9 @@ EVALUATE = ("evaluate", QUERY, "-m", MODEL, "-l", "cell_type")
 
 
 def optirank(*arguments: object, columns: int = 120) -> Result:
-    return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": str(columns)})
+    return CliRunner().invoke(
+        app, [*map(str, arguments)], env={"COLUMNS": str(columns)}
+    )
 
 
 def good(*arguments: object) -> Result:
@@ -64,7 +72,9 @@ def test_from_a_file_to_a_model_a_page_and_labels(folder):
     summary = load("m.optirank").training_summary_
     assert summary["source"] == "reference.h5ad"
     assert summary["name"] == "mine"
-    assert summary["command"].startswith("optirank train reference.h5ad --label cell_type")
+    assert summary["command"].startswith(
+        "optirank train reference.h5ad --label cell_type"
+    )
     assert "</html>" in (folder / "page.html").read_text("utf-8")
     good("predict", QUERY, "-m", "m.optirank", "-o", "labels.csv")
     labels = pd.read_csv("labels.csv")
@@ -76,8 +86,25 @@ def test_from_a_file_to_a_model_a_page_and_labels(folder):
 def test_tables_lists_and_queries_at_training(folder):
     table = ("--genes-in", "columns", "--annotations", "dataset,platform", "--jobs", 1)
     done = good(
-        *("train", "reference.csv", "-l", "cell_type", *table, "--gene-list", "genes.txt"),
-        *("--include", "CD3E", "--exclude", "CD4*,CD8A", "--genes", 15, "-o", "m.optirank"),
+        *(
+            "train",
+            "reference.csv",
+            "-l",
+            "cell_type",
+            *table,
+            "--gene-list",
+            "genes.txt",
+        ),
+        *(
+            "--include",
+            "CD3E",
+            "--exclude",
+            "CD4*,CD8A",
+            "--genes",
+            15,
+            "-o",
+            "m.optirank",
+        ),
         *("--for", QUERY, "--for", QUERY),
     )
     assert "60 of" in done.stdout or "genes are used" in done.stdout
@@ -111,7 +138,9 @@ def test_a_target_error_of_the_training_acts_at_prediction(folder):
     limit = load("m.optirank").error_control_.at().threshold
     table = pd.read_csv("labels.csv")
     hidden = table["label"] == "unassigned"
-    assert (hidden == (table["confidence"] < limit)).mean() > 0.95  # four digits in a CSV
+    assert (
+        hidden == (table["confidence"] < limit)
+    ).mean() > 0.95  # four digits in a CSV
     assert f"{hidden.sum()} labels withheld" in done.stdout
 
 
@@ -125,7 +154,15 @@ def test_clusters_a_threshold_a_layer_and_an_h5ad(folder):
 
 
 def test_tables_are_labelled_and_evaluated_too(folder):
-    table = ("query.csv", "-m", MODEL, "--genes-in", "columns", "--annotations", "dataset,platform")
+    table = (
+        "query.csv",
+        "-m",
+        MODEL,
+        "--genes-in",
+        "columns",
+        "--annotations",
+        "dataset,platform",
+    )
     good("predict", *table, "--clusters", "cell_type", "-o", "labels.csv")
     assert "cluster_label" in pd.read_csv("labels.csv")
     done = good("evaluate", *table, "-l", "cell_type")
@@ -141,15 +178,23 @@ def test_an_evaluation_prints_its_tables(folder):
     assert "b cell 50.0%" in (folder / "page.html").read_text("utf-8")
 
 
-def test_the_table_of_classes_fits_in_80_columns_and_has_the_classes_with_samples(folder):
+def test_the_table_of_classes_fits_in_80_columns_and_has_the_classes_with_samples(
+    folder,
+):
     query = as_anndata(trained_example()[1])
     query[query.obs["cell_type"] != "b cell"].copy().write_h5ad(folder / "some.h5ad")
     done = optirank("evaluate", "some.h5ad", *EVALUATE[2:], columns=80)
     assert done.exit_code == 0, done.stderr
-    lines = done.stdout.partition("Labels against")[2].partition("Withholding")[0].splitlines()
+    lines = (
+        done.stdout.partition("Labels against")[2]
+        .partition("Withholding")[0]
+        .splitlines()
+    )
     rows = [line for line in lines if re.search(r"\d+\.\d", line)]
     assert len(rows) == 4
-    for row in rows:  # the interval of the sensitivity and of the PPV, on the line of the class
+    for row in (
+        rows
+    ):  # the interval of the sensitivity and of the PPV, on the line of the class
         assert re.search(r"\w .*\d \(\d+-\d+\) .*\d \(\d+-\d+\) ", row)
     assert "b cell" not in "".join(rows)
 
@@ -157,7 +202,9 @@ def test_the_table_of_classes_fits_in_80_columns_and_has_the_classes_with_sample
 def test_quiet_prints_errors_alone(folder):
     reference = reference_set()
     mine = reference.labels("cell_type").to_numpy() == "b cell"
-    write_h5ad(reference.select_samples(~mine | (np.cumsum(mine) <= 5)), folder / "few.h5ad")
+    write_h5ad(
+        reference.select_samples(~mine | (np.cumsum(mine) <= 5)), folder / "few.h5ad"
+    )
     command = ("train", "few.h5ad", *TRAIN[2:], "-o", "m.optirank")
     assert "Warning: classes of fewer than 10 samples" in good(*command).stderr
     done = good("--quiet", *command, "--force")
@@ -246,7 +293,11 @@ def test_missing_genes_come_with_commands_that_can_be_pasted(folder):
     save(model, MODEL, overwrite=True)
     done = optirank("predict", "few.h5ad", "-m", MODEL)
     assert done.exit_code == BAD_INPUT
-    lines = [line.strip() for line in done.stderr.splitlines() if line.startswith("  optirank ")]
+    lines = [
+        line.strip()
+        for line in done.stderr.splitlines()
+        if line.startswith("  optirank ")
+    ]
     training = next(line for line in lines if line.startswith("optirank train"))
     good(*shlex.split(training)[1:], "--genes", 20)
     good("predict", "few.h5ad", "-m", "for_query.optirank", "-o", "labels.csv")
@@ -308,7 +359,15 @@ def test_labels_have_a_page_that_is_the_same_each_time(folder):
     assert (
         "Report: again.html"
         in good(
-            *(*PREDICT, "-o", "labels.csv", "--report", "again.html", "--clusters", "leiden")
+            *(
+                *PREDICT,
+                "-o",
+                "labels.csv",
+                "--report",
+                "again.html",
+                "--clusters",
+                "leiden",
+            )
         ).stdout
     )
     text = (folder / "page.html").read_text("utf-8")
@@ -359,7 +418,9 @@ def test_what_a_page_needs_is_looked_for_before_any_label(folder, monkeypatch):
     good(*PREDICT, "-o", "labels.csv")
 
 
-@pytest.mark.parametrize("command", ["train", "predict", "evaluate", "panel", "inspect", "demo"])
+@pytest.mark.parametrize(
+    "command", ["train", "predict", "evaluate", "panel", "inspect", "demo"]
+)
 def test_help_has_headings_and_examples_and_imports_nothing_heavy(command):
     code = (
         "import sys; from optirank.cli.app import complete_app\napp = complete_app()\n"
@@ -368,15 +429,21 @@ def test_help_has_headings_and_examples_and_imports_nothing_heavy(command):
         "heavy = {'numpy', 'sklearn', 'numba', 'matplotlib', 'pandas'} & set(sys.modules)\n"
         "sys.exit(f'imported: {heavy}' if heavy else 0)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     text, _, options = done.stdout.partition("\nOptions:")
-    examples = [line for line in text.splitlines() if line.startswith(f"    optirank {command}")]
+    examples = [
+        line for line in text.splitlines() if line.startswith(f"    optirank {command}")
+    ]
     assert len(examples) >= 2
     assert "<list" not in done.stdout
     assert "--debug" not in options
     for line in examples:  # each is whole, on a line of its own
-        known = {word.split("=")[0] for word in shlex.split(line) if word.startswith("--")}
+        known = {
+            word.split("=")[0] for word in shlex.split(line) if word.startswith("--")
+        }
         assert all(word in options for word in known), line
 
 

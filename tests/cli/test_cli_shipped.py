@@ -18,7 +18,9 @@ app = complete_app()
 
 
 def optirank(*arguments: object, columns: int = 80) -> Result:
-    return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": str(columns)})
+    return CliRunner().invoke(
+        app, [*map(str, arguments)], env={"COLUMNS": str(columns)}
+    )
 
 
 @pytest.fixture
@@ -45,7 +47,14 @@ def test_the_card_names_use_sets_classes_and_missing_genes():
     done = optirank("models", "pancreas-human", columns=80)
     assert done.exit_code == 0
     for words in (
-        *("Not for tumours", "species:", "GSE84133", "E-MTAB-5061", "xin_980g", "acinar"),
+        *(
+            "Not for tumours",
+            "species:",
+            "GSE84133",
+            "E-MTAB-5061",
+            "xin_980g",
+            "acinar",
+        ),
         *("missing at random", "30%", "checksum:", "optirank 0.1.0", "unknown types:"),
     ):
         assert words in " ".join(done.stdout.split())

@@ -33,7 +33,9 @@ def test_the_pair_shares_its_types_and_most_of_its_genes(pair):
 
 
 def test_the_seed_decides():
-    first, again, other = (make_example(30, 30, random_state=seed)[0] for seed in (0, 0, 1))
+    first, again, other = (
+        make_example(30, 30, random_state=seed)[0] for seed in (0, 0, 1)
+    )
     assert_equal(first, again)
     assert (first.X != other.X).nnz
 
@@ -42,7 +44,9 @@ def test_a_classifier_works_on_the_other_platform_but_not_perfectly(pair):
     query_genes = set(pair[1].gene_names)
     common = [gene for gene in pair[0].gene_names if gene in query_genes]
     reference, query = (data.select_genes(common) for data in pair)
-    ranks = [rankdata(data.X.toarray(), axis=1) / len(common) for data in (reference, query)]
+    ranks = [
+        rankdata(data.X.toarray(), axis=1) / len(common) for data in (reference, query)
+    ]
     model = NearestCentroid().fit(ranks[0], reference.labels("cell_type"))
     score = balanced_accuracy_score(query.labels("cell_type"), model.predict(ranks[1]))
     assert 0.75 < score < 0.995

@@ -24,7 +24,9 @@ def probabilities(data) -> np.ndarray:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_half_of_the_labels_are_positive_and_the_most_probable_as_accurate_as_asked(seed):
+def test_half_of_the_labels_are_positive_and_the_most_probable_as_accurate_as_asked(
+    seed,
+):
     """Also where the first weights drawn allow no such model."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -69,7 +71,8 @@ def test_the_shift_spoils_full_ranks_but_neither_stable_ranks_nor_labels():
     np.testing.assert_array_equal(data.coef, still.coef)
     inside = data.reference
     np.testing.assert_array_equal(
-        ranks_within(data.X, inside)[:, inside], ranks_within(still.X, inside)[:, inside]
+        ranks_within(data.X, inside)[:, inside],
+        ranks_within(still.X, inside)[:, inside],
     )
     everything = np.ones_like(inside)
     full = ranks_within(data.X, everything) - ranks_within(still.X, everything)

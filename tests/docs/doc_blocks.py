@@ -18,7 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 
 RUN = ("python", "bash", "r")
 SHOWN = ("text", "")
@@ -48,7 +52,11 @@ class Block:
     @property
     def not_run(self) -> str | None:
         """Why it is not run, or None."""
-        return self.mark.removeprefix("not run: ") if self.mark.startswith("not run") else None
+        return (
+            self.mark.removeprefix("not run: ")
+            if self.mark.startswith("not run")
+            else None
+        )
 
     @property
     def needs_data(self) -> bool:
@@ -63,7 +71,9 @@ class Block:
 
 def read_blocks(page: Path) -> list[Block]:
     """The fenced blocks of a page, in order; directives such as ``{toctree}`` are left out."""
-    return find_blocks(page.read_text(encoding="utf-8"), page.relative_to(ROOT).as_posix())
+    return find_blocks(
+        page.read_text(encoding="utf-8"), page.relative_to(ROOT).as_posix()
+    )
 
 
 def find_blocks(text: str, name: str) -> list[Block]:
@@ -74,7 +84,9 @@ def find_blocks(text: str, name: str) -> list[Block]:
     while k < len(lines):
         fence = _FENCE.match(lines[k])
         if fence:
-            end = next(j for j in range(k + 1, len(lines)) if lines[j].rstrip() == fence[1])
+            end = next(
+                j for j in range(k + 1, len(lines)) if lines[j].rstrip() == fence[1]
+            )
             language = fence[2].strip()
             if not language.startswith("{"):
                 code = "\n".join(lines[k + 1 : end]) + "\n"
@@ -107,7 +119,9 @@ def differences(shown: Block, printed: str) -> list[str]:
         wanted = _words(line)
         if not wanted[0] or wanted[0] == "...":
             continue
-        found = next((j for j in range(at, len(actual)) if _same(wanted, actual[j], loose)), None)
+        found = next(
+            (j for j in range(at, len(actual)) if _same(wanted, actual[j], loose)), None
+        )
         if found is None:
             missing.append(line)
         else:
@@ -118,7 +132,9 @@ def differences(shown: Block, printed: str) -> list[str]:
 def _words(line: str) -> tuple[str, list[float]]:
     """A line with its numbers taken out, and the numbers."""
     line = re.sub(r"[─━│]+", " ", line)
-    numbers = [float(re.sub(r"[^\d.e-]", "", number)) for number in _NUMBER.findall(line)]
+    numbers = [
+        float(re.sub(r"[^\d.e-]", "", number)) for number in _NUMBER.findall(line)
+    ]
     return " ".join(_NUMBER.sub("#", line).split()), numbers
 
 
@@ -127,4 +143,6 @@ def _same(wanted: tuple, actual: tuple, loose: bool) -> bool:
     if not (actual[0].startswith(start) if start != wanted[0] else actual[0] == start):
         return False
     pairs = zip(wanted[1], actual[1], strict=False)
-    return loose or all(math.isclose(a, b, rel_tol=0.05, abs_tol=0.005) for a, b in pairs)
+    return loose or all(
+        math.isclose(a, b, rel_tol=0.05, abs_tol=0.005) for a, b in pairs
+    )

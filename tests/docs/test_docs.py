@@ -46,17 +46,23 @@ def to_run(block: Block, *, data: bool) -> bool:
 def run_page(page: Path, folder: Path, *, data: Path | None = None) -> None:
     """Run the blocks of a page in a folder, in a process of its own, and compare what is shown."""
     blocks = read_blocks(page)
-    chosen = [k for k, block in enumerate(blocks) if to_run(block, data=data is not None)]
+    chosen = [
+        k for k, block in enumerate(blocks) if to_run(block, data=data is not None)
+    ]
     given, found = folder / ".blocks.json", folder / ".printed.json"
     code = [(b.language, b.code, b.page, b.line) for b in (blocks[k] for k in chosen)]
     given.write_text(json.dumps(code), encoding="utf-8")
-    environment = {name: value for name, value in os.environ.items() if name != "OPTIRANK_DATA"}
+    environment = {
+        name: value for name, value in os.environ.items() if name != "OPTIRANK_DATA"
+    }
     environment |= {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "MPLBACKEND": "Agg",
         "COLUMNS": "100",
         "XDG_CACHE_HOME": str(folder / ".cache"),
-        "MPLCONFIGDIR": os.environ.get("MPLCONFIGDIR", str(Path.home() / ".cache" / "matplotlib")),
+        "MPLCONFIGDIR": os.environ.get(
+            "MPLCONFIGDIR", str(Path.home() / ".cache" / "matplotlib")
+        ),
     }
     if data is not None:
         environment["OPTIRANK_DATA"] = str(data.resolve())
@@ -75,7 +81,9 @@ def run_page(page: Path, folder: Path, *, data: Path | None = None) -> None:
         not_run = blocks[k].language == "r" and shutil.which("Rscript") is None
         if shown is not None and not not_run:
             lost = differences(shown, output)
-            assert not lost, f"{shown.where}: {lost} is shown, but printed was\n{output}"
+            assert not lost, (
+                f"{shown.where}: {lost} is shown, but printed was\n{output}"
+            )
 
 
 @pytest.fixture(scope="module")
@@ -86,17 +94,21 @@ def running(
     chosen = [
         item.callspec.params["page"]
         for item in request.session.items
-        if getattr(item, "originalname", "") == test_the_blocks_of_a_page_run_in_order.__name__
+        if getattr(item, "originalname", "")
+        == test_the_blocks_of_a_page_run_in_order.__name__
     ]
     with ThreadPoolExecutor(2) as pool:
         yield {
-            page: pool.submit(run_page, page, tmp_path_factory.mktemp("page")) for page in chosen
+            page: pool.submit(run_page, page, tmp_path_factory.mktemp("page"))
+            for page in chosen
         }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", pages(data=False))
-def test_the_blocks_of_a_page_run_in_order(page: Path, running: dict[Path, Future]) -> None:
+def test_the_blocks_of_a_page_run_in_order(
+    page: Path, running: dict[Path, Future]
+) -> None:
     running[page].result()
 
 
@@ -111,16 +123,22 @@ def test_blocks_are_run_or_say_why_not() -> None:
     wrong = []
     for block in (block for page in PAGES for block in read_blocks(page)):
         if block.language not in RUN + SHOWN:
-            wrong.append(f"{block.where}: a block of {block.language!r} is neither run nor output")
+            wrong.append(
+                f"{block.where}: a block of {block.language!r} is neither run nor output"
+            )
         elif block.not_run is not None and block.not_run not in REASONS:
-            wrong.append(f"{block.where}: {block.not_run!r} is no reason not to run a block")
+            wrong.append(
+                f"{block.where}: {block.not_run!r} is no reason not to run a block"
+            )
         elif block.mark.startswith("needs") and not block.needs_data:
             wrong.append(f"{block.where}: {block.mark!r} is not known")
     assert not wrong, "\n".join(wrong)
 
 
 def test_few_blocks_are_not_run() -> None:
-    blocks = [block for page in PAGES for block in read_blocks(page) if block.language in RUN]
+    blocks = [
+        block for page in PAGES for block in read_blocks(page) if block.language in RUN
+    ]
     left_out = [f"{block.where} ({block.not_run})" for block in blocks if block.not_run]
     print("not run:", *left_out, sep="\n  ")
     assert len(left_out) <= 0.2 * len(blocks), left_out
@@ -135,7 +153,9 @@ def test_shown_output_is_compared() -> None:
 
 
 def test_where_numbers_vary_words_are_compared() -> None:
-    text = "```bash\nx\n```\n\n<!-- output: numbers vary -->\n```text\nfound 96.0 %\n```\n"
+    text = (
+        "```bash\nx\n```\n\n<!-- output: numbers vary -->\n```text\nfound 96.0 %\n```\n"
+    )
     shown = expected_output(find_blocks(text, "page.md"), 0)
     assert not differences(shown, "found 50.0 %\n")
     assert differences(shown, "lost 96.0 %\n")
@@ -143,7 +163,10 @@ def test_where_numbers_vary_words_are_compared() -> None:
 
 def test_a_marker_holds_for_the_next_block_only() -> None:
     text = "<!-- not run: takes minutes -->\n```bash\na\n```\n\n```bash\nb\n```\n"
-    assert [block.not_run for block in find_blocks(text, "page.md")] == ["takes minutes", None]
+    assert [block.not_run for block in find_blocks(text, "page.md")] == [
+        "takes minutes",
+        None,
+    ]
 
 
 def test_text_between_blocks_ends_a_marker_and_an_output() -> None:
@@ -155,8 +178,12 @@ def test_text_between_blocks_ends_a_marker_and_an_output() -> None:
 
 def test_messages_of_the_faq_are_messages_of_the_program() -> None:
     faq = (ROOT / "docs" / "faq.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(.+?)` \|", faq[faq.index("| message |") :], flags=re.MULTILINE)
-    sources = (path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    rows = re.findall(
+        r"^\| `(.+?)` \|", faq[faq.index("| message |") :], flags=re.MULTILINE
+    )
+    sources = (
+        path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")
+    )
     source = re.sub(r'"\s*\n\s*f?"', "", "\n".join(sources))
     assert len(rows) > 5
     for row in rows:

@@ -22,7 +22,9 @@ def says(page: str, sentence: str) -> None:
     assert sentence in text, f"{page} does not say: {sentence}"
 
 
-def mean(table: pd.DataFrame, column: str = "balanced_accuracy", **where: object) -> str:
+def mean(
+    table: pd.DataFrame, column: str = "balanced_accuracy", **where: object
+) -> str:
     """Mean of the rows with these values, in %."""
     for name, value in where.items():
         table = table[table[name] == value]
@@ -36,7 +38,10 @@ def test_accuracy_by_number_of_genes() -> None:
     ranks = mean(found, method="LR on ranks, best t", k="all")
     says("README.md", f"mean over {found['pair'].nunique()} pairs of public data sets")
     says("README.md", f"{panel[0]} % with 100 genes and {panel[1]} % with 30")
-    says("README.md", f"log values of all genes reaches {logs} %, on their ranks {ranks} %")
+    says(
+        "README.md",
+        f"log values of all genes reaches {logs} %, on their ranks {ranks} %",
+    )
 
 
 def test_accuracy_with_missing_genes() -> None:
@@ -53,14 +58,24 @@ def test_withholding() -> None:
     error = given["n_wrong"] / given["n_given"]
     before = (given["n_wrong_of_all"] / given["n_query"]).mean()
     share = f"{100 * (given['n_given'] / given['n_query']).mean():.1f} %"
-    says("README.md", f"{100 * error.mean():.1f} % of the labels given were wrong on average")
+    says(
+        "README.md",
+        f"{100 * error.mean():.1f} % of the labels given were wrong on average",
+    )
     says("README.md", f"({100 * before:.1f} % without it)")
     says("README.md", f"{share} of the samples got a label, on the {len(given)} pairs")
-    says("docs/withheld.md", f"{len(found) - len(given)} had too few training samples for 5 %")
     says(
-        "docs/withheld.md", f"other {len(given)} the error was at most 5 % for {sum(error <= 0.05)}"
+        "docs/withheld.md",
+        f"{len(found) - len(given)} had too few training samples for 5 %",
     )
-    says("docs/withheld.md", f"Its mean was {100 * error.mean():.1f} % ({100 * before:.1f} %")
+    says(
+        "docs/withheld.md",
+        f"other {len(given)} the error was at most 5 % for {sum(error <= 0.05)}",
+    )
+    says(
+        "docs/withheld.md",
+        f"Its mean was {100 * error.mean():.1f} % ({100 * before:.1f} %",
+    )
     says("docs/withheld.md", f"{share} of the samples kept their label")
 
 
@@ -68,10 +83,16 @@ def test_unknown_types() -> None:
     found = read("unknown")
     tissues = found.groupby("tissue")["unknown_found"].mean() * 100
     says("docs/withheld.md", f"{len(found)} classes were left out of training")
-    says("docs/withheld.md", f"{100 * found['unknown_found'].mean():.0f} % of their samples")
+    says(
+        "docs/withheld.md",
+        f"{100 * found['unknown_found'].mean():.0f} % of their samples",
+    )
     says("docs/withheld.md", f"({tissues['human blood cells']:.0f} % in blood cells")
     says("docs/withheld.md", f"{tissues['pancreas']:.0f} % in pancreas)")
-    says("docs/withheld.md", f"{mean(found, 'known_lost')} % of the samples of known classes")
+    says(
+        "docs/withheld.md",
+        f"{mean(found, 'known_lost')} % of the samples of known classes",
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,5 +106,7 @@ def test_unknown_types() -> None:
 )
 def test_adapting(query: str, words: str) -> None:
     found = read("adaptation")
-    plain, adapted = (mean(found, column, query=query) for column in ("plain", "adapted"))
+    plain, adapted = (
+        mean(found, column, query=query) for column in ("plain", "adapted")
+    )
     says("docs/withheld.md", f"| {words} | {plain} | {adapted} |")

@@ -15,7 +15,9 @@ from doc_blocks import ROOT
 pytestmark = pytest.mark.slow
 
 pytest.importorskip("sphinx", reason="no Sphinx here: pip install 'optirank[docs]'")
-pytest.importorskip("myst_parser", reason="no myst-parser here: pip install 'optirank[docs]'")
+pytest.importorskip(
+    "myst_parser", reason="no myst-parser here: pip install 'optirank[docs]'"
+)
 pytest.importorskip("furo", reason="no furo here: pip install 'optirank[docs]'")
 
 pytestmark = pytest.mark.slow
@@ -32,9 +34,25 @@ MODULES = (
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    options = ("-W", "--keep-going", "-n", "-q", "-b", "html", "-d", str(folder / "doctrees"))
+    options = (
+        "-W",
+        "--keep-going",
+        "-n",
+        "-q",
+        "-b",
+        "html",
+        "-d",
+        str(folder / "doctrees"),
+    )
     done = subprocess.run(
-        [sys.executable, "-m", "sphinx", *options, str(ROOT / "docs"), str(folder / "html")],
+        [
+            sys.executable,
+            "-m",
+            "sphinx",
+            *options,
+            str(ROOT / "docs"),
+            str(folder / "html"),
+        ],
         capture_output=True,
         text=True,
         timeout=300,
@@ -45,7 +63,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def words(page: Path) -> str:
     """The text of a page."""
-    body = re.sub(r"<(script|style).*?</\1>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    body = re.sub(
+        r"<(script|style).*?</\1>",
+        "",
+        page.read_text(encoding="utf-8"),
+        flags=re.DOTALL,
+    )
     return html.unescape(re.sub(r"<[^>]+>", "", body))
 
 
@@ -64,7 +87,9 @@ def test_the_api_page_has_every_public_name(site: Path) -> None:
         if not name.startswith("__")
     ]
     names += ["optirank.tl.train", "optirank.tl.annotate", "optirank.tl.evaluate"]
-    described = {name.split(".")[-1] for name in re.findall(r'id="(optirank[\w.]+)"', page)}
+    described = {
+        name.split(".")[-1] for name in re.findall(r'id="(optirank[\w.]+)"', page)
+    }
     assert not [name for name in names if name.split(".")[-1] not in described]
 
 

@@ -42,7 +42,9 @@ TINY_GRID = OptirankClassifierCV((0.5, 1.0), (0.0,), (1e-2,), cv=2)
 def test_scikit_learn_contract(estimator, check):
     relaxed = getattr(estimator, "solver_options", None) is not None
     if relaxed and "sample_weight_equivalence" in check.func.__name__:
-        pytest.skip("asks for 1e-7, fractional weights are float32's: see test_optirank.py")
+        pytest.skip(
+            "asks for 1e-7, fractional weights are float32's: see test_optirank.py"
+        )
     check(estimator)
 
 
@@ -61,7 +63,13 @@ PUBLIC = {
         {"n_references": (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 1.0)}
         | {"l1s": (0, 1e-4, 1e-3), "l2s": (1e-4, 1e-3, 1e-2)},
         {"cv": 5, "scoring": "balanced_accuracy", "selection": "one_se"}
-        | {"reference_candidates": None, "ties": "average", **SOLVER, "device": "cpu", **RUNNING},
+        | {
+            "reference_candidates": None,
+            "ties": "average",
+            **SOLVER,
+            "device": "cpu",
+            **RUNNING,
+        },
     ),
     RankLogisticRegression: (
         {"l1": 1e-3, "l2": 1e-3},
@@ -80,7 +88,9 @@ def test_signatures_are_as_documented(public):
     parameters = inspect.signature(public).parameters
     defaults = [(name, p.default) for name, p in parameters.items()]
     assert defaults == [*positional.items(), *by_keyword.items()]
-    assert all(parameters[name].kind == inspect.Parameter.KEYWORD_ONLY for name in by_keyword)
+    assert all(
+        parameters[name].kind == inspect.Parameter.KEYWORD_ONLY for name in by_keyword
+    )
     assert len(parameters) <= 14
 
 
@@ -89,7 +99,12 @@ def test_a_fitted_model_is_pickled_cloned_and_predicts_without_numba(tmp_path):
     X, y = rng.poisson(3.0, (60, 8)), np.arange(60) % 3
     models = [
         one.fit(X, y)
-        for one in (OptirankClassifier(3), FRACTIONAL, TINY_GRID, RankLogisticRegression())
+        for one in (
+            OptirankClassifier(3),
+            FRACTIONAL,
+            TINY_GRID,
+            RankLogisticRegression(),
+        )
     ]
     (tmp_path / "models").write_bytes(pickle.dumps((models, X)))
     code = (
@@ -98,7 +113,9 @@ def test_a_fitted_model_is_pickled_cloned_and_predicts_without_numba(tmp_path):
         "print([float(m.decision_function(X).sum()) for m in models])\n"
         "assert 'numba' not in sys.modules, 'numba was imported'\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     sums = [m.decision_function(X).sum() for m in models]
     np.testing.assert_allclose(eval(done.stdout), sums)
     for model in models:

@@ -52,7 +52,9 @@ def test_a_search_runs_all_folds_side_by_side(numpy_as_device, data):
     here = OptirankClassifierCV(**grid).fit(X, y)
     there = OptirankClassifierCV(**grid, device="cuda").fit(X, y)
     np.testing.assert_allclose(
-        there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"], atol=0.05
+        there.cv_results_["mean_test_score"],
+        here.cv_results_["mean_test_score"],
+        atol=0.05,
     )
     assert there.best_estimator_.device == "cuda"
 
@@ -73,7 +75,8 @@ def test_the_papers_algorithm_is_refused(numpy_as_device, data):
 
 
 @pytest.mark.parametrize(
-    "estimator", [OptirankClassifier(4), OptirankClassifierCV(cv=2), RankLogisticRegression()]
+    "estimator",
+    [OptirankClassifier(4), OptirankClassifierCV(cv=2), RankLogisticRegression()],
 )
 def test_a_device_that_is_not_there_is_an_error_before_any_work(estimator, data):
     with pytest.raises(ValueError, match="device='tpu'"):
@@ -89,7 +92,11 @@ def test_a_device_that_is_not_there_is_an_error_before_any_work(estimator, data)
 @pytest.mark.gpu
 def test_cupy_arrays_stay_on_the_gpu(data):
     cupy = pytest.importorskip("cupy")
-    model = OptirankClassifier(4, device="cuda").fit(cupy.asarray(data.X), cupy.asarray(data.y))
+    model = OptirankClassifier(4, device="cuda").fit(
+        cupy.asarray(data.X), cupy.asarray(data.y)
+    )
     host = OptirankClassifier(4, device="cuda").fit(data.X, data.y)
     np.testing.assert_allclose(model.coef_, host.coef_, atol=1e-6)
-    np.testing.assert_array_equal(model.predict(cupy.asarray(data.X)), host.predict(data.X))
+    np.testing.assert_array_equal(
+        model.predict(cupy.asarray(data.X)), host.predict(data.X)
+    )

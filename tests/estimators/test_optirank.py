@@ -69,7 +69,9 @@ def brute_force_scores(model, X, row=0):
 def test_scores_are_the_definition(binary, settings, ties):
     X, y = binary
     model = small(**settings, ties=ties).fit(X, y)
-    np.testing.assert_allclose(model.decision_function(X), brute_force_scores(model, X), atol=1e-9)
+    np.testing.assert_allclose(
+        model.decision_function(X), brute_force_scores(model, X), atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("settings", MODELS.values(), ids=MODELS)
@@ -78,7 +80,9 @@ def test_the_objective_is_that_of_the_model(binary, settings):
     model = small(**settings).fit(X, y)
     z, w = brute_force_scores(model, X), model.coef_[0]
     v = 0.5 / np.where(y == 1, y.sum(), (1 - y).sum())
-    expected = v @ (np.logaddexp(0, z) - y * z) + model.l1 * np.abs(w).sum() + 1e-3 * w @ w
+    expected = (
+        v @ (np.logaddexp(0, z) - y * z) + model.l1 * np.abs(w).sum() + 1e-3 * w @ w
+    )
     assert model.objective_[0] == pytest.approx(expected, rel=1e-9)
     gamma = model.reference_weights_[0]
     assert gamma.sum() == pytest.approx(4)
@@ -89,8 +93,15 @@ def test_each_of_several_classes_is_a_problem_of_its_own(three_classes):
     X, y = three_classes
     model = small(l1=2e-2).fit(X, np.array(["a", "b", "c"])[y])
     np.testing.assert_array_equal(model.classes_, ["a", "b", "c"])
-    assert model.coef_.shape == model.reference_.shape == model.reference_weights_.shape == (3, 15)
-    assert model.intercept_.shape == model.objective_.shape == model.n_iter_.shape == (3,)
+    assert (
+        model.coef_.shape
+        == model.reference_.shape
+        == model.reference_weights_.shape
+        == (3, 15)
+    )
+    assert (
+        model.intercept_.shape == model.objective_.shape == model.n_iter_.shape == (3,)
+    )
     assert len(model.path_) == 3
     np.testing.assert_array_equal(model.reference_.sum(axis=1), 4)
     needed = (model.reference_ | (model.coef_ != 0)).any(axis=0)
@@ -99,7 +110,9 @@ def test_each_of_several_classes_is_a_problem_of_its_own(three_classes):
         one = small(l1=2e-2).fit(X, y == k)
         np.testing.assert_array_equal(model.coef_[k], one.coef_[0])
         np.testing.assert_array_equal(model.reference_[k], one.reference_[0])
-        np.testing.assert_allclose(model.decision_function(X)[:, k], one.decision_function(X))
+        np.testing.assert_allclose(
+            model.decision_function(X)[:, k], one.decision_function(X)
+        )
 
 
 def test_a_subset_of_classes_keeps_scores_and_chooses_among_them(three_classes):
@@ -111,7 +124,10 @@ def test_a_subset_of_classes_keeps_scores_and_chooses_among_them(three_classes):
     three = model.subset(["d", "a", "b"])
     assert three.classes_.tolist() == ["a", "b", "d"]
     np.testing.assert_allclose(three.decision_function(X), scores[:, [0, 1, 3]])
-    assert three.training_summary_ == {"n_samples": 90, "subset_of": ["a", "b", "c", "d"]}
+    assert three.training_summary_ == {
+        "n_samples": 90,
+        "subset_of": ["a", "b", "c", "d"],
+    }
     two = model.subset(["a", "c"])
     np.testing.assert_allclose(two.decision_function(X), scores[:, [0, 2]])
     assert set(two.predict(X)) == {"a", "c"}
@@ -126,7 +142,13 @@ def test_a_subset_of_classes_keeps_scores_and_chooses_among_them(three_classes):
 
 def test_what_an_earlier_training_stored_goes_with_a_new_fit(binary):
     model = small().fit(*binary)
-    stored = ("mean_ranks_", "training_summary_", "calibration_", "error_control_", "novelty_")
+    stored = (
+        "mean_ranks_",
+        "training_summary_",
+        "calibration_",
+        "error_control_",
+        "novelty_",
+    )
     for name in stored:
         setattr(model, name, {})
     model.fit(*binary)
@@ -181,7 +203,9 @@ def test_monotone_maps_of_the_samples_change_nothing(binary, settings):
     stretched = rng.uniform(0.1, 9, size=(90, 1)) * X + rng.normal(size=(90, 1))
     bent = np.log1p(X) ** 3
     for mapped in (stretched, bent):
-        np.testing.assert_allclose(model.decision_function(mapped), model.decision_function(X))
+        np.testing.assert_allclose(
+            model.decision_function(mapped), model.decision_function(X)
+        )
         again = small(**settings).fit(mapped, y)
         np.testing.assert_array_equal(again.coef_, model.coef_)
         np.testing.assert_array_equal(again.reference_, model.reference_)
@@ -221,16 +245,22 @@ def test_the_form_of_dense_data_does_not_matter(binary, form):
     plain = small().fit(X, y)
     model = small().fit(form(X), y)
     np.testing.assert_array_equal(model.coef_, plain.coef_)
-    np.testing.assert_array_equal(model.decision_function(form(X)), plain.decision_function(X))
+    np.testing.assert_array_equal(
+        model.decision_function(form(X)), plain.decision_function(X)
+    )
 
 
-@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, sp.csr_matrix, sp.coo_array])
+@pytest.mark.parametrize(
+    "form", [sp.csr_array, sp.csc_array, sp.csr_matrix, sp.coo_array]
+)
 def test_sparse_data_with_many_non_zeros_give_the_very_same_model(binary, form):
     X, y = binary
     plain = small().fit(X, y)
     model = small().fit(form(X), y)
     np.testing.assert_array_equal(model.coef_, plain.coef_)
-    np.testing.assert_allclose(model.decision_function(form(X)), plain.decision_function(X))
+    np.testing.assert_allclose(
+        model.decision_function(form(X)), plain.decision_function(X)
+    )
 
 
 def test_data_that_are_really_sparse_give_as_good_a_model():
@@ -244,7 +274,9 @@ def test_data_that_are_really_sparse_give_as_good_a_model():
     assert sparse.reference_.sum() == 4
     assert sparse.objective_[0] <= 1.03 * dense.objective_[0]
     np.testing.assert_allclose(
-        sparse.decision_function(sp.csr_array(X)), sparse.decision_function(X), atol=1e-9
+        sparse.decision_function(sp.csr_array(X)),
+        sparse.decision_function(X),
+        atol=1e-9,
     )
 
 
@@ -263,7 +295,11 @@ def test_a_weight_of_two_is_the_sample_twice(binary):
     X, y = binary
     weights = np.random.default_rng(0).integers(0, 4, size=90)
     twice = np.repeat(np.arange(90), weights)
-    for settings, atol in (({}, 1e-5), (FRACTIONAL, 1e-4), ({"class_weight": None}, 1e-5)):
+    for settings, atol in (
+        ({}, 1e-5),
+        (FRACTIONAL, 1e-4),
+        ({"class_weight": None}, 1e-5),
+    ):
         weighted = small(**settings).fit(X, y, sample_weight=weights)
         repeated = small(**settings).fit(X[twice], y[twice])
         np.testing.assert_array_equal(weighted.reference_, repeated.reference_)
@@ -325,7 +361,9 @@ def test_small_and_dull_data_are_fitted(X, settings):
     for n_reference in {1, X.shape[1]}:
         model = OptirankClassifier(n_reference, **settings).fit(X, [0, 1, 0, 1])
         assert np.isfinite(model.decision_function(X)).all()
-        assert model.reference_weights_.sum() == pytest.approx(n_reference * len(model.coef_))
+        assert model.reference_weights_.sum() == pytest.approx(
+            n_reference * len(model.coef_)
+        )
 
 
 @pytest.mark.parametrize(
@@ -337,7 +375,9 @@ def test_small_and_dull_data_are_fitted(X, settings):
 )  # fmt: skip
 def test_a_fraction_is_rounded_down_and_a_count_is_taken(n_reference, n_genes, count):
     X = np.random.default_rng(0).normal(size=(4, n_genes))
-    model = OptirankClassifier(n_reference, solver_options={"polish": False}).fit(X, [0, 1, 0, 1])
+    model = OptirankClassifier(n_reference, solver_options={"polish": False}).fit(
+        X, [0, 1, 0, 1]
+    )
     assert model.reference_.sum() == count
 
 
@@ -436,7 +476,9 @@ def quality(seed):
     train, held_out, test = slice(700), slice(700, 1000), slice(1000, None)
 
     def best(make):
-        models = [make(l2).fit(data.X[train], data.y[train]) for l2 in (0.0, 1e-6, 1e-5, 1e-4)]
+        models = [
+            make(l2).fit(data.X[train], data.y[train]) for l2 in (0.0, 1e-6, 1e-5, 1e-4)
+        ]
 
         def score(model, part):
             return balanced_accuracy_score(data.y[part], model.predict(data.X[part]))

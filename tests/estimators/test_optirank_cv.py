@@ -39,24 +39,43 @@ def three_classes():
 
 
 def small(**options):
-    grid = {"n_references": (2, 0.5, 1.0), "l1s": (0.0, 1e-2), "l2s": (1e-3, 1e-1), "cv": 3}
+    grid = {
+        "n_references": (2, 0.5, 1.0),
+        "l1s": (0.0, 1e-2),
+        "l2s": (1e-3, 1e-1),
+        "cv": 3,
+    }
     return OptirankClassifierCV(**{**grid, **options})
 
 
 # Beside scikit-learn's search
 
 
-@pytest.mark.parametrize("scoring", ["balanced_accuracy", "roc_auc", "f1_macro", "neg_log_loss"])
+@pytest.mark.parametrize(
+    "scoring", ["balanced_accuracy", "roc_auc", "f1_macro", "neg_log_loss"]
+)
 def test_scores_are_about_those_of_a_grid_search(binary, scoring):
     """Neighbouring settings start from each other, so single fits may end in another minimum."""
     X, y = binary
     ours = small(scoring=scoring, selection="best").fit(X, y)
     grid = {"n_reference": [2, 0.5, 1.0], "l1": [0.0, 1e-2], "l2": [1e-3, 1e-1]}
-    theirs = GridSearchCV(OptirankClassifier(), grid, scoring=scoring, cv=3).fit(X, y).cv_results_
+    theirs = (
+        GridSearchCV(OptirankClassifier(), grid, scoring=scoring, cv=3)
+        .fit(X, y)
+        .cv_results_
+    )
     more = {"mean_n_genes", *(f"split{k}_n_genes" for k in range(3))}
-    assert set(ours.cv_results_) | {"mean_score_time", "std_score_time"} == set(theirs) | more
-    scores = dict(zip(map(str, theirs["params"]), theirs["mean_test_score"], strict=True))
-    order = [str({name: one[name] for name in sorted(one)}) for one in ours.cv_results_["params"]]
+    assert (
+        set(ours.cv_results_) | {"mean_score_time", "std_score_time"}
+        == set(theirs) | more
+    )
+    scores = dict(
+        zip(map(str, theirs["params"]), theirs["mean_test_score"], strict=True)
+    )
+    order = [
+        str({name: one[name] for name in sorted(one)})
+        for one in ours.cv_results_["params"]
+    ]
     difference = ours.cv_results_["mean_test_score"] - [scores[one] for one in order]
     assert abs(difference.mean()) < 0.02
     assert np.median(abs(difference)) < 1e-3
@@ -74,7 +93,10 @@ def count_right(y_true, y_pred):
 
 @pytest.mark.parametrize(
     "scoring",
-    [make_scorer(count_right), lambda model, X, y: balanced_accuracy_score(y, model.predict(X))],
+    [
+        make_scorer(count_right),
+        lambda model, X, y: balanced_accuracy_score(y, model.predict(X)),
+    ],
 )
 def test_a_scorer_may_be_a_callable(binary, scoring):
     X, y = binary
@@ -92,10 +114,13 @@ def test_a_scorer_that_never_works_shows_its_own_error(three_classes):
 def test_folds_from_an_int_a_splitter_or_splits_are_the_same(binary):
     X, y = binary
     splitter = StratifiedKFold(3)
-    models = [small(cv=cv).fit(X, y) for cv in (3, splitter, list(splitter.split(X, y)))]
+    models = [
+        small(cv=cv).fit(X, y) for cv in (3, splitter, list(splitter.split(X, y)))
+    ]
     for model in models[1:]:
         np.testing.assert_array_equal(
-            model.cv_results_["mean_test_score"], models[0].cv_results_["mean_test_score"]
+            model.cv_results_["mean_test_score"],
+            models[0].cv_results_["mean_test_score"],
         )
         assert model.best_params_ == models[0].best_params_
 
@@ -114,7 +139,9 @@ def test_folds_whose_validation_part_has_no_score_are_left_out_of_the_means(bina
     X, y = binary
     place = np.arange(72)
     groups = np.where((y == 0) & (place >= 48), "a", np.where(place < 24, "b", "c"))
-    with pytest.warns(UserWarning, match="1 of 3 folds have no score with scoring='roc_auc'"):
+    with pytest.warns(
+        UserWarning, match="1 of 3 folds have no score with scoring='roc_auc'"
+    ):
         model = small(scoring="roc_auc").fit(X, y, groups=groups)
     assert np.isfinite(model.best_score_)
     assert np.isfinite(model.cv_results_["mean_test_score"]).all()
@@ -131,14 +158,18 @@ def test_the_one_standard_error_rule_takes_no_more_genes_than_the_best(binary):
     genes = best.cv_results_["mean_n_genes"]
     assert genes[sparse.best_index_] <= genes[best.best_index_]
     assert best.best_score_ == best.cv_results_["mean_test_score"].max()
-    assert sparse.best_score_ == sparse.cv_results_["mean_test_score"][sparse.best_index_]
+    assert (
+        sparse.best_score_ == sparse.cv_results_["mean_test_score"][sparse.best_index_]
+    )
     assert sparse.best_params_ == sparse.cv_results_["params"][sparse.best_index_]
 
 
 def test_the_path_rises_with_the_genes_and_shows_what_was_selected(binary):
     model = small().fit(*binary)
     path = model.one_se_path()
-    assert {"n_genes", "score", "standard_error", "selected", "best", "l1"} <= set(path.columns)
+    assert {"n_genes", "score", "standard_error", "selected", "best", "l1"} <= set(
+        path.columns
+    )
     assert path["n_genes"].is_monotonic_increasing
     (chosen,) = path[path["selected"]].to_dict("records")
     (best,) = path[path["best"]].to_dict("records")
@@ -160,7 +191,9 @@ def test_refit_is_a_classifier_of_the_chosen_setting_on_everything(binary):
     np.testing.assert_array_equal(model.coef_, alone.coef_)
     np.testing.assert_array_equal(model.reference_, alone.reference_)
     np.testing.assert_array_equal(model.genes_, alone.genes_)
-    np.testing.assert_array_equal(model.decision_function(X), alone.decision_function(X))
+    np.testing.assert_array_equal(
+        model.decision_function(X), alone.decision_function(X)
+    )
     np.testing.assert_array_equal(model.predict_proba(X), alone.predict_proba(X))
 
 
@@ -203,7 +236,9 @@ def test_a_fold_without_weight_on_a_class_is_refused(binary):
 def test_class_weights_are_those_of_the_final_model(binary):
     X, y = binary
     model = small(n_references=(2,), class_weight={0: 1.0, 1: 9.0}).fit(X, y)
-    alone = OptirankClassifier(**model.best_params_, class_weight={0: 1.0, 1: 9.0}).fit(X, y)
+    alone = OptirankClassifier(**model.best_params_, class_weight={0: 1.0, 1: 9.0}).fit(
+        X, y
+    )
     np.testing.assert_array_equal(model.coef_, alone.coef_)
     assert model.predict(X).sum() > small(n_references=(2,)).fit(X, y).predict(X).sum()
 
@@ -213,12 +248,17 @@ def test_sparse_input_gives_the_dense_result(binary, thin):
     X, y = binary
     if thin:
         X = np.where(np.random.default_rng(0).uniform(size=X.shape) < 0.1, X, 0.0)
-    dense, sparse = small(l1s=(0.0,)).fit(X, y), small(l1s=(0.0,)).fit(sp.csr_array(X), y)
+    dense, sparse = (
+        small(l1s=(0.0,)).fit(X, y),
+        small(l1s=(0.0,)).fit(sp.csr_array(X), y),
+    )
     assert sparse.folds_[0][0].tolist() == dense.folds_[0][0].tolist()
     if not thin:
         np.testing.assert_array_equal(sparse.coef_, dense.coef_)
         assert sparse.best_params_ == dense.best_params_
-    scores = sparse.cv_results_["mean_test_score"] - dense.cv_results_["mean_test_score"]
+    scores = (
+        sparse.cv_results_["mean_test_score"] - dense.cv_results_["mean_test_score"]
+    )
     assert abs(scores.mean()) < 0.05
     np.testing.assert_allclose(
         sparse.decision_function(sp.csr_array(X)), sparse.decision_function(X)
@@ -231,7 +271,10 @@ def test_sparse_input_gives_the_dense_result(binary, thin):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_references": ()}, r"n_references=\(\): give a sequence of at least one value"),
+        (
+            {"n_references": ()},
+            r"n_references=\(\): give a sequence of at least one value",
+        ),
         ({"n_references": 0.2}, "n_references=0.2: give a sequence"),
         ({"n_references": (0,)}, "n_reference=0 leaves no reference gene"),
         ({"n_references": (0.5, 1.5)}, "n_reference=1.5 is no fraction"),
@@ -262,13 +305,17 @@ def test_too_few_steps_are_told_once_with_the_remedy(binary):
 def test_the_grid_of_the_paper_is_fitted_with_more_genes_than_samples():
     X, y = make_data(n=24, d=40)
     penalties = (0.0, 1e-4, 1e-1)
-    model = OptirankClassifierCV((0.005, 0.2, 1.0), penalties, penalties, cv=2).fit(X, y)
+    model = OptirankClassifierCV((0.005, 0.2, 1.0), penalties, penalties, cv=2).fit(
+        X, y
+    )
     assert np.isfinite(model.cv_results_["mean_test_score"]).all()
 
 
 def test_it_finds_the_reference_set_size_of_the_synthetic_task():
     data = make_unstable_ranks(250, 20, 12, random_state=0)
-    model = OptirankClassifierCV((0.1, 0.3, 1.0), (0.0,), (1e-5,), cv=3, selection="best")
+    model = OptirankClassifierCV(
+        (0.1, 0.3, 1.0), (0.0,), (1e-5,), cv=3, selection="best"
+    )
     model.fit(data.X, data.y)
     assert model.best_params_["n_reference"] < 1.0
     assert get_scorer("balanced_accuracy")(model, data.X, data.y) > 0.85
@@ -289,10 +336,14 @@ def test_selection_for_transfer_looks_at_simulated_platforms(form):
     X, y = _shifted_problem()
     X = form(np.maximum(X, 0))
     options = {"selection": "transfer", "cv": 3}
-    search = OptirankClassifierCV((0.1, 0.5), (1e-3, 3e-2), (1e-3,), **options).fit(X, y)
+    search = OptirankClassifierCV((0.1, 0.5), (1e-3, 3e-2), (1e-3,), **options).fit(
+        X, y
+    )
     results = search.cv_results_
     scores = results["mean_transfer_score"]
-    assert (scores <= results["mean_test_score"] + 0.02).all()  # platforms make it harder
+    assert (
+        scores <= results["mean_test_score"] + 0.02
+    ).all()  # platforms make it harder
     assert search.best_index_ == scores.argmax()
     again = OptirankClassifierCV((0.1, 0.5), (1e-3, 3e-2), (1e-3,), **options).fit(X, y)
     np.testing.assert_array_equal(again.cv_results_["mean_transfer_score"], scores)
@@ -300,7 +351,9 @@ def test_selection_for_transfer_looks_at_simulated_platforms(form):
 
 def test_the_default_setting_is_left_only_for_one_that_is_better_by_the_margin():
     X, y = _shifted_problem(30)
-    search = OptirankClassifierCV((0.2, 0.3, 1.0), (1e-3, 1e-2), (1e-3,), selection="transfer")
+    search = OptirankClassifierCV(
+        (0.2, 0.3, 1.0), (1e-3, 1e-2), (1e-3,), selection="transfer"
+    )
     search.set_params(cv=3).fit(X, y)
     scores = search.cv_results_["mean_transfer_score"]
     expected = 0 if scores.max() <= scores[0] + MARGIN else scores.argmax()
@@ -318,7 +371,9 @@ def test_a_number_is_a_weight_of_every_sample(selection):
 
 def test_the_final_model_of_a_transfer_search_is_fitted_on_the_samples_themselves():
     X, y = _shifted_problem()
-    search = OptirankClassifierCV((0.2,), (1e-3,), (1e-3,), selection="transfer", cv=3).fit(X, y)
+    search = OptirankClassifierCV(
+        (0.2,), (1e-3,), (1e-3,), selection="transfer", cv=3
+    ).fit(X, y)
     plain = OptirankClassifier(0.2, 1e-3, 1e-3).fit(X, y)
     assert np.allclose(search.coef_, plain.coef_)
 
@@ -326,7 +381,9 @@ def test_the_final_model_of_a_transfer_search_is_fitted_on_the_samples_themselve
 def test_with_groups_the_real_shifts_decide():
     X, y = _shifted_problem()
     groups = np.arange(len(y)) // 40
-    search = OptirankClassifierCV((0.1, 0.5), (1e-3, 3e-2), (1e-3,), selection="transfer", cv=3)
+    search = OptirankClassifierCV(
+        (0.1, 0.5), (1e-3, 3e-2), (1e-3,), selection="transfer", cv=3
+    )
     search.fit(X, y, groups=groups)
     results = search.cv_results_
     assert np.allclose(results["mean_transfer_score"], results["mean_test_score"])

@@ -45,13 +45,17 @@ def cells(n=300, d=400, n_classes=3, seed=0, depth=1.0):
     rates = np.tile(means, (n, 1))
     for k in range(n_classes):
         rates[np.ix_(y == k, range(12 * k, 12 * k + 12))] *= 6
-    return rng.poisson(depth * rates).astype(np.float32), np.array(["a", "b", "c", "d"])[y]
+    return rng.poisson(depth * rates).astype(np.float32), np.array(
+        ["a", "b", "c", "d"]
+    )[y]
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_doubled_ranks_are_the_definition_with_ties_zeros_and_negatives(seed):
     rng = np.random.default_rng(seed)
-    X = rng.integers(-2, 4, (40, 30)).astype([np.float32, np.float64, np.int32, np.int64][seed])
+    X = rng.integers(-2, 4, (40, 30)).astype(
+        [np.float32, np.float64, np.int32, np.int64][seed]
+    )
     rows, columns = rng.permutation(40)[:25], np.sort(rng.permutation(30)[:13])
     found = among(sort_groups(X), rows, columns, n_threads=2)
     assert (found / 2 == rankdata(X[np.ix_(rows, columns)], axis=1) - 1).all()
@@ -72,7 +76,9 @@ def test_the_last_fit_is_scikit_learns_on_the_ranks_of_the_panel():
     model = PanelClassifier(30).fit(X, y)
     ranks = (rankdata(X[:, model.panel_], axis=1) - 1) / 30
     C = 1 / (2 * 0.03 * len(y))
-    other = LogisticRegression(C=C, class_weight="balanced", tol=1e-8, max_iter=2000).fit(ranks, y)
+    other = LogisticRegression(
+        C=C, class_weight="balanced", tol=1e-8, max_iter=2000
+    ).fit(ranks, y)
     assert np.abs(model.coef_[:, model.panel_] - other.coef_).max() < 1e-3
 
 
@@ -122,7 +128,9 @@ def test_scores_do_not_change_under_a_monotone_map_of_a_sample():
     X, y = cells()
     model = PanelClassifier(20).fit(X, y)
     depth = np.linspace(0.1, 5, len(X))[:, None]
-    assert np.array_equal(model.decision_function(X), model.decision_function(np.log1p(X) * depth))
+    assert np.array_equal(
+        model.decision_function(X), model.decision_function(np.log1p(X) * depth)
+    )
 
 
 def test_auto_is_the_smallest_of_at_least_100_within_one_standard_error():
@@ -144,14 +152,18 @@ def test_auto_is_the_smallest_of_at_least_100_within_one_standard_error():
         300: [2, 2, 2, 3, 2],
         500: [2, 1, 3, 2, 2],
     }
-    assert choose_size(held_out(wrong)) == 300  # 50 is better and too small to be chosen
+    assert (
+        choose_size(held_out(wrong)) == 300
+    )  # 50 is better and too small to be chosen
     assert choose_size(held_out({10: [1] * 5, 30: [4] * 5})) == 30  # there are 30 genes
 
 
 def test_held_out_scores_are_of_samples_that_the_fold_did_not_see():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(120, 500)), np.repeat(["a", "b"], 60)
-    model = PanelClassifier().fit(X, y)  # noise: candidates chosen outside the folds would show
+    model = PanelClassifier().fit(
+        X, y
+    )  # noise: candidates chosen outside the folds would show
     assert all(abs(accuracy - 0.5) < 0.2 for _, accuracy, _ in model.held_out_.curve())
     assert balanced_accuracy_score(y, model.predict(X)) > 0.9
 
@@ -232,8 +244,12 @@ def test_simulated_platforms_keep_a_gene_that_no_platform_moves_across_another()
     n = 200
     y = np.repeat([0, 1], n // 2)
     X = np.exp(rng.normal(0, 1, (n, 300)) + np.linspace(-3, 3, 300))
-    X[:, 0] = np.exp(np.where(y == 1, 9.0, -9.0) + rng.normal(0, 0.1, n))  # survives any factor
-    X[:, 1] = np.exp(np.where(y == 1, 0.2, -0.2) + rng.normal(0, 0.02, n))  # a small sharp step
+    X[:, 0] = np.exp(
+        np.where(y == 1, 9.0, -9.0) + rng.normal(0, 0.1, n)
+    )  # survives any factor
+    X[:, 1] = np.exp(
+        np.where(y == 1, 0.2, -0.2) + rng.normal(0, 0.02, n)
+    )  # a small sharp step
     assert 0 in PanelClassifier(10).fit(X, y).panel_
 
 

@@ -12,7 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
-from optirank import AnovaRankLogisticRegression, OptirankClassifier, RankLogisticRegression
+from optirank import (
+    AnovaRankLogisticRegression,
+    OptirankClassifier,
+    RankLogisticRegression,
+)
 from optirank.ranks.relative import TIES
 from optirank_lab.baselines.anova import select_stable_genes
 
@@ -22,7 +26,9 @@ STABLE = np.arange(12)
 def make_counts(n=120, d=20, n_classes=2, seed=0):
     rng = np.random.default_rng(seed)
     y = np.arange(n) % n_classes
-    rate = rng.uniform(1, 8, size=d) * np.exp(rng.normal(scale=0.6, size=(n_classes, d)))
+    rate = rng.uniform(1, 8, size=d) * np.exp(
+        rng.normal(scale=0.6, size=(n_classes, d))
+    )
     return rng.poisson(rate[y]).astype(float), y
 
 
@@ -38,9 +44,18 @@ def objective(R, y, w, b, l1, l2):
 
 def scikit_learn(R, y, l1, l2):
     total = 2 * l2 + l1
-    settings = {"C": 1 / (len(y) * total), "class_weight": "balanced", "max_iter": 20_000}
+    settings = {
+        "C": 1 / (len(y) * total),
+        "class_weight": "balanced",
+        "max_iter": 20_000,
+    }
     if l1:
-        settings |= {"l1_ratio": l1 / total, "solver": "saga", "tol": 1e-7, "random_state": 0}
+        settings |= {
+            "l1_ratio": l1 / total,
+            "solver": "saga",
+            "tol": 1e-7,
+            "random_state": 0,
+        }
     else:
         settings |= {"tol": 1e-9}
     return LogisticRegression(**settings).fit(R, y)
@@ -76,7 +91,9 @@ def test_sparse_dense_and_frames_agree():
     dense = RankLogisticRegression().fit(X, y)
     sparse = RankLogisticRegression().fit(sp.csr_array(X), y)
     assert sparse.objective_[0] == pytest.approx(dense.objective_[0], abs=1e-7)
-    np.testing.assert_allclose(sparse.decision_function(X), dense.decision_function(X), atol=1e-2)
+    np.testing.assert_allclose(
+        sparse.decision_function(X), dense.decision_function(X), atol=1e-2
+    )
     frame = pd.DataFrame(X, columns=[f"g{j}" for j in range(20)])
     named = RankLogisticRegression().fit(frame, y)
     np.testing.assert_array_equal(named.coef_, dense.coef_)
@@ -85,14 +102,18 @@ def test_sparse_dense_and_frames_agree():
 
 def test_without_penalties_a_floor_stands_in():
     X, y = make_counts(n=20)
-    none, floor = (RankLogisticRegression(l1=0.0, l2=l2).fit(X, y) for l2 in (0.0, 1e-7))
+    none, floor = (
+        RankLogisticRegression(l1=0.0, l2=l2).fit(X, y) for l2 in (0.0, 1e-7)
+    )
     np.testing.assert_array_equal(none.coef_, floor.coef_)
     assert none.score(X, y) == 1.0
 
 
 def test_too_few_steps_warn_and_name_the_remedy():
     X, y = make_counts()
-    with pytest.warns(ConvergenceWarning, match=r"max_iter=2 .*raise max_iter") as caught:
+    with pytest.warns(
+        ConvergenceWarning, match=r"max_iter=2 .*raise max_iter"
+    ) as caught:
         RankLogisticRegression(l2=1e-6, max_iter=2).fit(X, y)
     assert caught[0].filename == __file__
 
@@ -117,7 +138,9 @@ def test_genes_that_shift_between_data_sets_are_not_chosen(container):
     X, y, dataset = make_shifted()
     model = AnovaRankLogisticRegression(8).fit(container(X), y, dataset=dataset)
     chosen = np.flatnonzero(model.reference_[0])
-    np.testing.assert_array_equal(chosen, np.sort(select_stable_genes(X, y, dataset, 8)))
+    np.testing.assert_array_equal(
+        chosen, np.sort(select_stable_genes(X, y, dataset, 8))
+    )
     assert len(chosen) == 8
     assert set(chosen) <= set(STABLE)
 
@@ -128,7 +151,9 @@ def test_the_weights_are_optimal_at_the_reference():
     given = {"reference_candidates": model.reference_[0]}
     fixed = OptirankClassifier(1.0, l2=1e-2, **given).fit(X, y)
     np.testing.assert_array_equal(model.coef_, fixed.coef_)
-    np.testing.assert_array_equal(model.decision_function(X), fixed.decision_function(X))
+    np.testing.assert_array_equal(
+        model.decision_function(X), fixed.decision_function(X)
+    )
 
 
 def test_each_class_has_a_reference_of_its_own_and_names_may_be_words():
@@ -139,7 +164,9 @@ def test_each_class_has_a_reference_of_its_own_and_names_may_be_words():
     assert model.classes_.tolist() == ["a", "b", "c"]
     for k in range(3):
         expected = select_stable_genes(X, y == k, dataset, 8)
-        np.testing.assert_array_equal(np.flatnonzero(model.reference_[k]), np.sort(expected))
+        np.testing.assert_array_equal(
+            np.flatnonzero(model.reference_[k]), np.sort(expected)
+        )
 
 
 @pytest.mark.parametrize("named", [False, True])
@@ -182,7 +209,9 @@ def test_data_sets_are_routed_through_a_grid_search():
     X, y, dataset = make_shifted()
     with sklearn.config_context(enable_metadata_routing=True):
         model = AnovaRankLogisticRegression().set_fit_request(dataset=True)
-        search = GridSearchCV(model, {"n_reference": [4, 8]}, cv=3).fit(X, y, dataset=dataset)
+        search = GridSearchCV(model, {"n_reference": [4, 8]}, cv=3).fit(
+            X, y, dataset=dataset
+        )
     assert set(np.flatnonzero(search.best_estimator_.reference_[0])) <= set(STABLE)
 
 

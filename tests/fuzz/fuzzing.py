@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-resource = pytest.importorskip("resource", reason="child processes with limits need a Unix system")
+resource = pytest.importorskip(
+    "resource", reason="child processes with limits need a Unix system"
+)
 ROUNDS = int(os.environ.get("OPTIRANK_FUZZ", "1"))
 _STALL = 60.0  # seconds without a sign of life, on a machine with other work
 
@@ -42,7 +44,9 @@ def fuzz(
     """
     outcome, done = Outcome(), 0
     while done < count:
-        done = _run_child(case, done, count, seed, outcome, (seconds, memory, may_crash))
+        done = _run_child(
+            case, done, count, seed, outcome, (seconds, memory, may_crash)
+        )
     return outcome
 
 
@@ -75,7 +79,11 @@ def _run_child(
             number, cpu, rise, word = line.decode().split(" ", 3)
             at = int(number) + 1
             outcome.results[word if word in ("read", "refused") else "bad"] += 1
-            if word not in ("read", "refused") or float(cpu) > limits[0] or float(rise) > limits[1]:
+            if (
+                word not in ("read", "refused")
+                or float(cpu) > limits[0]
+                or float(rise) > limits[1]
+            ):
                 outcome.bad.append(f"case {number}: {word}, {cpu} s, {rise} MB")
     os.close(reading)
     _, status = os.waitpid(child, 0)
@@ -98,7 +106,9 @@ def _work(case, start: int, count: int, seed: int, writing: int) -> None:
         except BaseException as error:
             word = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         cpu = time.process_time() - began
-        os.write(writing, f"{number} {cpu:.3f} {_peak() - before:.1f} {word}\n".encode())
+        os.write(
+            writing, f"{number} {cpu:.3f} {_peak() - before:.1f} {word}\n".encode()
+        )
     os._exit(0)
 
 

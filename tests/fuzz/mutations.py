@@ -5,7 +5,19 @@ from __future__ import annotations
 import random
 
 _NUMBERS = (b"\xff\xff\xff\x7f", b"\0\0\0\0", b"\xff\xff\xff\xff", b"\1\0\0\0")
-_TEXTS = (b"\0", b"\x1b", b"-1", b"1e400", b"nan", b"99999999999", b"{", b"[", b'"', b"\n", b"\xff")
+_TEXTS = (
+    b"\0",
+    b"\x1b",
+    b"-1",
+    b"1e400",
+    b"nan",
+    b"99999999999",
+    b"{",
+    b"[",
+    b'"',
+    b"\n",
+    b"\xff",
+)
 _VALUES = (
     None, True, 0, -1, 1e308, 10**30, "", "\x1b[31m", "x" * 3000, [], {}, [[]], [None],
     {"dict": [[1, 2]]}, {"tuple": [0]}, {"float": "nan"}, {"array": {"dtype": "str9999",
@@ -21,7 +33,9 @@ def mutated(content: bytes, rng: random.Random) -> bytes:
         if kind < 0.45:
             changed[at : at + 1] = bytes([rng.randrange(256)])
         elif kind < 0.65:
-            changed[at : at + 1] = bytes([(changed[at] if changed else 0) ^ 1 << rng.randrange(8)])
+            changed[at : at + 1] = bytes(
+                [(changed[at] if changed else 0) ^ 1 << rng.randrange(8)]
+            )
         elif kind < 0.8:
             changed[at : at + 4] = rng.choice(_NUMBERS)
         elif kind < 0.92:

@@ -16,7 +16,14 @@ from optirank.datasets import DataError, read_expression
 from optirank.io.reading import write_table
 
 pytestmark = pytest.mark.slow
-COUNTS = {"csv": 5000, "csv.gz": 1000, "10x": 5000, "h5ad": 2000, "h5": 1000, "zarr": 300}
+COUNTS = {
+    "csv": 5000,
+    "csv.gz": 1000,
+    "10x": 5000,
+    "h5ad": 2000,
+    "h5": 1000,
+    "zarr": 300,
+}
 
 
 @pytest.fixture
@@ -40,9 +47,15 @@ def written(kind: str, data, folder):
     else:
         path = folder / "data.zarr"
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what anndata will do when writing some day
+            warnings.simplefilter(
+                "ignore"
+            )  # of what anndata will do when writing some day
             to_anndata(data).write_zarr(path)
-    parts = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+    parts = (
+        sorted(one for one in path.rglob("*") if one.is_file())
+        if path.is_dir()
+        else [path]
+    )
     return path, parts, options
 
 
@@ -71,7 +84,9 @@ def test_damaged_files_are_read_or_refused(kind, data, tmp_path):
     hdf5 = kind in ("h5ad", "h5")  # its library may crash, hang, or allocate up to 4 GB
     for round_ in range(ROUNDS):
         memory = 5000.0 if hdf5 or kind == "zarr" else 300.0
-        outcome = fuzz(case, COUNTS[kind], seed=round_, seconds=20.0, memory=memory, may_crash=hdf5)
+        outcome = fuzz(
+            case, COUNTS[kind], seed=round_, seconds=20.0, memory=memory, may_crash=hdf5
+        )
         assert not outcome.bad, outcome
         assert outcome.results["refused"] > COUNTS[kind] // 50
         assert outcome.results["crashed"] <= COUNTS[kind] // 100

@@ -111,7 +111,9 @@ def test_a_damaged_h5ad_is_read_or_refused_in_words(seed, data, tmp_path):
     """In a process of its own: the HDF5 library itself may crash on damaged bytes."""
     path = write_h5ad(data, tmp_path / "data.h5ad")
     command = [sys.executable, "-c", DAMAGE, str(path), str(seed)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=120
+    )
     assert done.returncode <= 0, done.stderr  # negative: ended by a signal
     assert set(done.stdout.split("\n")) <= {"read", "refused", ""}
 
@@ -142,7 +144,9 @@ def test_a_file_without_x_asks_for_a_layer(data, tmp_path):
     whole.write_h5ad(path)
     with pytest.raises(DataError, match="no X"):
         read_expression(path)
-    np.testing.assert_array_equal(dense(read_expression(path, layer="double").X), data.X * 2)
+    np.testing.assert_array_equal(
+        dense(read_expression(path, layer="double").X), data.X * 2
+    )
 
 
 def test_truncated_tables_and_10x_folders_are_told(data, tmp_path):
@@ -169,11 +173,17 @@ MTX = "%%MatrixMarket matrix coordinate integer general\n"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (MTX + "12 23 100000000000\n1 1 1\n", "100000000000 entries, more than its places"),
+        (
+            MTX + "12 23 100000000000\n1 1 1\n",
+            "100000000000 entries, more than its places",
+        ),
         (MTX + "12 23 4\n1 1 1\n", "cannot be read"),
         (MTX + "12 23 1\n13 1 1\n", "cannot be read"),
         (MTX + "12 23 1\n1 1 x\n", "cannot be read"),
-        (MTX + "2 3 1\n1 1 1\n", "holds 2 genes x 3 cells, but the other files name 12"),
+        (
+            MTX + "2 3 1\n1 1 1\n",
+            "holds 2 genes x 3 cells, but the other files name 12",
+        ),
         (MTX.replace("coordinate", "array") + "12 23\n", "no general sparse matrix"),
         ("2 2 1\n1 1 1\n", "cannot be read"),
     ],
@@ -191,7 +201,9 @@ def test_an_array_that_says_it_is_larger_than_its_file_is_refused(data, tmp_path
     with h5py.File(path, "a") as file:
         del file["X/indptr"]
         file.create_dataset("X/indptr", shape=(10**11,), chunks=(1000,), dtype="i8")
-    with pytest.raises(DataError, match=r"/X/indptr says it has \(100000000000,\) values"):
+    with pytest.raises(
+        DataError, match=r"/X/indptr says it has \(100000000000,\) values"
+    ):
         read_expression(path)
 
 

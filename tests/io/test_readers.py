@@ -53,7 +53,9 @@ def test_h5ad_is_read_as_written(data, storage):
         read = read_expression(path, label="cell_type")
         assert_equal(read, data)
         assert sp.issparse(read.X) == (storage != "dense")
-        assert_equal(read_expression(path, gene_column="ensembl", layer="double"), _double(data))
+        assert_equal(
+            read_expression(path, gene_column="ensembl", layer="double"), _double(data)
+        )
 
 
 def _double(data):
@@ -71,8 +73,13 @@ def _double(data):
 def test_zarr_is_read_as_written(data, storage, version):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data.zarr"
-        with anndata.settings.override(zarr_write_format=version), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what anndata will do when writing some day
+        with (
+            anndata.settings.override(zarr_write_format=version),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter(
+                "ignore"
+            )  # of what anndata will do when writing some day
             to_anndata(data, storage).write_zarr(path)
         assert_equal(read_expression(path), data)
 
@@ -88,7 +95,9 @@ def test_tables_are_read_as_written(data, genes_in, name):
         write = write_rows if genes_in == "rows" else write_table
         path = write(data, Path(folder) / name)
         label = (
-            "cell_type" if genes_in == "columns" and "cell_type" not in data.gene_names else None
+            "cell_type"
+            if genes_in == "columns" and "cell_type" not in data.gene_names
+            else None
         )
         if genes_in == "columns" and label is None:
             return
@@ -101,9 +110,13 @@ def test_tables_are_read_as_written(data, genes_in, name):
 def test_10x_is_read_as_written(data, version):
     with tempfile.TemporaryDirectory() as folder:
         tenx = write_tenx_folder(data, Path(folder) / "tenx", version)
-        np.testing.assert_allclose(dense(read_expression(tenx).X), dense(data.X), rtol=1e-15)
+        np.testing.assert_allclose(
+            dense(read_expression(tenx).X), dense(data.X), rtol=1e-15
+        )
         assert_equal(
-            read_expression(write_tenx_h5(data, Path(folder) / "t.h5", version)), data, labels=False
+            read_expression(write_tenx_h5(data, Path(folder) / "t.h5", version)),
+            data,
+            labels=False,
         )
         assert read_expression(tenx, gene_column="id").gene_names[0] == "ENSG0"
 
@@ -112,7 +125,9 @@ def test_10x_is_read_as_written(data, version):
 @given(data=expression(NAMES), block=st.integers(1, 7), draw=st.data())
 def test_any_genes_in_any_order_and_blocks_equal_the_whole(data, block, draw):
     storage = draw.draw(st.sampled_from(["csr", "csc", "dense", "10x"]))
-    wanted = draw.draw(st.lists(st.integers(0, data.n_genes - 1), unique=True, min_size=1))
+    wanted = draw.draw(
+        st.lists(st.integers(0, data.n_genes - 1), unique=True, min_size=1)
+    )
     genes = [data.gene_names[j] for j in wanted]
     with tempfile.TemporaryDirectory() as folder:
         if storage == "10x":
@@ -126,9 +141,13 @@ def test_any_genes_in_any_order_and_blocks_equal_the_whole(data, block, draw):
             np.testing.assert_array_equal(
                 np.vstack([dense(b.X) for b in blocks]), dense(data.X)[:, wanted]
             )
-            assert list(np.concatenate([b.sample_names for b in blocks])) == list(data.sample_names)
+            assert list(np.concatenate([b.sample_names for b in blocks])) == list(
+                data.sample_names
+            )
         assert_equal(
-            read_expression(path, genes=genes), data.select_genes(genes), labels=storage != "10x"
+            read_expression(path, genes=genes),
+            data.select_genes(genes),
+            labels=storage != "10x",
         )
 
 
@@ -204,7 +223,11 @@ def test_a_missing_extra_says_which_line_installs_it(data, tmp_path, monkeypatch
 @pytest.mark.parametrize("sep", [",", "\t", ";"])
 def test_the_separator_of_a_table_is_recognised(name, sep, tmp_path):
     path = tmp_path / name
-    lines = [["sample", "kind", "g1", "g2"], ["s1", "a", "1.5", "2"], ["s2", "b", "0", "3.25"]]
+    lines = [
+        ["sample", "kind", "g1", "g2"],
+        ["s1", "a", "1.5", "2"],
+        ["s2", "b", "0", "3.25"],
+    ]
     path.write_text("\n".join(sep.join(line) for line in lines))
     data = read_expression(path, genes_in="columns", label="kind")
     assert data.obs["kind"].tolist() == ["a", "b"]
@@ -231,9 +254,13 @@ def table_of(tmp_path, genes, column=None, values=None, name="t.csv"):
         ("X1", np.linspace(500, 900, 12)),
     ],
 )
-def test_clinical_columns_among_genes_are_refused_until_they_are_named(column, values, tmp_path):
+def test_clinical_columns_among_genes_are_refused_until_they_are_named(
+    column, values, tmp_path
+):
     path = table_of(tmp_path, None, column, values)
-    with pytest.raises(DataError, match=f"columns {column} look like clinical.*annotations="):
+    with pytest.raises(
+        DataError, match=f"columns {column} look like clinical.*annotations="
+    ):
         read_expression(path, genes_in="columns")
     assert read_expression(path, genes_in="columns", annotations=[column]).n_genes == 30
     assert read_expression(path, genes_in="columns", any_scale=True).n_genes == 31
@@ -247,7 +274,9 @@ def test_missing_values_name_all_their_genes_which_can_be_left_out(tmp_path):
         fields[gene + 1] = text
         lines[row] = ",".join(fields)
     path.write_text("\n".join(lines))
-    with pytest.raises(DataError, match=r"2 of 30 genes have .*in 3 of 12 samples \(first '1'\): "):
+    with pytest.raises(
+        DataError, match=r"2 of 30 genes have .*in 3 of 12 samples \(first '1'\): "
+    ):
         read_expression(path, genes_in="columns")
     with pytest.raises(DataError, match=r"G3 \(2\), G9 \(1\).*--drop-missing-genes"):
         read_expression(path, genes_in="columns")
@@ -256,7 +285,9 @@ def test_missing_values_name_all_their_genes_which_can_be_left_out(tmp_path):
     assert np.isfinite(read.X).all()
 
 
-def test_gene_names_that_a_spreadsheet_made_dates_are_pointed_out_once(tmp_path, caplog):
+def test_gene_names_that_a_spreadsheet_made_dates_are_pointed_out_once(
+    tmp_path, caplog
+):
     genes = ["1-Mar", "2-Sep", "Dec-1", *[f"G{j}" for j in range(27)]]
     for _ in range(2):
         read_expression(table_of(tmp_path, genes), genes_in="columns")

@@ -35,16 +35,22 @@ print(peak / 1024, total / cells)
 def write_large(path: Path, n_cells: int, storage: str) -> None:
     """Write a file of random cells, each with PER_CELL genes."""
     rng = np.random.default_rng(0)
-    columns = np.sort(rng.random((STEP, GENES)).argpartition(PER_CELL)[:, :PER_CELL]).astype("i4")
+    columns = np.sort(
+        rng.random((STEP, GENES)).argpartition(PER_CELL)[:, :PER_CELL]
+    ).astype("i4")
     indices = np.tile(columns.ravel(), n_cells // STEP)
     pointers = np.arange(0, indices.size + 1, PER_CELL)
-    X = sparse.csr_matrix((np.ones(indices.size, "f4"), indices, pointers), (n_cells, GENES))
+    X = sparse.csr_matrix(
+        (np.ones(indices.size, "f4"), indices, pointers), (n_cells, GENES)
+    )
     var = pd.DataFrame(index=[f"G{j}" for j in range(GENES)])
     anndata.AnnData(X.toarray() if storage == "dense" else X, var=var).write_h5ad(path)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads the peak memory from /proc")
+@pytest.mark.skipif(
+    not Path("/proc").is_dir(), reason="reads the peak memory from /proc"
+)
 @pytest.mark.parametrize(
     ("storage", "small", "large"), [("csr", 2_000, 30_000), ("dense", 1_000, 4_000)]
 )
@@ -54,7 +60,10 @@ def test_memory_stays_flat(storage, small, large, tmp_path):
         path = tmp_path / f"{n_cells}.h5ad"
         write_large(path, n_cells, storage)
         done = subprocess.run(
-            [sys.executable, "-c", CODE, str(path)], capture_output=True, text=True, check=True
+            [sys.executable, "-c", CODE, str(path)],
+            capture_output=True,
+            text=True,
+            check=True,
         )
         peak, mean = map(float, done.stdout.split())
         peaks.append(peak)

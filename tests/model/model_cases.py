@@ -95,7 +95,11 @@ def make_panel(
         for size in sizes
     }
     own = model.path_[max(sizes)]
-    model.panel_, model.intercept_, model.mean_ranks_ = own.genes, own.intercept, own.mean_ranks
+    model.panel_, model.intercept_, model.mean_ranks_ = (
+        own.genes,
+        own.intercept,
+        own.mean_ranks,
+    )
     model.coef_ = np.zeros((rows, n_genes))
     model.coef_[:, own.genes] = own.coef
     model.genes_ = np.isin(np.arange(n_genes), own.genes)
@@ -148,7 +152,11 @@ def as_input(model, X: np.ndarray):
 def weights_of(model) -> tuple[np.ndarray, np.ndarray, str]:
     """Weights, reference weights (rows x genes) and ties of a model."""
     if hasattr(model, "panel_"):
-        return model.coef_, np.tile(model.genes_ * 1.0, (len(model.coef_), 1)), "average"
+        return (
+            model.coef_,
+            np.tile(model.genes_ * 1.0, (len(model.coef_), 1)),
+            "average",
+        )
     return model.coef_, model.reference_weights_, model.ties
 
 
@@ -156,7 +164,9 @@ def assert_same_model(found, model) -> None:
     """The same class, parameters and fitted attributes, to the last bit."""
     assert type(found) is type(model)
     assert repr(found.get_params()) == repr(model.get_params())
-    fitted = [{name for name in vars(one) if name.endswith("_")} for one in (found, model)]
+    fitted = [
+        {name for name in vars(one) if name.endswith("_")} for one in (found, model)
+    ]
     assert fitted[0] == fitted[1]
     for name in fitted[1]:
         assert_same(getattr(found, name), getattr(model, name), name)
@@ -182,7 +192,9 @@ def unpack(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
         document = json.loads(archive.read("model.json"))
         members = {name: archive.read(name) for name in archive.namelist()}
     del members["model.json"]
-    arrays = {name.removesuffix(".npy"): np.load(io.BytesIO(b)) for name, b in members.items()}
+    arrays = {
+        name.removesuffix(".npy"): np.load(io.BytesIO(b)) for name, b in members.items()
+    }
     return document, arrays
 
 

@@ -25,7 +25,9 @@ def folder(tmp_path, monkeypatch):
 def test_shipped_models_are_found_by_name_everywhere(folder):
     names = list(known_models())
     assert names == sorted(names)
-    assert {"pancreas-human", "blood-human", "immune-mouse", "tumours-human"} <= set(names)
+    assert {"pancreas-human", "blood-human", "immune-mouse", "tumours-human"} <= set(
+        names
+    )
     for name in names:
         model = load(name)
         assert find_model(name).name == f"{name}.optirank"
@@ -73,7 +75,9 @@ def test_a_folder_of_more_models_is_named_by_a_variable(folder, monkeypatch, cap
     monkeypatch.setenv("OPTIRANK_MODELS", str(folder / "nowhere"))
     assert "beta" in load("pancreas-human").classes_
     assert "nowhere, which is no folder of models" in caplog.text
-    with pytest.raises(FileNotFoundError, match="'my-cells' is neither a file nor the name"):
+    with pytest.raises(
+        FileNotFoundError, match="'my-cells' is neither a file nor the name"
+    ):
         load("my-cells")
 
 

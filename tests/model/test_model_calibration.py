@@ -22,18 +22,24 @@ def of_classes(n: int = 900, seed: int = 0, shares=(1, 1, 1)):
 
 scores_of_samples = st.integers(2, 5).flatmap(
     lambda k: arrays(
-        float, st.tuples(st.integers(1, 6), st.just(k)), elements=st.floats(-50, 50, width=32)
+        float,
+        st.tuples(st.integers(1, 6), st.just(k)),
+        elements=st.floats(-50, 50, width=32),
     )
 )
 
 
 @given(scores_of_samples, st.floats(1e-3, 10), st.floats(-30, 30), st.booleans())
-def test_a_calibration_never_changes_the_order_of_the_classes(scores, slope, offset, two):
+def test_a_calibration_never_changes_the_order_of_the_classes(
+    scores, slope, offset, two
+):
     scores = scores[:, 0] if two else scores
     found = Calibration(slope, offset, 10).probabilities(scores)
     np.testing.assert_allclose(found.sum(axis=1), 1)
     label = best_class(scores)
-    np.testing.assert_allclose(found[np.arange(len(found)), label], found.max(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(
+        found[np.arange(len(found)), label], found.max(axis=1), rtol=1e-12
+    )
     order = by_class(scores).argsort(axis=1, kind="stable")
     assert (np.diff(np.take_along_axis(found, order, axis=1)) >= -1e-15).all()
 
@@ -51,7 +57,10 @@ def test_probabilities_are_those_of_equally_frequent_classes(shares):
     calibration = fit_calibration(*of_classes(6000, 0, shares), ["a", "b", "c"])
     scores, y = of_classes(6000, 1)
     found = calibration.probabilities(scores)
-    confidence, right = found.max(axis=1), np.array(["a", "b", "c"])[found.argmax(axis=1)] == y
+    confidence, right = (
+        found.max(axis=1),
+        np.array(["a", "b", "c"])[found.argmax(axis=1)] == y,
+    )
     assert abs(confidence.mean() - right.mean()) < 0.02
     for low in (0.4, 0.6, 0.8):
         there = (confidence >= low) & (confidence < low + 0.2)
@@ -81,7 +90,10 @@ def test_the_fit_minimises_the_balanced_log_loss():
 def test_a_rare_class_does_not_make_all_others_less_confident():
     scores, y = of_classes(600, 2, (8, 8, 8))
     rare = np.concatenate([np.flatnonzero(y != "c"), np.flatnonzero(y == "c")[:4]])
-    slopes = [fit_calibration(scores[k], y[k], ["a", "b", "c"]).slope for k in (slice(None), rare)]
+    slopes = [
+        fit_calibration(scores[k], y[k], ["a", "b", "c"]).slope
+        for k in (slice(None), rare)
+    ]
     assert 0.7 < slopes[1] / slopes[0] < 1.5
 
 
@@ -111,7 +123,9 @@ def test_what_cannot_be_calibrated_is_refused(scores, y, classes, message):
 def test_a_class_that_could_not_be_learned_does_not_soften_the_others():
     rng = np.random.default_rng(0)
     y = np.repeat(["a", "b", "c"], 80)
-    z = 0.1 * rng.normal(size=(240, 3)) + 0.3 * (y[:, None] == np.array(["a", "b", "c"]))
+    z = 0.1 * rng.normal(size=(240, 3)) + 0.3 * (
+        y[:, None] == np.array(["a", "b", "c"])
+    )
     plain = fit_calibration(z, y, ["a", "b", "c"])
     wider = np.column_stack([z, np.full(240, -np.inf)])
     found = fit_calibration(wider, y, ["a", "b", "c", "d"])

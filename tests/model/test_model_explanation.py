@@ -7,7 +7,14 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from model_cases import as_input, make_model, make_panel, make_samples, models, weights_of
+from model_cases import (
+    as_input,
+    make_model,
+    make_panel,
+    make_samples,
+    models,
+    weights_of,
+)
 from scipy import sparse
 from scipy.stats import rankdata
 
@@ -51,10 +58,14 @@ def test_the_panel_lists_every_gene_needed_with_its_weights(model):
     classes = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
     assert weights.columns.tolist() == [f"weight_{label}" for label in classes]
     assert (np.diff(weights.abs().max(axis=1)) <= 0).all()
-    names = getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)])
+    names = getattr(
+        model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)]
+    )
     by_gene = table.set_index("gene")
     for j in np.flatnonzero(model.genes_):
-        np.testing.assert_array_equal(by_gene.loc[names[j], weights.columns], model.coef_[:, j])
+        np.testing.assert_array_equal(
+            by_gene.loc[names[j], weights.columns], model.coef_[:, j]
+        )
     if isinstance(model, PanelClassifier):
         assert "role" not in table  # all genes have both
         return
@@ -105,7 +116,9 @@ def test_contributions_sum_to_the_score_and_each_gene_is_listed_once(model, seed
 
 
 def test_a_subset_of_two_classes_explains_the_score_of_each():
-    model = make_model(n_classes=3, n_genes=10, n_weights=7).subset(["type 0", "type 2"])
+    model = make_model(n_classes=3, n_genes=10, n_weights=7).subset(
+        ["type 0", "type 2"]
+    )
     x = make_samples(0, 1, 10)[0]
     table = explain(model, x)
     assert not table.duplicated(["class", "gene"]).any()
@@ -128,7 +141,9 @@ def test_an_explanation_speaks_for_a_class_in_words_the_largest_first(make):
     assert (np.diff(table["contribution"][1:].abs()) <= 0).all()
     values = x[model.feature_names_in_].to_numpy()
     coef, references, ties = weights_of(model)
-    ranks = ranks_by_definition(values[None], references[0], ties)[0] / references[0].sum()
+    ranks = (
+        ranks_by_definition(values[None], references[0], ties)[0] / references[0].sum()
+    )
     for line in table[1:].itertuples():
         j = model.feature_names_in_.tolist().index(line.gene)
         assert line.value == values[j]
@@ -146,7 +161,13 @@ def test_a_sample_may_be_a_row_of_anything():
     X = make_samples(0, 3, 15)
     frame = as_input(model, X)
     expected = explain(model, X[1])
-    for row in (X[1:2], frame.iloc[1], frame.iloc[1:2], sparse.csr_array(X)[1:2], list(X[1])):
+    for row in (
+        X[1:2],
+        frame.iloc[1],
+        frame.iloc[1:2],
+        sparse.csr_array(X)[1:2],
+        list(X[1]),
+    ):
         pd.testing.assert_frame_equal(explain(model, row), expected)
     with pytest.raises(ValueError, match="one sample of 15 values"):
         explain(model, X)

@@ -29,7 +29,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold
 
 import optirank
-from optirank import OptirankClassifier, OptirankClassifierCV, RankLogisticRegression, load, save
+from optirank import (
+    OptirankClassifier,
+    OptirankClassifierCV,
+    RankLogisticRegression,
+    load,
+    save,
+)
 from optirank.datasets import make_unstable_ranks
 from optirank.model import (
     ModelFileError,
@@ -52,9 +58,13 @@ def full(model):
     y = model.classes_[np.arange(n) % k]
     scores = rng.normal(size=n if k == 2 else (n, k))
     model.calibration_ = fit_calibration(scores, y, model.classes_)
-    model.error_control_ = fit_error_control(rng.uniform(size=n), np.arange(n) > 0, y, 0.2)
+    model.error_control_ = fit_error_control(
+        rng.uniform(size=n), np.arange(n) > 0, y, 0.2
+    )
     X = make_samples(0, n, model.n_features_in_)
-    model.novelty_ = fit_novelty(model, panel_ranks(X[:, np.flatnonzero(model.genes_)]), y, y)
+    model.novelty_ = fit_novelty(
+        model, panel_ranks(X[:, np.flatnonzero(model.genes_)]), y, y
+    )
     model.training_summary_ = {
         "n_samples": n, "class_counts": {1: 2}, "nan": float("nan"), "notes": ["a", ("b", None)]
     }  # fmt: skip
@@ -87,12 +97,16 @@ def test_a_smaller_panel_comes_out_of_the_file(tmp_path):
     np.testing.assert_array_equal(small.panel_, model.path_[6].genes)
     again = save_and_load(small, tmp_path)
     X = as_input(model, make_samples(0, 9, 30))
-    np.testing.assert_array_equal(again.predict_proba(X), model.smaller(6).predict_proba(X))
+    np.testing.assert_array_equal(
+        again.predict_proba(X), model.smaller(6).predict_proba(X)
+    )
 
 
 @pytest.mark.parametrize("cls", [OptirankClassifier, RankLogisticRegression])
 def test_a_fitted_model_comes_back(cls, tmp_path):
-    data = make_unstable_ranks(n_samples=150, n_genes=20, n_perturbed=12, random_state=0)
+    data = make_unstable_ranks(
+        n_samples=150, n_genes=20, n_perturbed=12, random_state=0
+    )
     y = np.array(["healthy", "ill"])[data.y.astype(int)]
     X = pd.DataFrame(data.X, columns=[f"g{j}" for j in range(20)])
     model = cls(l2=1e-3, class_weight={"ill": 2.0}).fit(X, y)
@@ -109,13 +123,17 @@ def test_a_search_comes_back_with_its_results(tmp_path):
     model = OptirankClassifierCV((2, 0.5), (0,), (1e-2, 1e-1), cv=2).fit(data.X, y)
     found = save_and_load(model, tmp_path)
     assert_same_model(found.best_estimator_, model.best_estimator_)
-    np.testing.assert_array_equal(found.predict_proba(data.X), model.predict_proba(data.X))
+    np.testing.assert_array_equal(
+        found.predict_proba(data.X), model.predict_proba(data.X)
+    )
     assert found.best_params_ == model.best_params_
     assert list(found.cv_results_["param_l2"]) == list(model.cv_results_["param_l2"])
     for one, other in zip(found.folds_, model.folds_, strict=True):
         np.testing.assert_array_equal(one[0], other[0])
     model.set_params(cv=KFold(2))
-    with pytest.raises(TypeError, match=r"parameter cv .*best_estimator_ can be saved instead"):
+    with pytest.raises(
+        TypeError, match=r"parameter cv .*best_estimator_ can be saved instead"
+    ):
         save(model, tmp_path / "m")
     document, arrays = unpack(tmp_path / "model.optirank")
     pack(tmp_path / "m", document | {"search": None}, arrays)
@@ -123,7 +141,9 @@ def test_a_search_comes_back_with_its_results(tmp_path):
 
 
 def test_a_model_of_20_classes_and_20000_genes_is_a_small_file(tmp_path):
-    found = save_and_load(make_panel(n_classes=20, n_genes=20_000, sizes=(30, 100)), tmp_path)
+    found = save_and_load(
+        make_panel(n_classes=20, n_genes=20_000, sizes=(30, 100)), tmp_path
+    )
     assert (tmp_path / "model.optirank").stat().st_size < 150_000
     assert found.coef_.shape == (20, 20_000)
 
@@ -139,7 +159,9 @@ def test_the_same_model_gives_the_same_bytes(tmp_path):
 def test_a_file_is_replaced_only_where_asked_for_and_at_once(tmp_path, monkeypatch):
     path = tmp_path / "m"
     path.write_text("old")
-    with pytest.raises(FileExistsError, match=r"m exists: name another file.*overwrite=True"):
+    with pytest.raises(
+        FileExistsError, match=r"m exists: name another file.*overwrite=True"
+    ):
         save(make_panel(), path)
     assert path.read_text() == "old"
 
@@ -158,7 +180,10 @@ def test_a_file_is_replaced_only_where_asked_for_and_at_once(tmp_path, monkeypat
 
 @pytest.mark.parametrize(
     ("cls", "reason"),
-    [("SingleCellNetClassifier", "pickles"), ("TopScoringPairsClassifier", "PanelClassifier")],
+    [
+        ("SingleCellNetClassifier", "pickles"),
+        ("TopScoringPairsClassifier", "PanelClassifier"),
+    ],
 )
 def test_other_classifiers_are_refused_with_the_reason(cls, reason, tmp_path):
     with pytest.raises(TypeError, match=rf"a {cls} cannot be saved.*{reason}"):
@@ -181,7 +206,10 @@ def test_other_objects_and_unfitted_models_are_refused(tmp_path):
     ("spoil", "message"),
     [
         (lambda m: m.coef_.__setitem__((0, 0), np.nan), "coef.*NaN"),
-        (lambda m: m.feature_names_in_.__setitem__(1, "GENE0"), "'GENE0' is there more than once"),
+        (
+            lambda m: m.feature_names_in_.__setitem__(1, "GENE0"),
+            "'GENE0' is there more than once",
+        ),
         (lambda m: m.set_params(class_weight=object()), "class_weight"),
         (lambda m: m.set_params(ties="none"), "ties"),
         (lambda m: setattr(m, "path_", [[{"x": "y" * 10_000}] * 2000]), "path_ = "),
@@ -214,7 +242,9 @@ def good(tmp_path_factory) -> Path:
 @given(data=st.data())
 def test_a_damaged_file_is_refused_or_means_the_same(good, tmp_path_factory, data):
     content = bytearray(good.read_bytes())
-    for at in data.draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=4)):
+    for at in data.draw(
+        st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=4)
+    ):
         content[at] = data.draw(st.integers(0, 255))
     if data.draw(st.booleans()):
         content = content[: data.draw(st.integers(0, len(content)))]
@@ -239,10 +269,16 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path):
 
 
 any_json = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=4),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["dict", "tuple", "array", "float"]), inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["dict", "tuple", "array", "float"]), inner, max_size=2
+        )
     ),
     max_leaves=6,
 )
@@ -275,7 +311,10 @@ def test_any_document_is_a_model_or_is_refused(good, tmp_path_factory, data):
     [
         ({"format": "celltypist"}, "does not say that it is an optirank model"),
         ({"schema": "1"}, "does not say"),
-        ({"schema": 9, "optirank": "9.1"}, r"version 9, written by optirank '9.1'.*update"),
+        (
+            {"schema": 9, "optirank": "9.1"},
+            r"version 9, written by optirank '9.1'.*update",
+        ),
         ({"class": "os.system"}, "class 'os.system'; known are"),
         ({"parameters": {"l3": 1}}, "no parameter 'l3'"),
         ({"parameters": {"ties": "sideways"}}, "ties='sideways'"),
@@ -289,7 +328,14 @@ def test_any_document_is_a_model_or_is_refused(good, tmp_path_factory, data):
         ({"n_panel": 3}, "more than|shape"),
         ({"genes": list(range(20))}, "list of strings"),
         ({"training_summary": [1]}, "training summary is not a dictionary"),
-        ({"calibration": {"dict": [["slope", 0.0], ["offset", 0.0], ["n_samples", 3]]}}, "slope"),
+        (
+            {
+                "calibration": {
+                    "dict": [["slope", 0.0], ["offset", 0.0], ["n_samples", 3]]
+                }
+            },
+            "slope",
+        ),
         ({"error_control": {"dict": [["threshold", 0.5]]}}, "threshold"),
         ({"novelty": {"dict": []}}, "missing"),
     ],
@@ -328,7 +374,11 @@ class Bomb:
 
 
 def lying_header() -> bytes:
-    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }".ljust(117)
+    header = (
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }".ljust(
+            117
+        )
+    )
     return b"\x93NUMPY\x01\x00\x76\x00" + header + b"\n"
 
 
@@ -380,7 +430,10 @@ def test_lacking_repeated_and_additional_members_are_refused(path, tmp_path):
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("../model.json", "text")
     assert_refused(path, "which does not belong there")
-    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+    with (
+        zipfile.ZipFile(path, "a") as archive,
+        pytest.warns(UserWarning, match="Duplicate"),
+    ):
         archive.writestr("model.json", "{}")
     assert_refused(path, "members of the same name")
 

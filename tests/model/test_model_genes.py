@@ -50,7 +50,9 @@ def test_other_suffixes_are_parts_of_the_name(ours, theirs):
 
 
 def test_other_cases_are_recognised_and_said():
-    match = match_genes(["CD4", "Actb", "ensg00000141510"], ["cd4", "ACTB", "ENSG00000141510.2"])
+    match = match_genes(
+        ["CD4", "Actb", "ensg00000141510"], ["cd4", "ACTB", "ENSG00000141510.2"]
+    )
     assert match.columns.tolist() == [0, 1, 2]
     assert list(match.by_case.values()) == ["cd4", "ACTB", "ENSG00000141510.2"]
     assert "matched in another case: CD4 as cd4" in match.notes()[0]
@@ -59,7 +61,10 @@ def test_other_cases_are_recognised_and_said():
 def test_what_several_columns_could_be_counts_as_missing_and_is_said():
     match = match_genes(["A", "B"], ["A", "B", "A"])
     assert match.columns.tolist() == [-1, 1]
-    assert match.notes()[0] == "1 genes match several columns and count as missing: A as A and A"
+    assert (
+        match.notes()[0]
+        == "1 genes match several columns and count as missing: A as A and A"
+    )
     match = match_genes(["CD4"], ["cd4", "Cd4"])
     assert match.ambiguous == {"CD4": ("cd4", "Cd4")}
     assert match_genes(["CD4", "Cd4"], ["CD4"]).columns.tolist() == [0, -1]
@@ -72,7 +77,9 @@ def test_a_gene_that_training_knew_is_no_spelling_of_another():
 
 
 def test_names_that_are_no_strings_are_refused():
-    with pytest.raises(TypeError, match="names of the data are not all strings: 7 is of type int"):
+    with pytest.raises(
+        TypeError, match="names of the data are not all strings: 7 is of type int"
+    ):
         match_genes(["7"], [7])
 
 
@@ -80,7 +87,9 @@ names = st.lists(st.text("aAbB", min_size=1, max_size=2), max_size=8)
 
 
 @given(names.map(lambda found: list(dict.fromkeys(found))), names)
-def test_every_gene_is_found_once_or_missing_and_spellings_are_listed(wanted, given_names):
+def test_every_gene_is_found_once_or_missing_and_spellings_are_listed(
+    wanted, given_names
+):
     match = match_genes(wanted, given_names)
     used = match.columns[match.present]
     assert len(set(used.tolist())) == len(used)

@@ -6,9 +6,22 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from model_cases import gene_names, make_model, make_panel, make_samples, named_models, weights_of
+from model_cases import (
+    gene_names,
+    make_model,
+    make_panel,
+    make_samples,
+    named_models,
+    weights_of,
+)
 
-from optirank.model import MissingGenesError, Predictor, bind, describe_training, explain
+from optirank.model import (
+    MissingGenesError,
+    Predictor,
+    bind,
+    describe_training,
+    explain,
+)
 from optirank.ranks.relative import TIES
 from rank_definition import ranks_by_definition
 
@@ -79,7 +92,9 @@ def test_above_half_of_a_class_s_genes_the_model_refuses():
     bind(model, gene_names(10)[:5])
     with pytest.raises(MissingGenesError) as caught:
         bind(model, gene_names(10)[:4])
-    assert "more than 50% of the genes or weights of 3 classes are missing" in str(caught.value)
+    assert "more than 50% of the genes or weights of 3 classes are missing" in str(
+        caught.value
+    )
     assert "type 0 (6 of 10 genes, 60% of the weights)" in str(caught.value)
     assert caught.value.enough == pytest.approx(0.6)
     bind(model, gene_names(10)[:4], max_missing=0.6)
@@ -93,16 +108,22 @@ def test_a_class_that_loses_most_of_its_weight_with_few_genes_is_refused():
     model.coef_[1:] = 1.0
     with pytest.raises(MissingGenesError) as caught:
         bind(model, gene_names(10)[1:])
-    assert "more than 50% of the genes or weights of 1 class are missing" in str(caught.value)
+    assert "more than 50% of the genes or weights of 1 class are missing" in str(
+        caught.value
+    )
     assert "type 0 (1 of 10 genes, 67% of the weights)" in str(caught.value)
     (loss,) = caught.value.lacking
     assert caught.value.enough == loss.weight_lost
 
 
 def test_a_query_with_none_of_the_panel_is_refused():
-    with pytest.raises(MissingGenesError, match="none of the model's 10 genes are present"):
+    with pytest.raises(
+        MissingGenesError, match="none of the model's 10 genes are present"
+    ):
         Predictor(make_panel(), ["OTHER"], max_missing=1, drop_classes=True)
-    with pytest.raises(MissingGenesError, match=r"none of the reference genes of 1 class"):
+    with pytest.raises(
+        MissingGenesError, match=r"none of the reference genes of 1 class"
+    ):
         bind(two_class_model(), ["GENE0", "GENE6"], max_missing=1)
 
 
@@ -152,7 +173,9 @@ def test_a_column_that_names_more_of_the_genes_is_said():
     model = make_panel(n_genes=12, sizes=(10,))
     genes = model.feature_names_in_
     others = {"id": [f"ID{j}" for j in range(12)], "symbol": genes}
-    with pytest.raises(MissingGenesError, match="name the column 'symbol', which has 10 of the 10"):
+    with pytest.raises(
+        MissingGenesError, match="name the column 'symbol', which has 10 of the 10"
+    ):
         Predictor(model, [f"X{j}" for j in range(12)], other_names=others)
     assert not Predictor(model, genes, other_names=others).notes()
 

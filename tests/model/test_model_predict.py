@@ -74,7 +74,9 @@ def test_scores_are_what_the_definition_says(compiled, model, seed, layout, dens
 @pytest.mark.parametrize("n_genes", [1, 7, 300])
 @pytest.mark.parametrize("density", [0.0, 0.3, 1.0])
 def test_compiled_ranks_are_those_of_numpy_and_scipy(n_genes, density):
-    X = make_samples(0, 20, n_genes, density) + np.round(make_samples(1, 20, n_genes, density), 1)
+    X = make_samples(0, 20, n_genes, density) + np.round(
+        make_samples(1, 20, n_genes, density), 1
+    )
     for data in (X, X.astype(np.float32), X.astype(np.int64), sparse.csr_array(X)):
         dense = data.toarray() if sparse.issparse(data) else data
         expected = (rankdata(dense, axis=1) - 1) / n_genes
@@ -91,7 +93,9 @@ def test_labels_and_probabilities_are_the_estimator_s(model, seed):
     np.testing.assert_allclose(found.probabilities, model.predict_proba(own), atol=1e-9)
     np.testing.assert_array_equal(found.labels, model.predict(own))
     assert found.labels.dtype == model.classes_.dtype
-    np.testing.assert_allclose(found.confidence, found.probabilities.max(axis=1), atol=1e-12)
+    np.testing.assert_allclose(
+        found.confidence, found.probabilities.max(axis=1), atol=1e-12
+    )
 
 
 @given(named_models, st.integers(0, 1000))
@@ -100,7 +104,9 @@ def test_the_panel_s_genes_alone_give_the_same_as_all_genes(model, seed):
     whole = Predictor(model, X.columns).scores(X)
     alone = X.loc[:, model.genes_]
     np.testing.assert_array_equal(Predictor(model, alone.columns).scores(alone), whole)
-    shuffled = X.loc[:, np.random.default_rng(seed).permutation(X.columns)].assign(more=1.0)
+    shuffled = X.loc[:, np.random.default_rng(seed).permutation(X.columns)].assign(
+        more=1.0
+    )
     found = Predictor(model, shuffled.columns).scores(shuffled)
     np.testing.assert_allclose(found, whole, atol=1e-11)
 
@@ -130,7 +136,9 @@ def test_only_the_panel_is_looked_at_and_its_values_must_have_ranks(make, compil
     for data in (X, sparse.csr_array(X)):
         with pytest.raises(ValueError, match=r"NaN or infinite values"):
             predictor.scores(data)
-    with pytest.raises(ValueError, match=r"shape \(2, 5\), but 20 columns were announced"):
+    with pytest.raises(
+        ValueError, match=r"shape \(2, 5\), but 20 columns were announced"
+    ):
         predictor.scores(np.zeros((2, 5)))
 
 
@@ -200,7 +208,9 @@ def test_the_target_error_of_the_training_acts_at_prediction():
     model.error_control_ = fit_error_control(confidence, correct)
     assert Predictor(model).withholding() is None
     model.error_control_ = fit_error_control(confidence, correct, target_error=0.05)
-    assert Predictor(model).withholding().threshold == pytest.approx(confidence[19], abs=0.01)
+    assert Predictor(model).withholding().threshold == pytest.approx(
+        confidence[19], abs=0.01
+    )
     assert Predictor(model).withholding(0.5).threshold == 0.0
 
 

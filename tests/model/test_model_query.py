@@ -27,11 +27,14 @@ def shifted_scores(n_classes: int, shift, counts, seed: int = 0):
     codes = np.repeat(np.arange(n_classes), counts)
     if n_classes == 2:
         return rng.normal(3.0 * codes - 1.5, 1.0) + shift, codes
-    return rng.normal(size=(len(codes), n_classes)) + 3.0 * np.eye(n_classes)[codes] + shift, codes
+    return rng.normal(size=(len(codes), n_classes)) + 3.0 * np.eye(n_classes)[
+        codes
+    ] + shift, codes
 
 
 @pytest.mark.parametrize(
-    ("n_classes", "shift"), [(2, 2.0), (2, -1.5), (3, [2.0, 0.0, 0.0]), (4, [0, -2.0, 0, 1.0])]
+    ("n_classes", "shift"),
+    [(2, 2.0), (2, -1.5), (3, [2.0, 0.0, 0.0]), (4, [0, -2.0, 0, 1.0])],
 )
 def test_adapting_finds_a_shift_of_the_scores(n_classes, shift):
     scores, codes = shifted_scores(n_classes, shift, [200] * n_classes)
@@ -94,14 +97,18 @@ def test_adapting_is_advised_only_where_it_changes_labels():
     assert predictor.query_notes(adaptation=alike) == []
     shifted = match_prevalences(shifted_scores(2, 2.0, [100, 100])[0])
     (note,) = predictor.query_notes(adaptation=shifted)
-    assert f"would change {shifted.n_changed} of 200 labels (--adapt, adapt=True)" in note
+    assert (
+        f"would change {shifted.n_changed} of 200 labels (--adapt, adapt=True)" in note
+    )
 
 
 # Error control
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from([0.5, 0.6, 0.7, 0.9]), st.booleans()), min_size=1),
+    st.lists(
+        st.tuples(st.sampled_from([0.5, 0.6, 0.7, 0.9]), st.booleans()), min_size=1
+    ),
     st.floats(0.01, 0.99),
 )
 def test_the_threshold_is_the_lowest_whose_bound_keeps_the_error(samples, target):
@@ -127,7 +134,9 @@ def test_classes_count_equally():
     confidence = np.full(220, 0.9)
     correct = np.r_[np.ones(200, bool), np.zeros(10, bool), np.ones(10, bool)]
     truth = np.repeat(["common", "rare"], [200, 20])
-    assert fit_error_control(confidence, correct).at(0.1).error == pytest.approx(10 / 220)
+    assert fit_error_control(confidence, correct).at(0.1).error == pytest.approx(
+        10 / 220
+    )
     with pytest.raises(ValueError, match=r"25\.0% are wrong"):
         fit_error_control(confidence, correct, truth).at(0.1)
 
@@ -140,11 +149,15 @@ def test_a_good_query_keeps_its_labels_and_the_error_is_kept():
     kept = confidence[1000:] >= found.threshold
     assert kept.mean() > 0.7
     assert np.mean(~correct[1000:][kept]) < 0.06
-    assert found.reason.startswith(f"at a confidence of at least {found.threshold:.3f}, ")
+    assert found.reason.startswith(
+        f"at a confidence of at least {found.threshold:.3f}, "
+    )
 
 
 def test_few_samples_that_show_nothing_are_told():
-    with pytest.raises(ValueError, match=r"6 held-out samples cannot show it.*at most 23\.5%"):
+    with pytest.raises(
+        ValueError, match=r"6 held-out samples cannot show it.*at most 23\.5%"
+    ):
         fit_error_control(np.linspace(0.5, 1, 6), np.ones(6, bool), target_error=0.05)
     for target in (0, 1, -0.1, 5):
         with pytest.raises(ValueError, match="target error"):
@@ -198,7 +211,9 @@ def test_samples_of_another_class_are_unknown(known):
     X, codes = samples_of(1, 900, profiles)
     labels = np.where(codes == 3, 0, codes)
     for data in (X, sparse.csr_array(X)):
-        unknown = model.novelty_.unknown(Predictor(model).likeness(data, labels), labels, 0.05)
+        unknown = model.novelty_.unknown(
+            Predictor(model).likeness(data, labels), labels, 0.05
+        )
         assert unknown[codes == 3].mean() > 0.95
         assert unknown[codes != 3].mean() < 0.1
 
@@ -226,8 +241,12 @@ def test_samples_that_were_not_held_out_count_in_the_profile_of_their_class(know
     model, _ = known
     X = np.random.default_rng(1).normal(size=(60, 30))
     y = np.repeat(["type 0", "type 1", "type 2"], 20)
-    predicted = np.array([*y[:40], *[None] * 20], dtype=object)  # type 2 could not be learned
-    found, whole = (fit_novelty(model, panel_ranks(X), y, one) for one in (predicted, y))
+    predicted = np.array(
+        [*y[:40], *[None] * 20], dtype=object
+    )  # type 2 could not be learned
+    found, whole = (
+        fit_novelty(model, panel_ranks(X), y, one) for one in (predicted, y)
+    )
     assert np.array_equal(found.profiles, whole.profiles)
     assert found.n_samples == 40
 

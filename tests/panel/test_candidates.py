@@ -30,7 +30,9 @@ def added(X, codes, parts, block):
 def test_blocks_give_the_correlations_of_the_whole(seed, n_classes, block, as_sparse):
     rng = np.random.default_rng(seed)
     n = 60
-    X = rng.poisson(1.0, (n, 12)).astype(float) + (0 if as_sparse else rng.normal(size=12) * 50)
+    X = rng.poisson(1.0, (n, 12)).astype(float) + (
+        0 if as_sparse else rng.normal(size=12) * 50
+    )
     codes, parts = np.arange(n) % n_classes, rng.integers(0, 3, n)
     parts[:3] = 0, 1, 2
     sums = added(sparse.csr_matrix(X) if as_sparse else X, codes, parts, block)
@@ -42,7 +44,9 @@ def test_blocks_give_the_correlations_of_the_whole(seed, n_classes, block, as_sp
         constant = np.ptp(X[rows], axis=0) == 0
         expected = label_correlations(X[rows], own, len(there))
         found = sums.correlations(which)
-        np.testing.assert_allclose(found[:, ~constant], expected[:, ~constant], atol=1e-9)
+        np.testing.assert_allclose(
+            found[:, ~constant], expected[:, ~constant], atol=1e-9
+        )
         assert (found[:, constant] == 0).all()
 
 
@@ -50,7 +54,9 @@ def test_every_class_has_its_share_of_the_best_genes():
     rng = np.random.default_rng(0)
     codes = np.repeat([0, 1, 2], 30)
     X = rng.normal(size=(90, 20))
-    X[codes == 0, :8] += 9  # one class has many strong genes, the others one weaker gene each
+    X[codes == 0, :8] += (
+        9  # one class has many strong genes, the others one weaker gene each
+    )
     X[codes == 1, 8] += 3
     X[codes == 2, 9] += 3
     X[:, 10] = 5.0

@@ -69,7 +69,8 @@ def test_zeros_stay_zeros_and_the_expressed_stay_expressed(form, change):
 def test_dense_and_sparse_get_the_same_factors(seed, strength):
     X = counts(n=5, d=7)
     (dense,), (thin,) = (
-        simulate_platforms(form(X), [strength], seed) for form in (np.array, sparse.csc_array)
+        simulate_platforms(form(X), [strength], seed)
+        for form in (np.array, sparse.csc_array)
     )
     np.testing.assert_allclose(thin.toarray(), dense)
 
@@ -84,7 +85,9 @@ def test_the_seed_and_the_spread_decide_whatever_the_samples():
 
 
 def test_single_precision_stays():
-    assert simulate_platforms(counts().astype(np.float32), [1.0], 0)[0].dtype == np.float32
+    assert (
+        simulate_platforms(counts().astype(np.float32), [1.0], 0)[0].dtype == np.float32
+    )
     assert simulate_platforms(counts().astype(int), [1.0], 0)[0].dtype == np.float64
 
 
@@ -92,5 +95,7 @@ def test_the_spread_is_that_of_the_genes_means_with_zeros_and_of_all_values_with
     X = counts(n=100)
     assert log_spread(X) == pytest.approx(np.log1p(X).mean(axis=0).std())
     assert log_spread(sparse.csr_array(X)) == pytest.approx(log_spread(X))
-    ratios = np.random.default_rng(0).normal(0, 0.4, (50, 40))  # all means are nearly equal
+    ratios = np.random.default_rng(0).normal(
+        0, 0.4, (50, 40)
+    )  # all means are nearly equal
     assert log_spread(ratios) == pytest.approx(0.4, rel=0.1)

@@ -58,7 +58,8 @@ def test_equals_scikit_learn(n_classes):
 def test_threads_change_no_bit():
     doubled, codes, weights = problem(n=5000)
     one, two = (
-        fit_ridge(doubled, codes, 4, weights, l2=0.01, tol=1e-6, n_threads=n) for n in (1, 3)
+        fit_ridge(doubled, codes, 4, weights, l2=0.01, tol=1e-6, n_threads=n)
+        for n in (1, 3)
     )
     assert (one.coef == two.coef).all()
     assert (one.intercept == two.intercept).all()
@@ -74,5 +75,9 @@ def test_a_start_changes_the_way_and_not_the_end():
 
 def test_classes_count_equally_and_weights_sum_to_one():
     codes, q = np.array([0, 0, 0, 1]), np.array([1.0, 1.0, 2.0, 7.0])
-    assert balanced_weights(codes).tolist() == pytest.approx([1 / 6, 1 / 6, 1 / 6, 1 / 2])
-    assert balanced_weights(codes, q).tolist() == pytest.approx([1 / 8, 1 / 8, 1 / 4, 1 / 2])
+    assert balanced_weights(codes).tolist() == pytest.approx(
+        [1 / 6, 1 / 6, 1 / 6, 1 / 2]
+    )
+    assert balanced_weights(codes, q).tolist() == pytest.approx(
+        [1 / 8, 1 / 8, 1 / 4, 1 / 2]
+    )

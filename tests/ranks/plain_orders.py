@@ -23,7 +23,9 @@ class PlainOrders(SampleOrders):
 
     order: NDArray  # (n, d): genes from the lowest value to the highest
     places: NDArray  # (n * d,): where in an n x d array each of these lies
-    first: NDArray | None  # (n, d): where its tie group begins in the order; None without ties
+    first: (
+        NDArray | None
+    )  # (n, d): where its tie group begins in the order; None without ties
     end: NDArray | None  # (n, d): where its tie group ends
 
     @property

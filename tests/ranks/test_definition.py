@@ -10,13 +10,19 @@ from hypothesis.extra import numpy as hnp
 from scipy.stats import rankdata
 
 from optirank.ranks.relative import TIES, check_ties
-from rank_definition import comparison_matrix, coranks_by_definition, ranks_by_definition
+from rank_definition import (
+    comparison_matrix,
+    coranks_by_definition,
+    ranks_by_definition,
+)
 
 EACH_TIES = pytest.mark.parametrize("ties", TIES)
 samples = hnp.arrays(np.int64, st.integers(1, 12), elements=st.integers(-3, 3))
 
 
-def ranks_by_recursion(x: np.ndarray, in_reference: np.ndarray, ties: str) -> np.ndarray:
+def ranks_by_recursion(
+    x: np.ndarray, in_reference: np.ndarray, ties: str
+) -> np.ndarray:
     """DESIGN.md, section 2: ranks group by group of tied values A_1 < A_2 < ..."""
     ranks = np.empty(x.size)
     rank = size_before = None
@@ -26,7 +32,11 @@ def ranks_by_recursion(x: np.ndarray, in_reference: np.ndarray, ties: str) -> np
         if rank is None:
             rank = {"average": size / 2 - 1 / 2, "min": 0.0, "max": size - 1.0}[ties]
         else:
-            rank += {"average": (size_before + size) / 2, "min": size_before, "max": size}[ties]
+            rank += {
+                "average": (size_before + size) / 2,
+                "min": size_before,
+                "max": size,
+            }[ties]
         ranks[group] = rank
         size_before = size
     return ranks
@@ -35,8 +45,14 @@ def ranks_by_recursion(x: np.ndarray, in_reference: np.ndarray, ties: str) -> np
 @EACH_TIES
 def test_a_sample_of_known_ranks(ties):
     x, gamma = [2.0, 5.0, 2.0, -1.0], [1, 1, 1, 0]
-    expected = {"average": [0.5, 2, 0.5, -0.5], "min": [0, 2, 0, 0], "max": [1, 2, 1, -1]}
-    np.testing.assert_array_equal(ranks_by_definition([x], gamma, ties), [expected[ties]])
+    expected = {
+        "average": [0.5, 2, 0.5, -0.5],
+        "min": [0, 2, 0, 0],
+        "max": [1, 2, 1, -1],
+    }
+    np.testing.assert_array_equal(
+        ranks_by_definition([x], gamma, ties), [expected[ties]]
+    )
 
 
 def test_only_inside_the_reference_set_is_the_lowest_average_rank_zero():
@@ -49,7 +65,9 @@ def test_only_inside_the_reference_set_is_the_lowest_average_rank_zero():
 @given(x=samples)
 def test_relative_to_all_genes_they_are_the_usual_ranks_from_zero(ties, x):
     expected = rankdata(x, method=ties) - 1
-    np.testing.assert_array_equal(ranks_by_definition([x], np.ones(x.size), ties)[0], expected)
+    np.testing.assert_array_equal(
+        ranks_by_definition([x], np.ones(x.size), ties)[0], expected
+    )
 
 
 @EACH_TIES

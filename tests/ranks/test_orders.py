@@ -19,14 +19,20 @@ from optirank.ranks.relative import TIES
 from rank_definition import coranks_by_definition, ranks_by_definition
 
 EACH_TIES = pytest.mark.parametrize("ties", TIES)
-EACH_WAY = pytest.mark.parametrize("way", [np.asarray, sparse.csr_array, sparse.csc_array])
+EACH_WAY = pytest.mark.parametrize(
+    "way", [np.asarray, sparse.csr_array, sparse.csc_array]
+)
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 
 shapes = st.tuples(st.integers(1, 6), st.integers(1, 14))
 small_integers = hnp.arrays(np.int64, shapes, elements=st.integers(-3, 3))
-floats = hnp.arrays(np.float64, shapes, elements=st.floats(allow_nan=False, allow_infinity=False))
+floats = hnp.arrays(
+    np.float64, shapes, elements=st.floats(allow_nan=False, allow_infinity=False)
+)
 mostly_zeros = hnp.arrays(
-    np.float64, shapes, elements=st.sampled_from([0.0, 0.0, 0.0, -0.0, -2.5, -1.0, 0.5, 1.0, 7.0])
+    np.float64,
+    shapes,
+    elements=st.sampled_from([0.0, 0.0, 0.0, -0.0, -2.5, -1.0, 0.5, 1.0, 7.0]),
 )
 samples = st.one_of(small_integers, floats, mostly_zeros)
 seeds = st.integers(0, 1000)
@@ -68,7 +74,9 @@ def test_ranks_coranks_and_scores_follow_the_definition(way, ties, X, seed):
     R, V = ranks_by_definition(X, gamma, ties), coranks_by_definition(X, w, ties)
     ranks = orders.ranks(gamma, ties, np.float64)
     np.testing.assert_allclose(full(ranks, d), R, atol=1e-12)
-    np.testing.assert_allclose(full(orders.coranks(w, ties, np.float64), d), V, atol=1e-12)
+    np.testing.assert_allclose(
+        full(orders.coranks(w, ties, np.float64), d), V, atol=1e-12
+    )
     np.testing.assert_allclose(orders.scores(w, gamma, ties), R @ w, atol=1e-11)
     slopes = np.random.default_rng(seed).normal(size=len(X))
     np.testing.assert_allclose(ranks.dot(w), R @ w, atol=1e-11)
@@ -82,7 +90,9 @@ def test_some_genes_are_columns_of_the_whole_in_any_order(way, X, seed):
     orders = order_samples(way(X))
     genes = np.random.default_rng(seed).permutation(X.shape[1])[: 1 + seed % X.shape[1]]
     for make, a in ((orders.ranks, gamma), (orders.coranks, w)):
-        np.testing.assert_array_equal(make(a, genes=genes).values, make(a).columns(genes))
+        np.testing.assert_array_equal(
+            make(a, genes=genes).values, make(a).columns(genes)
+        )
     groups = orders.groups_of(genes).astype(int)
     signs = np.sign(groups[:, :, None] - groups[:, None, :])
     above = np.greater(X[:, genes, None], X[:, None, genes]).astype(int)
@@ -93,7 +103,9 @@ def test_some_genes_are_columns_of_the_whole_in_any_order(way, X, seed):
 @EACH_TIES
 @pytest.mark.parametrize("n_values", [1, 2, 7, 50])
 @pytest.mark.parametrize("n_weights", [0, 1, 9, 27, 43])
-def test_few_weights_and_many_ties_follow_the_definition(way, ties, n_values, n_weights):
+def test_few_weights_and_many_ties_follow_the_definition(
+    way, ties, n_values, n_weights
+):
     """The sums over groups have ways of their own for few weights and for few groups."""
     rng = np.random.default_rng(n_values)
     X = rng.integers(0, n_values, size=(5, 43)).astype(float)
@@ -105,7 +117,9 @@ def test_few_weights_and_many_ties_follow_the_definition(way, ties, n_values, n_
 
 @EACH_TIES
 def test_dense_and_sparse_orders_and_the_plain_twin_agree_on_many_genes(ties):
-    X = sparse.random_array((40, 3000), density=0.1, rng=np.random.default_rng(0)).toarray()
+    X = sparse.random_array(
+        (40, 3000), density=0.1, rng=np.random.default_rng(0)
+    ).toarray()
     X[::2] -= 0.5 * (X[::2] > 0)  # negative values too
     gamma, w = weights(3000, 1)
     dense, by_nonzeros = order_samples(X), order_samples(sparse.csr_array(X))
@@ -115,9 +129,13 @@ def test_dense_and_sparse_orders_and_the_plain_twin_agree_on_many_genes(ties):
             for o in (dense, by_nonzeros, plain_orders(dense))
         )
         for other in others:
-            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12 * np.abs(a).sum())
+            np.testing.assert_allclose(
+                one, other, rtol=1e-12, atol=1e-12 * np.abs(a).sum()
+            )
     one, other = (o.scores(w, gamma, ties) for o in (dense, by_nonzeros))
-    np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12 * np.abs(w).sum() * gamma.sum())
+    np.testing.assert_allclose(
+        one, other, rtol=1e-12, atol=1e-12 * np.abs(w).sum() * gamma.sum()
+    )
 
 
 @given(X=small_integers)
@@ -161,7 +179,13 @@ def test_extreme_values_and_any_memory_layout_are_ordered():
     wide[::2, ::3] = X
     frozen = X.copy()
     frozen.setflags(write=False)
-    for laid_out in (np.asfortranarray(X), wide[::2, ::3], X.astype(">f8"), frozen, X.tolist()):
+    for laid_out in (
+        np.asfortranarray(X),
+        wide[::2, ::3],
+        X.astype(">f8"),
+        frozen,
+        X.tolist(),
+    ):
         assert_orders(order_samples(laid_out), X)
 
 
@@ -196,14 +220,21 @@ def test_ranks_of_60000_genes_have_one_rounding_and_scores_are_exact(way):
     order = rng.permutation(d)
     X = np.empty((1, d))
     X[0, order] = np.arange(d)
-    scaled, w_scaled = rng.integers(0, 2**20, size=d), rng.integers(-(2**20), 2**20, size=d)
+    scaled, w_scaled = (
+        rng.integers(0, 2**20, size=d),
+        rng.integers(-(2**20), 2**20, size=d),
+    )
     exact = np.empty(d, np.int64)
-    exact[order] = 2 * np.cumsum(scaled[order]) - scaled[order] - 2**20  # 2^21 times the ranks
+    exact[order] = (
+        2 * np.cumsum(scaled[order]) - scaled[order] - 2**20
+    )  # 2^21 times the ranks
     orders = order_samples(way(X))
     ranks = full(orders.ranks(scaled / 2.0**20, dtype=np.float32), d)[0]
     np.testing.assert_allclose(ranks, exact / 2.0**21, rtol=1.2e-7, atol=0)
     score = orders.scores(w_scaled / 2.0**20, scaled / 2.0**20)[0]
-    expected = Fraction(sum(int(a) * int(b) for a, b in zip(w_scaled, exact, strict=True)), 2**41)
+    expected = Fraction(
+        sum(int(a) * int(b) for a, b in zip(w_scaled, exact, strict=True)), 2**41
+    )
     size = float(np.abs(w_scaled) @ np.abs(exact / 2.0**41))
     assert score == pytest.approx(float(expected), abs=1e-14 * size)
 
@@ -217,10 +248,18 @@ def test_taking_samples_is_ordering_those_samples(way):
     orders = order_samples(way(X))
     mask = np.arange(8) % 3 == 0
     gamma, w = weights(40, 0)
-    for some in (mask, np.array([5, 0, 5, 7]), np.zeros(8, bool), slice(1, 8, 2), slice(2, 5)):
+    for some in (
+        mask,
+        np.array([5, 0, 5, 7]),
+        np.zeros(8, bool),
+        slice(1, 8, 2),
+        slice(2, 5),
+    ):
         taken = orders.take(some)
         assert taken.n_samples == len(X[some])
-        np.testing.assert_allclose(taken.scores(w, gamma), orders.scores(w, gamma)[some])
+        np.testing.assert_allclose(
+            taken.scores(w, gamma), orders.scores(w, gamma)[some]
+        )
         np.testing.assert_array_equal(
             full(taken.ranks(gamma), 40), full(orders.ranks(gamma), 40)[some]
         )
@@ -233,7 +272,10 @@ def test_a_matrix_made_before_can_be_written_over(way):
     made = orders.ranks(gamma)
     reused = orders.coranks(w, reuse=made)
     assert np.shares_memory(
-        *(m.values if isinstance(orders, DenseOrders) else m.excess for m in (made, reused))
+        *(
+            m.values if isinstance(orders, DenseOrders) else m.excess
+            for m in (made, reused)
+        )
     )
     np.testing.assert_array_equal(full(reused, 40), full(orders.coranks(w), 40))
 
@@ -273,7 +315,12 @@ def test_values_without_a_rank_are_counted_in_the_error(bad, way):
 
 @pytest.mark.parametrize(
     "X",
-    [np.array([["a", "b"]]), np.array([[1, None]]), np.ones((2, 2), "g"), sparse.eye_array(2) * 1j],
+    [
+        np.array([["a", "b"]]),
+        np.array([[1, None]]),
+        np.ones((2, 2), "g"),
+        sparse.eye_array(2) * 1j,
+    ],
 )
 def test_other_types_than_numbers_are_refused(X):
     with pytest.raises(ValueError, match=f"X has dtype {X.dtype}"):
@@ -290,7 +337,9 @@ def test_shapes_other_than_samples_by_genes_are_refused(X):
 
 def test_vectors_of_the_wrong_length_or_type_are_refused():
     orders = order_samples(np.eye(3, 4))
-    with pytest.raises(ValueError, match=r"per gene, shape \(4,\), got .* shape \(3,\)"):
+    with pytest.raises(
+        ValueError, match=r"per gene, shape \(4,\), got .* shape \(3,\)"
+    ):
         orders.ranks(np.ones(3))
     with pytest.raises(ValueError, match="dtype complex128"):
         orders.coranks(np.ones(4) * 1j)

@@ -28,7 +28,9 @@ def explicit_zeros(X):
     """A CSR matrix that stores every entry, zeros too, in a shuffled order."""
     n, d = X.shape
     columns = np.tile(np.arange(d)[::-1], n)
-    return sp.csr_array((X[:, ::-1].ravel(), columns, np.arange(n + 1) * d), shape=(n, d))
+    return sp.csr_array(
+        (X[:, ::-1].ravel(), columns, np.arange(n + 1) * d), shape=(n, d)
+    )
 
 
 def repeated_entries(X):
@@ -60,7 +62,10 @@ def problems(draw, largest=2):
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-@given(problem=problems(), dtype=st.sampled_from([np.int8, np.int64, np.float32, np.float64]))
+@given(
+    problem=problems(),
+    dtype=st.sampled_from([np.int8, np.int64, np.float32, np.float64]),
+)
 def test_ranks_are_those_of_the_definition(container, problem, dtype):
     X, reference = problem
     held = CONTAINERS[container](X.astype(dtype))
@@ -79,7 +84,9 @@ def test_the_ranks_of_some_genes_are_columns_of_all_ranks(container, problem, da
     held = CONTAINERS[container](X)
     for ties in TIES:
         some = relative_ranks(held, reference, ties=ties, scale=False, genes=genes)
-        expected = ranks_by_definition(X, reference, ties)[:, np.array(genes, dtype=int)]
+        expected = ranks_by_definition(X, reference, ties)[
+            :, np.array(genes, dtype=int)
+        ]
         np.testing.assert_array_equal(some, expected)
 
 
@@ -88,8 +95,15 @@ def test_the_ranks_of_some_genes_are_columns_of_all_ranks(container, problem, da
 def test_ranks_do_not_change_under_a_monotone_map(ties, problem):
     X, reference = problem
     expected = relative_ranks(X, reference, ties=ties)
-    for mapped in (np.arctan(X), np.exp(X / 1e6), X.astype(float) ** 3, X.astype(np.float32)):
-        np.testing.assert_array_equal(relative_ranks(mapped, reference, ties=ties), expected)
+    for mapped in (
+        np.arctan(X),
+        np.exp(X / 1e6),
+        X.astype(float) ** 3,
+        X.astype(np.float32),
+    ):
+        np.testing.assert_array_equal(
+            relative_ranks(mapped, reference, ties=ties), expected
+        )
 
 
 @given(problem=problems())
@@ -109,14 +123,18 @@ def test_large_integers_are_compared_exactly(container):
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint64, bool, np.float16, object])
 def test_any_real_dtype_is_ranked(dtype):
     X = np.array([[1, 0, 1, 0]]).astype(dtype)
-    np.testing.assert_array_equal(relative_ranks(X, [0, 1], scale=False), [[1.0, 0.0, 1.0, 0.0]])
+    np.testing.assert_array_equal(
+        relative_ranks(X, [0, 1], scale=False), [[1.0, 0.0, 1.0, 0.0]]
+    )
 
 
 def test_entries_stored_twice_are_added_and_the_input_is_left_alone():
     X = np.array([[0, 3, -1], [2, 0, 0]])
     twice = repeated_entries(X)
     before = twice.data.copy()
-    np.testing.assert_array_equal(relative_ranks(twice, [0, 1]), relative_ranks(X, [0, 1]))
+    np.testing.assert_array_equal(
+        relative_ranks(twice, [0, 1]), relative_ranks(X, [0, 1])
+    )
     np.testing.assert_array_equal(twice.data, before)
 
 
@@ -167,11 +185,17 @@ def test_values_without_a_rank_are_refused(container, bad, place):
         ({"reference": [0, 3]}, "1 positions out of range, such as 3: X has 3 genes"),
         ({"reference": [-1]}, "such as -1"),
         ({"reference": [2, 1, 2]}, "1 positions more than once, such as 2"),
-        ({"reference": [0.2, 0.8, 0.0]}, "dtype float64: give a boolean mask or integer"),
+        (
+            {"reference": [0.2, 0.8, 0.0]},
+            "dtype float64: give a boolean mask or integer",
+        ),
         ({"reference": ["a"]}, "give a boolean mask or integer"),
         ({"reference": [[True, False, True]]}, "2 dimensions"),
         ({"reference": 2}, "0 dimensions"),
-        ({"reference": [0], "genes": [5]}, "genes has 1 positions out of range, such as 5"),
+        (
+            {"reference": [0], "genes": [5]},
+            "genes has 1 positions out of range, such as 5",
+        ),
         ({"reference": [0], "genes": [True]}, "genes is a mask of 1 genes but X has 3"),
         ({"reference": [0], "ties": "first"}, "ties='first'"),
     ],
@@ -203,7 +227,10 @@ def test_weighted_ranks_are_the_definition(seed, ties, container):
 
 @pytest.mark.parametrize(
     ("weights", "message"),
-    [(np.zeros(8), "all weights are zero"), (np.ones(7), r"weights of shape \(7,\): X has 8")],
+    [
+        (np.zeros(8), "all weights are zero"),
+        (np.ones(7), r"weights of shape \(7,\): X has 8"),
+    ],
 )
 def test_weights_that_rank_nothing_are_refused(weights, message):
     with pytest.raises(ValueError, match=message):
@@ -216,5 +243,7 @@ def test_ranking_a_dense_array_needs_numpy_alone():
         "relative_ranks(np.eye(3), [0, 1]); "
         "print([m for m in ('numba', 'scipy', 'sklearn', 'pandas') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"

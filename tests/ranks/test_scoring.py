@@ -65,7 +65,12 @@ def by_definition(X: np.ndarray, coef, gamma, intercept, ties) -> np.ndarray:
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-@given(rows_of_models, st.integers(0, 1000), st.sampled_from(sorted(CONTAINERS)), st.floats(0, 1))
+@given(
+    rows_of_models,
+    st.integers(0, 1000),
+    st.sampled_from(sorted(CONTAINERS)),
+    st.floats(0, 1),
+)
 def test_scores_are_what_the_definition_says(compiled, model, seed, container, density):
     X = make_samples(seed, 4, model[0].shape[1], density)
     found = score_rows(*model).scores(CONTAINERS[container](X), compiled=compiled)
@@ -79,7 +84,9 @@ def test_the_genes_are_found_at_their_columns(compiled, model, seed, container):
     columns = np.random.default_rng(seed).permutation(q + 3)[:q]
     X = make_samples(seed, 4, q + 3, 0.5)
     found = score_rows(*model).scores(CONTAINERS[container](X), columns, compiled)
-    np.testing.assert_allclose(found, by_definition(X[:, columns], *model), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        found, by_definition(X[:, columns], *model), rtol=1e-10, atol=1e-10
+    )
 
 
 @given(rows_of_models, st.integers(0, 1000), st.booleans())
@@ -97,14 +104,18 @@ def test_a_score_does_not_depend_on_the_samples_beside(model, seed, as_sparse):
 def test_a_row_without_weights_or_reference_genes_scores_its_intercept(compiled):
     coef, gamma = np.array([[0.0, 0, 0], [1, 0, 0]]), np.array([[0.0, 0, 0], [0, 1, 1]])
     X = np.array([[1.0, 2, 3], [3, 2, 1]])
-    found = score_rows(coef, gamma, np.array([-np.inf, 0.5]), "min").scores(X, compiled=compiled)
+    found = score_rows(coef, gamma, np.array([-np.inf, 0.5]), "min").scores(
+        X, compiled=compiled
+    )
     np.testing.assert_array_equal(found, [[-np.inf, 0.5], [-np.inf, 1.5]])
 
 
 def test_scoring_compiles_where_there_is_enough_to_do(monkeypatch):
     monkeypatch.setattr(scoring, "_COMPILE_FROM", 2 * 5)
     used = []
-    monkeypatch.setattr(orders, "order_samples", lambda X: used.append(len(X)) or order_samples(X))
+    monkeypatch.setattr(
+        orders, "order_samples", lambda X: used.append(len(X)) or order_samples(X)
+    )
     model = score_rows(*make_rows(0, 2, 6, 2, False, "average"))
     model.scores(np.ones((4, 6)))
     model.scores(np.ones((5, 6)))
@@ -117,5 +128,7 @@ def test_scoring_a_few_samples_loads_neither_numba_nor_scipy():
         "score_rows(np.eye(3), np.ones((3, 3)), np.zeros(3), 'average').scores(np.eye(3)); "
         "print([m for m in ('numba', 'scipy') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"

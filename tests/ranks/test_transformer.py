@@ -40,7 +40,8 @@ def test_scikit_learns_own_checks_pass(estimator, check):
 def test_new_samples_get_their_ranks_by_the_definition(ties, scale, data):
     shape = data.draw(st.tuples(st.integers(1, 3), st.integers(1, 8)))
     seen, new = (
-        data.draw(hnp.arrays(np.float64, shape, elements=st.integers(-2, 2))) for _ in range(2)
+        data.draw(hnp.arrays(np.float64, shape, elements=st.integers(-2, 2)))
+        for _ in range(2)
     )
     mask = data.draw(hnp.arrays(bool, shape[1]).filter(np.any))
     transformer = ReferenceRankTransformer(mask, ties=ties, scale=scale).fit(seen)
@@ -108,7 +109,11 @@ def test_fitting_leaves_the_options_and_the_data_alone():
     reference, before = [0, 1], X.copy()
     transformer = ReferenceRankTransformer(reference).fit(X)
     transformer.transform(X)
-    assert transformer.get_params() == {"reference": reference, "ties": "average", "scale": True}
+    assert transformer.get_params() == {
+        "reference": reference,
+        "ties": "average",
+        "scale": True,
+    }
     np.testing.assert_array_equal(X, before)
 
 
@@ -121,9 +126,15 @@ def test_fitting_leaves_the_options_and_the_data_alone():
         ([1, 4], "positions out of range, such as 4: X has 4 genes"),
         ([-1], "out of range, such as -1"),
         ([1, 1], "more than once, such as 1"),
-        ([0.5, 0.5, 1.0, 0.0], "dtype float64: give a boolean mask or integer positions"),
+        (
+            [0.5, 0.5, 1.0, 0.0],
+            "dtype float64: give a boolean mask or integer positions",
+        ),
         ("TP53", "0 dimensions"),
-        (["TP53", "KRAS"], "1 of the 2 genes of reference are not among the 4 of X: 'KRAS'"),
+        (
+            ["TP53", "KRAS"],
+            "1 of the 2 genes of reference are not among the 4 of X: 'KRAS'",
+        ),
         ([f"G{i}" for i in range(9)], "9 of the 9 .* 'G0', .* 'G4' and 4 more; check"),
         (
             ["ACTB", "ACTB"],
@@ -138,13 +149,17 @@ def test_a_wrong_reference_is_an_error_at_fit_that_says_what_to_do(reference, me
 
 
 def test_gene_names_need_a_data_frame():
-    with pytest.raises(ValueError, match=r"'TP53'.* but X has none: fit on a data frame"):
+    with pytest.raises(
+        ValueError, match=r"'TP53'.* but X has none: fit on a data frame"
+    ):
         ReferenceRankTransformer(["TP53"]).fit(X)
 
 
 def test_a_reference_name_that_two_columns_share_is_an_error():
     frame = FRAME.set_axis(["A", "B", "A", "C"], axis=1)
-    with pytest.raises(ValueError, match="'A'"):  # ours, or that of scikit-learn since 1.9
+    with pytest.raises(
+        ValueError, match="'A'"
+    ):  # ours, or that of scikit-learn since 1.9
         ReferenceRankTransformer(["A"]).fit(frame)
 
 
@@ -180,5 +195,7 @@ def test_transforming_does_not_import_numba():
         "optirank.ReferenceRankTransformer([0]).fit_transform(np.eye(3)); "
         "print('numba' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "False"

@@ -22,7 +22,9 @@ def make_data(seed, n=80, d=12):
 
 def make_problem(X, y, n_reference=3, l1=1e-3, l2=1e-3, **settings):
     """A balanced problem."""
-    return Problem(order_samples(X), y, sample_weights(y), n_reference, l1, l2, **settings)
+    return Problem(
+        order_samples(X), y, sample_weights(y), n_reference, l1, l2, **settings
+    )
 
 
 def gradients(problem, w, b, gamma):
@@ -57,4 +59,6 @@ def assert_relaxed_optimal(problem, solution, atol):
     in_w, slope, in_gamma = gradients(problem, w, solution.b, gamma)
     assert abs(slope) < atol
     np.testing.assert_allclose(w, problem.penalty.prox(w - in_w, 1.0), atol=atol)
-    np.testing.assert_allclose(problem.feasible.prox(gamma - in_gamma), gamma, atol=atol)
+    np.testing.assert_allclose(
+        problem.feasible.prox(gamma - in_gamma), gamma, atol=atol
+    )

@@ -34,13 +34,17 @@ from optirank.solver.solve import ALGORITHMS, solve, solve_grid
 @pytest.mark.parametrize("ties", TIES)
 @pytest.mark.parametrize("l1", [0.0, 5e-3])
 @pytest.mark.parametrize("n_reference", [1, 2, 5, 11])
-def test_it_ends_in_a_set_of_the_size_asked_for_with_optimal_weights(n_reference, l1, ties):
+def test_it_ends_in_a_set_of_the_size_asked_for_with_optimal_weights(
+    n_reference, l1, ties
+):
     problem = make_problem(*make_data(4), n_reference, l1, ties=ties)
     solution = solve_alternating(problem)
     assert solution.converged
     assert_a_set(solution.gamma, n_reference)
     assert_weights_optimal(problem, solution, 1e-7)
-    assert solution.objective == problem.objective(solution.w, solution.b, solution.gamma)
+    assert solution.objective == problem.objective(
+        solution.w, solution.b, solution.gamma
+    )
 
 
 @pytest.mark.parametrize("l1", [0.0, 5e-3])
@@ -67,7 +71,10 @@ def test_the_refit_only_lowers_the_objective(seed):
 def test_no_single_exchange_of_two_genes_would_be_better_on_small_problems(seed, l1):
     problem = make_problem(*make_data(seed, d=9), 3, l1)
     solution = solve_alternating(problem)
-    inside, outside = np.flatnonzero(solution.gamma), np.flatnonzero(solution.gamma == 0)
+    inside, outside = (
+        np.flatnonzero(solution.gamma),
+        np.flatnonzero(solution.gamma == 0),
+    )
     for goes in inside:
         for comes in outside:
             gamma = solution.gamma.copy()
@@ -86,7 +93,9 @@ def test_it_is_no_worse_than_the_papers_algorithm(seed):
 @pytest.mark.parametrize("side", ["best", "rising", "falling"])
 def test_the_same_input_gives_the_same_bits(side, integral):
     problem = make_problem(*make_data(3, d=40), 8)
-    first, second = (solve_alternating(problem, side=side, integral=integral) for _ in range(2))
+    first, second = (
+        solve_alternating(problem, side=side, integral=integral) for _ in range(2)
+    )
     np.testing.assert_array_equal(first.w, second.w)
     np.testing.assert_array_equal(first.gamma, second.gamma)
     assert (first.b, first.objective) == (second.b, second.objective)
@@ -123,7 +132,9 @@ def test_the_relaxed_minimum_is_below_every_set(seed):
     problem = make_problem(*make_data(seed))
     relaxed = solve_alternating(problem, integral=False)
     assert relaxed.objective <= solve_alternating(problem).objective + 1e-6
-    assert relaxed.objective <= solve_bpcd(problem, integral=False).objective * (1 + 1e-3)
+    assert relaxed.objective <= solve_bpcd(problem, integral=False).objective * (
+        1 + 1e-3
+    )
 
 
 # Two minima
@@ -134,9 +145,14 @@ def test_the_relaxed_minimum_is_below_every_set(seed):
 def test_the_best_side_is_the_lower_of_the_two(seed, integral):
     problem = make_problem(*make_data(seed), 3 if integral else 4)
     best = solve_alternating(problem, integral=integral)
-    sides = {side: solve_alternating(problem, side=side, integral=integral) for side in STARTS}
+    sides = {
+        side: solve_alternating(problem, side=side, integral=integral)
+        for side in STARTS
+    }
     # small problems carry both starts to the end
-    assert best.objective == pytest.approx(min(s.objective for s in sides.values()), abs=1e-6)
+    assert best.objective == pytest.approx(
+        min(s.objective for s in sides.values()), abs=1e-6
+    )
 
 
 def up_and_down(n=400, d=60, seed=0):
@@ -243,7 +259,9 @@ def test_one_sample_against_the_rest():
 
 @pytest.mark.parametrize("integral", [True, False])
 def test_a_penalty_that_leaves_no_weight_still_ends(integral):
-    solution = solve_alternating(make_problem(*make_data(0), l1=10.0), integral=integral)
+    solution = solve_alternating(
+        make_problem(*make_data(0), l1=10.0), integral=integral
+    )
     if integral:
         assert_a_set(solution.gamma, 3)
     assert not solution.w.any()
@@ -262,7 +280,9 @@ def test_separable_data_with_hardly_a_penalty_end(l2):
 def test_too_few_iterations_are_admitted():
     problem = make_problem(*make_data(0), l2=1e-6, l1=0.0)
     assert not solve_alternating(problem, max_iter=1, tol=1e-9).converged
-    assert not solve_alternating(problem, max_iter=1, tol=1e-12, integral=False).converged
+    assert not solve_alternating(
+        problem, max_iter=1, tol=1e-12, integral=False
+    ).converged
 
 
 # Problems with known results
@@ -277,7 +297,9 @@ ANCHORS = [
 
 
 @pytest.mark.parametrize(("name", "l1", "fraction"), ANCHORS)
-def test_it_reaches_the_refitted_published_objective(anchors_folder, name, l1, fraction):
+def test_it_reaches_the_refitted_published_objective(
+    anchors_folder, name, l1, fraction
+):
     with (anchors_folder / "published.csv").open() as file:
         (published,) = [
             {key: float(value) for key, value in row.items() if key != "problem"}
@@ -288,7 +310,9 @@ def test_it_reaches_the_refitted_published_objective(anchors_folder, name, l1, f
         ]
     data = np.load(anchors_folder / f"{name}.npz")
     s = int(published["s"])
-    problem = make_problem(data["X"], data["y"].astype(float), s, l1, published["lambda_2"])
+    problem = make_problem(
+        data["X"], data["y"].astype(float), s, l1, published["lambda_2"]
+    )
     solution = solve_alternating(problem)
     assert solution.converged
     assert_a_set(solution.gamma, s)
@@ -298,14 +322,20 @@ def test_it_reaches_the_refitted_published_objective(anchors_folder, name, l1, f
 def unstable(seed):
     data = make_unstable_ranks(700, random_state=seed)
     problem = make_problem(data.X, data.y.astype(float), 10, 0.0, 1e-6)
-    return solve_alternating(problem), solve_at(problem, data.reference.astype(float)), data
+    return (
+        solve_alternating(problem),
+        solve_at(problem, data.reference.astype(float)),
+        data,
+    )
 
 
 def test_the_synthetic_models_reference_set_is_found_on_most_seeds():
     found = [unstable(seed) for seed in range(10)]
     as_low = [ours.objective <= true.objective + 1e-4 for ours, true, _ in found]
     assert sum(as_low) >= 8
-    assert np.mean([ours.gamma @ data.reference / 10 for ours, _, data in found]) >= 0.90
+    assert (
+        np.mean([ours.gamma @ data.reference / 10 for ours, _, data in found]) >= 0.90
+    )
 
 
 @pytest.fixture(scope="module")
@@ -325,7 +355,9 @@ def immune_cells(data_folder):
 @pytest.mark.parametrize("l2", [1e-3, 0.0])
 @pytest.mark.parametrize("fraction", [0.2, 0.6])
 @pytest.mark.parametrize("cell_type", ["b cell", "granulocyte", "nk cell", "t cell"])
-def test_cells_on_which_a_path_stalled_end_in_a_set(immune_cells, cell_type, fraction, l2):
+def test_cells_on_which_a_path_stalled_end_in_a_set(
+    immune_cells, cell_type, fraction, l2
+):
     X, cell_types, ranks = immune_cells
     y = (cell_types == cell_type).astype(float)
     spread = np.maximum(np.linalg.norm(ranks, axis=0), 1e-12)
@@ -349,7 +381,9 @@ def test_a_lasso_without_ridge_ends_with_more_genes_than_samples(l1):
     assert solution.objective < np.log(2)
 
 
-def test_the_start_that_ends_lower_is_chosen_though_its_set_looked_worse(anchors_folder):
+def test_the_start_that_ends_lower_is_chosen_though_its_set_looked_worse(
+    anchors_folder,
+):
     """Before (w, b) converge, the sets of the two starts are in the wrong order here."""
     data = np.load(anchors_folder / "nb_n700_d50.npz")
     problem = make_problem(data["X"], data["y"].astype(float), 2, 1e-3, 1e-3)
@@ -393,7 +427,9 @@ def test_a_random_set_becomes_a_better_one_of_the_same_size(
     assert new.objective <= state.objective + 1e-9
     z = problem.scores(new.w, 0.0, new.gamma)
     b = alternation.loss.best_intercept(z, 0.0)
-    assert new.objective == pytest.approx(problem.objective(new.w, b, new.gamma), abs=2e-5)
+    assert new.objective == pytest.approx(
+        problem.objective(new.w, b, new.gamma), abs=2e-5
+    )
     refitted = [solve_at(problem, each.gamma).objective for each in (state, new)]
     assert refitted[1] <= refitted[0] * (0.99 if n_reference == 6 else 1 + 1e-4)
 
@@ -406,7 +442,10 @@ def test_pairs_lead_from_a_spoilt_set_to_one_as_good_as_the_true_one():
     spoilt[np.flatnonzero(true)[:2]] = 0.0
     spoilt[np.flatnonzero(true == 0)[:2]] = 1.0
     new = pairs(*start_at(problem, spoilt))
-    assert solve_at(problem, new.gamma).objective <= solve_at(problem, true).objective + 1e-4
+    assert (
+        solve_at(problem, new.gamma).objective
+        <= solve_at(problem, true).objective + 1e-4
+    )
 
 
 # Reference sets within candidate genes; the weights stay free
@@ -422,13 +461,17 @@ def restricted(seed, candidates=CANDIDATES, **settings):
 def best_of_all(problem):
     """The lowest objective of all reference sets within the candidates."""
     sets = combinations(np.flatnonzero(problem.candidates), problem.n_reference)
-    gammas = (np.isin(np.arange(problem.n_genes), chosen).astype(float) for chosen in sets)
+    gammas = (
+        np.isin(np.arange(problem.n_genes), chosen).astype(float) for chosen in sets
+    )
     return min(solve_at(problem, gamma).objective for gamma in gammas)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("integral", [True, False])
-def test_the_reference_is_within_the_candidates_and_weights_are_not(algorithm, integral):
+def test_the_reference_is_within_the_candidates_and_weights_are_not(
+    algorithm, integral
+):
     solution = solve(restricted(1, l1=0.0), algorithm=algorithm, integral=integral)
     assert solution.gamma.sum() == pytest.approx(2)
     assert not solution.gamma[~CANDIDATES].any()

@@ -24,7 +24,11 @@ def test_no_iteration_raises_the_objective(seed, ties):
     problem = make_problem(*make_data(seed), ties=ties)
     descent = Descent(problem)
     for lambda_p in (0.0, 1e-3, 1e-2, 1e-1):
-        before = descent.loss + problem.penalty.value(descent.w) + lambda_p * push(descent.gamma)
+        before = (
+            descent.loss
+            + problem.penalty.value(descent.w)
+            + lambda_p * push(descent.gamma)
+        )
         trace, _ = descent.solve(lambda_p, tol=0.0, max_iter=400, scale=1.0)
         assert (np.diff([before, *trace]) <= 0).all()
 
@@ -32,7 +36,9 @@ def test_no_iteration_raises_the_objective(seed, ties):
 @pytest.mark.parametrize("ties", TIES)
 @pytest.mark.parametrize("l1", [0.0, 5e-3])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_relaxed_solution_meets_the_optimality_conditions_of_every_block(seed, l1, ties):
+def test_the_relaxed_solution_meets_the_optimality_conditions_of_every_block(
+    seed, l1, ties
+):
     problem = make_problem(*make_data(seed), l1=l1, l2=1e-2, ties=ties)
     solution = solve_bpcd(problem, tol=1e-14, max_iter=50_000, integral=False)
     assert solution.converged
@@ -41,7 +47,9 @@ def test_the_relaxed_solution_meets_the_optimality_conditions_of_every_block(see
 
 @pytest.mark.parametrize("ties", TIES)
 @pytest.mark.parametrize(("l1", "l2"), [(0.0, 1e-2), (5e-3, 1e-3)])
-def test_with_all_genes_as_reference_it_is_logistic_regression_on_full_ranks(ties, l1, l2):
+def test_with_all_genes_as_reference_it_is_logistic_regression_on_full_ranks(
+    ties, l1, l2
+):
     X, y = make_data(0)
     d = X.shape[1]
     problem = make_problem(X, y, d, l1, l2, ties=ties)
@@ -58,7 +66,9 @@ ANCHORS = [
         l1,
         fraction,
         marks=[pytest.mark.slow]
-        if "d1000" in problem or problem == "nb_n700_d200" or (l1, fraction) == (0.0, 0.05)
+        if "d1000" in problem
+        or problem == "nb_n700_d200"
+        or (l1, fraction) == (0.0, 0.05)
         else [],
     )
     for problem in ("nb_n700_d50", "gauss_n700_d200", "nb_n700_d200", "nb_n1000_d1000")
@@ -79,13 +89,17 @@ def test_it_reaches_the_published_objective(anchors_folder, name, l1, fraction):
         ]
     data = np.load(anchors_folder / f"{name}.npz")
     s = int(published["s"])
-    problem = make_problem(data["X"], data["y"].astype(float), s, l1, published["lambda_2"])
+    problem = make_problem(
+        data["X"], data["y"].astype(float), s, l1, published["lambda_2"]
+    )
     solution = solve_bpcd(problem)
 
     assert solution.converged
     assert_a_set(solution.gamma, s)
     assert solution.objective == pytest.approx(published["objective"], rel=0.02)
-    assert solution.path[0]["objective"] == pytest.approx(published["objective_relaxed"], rel=0.02)
+    assert solution.path[0]["objective"] == pytest.approx(
+        published["objective_relaxed"], rel=0.02
+    )
     assert solution.n_iter == pytest.approx(published["iterations"], rel=0.5)
 
 
@@ -94,15 +108,25 @@ def test_the_path_tells_what_happened_at_each_lambda_p():
     problem = make_problem(*make_data(1))
     solution = solve_bpcd(problem, callback=told.append)
     assert told == solution.path
-    assert set(told[0]) == {"lambda_p", "iterations", "objective", "rho", "n_fractional"}
+    assert set(told[0]) == {
+        "lambda_p",
+        "iterations",
+        "objective",
+        "rho",
+        "n_fractional",
+    }
     lambdas = [entry["lambda_p"] for entry in told]
     assert lambdas[0] == 0
     assert len(told) > 1
     assert (np.diff(lambdas) > 0).all()
     assert solution.n_iter == sum(entry["iterations"] for entry in told)
-    assert [entry["n_fractional"] > 0 for entry in told] == [True] * (len(told) - 1) + [False]
+    assert [entry["n_fractional"] > 0 for entry in told] == [True] * (len(told) - 1) + [
+        False
+    ]
     assert solution.objective == pytest.approx(told[-1]["objective"], abs=1e-9)
-    assert solution.objective == problem.objective(solution.w, solution.b, solution.gamma)
+    assert solution.objective == problem.objective(
+        solution.w, solution.b, solution.gamma
+    )
 
 
 def test_without_the_push_gamma_may_stay_fractional():
@@ -169,6 +193,8 @@ def test_separable_data_without_penalties_end():
 
 
 def test_too_few_iterations_are_admitted():
-    solution = solve_bpcd(make_problem(*make_data(0)), max_iter=1, tol=1e-9, path_step=1e7)
+    solution = solve_bpcd(
+        make_problem(*make_data(0)), max_iter=1, tol=1e-9, path_step=1e7
+    )
     assert not solution.converged
     assert_a_set(solution.gamma, 3)

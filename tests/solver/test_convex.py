@@ -10,13 +10,25 @@ from solver_cases import CONTAINERS, assert_weights_optimal
 
 from optirank.ranks.orders import order_samples
 from optirank.ranks.relative import TIES
-from optirank.solver.convex import RidgeHessian, newton_steps, solve_at, steps_with_hessian
+from optirank.solver.convex import (
+    RidgeHessian,
+    newton_steps,
+    solve_at,
+    steps_with_hessian,
+)
 from optirank.solver.problem import Problem, sample_weights
 from optirank.solver.terms import ElasticNet, LogisticLoss
 from rank_definition import ranks_by_definition
 
 SHAPES = [(80, 12), (30, 60)]
-PENALTIES = [(0.0, 1e-2), (0.0, 1e-3), (0.0, 1e-6), (0.0, 0.0), (5e-3, 1e-3), (1e-3, 0.0)]
+PENALTIES = [
+    (0.0, 1e-2),
+    (0.0, 1e-3),
+    (0.0, 1e-6),
+    (0.0, 0.0),
+    (5e-3, 1e-3),
+    (1e-3, 0.0),
+]
 
 
 def make(shape, l1, l2, container="dense", ties="average", seed=0):
@@ -49,7 +61,9 @@ def least_by_scipy(R, problem):
     bounds = [(0, None)] * (2 * d) + [(None, None)]
     options = {"maxiter": 20_000, "maxfun": 100_000, "ftol": 1e-15, "gtol": 1e-9}
     start = np.zeros(2 * d + 1)
-    return minimize(value_and_gradient, start, jac=True, bounds=bounds, options=options).fun
+    return minimize(
+        value_and_gradient, start, jac=True, bounds=bounds, options=options
+    ).fun
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -89,7 +103,9 @@ def scikit_learn(R, problem):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize(("l1", "l2"), [(0.0, 1e-3), (0.0, 1e-6), (5e-3, 1e-3), (2e-2, 1e-2)])
+@pytest.mark.parametrize(
+    ("l1", "l2"), [(0.0, 1e-3), (0.0, 1e-6), (5e-3, 1e-3), (2e-2, 1e-2)]
+)
 def test_it_agrees_with_scikit_learn_at_the_matching_penalties(shape, l1, l2):
     problem, gamma, R = make(shape, l1, l2, seed=1)
     solution = solve_at(problem, gamma)
@@ -155,7 +171,9 @@ def test_all_weight_on_one_sample_of_each_class_is_allowed():
     problem, gamma, _ = make((30, 12), 0.0, 1e-3)
     weights = np.zeros(30)
     weights[[0, 1]] = 1.0
-    alone = Problem(problem.orders, problem.y, sample_weights(problem.y, weights), 4, 0.0, 1e-3)
+    alone = Problem(
+        problem.orders, problem.y, sample_weights(problem.y, weights), 4, 0.0, 1e-3
+    )
     solution = solve_at(alone, gamma)
     assert solution.converged
     assert_weights_optimal(alone, solution, 1e-7)
@@ -177,14 +195,18 @@ def labelled(shape, dtype=np.float64):
 
 
 @pytest.mark.parametrize("shape", MATRICES.values(), ids=MATRICES)
-@pytest.mark.parametrize(("dtype", "accuracy"), [(np.float64, 1e-9), (np.float32, 1e-3)])
+@pytest.mark.parametrize(
+    ("dtype", "accuracy"), [(np.float64, 1e-9), (np.float32, 1e-3)]
+)
 def test_the_hessian_solves_as_the_dense_matrix_does(shape, dtype, accuracy):
     values, _, rng = labelled(shape, dtype)
     curvatures = rng.uniform(1e-3, 1.0, size=shape[0]) / shape[0]
     hessian = RidgeHessian(values, curvatures, 1e-3)
     full = np.column_stack([values, np.ones(shape[0])]).astype(np.float64)
     H = full.T @ (curvatures[:, None] * full)
-    H = H[:-1, :-1] - np.outer(H[:-1, -1], H[-1, :-1]) / H[-1, -1]  # the intercept eliminated
+    H = (
+        H[:-1, :-1] - np.outer(H[:-1, -1], H[-1, :-1]) / H[-1, -1]
+    )  # the intercept eliminated
     root = hessian.scaled(slice(None))
     np.testing.assert_allclose(root.T @ root, H, atol=1e-3 * accuracy)
     for right in (rng.normal(size=shape[1]), rng.normal(size=(shape[1], 3))):
@@ -206,7 +228,9 @@ def test_the_hessian_copes_with_columns_that_say_nothing_and_tiny_penalties():
 def test_newton_steps_only_descend_and_cross_no_zero_under_l1(l1):
     values, loss, rng = labelled((60, 8))
     start, penalty = rng.normal(size=8), ElasticNet(l1, 1e-3)
-    ends = [newton_steps(values, loss, start, 0.0, penalty, k, tol=1e-16) for k in range(8)]
+    ends = [
+        newton_steps(values, loss, start, 0.0, penalty, k, tol=1e-16) for k in range(8)
+    ]
     assert (np.diff([objective for _, _, objective, _ in ends]) <= 0).all()
     w, b, objective, _ = ends[-1]
     loss.differentiate(values @ w, b)
@@ -214,7 +238,9 @@ def test_newton_steps_only_descend_and_cross_no_zero_under_l1(l1):
         assert (w * np.sign(start) >= 0).all()
     else:
         assert np.abs(loss.slopes @ values + 2e-3 * w).max() < 1e-8
-    assert objective == pytest.approx(loss.value(values @ w, b) + penalty.value(w), rel=1e-12)
+    assert objective == pytest.approx(
+        loss.value(values @ w, b) + penalty.value(w), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("shape", MATRICES.values(), ids=MATRICES)
@@ -225,10 +251,14 @@ def test_steps_with_a_nearby_hessian_descend_to_the_minimum(shape):
     nearby = RidgeHessian(values + 0.03 * rng.normal(size=shape), loss.curvatures, l2)
     best = newton_steps(values, loss, start, 0.0, ElasticNet(0.0, l2), 50, tol=1e-16)[2]
     ends = [
-        steps_with_hessian(nearby, values, loss, start, 0.0, l2, k, best * (1 + 1e-7))[2]
+        steps_with_hessian(nearby, values, loss, start, 0.0, l2, k, best * (1 + 1e-7))[
+            2
+        ]
         for k in (1, 2, 4, 60)
     ]
     assert (np.diff(ends) <= 0).all()
     assert ends[-1] == pytest.approx(best, rel=1e-6)
-    out_of_reach = steps_with_hessian(nearby, values, loss, start, 0.0, l2, 50, -10.0)[2]
+    out_of_reach = steps_with_hessian(nearby, values, loss, start, 0.0, l2, 50, -10.0)[
+        2
+    ]
     assert out_of_reach > ends[0]

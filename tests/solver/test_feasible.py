@@ -20,9 +20,15 @@ def problems(draw, most=7):
     """A vector of ordinary, tied or large entries, and a sum, often an integer or near 0 or d."""
     d = draw(st.integers(1, most))
     tied = st.sampled_from([-1.0, 0.0, 0.25, 0.5, 1.0, 2.0])
-    entries = draw(st.sampled_from([st.floats(-3, 3, width=32), tied, st.floats(-1e12, 1e12)]))
+    entries = draw(
+        st.sampled_from([st.floats(-3, 3, width=32), tied, st.floats(-1e12, 1e12)])
+    )
     x = draw(hnp.arrays(np.float64, d, elements=entries))
-    s = draw(st.one_of(st.floats(1e-6, d), st.integers(0, d), st.sampled_from([1e-6, d - 1e-6])))
+    s = draw(
+        st.one_of(
+            st.floats(1e-6, d), st.integers(0, d), st.sampled_from([1e-6, d - 1e-6])
+        )
+    )
     return x, s
 
 
@@ -61,7 +67,10 @@ def test_projections_of_many_genes_are_optimal(d, scale):
         assert ((z >= 0) & (z <= 1)).all()
         assert abs(math.fsum(z) - s) <= 1e-12 * d
         shift = x - z  # equal where 0 < z < 1, less at 0, more at 1
-        upper, lower = shift[z > 0].min(initial=np.inf), shift[z < 1].max(initial=-np.inf)
+        upper, lower = (
+            shift[z > 0].min(initial=np.inf),
+            shift[z < 1].max(initial=-np.inf),
+        )
         assert lower - upper <= 1e-12 * max(1, np.abs(x).max())
 
 
@@ -70,7 +79,9 @@ def test_projecting_twice_or_in_another_order_changes_nothing(problem):
     x, s = problem
     z = project_capped_simplex(x, s)
     np.testing.assert_allclose(project_capped_simplex(z, s), z, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(project_capped_simplex(x[::-1], s)[::-1], z, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        project_capped_simplex(x[::-1], s)[::-1], z, rtol=0, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("x", [np.zeros(3), np.array([1e12, -4.0, 0.5])])
@@ -165,7 +176,9 @@ def test_exchanges_offer_the_genes_that_lower_the_objective_most(case, number):
     free = allowed(feasible, len(gamma)) & (gamma == 0)
     assert (gamma[inside] == 1).all()
     assert free[outside].all()
-    np.testing.assert_allclose(gradient[inside], np.sort(gradient[gamma == 1])[::-1][:number])
+    np.testing.assert_allclose(
+        gradient[inside], np.sort(gradient[gamma == 1])[::-1][:number]
+    )
     np.testing.assert_allclose(gradient[outside], np.sort(gradient[free])[:number])
 
 

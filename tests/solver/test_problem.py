@@ -39,7 +39,8 @@ def test_objective_and_gradients_are_those_of_the_formula(container, ties, balan
     loss = -(problem.y * np.log(p) + (1 - problem.y) * np.log(1 - p)) @ problem.v
     np.testing.assert_allclose(problem.scores(w, b, gamma), z, atol=1e-12)
     np.testing.assert_allclose(
-        problem.objective(w, b, gamma), loss + 0.2 * np.abs(w).sum() + 0.3 * (w**2).sum()
+        problem.objective(w, b, gamma),
+        loss + 0.2 * np.abs(w).sum() + 0.3 * (w**2).sum(),
     )
 
     def loss_at(x):
@@ -47,18 +48,24 @@ def test_objective_and_gradients_are_those_of_the_formula(container, ties, balan
 
     x = np.r_[w, b, gamma]
     numerical = (approx_fprime(x, loss_at, 1e-6) + approx_fprime(x, loss_at, -1e-6)) / 2
-    np.testing.assert_allclose(np.r_[gradients(problem, w, b, gamma)], numerical, atol=1e-8)
+    np.testing.assert_allclose(
+        np.r_[gradients(problem, w, b, gamma)], numerical, atol=1e-8
+    )
 
 
 @pytest.mark.parametrize("ties", TIES)
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_scores_are_linear_in_w_by_the_ranks_and_in_gamma_by_the_coranks(ties, container):
+def test_scores_are_linear_in_w_by_the_ranks_and_in_gamma_by_the_coranks(
+    ties, container
+):
     problem, _, (w, b, gamma) = a_problem(0, container, ties)
     R = problem.orders.ranks(gamma, ties, np.float64)
     V = problem.orders.coranks(w, ties, np.float64)
     z = problem.scores(w, b, gamma)
     np.testing.assert_allclose(R.dot(w) / 4 + b, z, atol=1e-12)
-    np.testing.assert_allclose((V.dot(gamma) - TIES[ties][1] * w.sum()) / 4 + b, z, atol=1e-12)
+    np.testing.assert_allclose(
+        (V.dot(gamma) - TIES[ties][1] * w.sum()) / 4 + b, z, atol=1e-12
+    )
 
 
 def test_loss_and_slopes_stay_finite_and_exact_at_extreme_scores():
@@ -72,24 +79,37 @@ def test_loss_and_slopes_stay_finite_and_exact_at_extreme_scores():
         assert np.isfinite(problem.slopes(z)).all()
 
 
-@given(x=st.floats(-10, 10), step=st.floats(1e-3, 100), l1=st.floats(0, 5), l2=st.floats(0, 5))
-def test_the_proximal_map_of_the_elastic_net_is_the_minimiser_on_a_fine_grid(x, step, l1, l2):
+@given(
+    x=st.floats(-10, 10),
+    step=st.floats(1e-3, 100),
+    l1=st.floats(0, 5),
+    l2=st.floats(0, 5),
+)
+def test_the_proximal_map_of_the_elastic_net_is_the_minimiser_on_a_fine_grid(
+    x, step, l1, l2
+):
     penalty = ElasticNet(l1, l2)
     (w,) = penalty.prox(np.array([x]), step)
 
     def cost(w):
         return (w - x) ** 2 / (2 * step) + penalty.value(np.array([w]))
 
-    assert cost(w) <= min(map(cost, [*np.linspace(-11, 11, 301), 0.0, x])) + 1e-12 * (1 + cost(w))
+    assert cost(w) <= min(map(cost, [*np.linspace(-11, 11, 301), 0.0, x])) + 1e-12 * (
+        1 + cost(w)
+    )
 
 
 def test_balanced_weights_give_each_class_one_half():
     y = np.array([1.0, 0, 0, 0, 1, 0])
-    np.testing.assert_allclose(sample_weights(y), [1 / 4, 1 / 8, 1 / 8, 1 / 8, 1 / 4, 1 / 8])
+    np.testing.assert_allclose(
+        sample_weights(y), [1 / 4, 1 / 8, 1 / 8, 1 / 8, 1 / 4, 1 / 8]
+    )
     v = sample_weights(y, np.arange(1.0, 7))
     np.testing.assert_allclose([v[y == 1].sum(), v[y == 0].sum()], 0.5)
     np.testing.assert_allclose(v[0] / v[4], 1 / 5)
-    np.testing.assert_allclose(sample_weights(y, np.arange(6), balanced=False), np.arange(6) / 15)
+    np.testing.assert_allclose(
+        sample_weights(y, np.arange(6), balanced=False), np.arange(6) / 15
+    )
 
 
 def test_a_sample_of_weight_two_counts_as_two_samples():
@@ -98,7 +118,9 @@ def test_a_sample_of_weight_two_counts_as_two_samples():
     weights[5] = 2
     weighted = Problem(problem.orders, y, sample_weights(y, weights), 4)
     repeated = Problem(order_samples(X[twice]), y[twice], sample_weights(y[twice]), 4)
-    np.testing.assert_allclose(weighted.objective(*point), repeated.objective(*point), rtol=1e-12)
+    np.testing.assert_allclose(
+        weighted.objective(*point), repeated.objective(*point), rtol=1e-12
+    )
 
 
 def test_without_penalties_a_small_ridge_stands_in():
@@ -107,11 +129,15 @@ def test_without_penalties_a_small_ridge_stands_in():
 
 
 def test_too_few_candidates_are_refused():
-    with pytest.raises(ValueError, match=r"n_reference=4 reference genes .* 3 candidate genes"):
+    with pytest.raises(
+        ValueError, match=r"n_reference=4 reference genes .* 3 candidate genes"
+    ):
         a_problem(0, candidates=np.arange(9) < 3)
 
 
 @pytest.mark.parametrize("candidates", [np.ones(9), np.ones(10, bool), np.arange(3)])
 def test_what_is_no_mask_of_the_genes_is_refused(candidates):
-    with pytest.raises(ValueError, match=r"boolean mask with one entry per gene, shape \(9,\)"):
+    with pytest.raises(
+        ValueError, match=r"boolean mask with one entry per gene, shape \(9,\)"
+    ):
         a_problem(0, candidates=candidates)

@@ -48,7 +48,9 @@ def test_loss_slopes_and_curvatures_are_those_of_numpy(seed, spread, dtype):
 
 
 @given(SEEDS, SPREADS, SPREADS, DTYPES)
-def test_the_bound_is_above_the_rise_of_the_loss_over_its_tangent(seed, spread, move, dtype):
+def test_the_bound_is_above_the_rise_of_the_loss_over_its_tangent(
+    seed, spread, move, dtype
+):
     z, b, y, v = scored_samples(seed, spread, dtype)
     rng = np.random.default_rng(seed)
     z_new = (z + move * rng.normal(size=len(z))).astype(dtype)
@@ -103,7 +105,9 @@ def test_an_exchange_updates_the_ranks_as_if_they_were_made_anew(seed, ties):
     comes, goes = rng.choice(d, size=2, replace=False)
     gamma = np.zeros(d)
     gamma[goes] = 1.0
-    gamma[rng.choice(np.setdiff1d(np.arange(d), [comes, goes]), s - 1, replace=False)] = 1.0
+    gamma[
+        rng.choice(np.setdiff1d(np.arange(d), [comes, goes]), s - 1, replace=False)
+    ] = 1.0
     after = gamma.copy()
     after[[comes, goes]] = 1.0, 0.0
     groups = order_samples(X).groups

@@ -29,7 +29,12 @@ def a_problem(seed, container="dense", ties="average", n=60, **settings):
     X, y = make_data(seed, n, D)
     problem = make_problem(CONTAINERS[container](X), y, S, ties=ties, **settings)
     rng = np.random.default_rng(seed)
-    return problem, X, project_capped_simplex(rng.uniform(size=D), S), rng.normal(size=D)
+    return (
+        problem,
+        X,
+        project_capped_simplex(rng.uniform(size=D), S),
+        rng.normal(size=D),
+    )
 
 
 def block_of(problem, gamma, w, block):
@@ -56,14 +61,20 @@ def plain_steps(matrix, loss, x, b, proximal, L, n_steps, *, linear=None, tol=0.
     momentum_t, residual = 1.0, np.inf
     for taken in range(1, n_steps + 1):  # noqa: B007  (it is returned)
         loss.differentiate(z_ahead, b_ahead)
-        gradient = matrix.transpose_dot(loss.slopes) + (0.0 if linear is None else linear)
+        gradient = matrix.transpose_dot(loss.slopes) + (
+            0.0 if linear is None else linear
+        )
         L_b = max(float(loss.curvatures.sum()), INTERCEPT_CURVATURE)
         while True:
             new = proximal.prox(ahead - gradient / L, 1.0 / L)
             b_new = b_ahead - float(loss.slopes.sum(dtype=np.float64)) / L_b
             z_new = matrix.dot(new)
-            rise = curvature_bound(z_new, b_new, z_ahead, b_ahead, loss.curvatures, loss.v)
-            allowed = 0.5 * (L * ((new - ahead) ** 2).sum() + L_b * (b_new - b_ahead) ** 2)
+            rise = curvature_bound(
+                z_new, b_new, z_ahead, b_ahead, loss.curvatures, loss.v
+            )
+            allowed = 0.5 * (
+                L * ((new - ahead) ** 2).sum() + L_b * (b_new - b_ahead) ** 2
+            )
             if rise <= allowed + SLACK or L > LARGEST_L:
                 break
             L, L_b = L * GROW, L_b * GROW
@@ -101,10 +112,16 @@ def test_matrices_are_the_scaled_ranks_less_their_weighted_means(seed, container
         matrix = make(a)
         np.testing.assert_allclose(in_full(matrix), expected, atol=2e-6)
         slopes = rng.normal(size=len(X)).astype(np.float32)
-        np.testing.assert_allclose(matrix.transpose_dot(slopes), expected.T @ slopes, atol=2e-5)
+        np.testing.assert_allclose(
+            matrix.transpose_dot(slopes), expected.T @ slopes, atol=2e-5
+        )
         for genes in (rng.permutation(D)[:3], np.arange(D)):
-            np.testing.assert_allclose(make(a).columns(genes), expected[:, genes], atol=2e-6)
-        np.testing.assert_allclose(in_full(make(a)), expected, atol=2e-6)  # the buffer serves again
+            np.testing.assert_allclose(
+                make(a).columns(genes), expected[:, genes], atol=2e-6
+            )
+        np.testing.assert_allclose(
+            in_full(make(a)), expected, atol=2e-6
+        )  # the buffer serves again
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -119,15 +136,21 @@ def test_values_themselves_are_centred(container):
 @pytest.mark.parametrize("block", ["w", "gamma", "gamma of candidates"])
 @pytest.mark.parametrize("n", [2, 3, 31, 70])
 @pytest.mark.parametrize("with_linear", [True, False])
-def test_the_compiled_loop_takes_the_steps_of_the_plain_one(container, block, n, with_linear):
+def test_the_compiled_loop_takes_the_steps_of_the_plain_one(
+    container, block, n, with_linear
+):
     problem, _, gamma, w = a_problem(7, container, n=n)
     matrix, x, proximal = block_of(problem, gamma, w, block)
     linear = np.random.default_rng(0).normal(size=D) / 10 if with_linear else None
     L = curvature_scale(matrix, problem.v) / 50  # so that some steps are refused
     for n_steps in (1, 2, 7):
-        found = take_steps(problem, matrix, x, proximal, n_steps, linear=linear, tol=1e-12, L=L)
+        found = take_steps(
+            problem, matrix, x, proximal, n_steps, linear=linear, tol=1e-12, L=L
+        )
         loss = LogisticLoss(problem.y, problem.v)
-        plain = plain_steps(matrix, loss, x, 0.1, proximal, L, n_steps, linear=linear, tol=1e-12)
+        plain = plain_steps(
+            matrix, loss, x, 0.1, proximal, L, n_steps, linear=linear, tol=1e-12
+        )
         np.testing.assert_allclose(found.x, plain[0], atol=2e-4)
         np.testing.assert_allclose(found.z, plain[2], atol=2e-4)
         assert found.b == pytest.approx(plain[1], abs=2e-4)
@@ -191,7 +214,9 @@ def test_a_linear_term_pulls_gamma_its_way():
 
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_a_matrix_of_constants_leaves_everything_where_it_is(container):
-    problem: Problem = make_problem(CONTAINERS[container](np.zeros((6, 3))), np.arange(6) % 2.0, 1)
+    problem: Problem = make_problem(
+        CONTAINERS[container](np.zeros((6, 3))), np.arange(6) % 2.0, 1
+    )
     matrix = ProblemMatrices(problem).ranks(np.full(3, 1 / 3))
     assert curvature_scale(matrix, problem.v) > 0
     done = take_steps(problem, matrix, np.zeros(3), problem.penalty, 10, tol=1e-9)

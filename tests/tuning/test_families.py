@@ -52,23 +52,34 @@ def fit_all(family, problem):
 
 
 @pytest.mark.parametrize("family", CONVEX.values(), ids=CONVEX)
-def test_a_warm_chain_agrees_with_cold_fits_and_every_setting_has_its_model(problem, family):
+def test_a_warm_chain_agrees_with_cold_fits_and_every_setting_has_its_model(
+    problem, family
+):
     samples, y, v = problem
-    warm, cold = (fit_all(replace(family, warm_start=w), problem) for w in (True, False))
+    warm, cold = (
+        fit_all(replace(family, warm_start=w), problem) for w in (True, False)
+    )
     for setting in family.settings():
         params, key = family.params(setting), family.key(setting, D)
         model = warm[key]
         assert model.converged
         assert model.objective == pytest.approx(cold[key].objective, rel=1e-5, abs=1e-5)
         z, w, l1 = family.scores(samples, model), model.w, params["l1"]
-        penalty = l1 * np.abs(w).sum() + (params["l2"] if l1 or params["l2"] else 1e-7) * w @ w
+        penalty = (
+            l1 * np.abs(w).sum()
+            + (params["l2"] if l1 or params["l2"] else 1e-7) * w @ w
+        )
         loss = v @ (np.logaddexp(0, z) - y * z)
         assert model.objective == pytest.approx(loss + penalty, abs=1e-6)
 
 
-def test_a_warm_chain_of_optirank_is_about_as_good_as_cold_fits_of_the_estimator(problem):
+def test_a_warm_chain_of_optirank_is_about_as_good_as_cold_fits_of_the_estimator(
+    problem,
+):
     family = OptirankFamily(L1S, L2S, n_references=(2, 5))
-    warm, cold = (fit_all(replace(family, warm_start=w), problem) for w in (True, False))
+    warm, cold = (
+        fit_all(replace(family, warm_start=w), problem) for w in (True, False)
+    )
     ratios = np.array([warm[key].objective / cold[key].objective for key in warm])
     assert ratios.mean() < 1.01  # either may find the lower minimum
     assert np.median(ratios) == pytest.approx(1.0, abs=1e-3)
@@ -90,7 +101,9 @@ def test_weights_without_ridge_are_found_with_more_genes_than_samples(warm_start
 
 
 def test_sizes_that_are_the_same_number_of_genes_are_fitted_once(problem):
-    family = OptirankFamily((0.0,), (1e-3,), n_references=(0.005, 0.01, 1, 0.1, 1.0, 14))
+    family = OptirankFamily(
+        (0.0,), (1e-3,), n_references=(0.005, 0.01, 1, 0.1, 1.0, 14)
+    )
     assert [chain.head for chain in family.chains(D)] == [(1,), (14,)]
     assert len(family.settings()) == 6
     keys = {family.key(setting, D) for setting in family.settings()}
@@ -98,9 +111,13 @@ def test_sizes_that_are_the_same_number_of_genes_are_fitted_once(problem):
 
 
 def test_the_genes_of_a_model(problem):
-    (anova,) = fit_all(AnovaFamily((1e-2,), (1e-3,), n_references=(3,)), problem).values()
+    (anova,) = fit_all(
+        AnovaFamily((1e-2,), (1e-3,), n_references=(3,)), problem
+    ).values()
     np.testing.assert_array_equal(anova.genes, (anova.w != 0) | (anova.gamma > 0))
-    assert not anova.gamma[:5].any()  # genes that are shifted between the sets are no reference
+    assert not anova.gamma[
+        :5
+    ].any()  # genes that are shifted between the sets are no reference
     (rank,) = fit_all(RankFamily((1e-2,), (1e-3,)), problem).values()
     assert rank.genes.all()
     (values,) = fit_all(LogisticFamily((5e-2,), (1e-3,)), problem).values()
@@ -133,7 +150,11 @@ def test_lr_is_scikit_learns_with_the_documented_penalties(problem, l1, l2):
     (model,) = fit_all(LogisticFamily((l1,), (l2,), tol=1e-8), problem).values()
     total = 2 * l2 + l1
     theirs = LogisticRegression(
-        C=1 / (N * total), l1_ratio=l1 / total, solver="saga", tol=1e-8, max_iter=100_000
+        C=1 / (N * total),
+        l1_ratio=l1 / total,
+        solver="saga",
+        tol=1e-8,
+        max_iter=100_000,
     ).fit(samples.X, y)
     np.testing.assert_allclose(model.w, theirs.coef_[0], atol=1e-3)
     assert model.b == pytest.approx(theirs.intercept_[0], abs=1e-3)
@@ -143,7 +164,9 @@ def test_lr_is_the_same_on_sparse_values(problem):
     samples, y, v = problem
     X = np.where(samples.X > 0.5, samples.X, 0.0)
     family = LogisticFamily(L1S, L2S[1:])
-    dense, thin = (fit_all(family, (Samples(one), y, v)) for one in (X, sparse.csr_array(X)))
+    dense, thin = (
+        fit_all(family, (Samples(one), y, v)) for one in (X, sparse.csr_array(X))
+    )
     for key, model in dense.items():
         assert thin[key].objective == pytest.approx(model.objective, rel=1e-5)
 

@@ -24,7 +24,9 @@ def test_every_sample_is_validated_once_by_models_that_did_not_see_it():
     folds = make_folds(y, 5, None)
     assert len(folds) == 5
     for train, test in folds:
-        np.testing.assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(53))
+        np.testing.assert_array_equal(
+            np.sort(np.concatenate([train, test])), np.arange(53)
+        )
     everyone = np.concatenate([test for _, test in folds])
     np.testing.assert_array_equal(np.sort(everyone), np.arange(53))
 
@@ -60,7 +62,9 @@ def test_few_groups_are_left_out_one_by_one():
     assert [set(groups[test]) for _, test in folds] == [{"a"}, {"b"}, {"c"}]
 
 
-@pytest.mark.parametrize("cv", [KFold(3), StratifiedKFold(3, shuffle=True, random_state=0)])
+@pytest.mark.parametrize(
+    "cv", [KFold(3), StratifiedKFold(3, shuffle=True, random_state=0)]
+)
 def test_a_splitter_is_asked(cv):
     y = np.tile([0, 1], 15)
     expected = [set(test.tolist()) for _, test in cv.split(np.zeros((30, 1)), y)]
@@ -77,7 +81,10 @@ def test_ready_splits_are_taken_as_they_are():
 
 def test_folds_that_train_on_one_class_are_left_out_with_a_warning():
     y = np.tile([0, 1], 5)
-    splits = [(np.arange(0, 10, 2), np.arange(1, 10, 2)), (np.arange(6), np.arange(6, 10))]
+    splits = [
+        (np.arange(0, 10, 2), np.arange(1, 10, 2)),
+        (np.arange(6), np.arange(6, 10)),
+    ]
     with pytest.warns(UserWarning, match="1 of 2 folds are left out"):
         folds = make_folds(y, splits, None)
     assert validation_parts(folds) == [{6, 7, 8, 9}]
@@ -109,7 +116,9 @@ def test_what_cannot_be_cut_is_refused():
 
 
 def test_a_fold_trains_on_its_samples_and_scores_the_held_out_on_every_platform():
-    values = np.arange(30.0)[:, None]  # a row's value is its row; rows 10 to 29 are copies
+    values = np.arange(30.0)[
+        :, None
+    ]  # a row's value is its row; rows 10 to 29 are copies
     codes, weights, test = np.arange(10) % 2, np.linspace(1, 2, 10), np.array([0, 5, 7])
     train = np.setdiff1d(np.arange(10), test)
     (unit,) = units_of_folds(

@@ -51,7 +51,9 @@ def test_two_threads_change_nothing(data, alone):
     assert_same(grid(n_jobs=2).fit(data.X, data.y), alone)
 
 
-@pytest.mark.parametrize("backend", ["sequential", "threading", "loky", "multiprocessing"])
+@pytest.mark.parametrize(
+    "backend", ["sequential", "threading", "loky", "multiprocessing"]
+)
 def test_any_backend_gives_the_same_result(data, alone, backend):
     with joblib.parallel_config(backend=backend, n_jobs=2):
         assert_same(grid().fit(data.X, data.y), alone)
@@ -59,7 +61,11 @@ def test_any_backend_gives_the_same_result(data, alone, backend):
 
 def test_the_threads_of_blas_are_given_back(data):
     def threads():
-        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+        return [
+            pool["num_threads"]
+            for pool in threadpool_info()
+            if pool["user_api"] == "blas"
+        ]
 
     with threadpool_limits(2, user_api="blas"):
         before = threads()
@@ -94,7 +100,11 @@ def folds(data):
     return make_folds(data.y, 3, None)
 
 
-FAMILIES = [OPTIRANK, RankFamily((0.0,), (1e-3, 1e-1)), LogisticFamily((1e-3,), (1e-3,))]
+FAMILIES = [
+    OPTIRANK,
+    RankFamily((0.0,), (1e-3, 1e-1)),
+    LogisticFamily((1e-3,), (1e-3,)),
+]
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
@@ -107,7 +117,9 @@ def test_scores_and_genes_are_those_of_the_models(data, samples, folds, family):
     n_tasks = 3 * len(family.chains(20))
     assert told == [(k + 1, n_tasks) for k in range(n_tasks)]
     for result, (_, test) in zip(found, folds, strict=True):
-        assert result.params == [family.params(setting) for setting in family.settings()]
+        assert result.params == [
+            family.params(setting) for setting in family.settings()
+        ]
         for k in range(len(result.params)):
             (model,) = result.models(k)
             for view, part in ((HELD_OUT, samples.take(test)), ("shifted", shifted)):
@@ -137,7 +149,8 @@ def test_the_default_scorer_gives_what_scikit_learn_gives(samples, folds, data):
     arguments = (results, truths, np.unique(data.y), HELD_OUT)
     slow = make_scorer(lambda truth, labels: balanced_accuracy_score(truth, labels))
     np.testing.assert_array_equal(
-        score_table(*arguments, get_scorer("balanced_accuracy")), score_table(*arguments, slow)
+        score_table(*arguments, get_scorer("balanced_accuracy")),
+        score_table(*arguments, slow),
     )
 
 

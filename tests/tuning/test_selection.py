@@ -28,7 +28,9 @@ SCORES = np.array(
         [0.87, 0.87, 0.87],
     ]
 )
-N_GENES = np.array([[10, 12, 14], [90, 100, 110], [50, 40, 30], [1, 1, 1], [20, 20, 20]])
+N_GENES = np.array(
+    [[10, 12, 14], [90, 100, 110], [50, 40, 30], [1, 1, 1], [20, 20, 20]]
+)
 
 
 def test_the_rule_takes_the_fewest_genes_within_one_standard_error():
@@ -49,13 +51,19 @@ def test_a_mean_on_the_border_counts():
 def test_a_single_fold_has_no_error():
     scores, n_genes = SCORES[:, :1], N_GENES[:, :1]
     np.testing.assert_array_equal(standard_error(scores), 0)
-    assert select(scores, n_genes) == select(scores, n_genes, "best") == 4  # .87, 20 genes
+    assert (
+        select(scores, n_genes) == select(scores, n_genes, "best") == 4
+    )  # .87, 20 genes
 
 
 def test_of_as_many_genes_the_higher_score_then_the_smaller_error_then_the_first():
     genes = np.full((3, 2), 7)
-    assert select(np.array([[0.7, 0.9], [0.79, 0.83], [0.75, 0.87]]), genes) == 1  # .81 in front
-    assert select(np.array([[0.7, 0.9], [0.79, 0.81], [0.75, 0.85]]), genes) == 1  # all .80
+    assert (
+        select(np.array([[0.7, 0.9], [0.79, 0.83], [0.75, 0.87]]), genes) == 1
+    )  # .81 in front
+    assert (
+        select(np.array([[0.7, 0.9], [0.79, 0.81], [0.75, 0.85]]), genes) == 1
+    )  # all .80
     assert select(np.array([[0.7, 0.9], [0.7, 0.9], [0.7, 0.9]]), genes) == 0
 
 
@@ -103,7 +111,11 @@ def test_the_default_is_left_only_for_what_is_better_by_more_than_the_margin():
 
 
 def test_the_default_setting_is_found_in_a_grid_that_has_it():
-    grid = [{"n_reference": s, "l1": l1, "l2": 1e-3} for s in (0.1, 0.2) for l1 in (0.0, 1e-3)]
+    grid = [
+        {"n_reference": s, "l1": l1, "l2": 1e-3}
+        for s in (0.1, 0.2)
+        for l1 in (0.0, 1e-3)
+    ]
     assert default_setting(grid) == 3
     assert default_setting(grid[:3]) is None
     assert default_setting([{"l1": 0.0, "l2": 1e-3}, {"l1": 1e-3, "l2": 1e-3}]) == 1
@@ -147,7 +159,9 @@ BINARY = np.array([0, 1])
 )
 def test_balanced_accuracy_needs_every_class_asked_for(truth, labels, expected):
     truth, labels = np.array(truth, int), np.array(labels, int)
-    assert balanced_accuracy(truth, labels, BINARY) == pytest.approx(expected, nan_ok=True)
+    assert balanced_accuracy(truth, labels, BINARY) == pytest.approx(
+        expected, nan_ok=True
+    )
 
 
 def test_balanced_accuracy_is_of_the_classes_there_are():
@@ -155,7 +169,9 @@ def test_balanced_accuracy_is_of_the_classes_there_are():
     assert np.isnan(balanced_accuracy(np.array([]), np.array([])))
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=30))
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=30)
+)
 def test_balanced_accuracy_is_scikit_learns(pairs):
     truth, labels = np.array(pairs).T
     assume(set(labels) <= set(truth) and len(set(truth)) > 1)  # else scikit-learn warns

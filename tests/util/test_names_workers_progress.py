@@ -28,7 +28,9 @@ def test_printable_escapes_what_moves_the_cursor_and_leaves_other_scripts():
     assert printable("T\x1b[31m cell\x9b2J\u202e") == "T\\x1b[31m cell\\x9b2J\\u202e"
     assert printable("Zelle ä 細胞 α\n") == "Zelle ä 細胞 α\n"
     assert printable("x" * 50, 10) == "xxxxxxxxxx... (50 characters)"
-    assert some(["a\x1b", "b" * 200], 8) == "a\\x1b, " + "b" * 100 + "... (200 characters)"
+    assert (
+        some(["a\x1b", "b" * 200], 8) == "a\\x1b, " + "b" * 100 + "... (200 characters)"
+    )
 
 
 def test_worker_counts_follow_the_usual_convention():
@@ -40,13 +42,17 @@ def test_worker_counts_follow_the_usual_convention():
         worker_count(0)
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity")
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="this system has no affinity"
+)
 def test_only_processors_that_the_process_may_use_are_counted():
     code = (
         "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))});"
         "from optirank._util.workers import worker_count; print(worker_count(-1))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "1"
 
 

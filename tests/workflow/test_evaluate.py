@@ -11,7 +11,13 @@ import pytest
 from sklearn.metrics import balanced_accuracy_score
 
 from browser import open_page
-from example_model import LABEL, as_anndata, panel_names, trained_example, training_result
+from example_model import (
+    LABEL,
+    as_anndata,
+    panel_names,
+    trained_example,
+    training_result,
+)
 from optirank import tl
 from optirank.datasets import DataError
 from optirank.io.reading import open_expression
@@ -48,7 +54,10 @@ def test_unknown_classes_and_unlabelled_samples_are_counted_apart(model, query):
     found = tl.evaluate(adata, model, LABEL)
     assert found.performance.n_samples == adata.n_obs - 5
     assert found.unknown == {"martian": 3}
-    assert any("3 samples are of classes that the model does not have" in n for n in found.notes)
+    assert any(
+        "3 samples are of classes that the model does not have" in n
+        for n in found.notes
+    )
     assert any("2 samples have no cell_type" in note for note in found.notes)
     adata.obs["other"] = "martian"
     with pytest.raises(DataError, match="no value of 'other' is a class of the model"):
@@ -62,7 +71,9 @@ def test_samples_of_one_class_have_no_curves(model, query, tmp_path):
     done = evaluate_profiles(one, model, "cell_type")
     assert len(done.performance.classes) > 1
     text = write_report(done, tmp_path / "page.html").read_text("utf-8")
-    assert "nan" not in re.sub(r"<style>.*?</style>|base64,[^\"]*", "", text, flags=re.S)
+    assert "nan" not in re.sub(
+        r"<style>.*?</style>|base64,[^\"]*", "", text, flags=re.S
+    )
     assert "area under the ROC curve</span>" not in text
 
 
@@ -75,7 +86,8 @@ def test_an_evaluation_on_the_training_data_is_called_unfair(query):
         assert any(told in note for note in done.notes) is expected
     model.training_summary_ = model.training_summary_ | {"source": "adata"}
     assert not any(
-        "trained on" in note for note in tl.evaluate(as_anndata(query), model, LABEL).notes
+        "trained on" in note
+        for note in tl.evaluate(as_anndata(query), model, LABEL).notes
     )
 
 
@@ -89,10 +101,20 @@ def test_withheld_labels_are_in_no_share(model, query_file):
 
 def test_pages_have_their_tables_and_need_nothing_else(model, query, tmp_path):
     panel = [gene for gene in panel_names(model) if gene in set(query.gene_names)]
-    adata = as_anndata(query)[:, [one for one in query.gene_names if one not in panel[:2]]].copy()
-    found = tl.evaluate(adata, model, LABEL, prevalence={"b cell": 0.5}, report=tmp_path / "e.html")
+    adata = as_anndata(query)[
+        :, [one for one in query.gene_names if one not in panel[:2]]
+    ].copy()
+    found = tl.evaluate(
+        adata, model, LABEL, prevalence={"b cell": 0.5}, report=tmp_path / "e.html"
+    )
     text = (tmp_path / "e.html").read_text("utf-8")
-    for part in ('id="classes"', 'id="confusion"', 'id="roc"', 'id="withholding"', 'id="losses"'):
+    for part in (
+        'id="classes"',
+        'id="confusion"',
+        'id="roc"',
+        'id="withholding"',
+        'id="losses"',
+    ):
         assert part in text
     assert "b cell 50.0%" in text
     assert f"{found.performance.n_right} of {found.performance.n_given}" in text
@@ -107,14 +129,18 @@ def test_names_out_of_files_cannot_write_html(model, query):
     adata = as_anndata(query)
     bad = "<b onclick=x>&"
     adata.obs[LABEL] = adata.obs[LABEL].astype(str).replace("b cell", bad)
-    model.classes_ = np.array([bad if c == "b cell" else c for c in model.classes_], dtype=object)
+    model.classes_ = np.array(
+        [bad if c == "b cell" else c for c in model.classes_], dtype=object
+    )
     text = page(tl.evaluate(adata, model, LABEL))
     assert bad not in text
     assert "&lt;b onclick" in text
 
 
 @pytest.mark.slow
-def test_a_browser_opens_the_pages_without_complaint(model, query, query_file, tmp_path):
+def test_a_browser_opens_the_pages_without_complaint(
+    model, query, query_file, tmp_path
+):
     write_report(training_result(), tmp_path / "training.html")
     tl.evaluate(as_anndata(query), model, LABEL, report=tmp_path / "evaluation.html")
     labelled = predict_file(query_file, model, tmp_path / "labels.csv")

@@ -75,7 +75,10 @@ def test_genes_with_several_homologs_keep_their_names():
 
 def test_a_table_that_does_not_fit_is_refused(model, mouse, tmp_path):
     path = tmp_path / "homologs.csv"
-    for text, message in (("Aaa,BBB\n", "no line with a gene"), ("A,B,1\n", "has 3 columns")):
+    for text, message in (
+        ("Aaa,BBB\n", "no line with a gene"),
+        ("A,B,1\n", "has 3 columns"),
+    ):
         path.write_text(text)
         with pytest.raises(DataError, match=message):
             tl.annotate(mouse, model, homologs=path)

@@ -19,11 +19,16 @@ def vote(clusters, codes, confidence=None, words=WORDS):
 
 
 def test_words_for_no_label_and_typing_errors_are_told():
-    labels = ["ER positive"] * 5 + ["er positive "] * 2 + ["Unknown", "NA", np.nan, None]
+    labels = (
+        ["ER positive"] * 5 + ["er positive "] * 2 + ["Unknown", "NA", np.nan, None]
+    )
     notes = label_notes(labels)
     assert any("1 samples are labelled 'Unknown'" in note for note in notes)
     assert any("'NA'" in note for note in notes)
-    assert any("'ER positive' (5 samples) and 'er positive ' (2 samples)" in one for one in notes)
+    assert any(
+        "'ER positive' (5 samples) and 'er positive ' (2 samples)" in one
+        for one in notes
+    )
     assert len(notes) == 3
     assert label_notes(["t cell", "b cell"] * 3) == []
 
@@ -47,7 +52,10 @@ def test_a_cluster_without_a_majority_is_heterogeneous_whatever_the_classes_are_
     clusters, codes = ["x"] * 5 + ["y"] * 2, [0, 0, 1, 1, 2, 0, 0]
     assert vote(clusters, codes).table["label"].tolist() == ["heterogeneous", "a"]
     words = np.array(["heterogeneous", "b", "c", "unassigned"], dtype=object)
-    assert vote(clusters, codes, words=words).table["label"].tolist() == ["mixed", "heterogeneous"]
+    assert vote(clusters, codes, words=words).table["label"].tolist() == [
+        "mixed",
+        "heterogeneous",
+    ]
 
 
 def test_samples_without_a_cluster_keep_their_label():
@@ -56,7 +64,11 @@ def test_samples_without_a_cluster_keep_their_label():
     assert found.names.tolist() == ["x", "", "x", ""]
 
 
-@given(st.lists(st.tuples(st.sampled_from("xyz"), st.integers(0, 3)), min_size=1, max_size=30))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("xyz"), st.integers(0, 3)), min_size=1, max_size=30
+    )
+)
 def test_no_other_label_has_more_votes(pairs):
     clusters, codes = zip(*pairs, strict=True)
     found = vote(clusters, codes)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.metrics import average_precision_score, balanced_accuracy_score, roc_auc_score
+from sklearn.metrics import (
+    average_precision_score,
+    balanced_accuracy_score,
+    roc_auc_score,
+)
 
 from optirank.workflow.performance import check_prevalence, performance, wilson
 
@@ -26,7 +30,9 @@ def test_figures_are_those_of_scikit_learn(drawn):
     truth, p = drawn
     given = CLASSES[p.argmax(axis=1)]
     found = performance(truth, given, p, CLASSES)
-    assert found.balanced_accuracy == pytest.approx(balanced_accuracy_score(truth, given))
+    assert found.balanced_accuracy == pytest.approx(
+        balanced_accuracy_score(truth, given)
+    )
     assert found.n_right == (truth == given).sum()
     for k, name in enumerate(CLASSES):
         row = found.per_class.loc[name]
@@ -34,12 +40,18 @@ def test_figures_are_those_of_scikit_learn(drawn):
         assert row["average_precision"] == pytest.approx(
             average_precision_score(truth == name, p[:, k])
         )
-        assert row["sensitivity"] == pytest.approx((given == name)[truth == name].mean())
-        assert row["specificity"] == pytest.approx((given != name)[truth != name].mean())
+        assert row["sensitivity"] == pytest.approx(
+            (given == name)[truth == name].mean()
+        )
+        assert row["specificity"] == pytest.approx(
+            (given != name)[truth != name].mean()
+        )
         assert row["ppv"] == pytest.approx((truth == name)[given == name].mean())
         assert row["npv"] == pytest.approx((truth != name)[given != name].mean())
         for measure in ("sensitivity", "specificity", "ppv", "npv"):
-            assert 0 <= row[f"{measure}_low"] < row[measure] < row[f"{measure}_high"] <= 1
+            assert (
+                0 <= row[f"{measure}_low"] < row[measure] < row[f"{measure}_high"] <= 1
+            )
     assert found.confusion.to_numpy().sum() == len(truth)
     assert found.interval[0] < found.balanced_accuracy < found.interval[1]
     assert found.reliability["n_samples"].sum() == len(truth)
@@ -61,7 +73,9 @@ def test_withholding_gives_the_most_labels_of_an_error():
     p = np.column_stack([np.linspace(0.99, 0.6, 20), 1 - np.linspace(0.99, 0.6, 20)])
     given = np.where(np.arange(20) >= 18, "b", "a")
     p[18:] = p[18:, ::-1]
-    table = performance(truth, given, p, ["a", "b"]).withholding.set_index("target_error")
+    table = performance(truth, given, p, ["a", "b"]).withholding.set_index(
+        "target_error"
+    )
     assert table.loc[0.01, "given"] == pytest.approx(0.9)
     assert table.loc[0.1, "given"] == pytest.approx(1.0)
     assert table.loc[0.1, "error"] == pytest.approx(0.1)
@@ -72,7 +86,9 @@ def test_ppv_and_npv_follow_the_prevalence():
     given = np.array(["sick"] * 45 + ["well"] * 5 + ["sick"] * 10 + ["well"] * 40)
     p = np.where(given[:, None] == ["sick", "well"], 0.9, 0.1)
     shares = check_prevalence({"sick": 0.1}, ["sick", "well"], {"sick": 50, "well": 50})
-    row = performance(truth, given, p, ["sick", "well"], prevalence=shares).per_class.loc["sick"]
+    row = performance(
+        truth, given, p, ["sick", "well"], prevalence=shares
+    ).per_class.loc["sick"]
     assert row["sensitivity"] == 0.9
     assert row["ppv"] == pytest.approx(0.9 * 0.1 / (0.9 * 0.1 + 0.2 * 0.9))
     assert row["npv"] == pytest.approx(0.8 * 0.9 / (0.8 * 0.9 + 0.1 * 0.1))

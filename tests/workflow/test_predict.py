@@ -27,14 +27,18 @@ def test_a_csv_has_names_then_label_confidence_and_a_probability_per_class(
     model, query, query_file, tmp_path
 ):
     save(model, tmp_path / "model.optirank")
-    done = predict_file(query_file, tmp_path / "model.optirank", tmp_path / "labels.csv")
+    done = predict_file(
+        query_file, tmp_path / "model.optirank", tmp_path / "labels.csv"
+    )
     table = pd.read_csv(tmp_path / "labels.csv")
     probabilities = [f"probability_{label}" for label in model.classes_]
     assert table.columns.tolist() == ["sample", "label", "confidence", *probabilities]
     assert table["sample"].tolist() == query.sample_names.tolist()
     expected = Predictor(model, query.gene_names).predict(query.X)
     assert table["label"].tolist() == expected.labels.tolist()
-    np.testing.assert_allclose(table[probabilities], expected.probabilities, atol=5.1e-5)
+    np.testing.assert_allclose(
+        table[probabilities], expected.probabilities, atol=5.1e-5
+    )
     assert sum(done.counts().values()) == N_QUERY
     assert list(done.counts().values()) == sorted(done.counts().values(), reverse=True)
     assert done.threshold is None
@@ -42,18 +46,24 @@ def test_a_csv_has_names_then_label_confidence_and_a_probability_per_class(
 
 
 @pytest.mark.parametrize("size", [1, 7])
-def test_the_size_of_the_blocks_does_not_matter(size, model, query_file, tmp_path, monkeypatch):
+def test_the_size_of_the_blocks_does_not_matter(
+    size, model, query_file, tmp_path, monkeypatch
+):
     told = []
     predict_file(query_file, model, tmp_path / "whole.csv")
     monkeypatch.setattr(workflow, "block_rows", lambda n_genes: size)
     progress = lambda done, total: told.append((done, total))  # noqa: E731
     predict_file(query_file, model, tmp_path / "blocks.csv", progress=progress)
-    assert (tmp_path / "blocks.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
+    assert (tmp_path / "blocks.csv").read_bytes() == (
+        tmp_path / "whole.csv"
+    ).read_bytes()
     assert told[-1] == (N_QUERY, N_QUERY)
     assert len(told) == -(-N_QUERY // size)
 
 
-def test_every_format_and_the_panel_alone_get_the_same_labels(model, query, query_file, tmp_path):
+def test_every_format_and_the_panel_alone_get_the_same_labels(
+    model, query, query_file, tmp_path
+):
     predict_file(query_file, model, tmp_path / "expected.csv")
     expected = (tmp_path / "expected.csv").read_bytes()
 
@@ -78,11 +88,16 @@ def test_every_format_and_the_panel_alone_get_the_same_labels(model, query, quer
 def test_every_output_has_the_same(end, model, query_file, tmp_path):
     if end == "parquet":
         pytest.importorskip("pyarrow")
-    done = predict_file(query_file, model, tmp_path / f"out.{end}", options(clusters="leiden"))
+    done = predict_file(
+        query_file, model, tmp_path / f"out.{end}", options(clusters="leiden")
+    )
     if end == "h5ad":
         found = anndata.read_h5ad(tmp_path / "out.h5ad")
         assert found.obs["optirank"].tolist() == done.labels.tolist()
-        assert found.obs["optirank_cluster_label"].tolist() == done.clusters.labels.tolist()
+        assert (
+            found.obs["optirank_cluster_label"].tolist()
+            == done.clusters.labels.tolist()
+        )
         np.testing.assert_array_equal(found.obsm["optirank_proba"], done.probabilities)
         assert found.uns["optirank"]["notes"].tolist() == done.notes
         return
@@ -98,28 +113,40 @@ def test_names_with_commas_and_quotes_survive_a_csv(model, query, tmp_path):
     adata.obs_names = [f'cell "{k}", one' for k in range(adata.n_obs)]
     adata.write_h5ad(tmp_path / "odd.h5ad")
     predict_file(tmp_path / "odd.h5ad", model, tmp_path / "odd.csv")
-    assert pd.read_csv(tmp_path / "odd.csv")["sample"].tolist() == adata.obs_names.tolist()
+    assert (
+        pd.read_csv(tmp_path / "odd.csv")["sample"].tolist() == adata.obs_names.tolist()
+    )
 
 
-def test_files_and_anndata_get_the_same_labels_and_the_same_notes(model, query_file, tmp_path):
+def test_files_and_anndata_get_the_same_labels_and_the_same_notes(
+    model, query_file, tmp_path
+):
     for given in ({}, {"adapt": True}, {"unknown_rate": 0.05}, {"threshold": 0.7}):
-        done = predict_file(query_file, model, tmp_path / "labels.csv", options(**given))
+        done = predict_file(
+            query_file, model, tmp_path / "labels.csv", options(**given)
+        )
         adata = anndata.read_h5ad(query_file)
         tl.annotate(adata, model, **given)
         assert adata.obs["optirank"].tolist() == done.labels.tolist()
         assert list(adata.uns["optirank"]["notes"]) == done.notes
 
 
-def test_a_model_trained_with_a_target_error_withholds_by_itself(model, query_file, tmp_path):
+def test_a_model_trained_with_a_target_error_withholds_by_itself(
+    model, query_file, tmp_path
+):
     """The threshold acts unless another is asked for, and what is withheld is said."""
     out = tmp_path / "labels.csv"
     asked = predict_file(query_file, model, out, options(target_error=0.1))
     model.error_control_ = replace(model.error_control_, target_error=0.1)
     by_itself = predict_file(query_file, model, out)
     assert by_itself.threshold == asked.threshold
-    np.testing.assert_array_equal(by_itself.withheld, by_itself.confidence < asked.threshold)
+    np.testing.assert_array_equal(
+        by_itself.withheld, by_itself.confidence < asked.threshold
+    )
     assert any("withheld" in note for note in by_itself.notes)
-    assert not predict_file(query_file, model, out, options(target_error=1)).withheld.any()
+    assert not predict_file(
+        query_file, model, out, options(target_error=1)
+    ).withheld.any()
     with pytest.raises(ValueError, match="cannot show it"):
         predict_file(query_file, model, out, options(target_error=0.0001))
     with pytest.raises(ValueError, match="not both"):
@@ -151,7 +178,9 @@ def test_samples_unlike_every_class_are_withheld(model, query, tmp_path):
         predict_file(tmp_path / "strange.h5ad", model, tmp_path / "l.csv", rate)
 
 
-def test_a_sample_s_label_does_not_depend_on_the_others_unless_adapted(model, query, tmp_path):
+def test_a_sample_s_label_does_not_depend_on_the_others_unless_adapted(
+    model, query, tmp_path
+):
     as_anndata(query)[:5].write_h5ad(tmp_path / "few.h5ad")
     few = predict_file(tmp_path / "few.h5ad", model, tmp_path / "few.csv")
     whole = Predictor(model, query.gene_names).predict(query.X)
@@ -161,19 +190,25 @@ def test_a_sample_s_label_does_not_depend_on_the_others_unless_adapted(model, qu
 def test_missing_genes_are_named_and_too_many_refused(model, query, tmp_path):
     panel = [gene for gene in panel_names(model) if gene in set(query.gene_names)]
     rest = [gene for gene in query.gene_names if gene not in panel]
-    as_anndata(query.select_genes([*rest, *panel[2:]])).write_h5ad(tmp_path / "some.h5ad")
+    as_anndata(query.select_genes([*rest, *panel[2:]])).write_h5ad(
+        tmp_path / "some.h5ad"
+    )
     done = predict_file(tmp_path / "some.h5ad", model, tmp_path / "l.csv")
     assert set(panel[:2]) <= set(done.missing)
     assert any("genes are missing" in note for note in done.notes)
     assert done.losses["n_missing"].max() >= 2
-    as_anndata(query.select_genes([*rest, *panel[:3]])).write_h5ad(tmp_path / "few.h5ad")
+    as_anndata(query.select_genes([*rest, *panel[:3]])).write_h5ad(
+        tmp_path / "few.h5ad"
+    )
     (tmp_path / "l.csv").unlink()
     with pytest.raises(MissingGenesError, match="Missing genes"):
         predict_file(tmp_path / "few.h5ad", model, tmp_path / "l.csv")
     assert not (tmp_path / "l.csv").exists()
 
 
-def test_bad_input_is_refused_and_nothing_is_written(model, query, query_file, tmp_path):
+def test_bad_input_is_refused_and_nothing_is_written(
+    model, query, query_file, tmp_path
+):
     as_anndata(query)[:0].write_h5ad(tmp_path / "empty.h5ad")
     write_rows(query, tmp_path / "rows.csv")
     (tmp_path / "torn.h5ad").write_bytes(query_file.read_bytes()[:20_000])
@@ -189,7 +224,12 @@ def test_bad_input_is_refused_and_nothing_is_written(model, query, query_file, t
         ("query.h5ad", "query.h5ad", {}, "is an input too"),
         ("rows.csv", "l.h5ad", {"genes_in": "rows"}, "not an .h5ad"),
         ("rows.csv", "l.csv", {"genes_in": "columns"}, "use --genes-in rows"),
-        ("query.h5ad", "l.csv", {"gene_column": "code"}, "genes are present|not there|missing"),
+        (
+            "query.h5ad",
+            "l.csv",
+            {"gene_column": "code"},
+            "genes are present|not there|missing",
+        ),
     ]
     for name, out, reading, message in cases:
         with pytest.raises((DataError, ValueError, FileNotFoundError), match=message):

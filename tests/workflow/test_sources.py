@@ -54,10 +54,14 @@ def test_odd_labels_and_samples_without_one_are_told(data):
 
 
 def test_several_files_are_one_training_set_with_their_common_genes(data, tmp_path):
-    order = np.argsort(np.arange(150) % 2, kind="stable")  # every class is in both files
+    order = np.argsort(
+        np.arange(150) % 2, kind="stable"
+    )  # every class is in both files
     data = data.select_samples(order)
     first = data.select_samples(np.arange(75)).select_genes(data.gene_names[:150])
-    second = data.select_samples(np.arange(75, 150)).select_genes(data.gene_names[::-1][:150])
+    second = data.select_samples(np.arange(75, 150)).select_genes(
+        data.gene_names[::-1][:150]
+    )
     write_h5ad(first, tmp_path / "first.h5ad")
     write_h5ad(second, tmp_path / "second.h5ad")
     files = [tmp_path / "first.h5ad", tmp_path / "second.h5ad"]
@@ -65,7 +69,9 @@ def test_several_files_are_one_training_set_with_their_common_genes(data, tmp_pa
         assert batch == "file"
         assert joined.gene_names.tolist() == data.gene_names[50:150].tolist()
         rows = np.array([0, 74, 75, 149])
-        found = np.vstack([b.X.toarray() for b in joined.blocks(np.array([3, 1]), 1, rows)])
+        found = np.vstack(
+            [b.X.toarray() for b in joined.blocks(np.array([3, 1]), 1, rows)]
+        )
         np.testing.assert_array_equal(found, data.X.toarray()[rows][:, [53, 51]])
         result, _ = run(joined, batch=batch)
     assert set(result.held_out["source"]) == {"first", "second"}

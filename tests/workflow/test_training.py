@@ -22,7 +22,9 @@ def cells() -> ExpressionData:
 
 @pytest.fixture(scope="module")
 def result(cells):
-    return train(cells, TrainingOptions(label="cell_type", name="cells", target_error=0.2))
+    return train(
+        cells, TrainingOptions(label="cell_type", name="cells", target_error=0.2)
+    )
 
 
 def as_array(X):
@@ -54,19 +56,26 @@ def test_held_out_tables_count_held_out_samples_alone(result, cells):
     assert not held_out["sample"].duplicated().any()
     assert result.performance.per_class["n"].sum() == len(held_out) <= cells.n_samples
     place = {name: k for k, name in enumerate(cells.sample_names)}
-    assert (truth[[place[name] for name in held_out["sample"]]] == held_out["label"]).all()
+    assert (
+        truth[[place[name] for name in held_out["sample"]]] == held_out["label"]
+    ).all()
     assert set(held_out["fold"]) == {1, 2, 3, 4, 5}
 
 
 def test_the_same_file_and_fingerprint_every_time(result, cells, tmp_path):
-    options = TrainingOptions(label="cell_type", name="cells", target_error=0.2, n_jobs=2)
+    options = TrainingOptions(
+        label="cell_type", name="cells", target_error=0.2, n_jobs=2
+    )
     again = train(cells, options)
     dense = train(
-        replace(cells, X=cells.X.toarray() if sparse.issparse(cells.X) else cells.X), options
+        replace(cells, X=cells.X.toarray() if sparse.issparse(cells.X) else cells.X),
+        options,
     )
     save(result.model, tmp_path / "one.optirank")
     save(again.model, tmp_path / "two.optirank")
-    assert (tmp_path / "one.optirank").read_bytes() == (tmp_path / "two.optirank").read_bytes()
+    assert (tmp_path / "one.optirank").read_bytes() == (
+        tmp_path / "two.optirank"
+    ).read_bytes()
     checksum = result.model.training_summary_["checksum"]
     assert len(checksum) == 32
     assert dense.model.training_summary_["checksum"] == checksum
@@ -97,7 +106,9 @@ def test_a_size_a_list_and_genes_in_and_out(cells):
 
 def test_genes_of_the_query_are_found_as_in_prediction(cells):
     query = [name.lower() for name in cells.gene_names[:60]]
-    found = train(cells, TrainingOptions(label="cell_type", n_genes=20, available=query))
+    found = train(
+        cells, TrainingOptions(label="cell_type", n_genes=20, available=query)
+    )
     assert {gene.lower() for gene in found.genes} <= set(query)
     assert any("60 of" in note for note in found.notes)
 
@@ -105,7 +116,8 @@ def test_genes_of_the_query_are_found_as_in_prediction(cells):
 def test_sources_are_left_out_whole(cells):
     donor = np.array([f"d{k % 3}" for k in range(cells.n_samples)])
     found = train(
-        with_obs(cells, donor=donor), TrainingOptions(label="cell_type", batch="donor", n_genes=20)
+        with_obs(cells, donor=donor),
+        TrainingOptions(label="cell_type", batch="donor", n_genes=20),
     )
     by_fold = found.held_out.groupby("fold")["source"].nunique()
     assert (by_fold == 1).all()
@@ -115,13 +127,20 @@ def test_sources_are_left_out_whole(cells):
 @pytest.mark.parametrize("method", ["panel", "rank-lr"])
 def test_a_source_in_which_a_class_is_frequent_is_not_learned_in_its_place(method):
     rng = np.random.default_rng(0)
-    source, y = np.repeat(["one", "two"], 100), np.repeat(["a", "b", "a", "b"], (90, 10, 10, 90))
+    source, y = (
+        np.repeat(["one", "two"], 100),
+        np.repeat(["a", "b", "a", "b"], (90, 10, 10, 90)),
+    )
     X = rng.normal(size=(200, 60))
     X[:, :10] += 1.2 * (y == "b")[:, None]  # what tells the classes apart
-    X[:, 10:40] += 3.0 * (source == "two")[:, None]  # what tells the sources apart, and the classes
+    X[:, 10:40] += (
+        3.0 * (source == "two")[:, None]
+    )  # what tells the sources apart, and the classes
     names = np.array([f"s{k}" for k in range(200)], dtype=object)
     obs = pd.DataFrame({"y": y, "source": source}, index=names)
-    data = ExpressionData(X, np.array([f"g{k}" for k in range(60)], object), names, obs, "two")
+    data = ExpressionData(
+        X, np.array([f"g{k}" for k in range(60)], object), names, obs, "two"
+    )
     options = TrainingOptions(label="y", batch="source", method=method)
     weights = prepare(data, options).weights
     for label in ("a", "b"):
@@ -143,11 +162,15 @@ def test_single_samples_of_many_sources_do_not_outweigh_a_large_one():
         donor[others[20 * k : 20 * k + 20]] = f"small {k}"
         label[others[20 * k]] = "b cell"
     data = with_obs(reference, cell_type=label, donor=donor)
-    model = train(data, TrainingOptions(label="cell_type", batch="donor", n_genes=100)).model
+    model = train(
+        data, TrainingOptions(label="cell_type", batch="donor", n_genes=100)
+    ).model
     found = evaluate_profiles(query, model, "cell_type").performance
     assert found.per_class["sensitivity"]["b cell"] > 0.75
     names = [one["name"] for one in model.training_summary_["sources"]]
-    assert names == [f"donor {k}" for k in range(1, 8)]  # donors are not named in a model file
+    assert names == [
+        f"donor {k}" for k in range(1, 8)
+    ]  # donors are not named in a model file
 
 
 def test_what_cannot_be_used_is_left_out_and_said(cells):
@@ -169,8 +192,12 @@ def test_what_cannot_be_used_is_left_out_and_said(cells):
 def test_counts_of_genes_that_share_a_name_are_summed(cells):
     names = cells.gene_names.copy()
     names[1] = names[0]
-    found = train(replace(cells, gene_names=names), TrainingOptions(label="cell_type", n_genes=20))
-    assert any("occur more than once, their counts are summed" in note for note in found.notes)
+    found = train(
+        replace(cells, gene_names=names), TrainingOptions(label="cell_type", n_genes=20)
+    )
+    assert any(
+        "occur more than once, their counts are summed" in note for note in found.notes
+    )
 
 
 def test_a_model_of_noise_is_called_one():

@@ -29,8 +29,12 @@ def jit(function: Callable | None = None, *, fastmath: bool = False) -> Callable
 
     def compile_(f: Callable) -> Callable:
         try:
-            compiled = numba.njit(nogil=True, error_model="numpy", cache=True, fastmath=flags)(f)
-        except RuntimeError:  # "cannot cache function": nowhere to write, so compile in memory
+            compiled = numba.njit(
+                nogil=True, error_model="numpy", cache=True, fastmath=flags
+            )(f)
+        except (
+            RuntimeError
+        ):  # "cannot cache function": nowhere to write, so compile in memory
             return numba.njit(nogil=True, error_model="numpy", fastmath=flags)(f)
         _forgive(getattr(compiled, "_cache", None))
         return compiled

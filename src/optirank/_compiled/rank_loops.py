@@ -130,7 +130,18 @@ def dense_values(groups, n_groups, genes, a, base, sign, tie, columns, out):
 
 @jit
 def sparse_values(
-    indptr, genes, groups, n_groups, zero_group, a, total, base, sign, tie, constants, out
+    indptr,
+    genes,
+    groups,
+    n_groups,
+    zero_group,
+    a,
+    total,
+    base,
+    sign,
+    tie,
+    constants,
+    out,
 ):
     """Write the zero genes' value into ``constants`` (n), the non-zeros' excess into ``out``.
 

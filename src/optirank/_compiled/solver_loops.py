@@ -68,7 +68,9 @@ def curvature_bound(z_new, b_new, z, b, curvatures, v):
         series = 1.0 / 24.0 + u * (1.0 / 120.0 + u * (1.0 / 720.0 + u * series))
         series = 0.5 + u * (1.0 / 6.0 + u * series)
         quadratic = v[i] * t * t * 0.125
-        rise = 1.0001 * curvatures[i] * u * u * series  # the factor: what the series leaves out
+        rise = (
+            1.0001 * curvatures[i] * u * u * series
+        )  # the factor: what the series leaves out
         bound += min(rise, quadratic) if t < 3.0 else quadratic
     return bound
 
@@ -151,7 +153,9 @@ def project_capped_simplex(out, s):
                 low = shift
             else:
                 high = shift
-            if abs(excess) <= 1e-13 * s or high - low <= 1e-16 * max(abs(low), abs(high)):
+            if abs(excess) <= 1e-13 * s or high - low <= 1e-16 * max(
+                abs(low), abs(high)
+            ):
                 break
             following = shift + excess / free if free > 0 else low
             if not low < following < high:
@@ -202,7 +206,9 @@ def slopes_of_comparisons(groups, slopes, candidates, tie, out):
             group = candidates[i, q]
             for j in range(d):
                 g = groups[i, j]
-                out[q, j] += (full if g > group else zero) + (part if g == group else zero)
+                out[q, j] += (full if g > group else zero) + (
+                    part if g == group else zero
+                )
 
 
 _ROWS = 128  # rows that go through both products of a step while they are in the cache
@@ -267,7 +273,19 @@ def _centre_gradient(gradient, constant, mean, slopes):
 
 @jit(fastmath=True)
 def _scores_and_gradient(
-    matrix, mean, x, z_before, momentum, b, y, v, z, z_ahead, slopes, curvatures, gradient
+    matrix,
+    mean,
+    x,
+    z_before,
+    momentum,
+    b,
+    y,
+    v,
+    z,
+    z_ahead,
+    slopes,
+    curvatures,
+    gradient,
 ):
     """Scores of a point, and the gradient in x at the point that momentum leads to from there.
 
@@ -337,7 +355,11 @@ def proximal_steps(
     grow, relax, largest, slack, least = rules
     z, z_new = np.empty(n, np.float32), np.empty(n, np.float32)
     z_ahead, z_next = np.empty(n, np.float32), np.empty(n, np.float32)
-    slopes, curvatures, curvatures_next = np.empty(n, np.float32), np.empty(n), np.empty(n)
+    slopes, curvatures, curvatures_next = (
+        np.empty(n, np.float32),
+        np.empty(n),
+        np.empty(n),
+    )
     gradient, gradient_next = np.zeros(d), np.empty(d)
     new, ahead = np.empty(d), x.copy()
     point = x.astype(np.float32)
@@ -384,7 +406,9 @@ def proximal_steps(
                 next_t = 1.0
                 momentum = 0.0
             residual = L * moved if tol > 0.0 else np.inf
-            if taken == n_steps or residual <= tol:  # no gradient is needed after this step
+            if (
+                taken == n_steps or residual <= tol
+            ):  # no gradient is needed after this step
                 shift, total = _sums(mean, point)
                 _dot(matrix, 0, n, point, shift, total, z_new)
             else:

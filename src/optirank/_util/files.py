@@ -12,7 +12,10 @@ PathLike = str | os.PathLike[str]
 
 
 def check_outputs(
-    outputs: Mapping[str, PathLike | None], inputs: Iterable[PathLike | None], *, force: bool
+    outputs: Mapping[str, PathLike | None],
+    inputs: Iterable[PathLike | None],
+    *,
+    force: bool,
 ) -> None:
     """Refuse, before any work, files that cannot or must not be written.
 
@@ -33,23 +36,33 @@ def check_outputs(
         if path.is_dir():
             raise ValueError(f"{path} is a folder: name a file for {what}")
         if not path.parent.is_dir():
-            raise ValueError(f"{path}: the folder {path.parent} does not exist: make it first")
+            raise ValueError(
+                f"{path}: the folder {path.parent} does not exist: make it first"
+            )
         if not os.access(path.parent, os.W_OK):
-            raise ValueError(f"{path}: nothing can be written in the folder {path.parent}")
+            raise ValueError(
+                f"{path}: nothing can be written in the folder {path.parent}"
+            )
         if any(_part_of(path, one) for one in read):
             raise ValueError(f"{path} is an input too: name another file for {what}")
         if path.resolve() in seen:
-            raise ValueError(f"{path} is named for {seen[path.resolve()]} and for {what}: name two")
+            raise ValueError(
+                f"{path} is named for {seen[path.resolve()]} and for {what}: name two"
+            )
         seen[path.resolve()] = what
         if path.exists() and not force:
-            raise ValueError(f"{path} exists: name another file for {what}, or add --force")
+            raise ValueError(
+                f"{path} exists: name another file for {what}, or add --force"
+            )
 
 
 def _part_of(path: Path, one: Path) -> bool:
     """Whether a file is this input, or a file inside of it."""
     if not path.exists() or not one.exists():
         return path.resolve() == one.resolve()
-    return path.samefile(one) or (one.is_dir() and one.resolve() in path.resolve().parents)
+    return path.samefile(one) or (
+        one.is_dir() and one.resolve() in path.resolve().parents
+    )
 
 
 @contextmanager
@@ -67,7 +80,11 @@ def replacing(path: PathLike) -> Iterator[Path]:
         _to_disk(temporary)
         os.replace(temporary, target)
     except OSError as error:
-        if error.errno is not None and error.filename in (None, str(temporary), temporary):
+        if error.errno is not None and error.filename in (
+            None,
+            str(temporary),
+            temporary,
+        ):
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
     finally:

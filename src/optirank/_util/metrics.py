@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def balanced_accuracy(truth: NDArray, labels: NDArray, classes: NDArray | None = None) -> float:
+def balanced_accuracy(
+    truth: NDArray, labels: NDArray, classes: NDArray | None = None
+) -> float:
     """Mean over the classes that are there of the share that got its label.
 
     NaN where there are no samples, or none of one of the ``classes``, where these are given.

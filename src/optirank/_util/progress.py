@@ -22,7 +22,9 @@ def hide_progress(hidden: bool = True) -> None:
 class Bar:
     """How much is done, of how much. It is drawn where ``drawn`` is given."""
 
-    def __init__(self, description: str, total: float | None, drawn: Progress | None, lines: bool):
+    def __init__(
+        self, description: str, total: float | None, drawn: Progress | None, lines: bool
+    ):
         self.description, self.total, self.done = description, total, 0.0
         self._stored = 0.0  # found done at the start: it took no time
         self._start = self._said = time.monotonic()
@@ -30,22 +32,32 @@ class Bar:
         if drawn is not None:
             self._task = drawn.add_task(description, total=total, left="")
 
-    def advance(self, amount: float = 1.0, *, stored: bool = False, text: str | None = None):
+    def advance(
+        self, amount: float = 1.0, *, stored: bool = False, text: str | None = None
+    ):
         """Count more as done; ``stored`` if it was done before, which says nothing about speed."""
         self._stored += amount if stored else 0.0
         self.update(self.done + amount, text=text)
 
-    def update(self, done: float, total: float | None = None, *, text: str | None = None) -> None:
+    def update(
+        self, done: float, total: float | None = None, *, text: str | None = None
+    ) -> None:
         """Set how much is done and, where given, of how much; ``text`` is a new description."""
         self.done = done
         self.total = self.total if total is None else total
         self.description = self.description if text is None else text
         if self._drawn is not None:
-            told = {"total": self.total, "description": self.description, "left": self.left()}
+            told = {
+                "total": self.total,
+                "description": self.description,
+                "left": self.left(),
+            }
             self._drawn.update(self._task, completed=done, **told)
         elif self._lines and time.monotonic() - self._said > 60.0:  # a line per minute
             self._said = time.monotonic()
-            print(f"{self.description}, time left: {self.left() or '?'}", file=sys.stderr)
+            print(
+                f"{self.description}, time left: {self.left() or '?'}", file=sys.stderr
+            )
 
     def left(self) -> str:
         """The time left in words, as far as it can be told."""
@@ -58,7 +70,11 @@ class Bar:
 
 @contextmanager
 def progress_bar(
-    description: str, total: float | None = None, *, shown: bool | None = None, lines: bool = False
+    description: str,
+    total: float | None = None,
+    *,
+    shown: bool | None = None,
+    lines: bool = False,
 ) -> Iterator[Bar]:
     """A bar on stderr that disappears at the end.
 
@@ -76,7 +92,13 @@ def progress_bar(
     if silent or not (console.is_terminal or console.is_jupyter):
         yield Bar(description, total, None, lines and not silent)
         return
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
 
     with Progress(
         TextColumn("{task.description}", markup=False),

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-_LINEAR_ABOVE = 50.0  # logarithms of expression values, to whatever base, do not reach this
+_LINEAR_ABOVE = (
+    50.0  # logarithms of expression values, to whatever base, do not reach this
+)
 TOTAL = 1e4  # counts per sample before logarithms, as is usual for cells
 _ROWS = 200  # samples that are looked at: values of one file are of one kind
 

@@ -19,7 +19,9 @@ def worker_count(n_jobs: int | None) -> int:
     as joblib sees them; inside a worker of joblib there is one.
     """
     if n_jobs == 0:
-        raise ValueError("n_jobs=0 leaves no worker: use a count of at least 1, or -1 for all")
+        raise ValueError(
+            "n_jobs=0 leaves no worker: use a count of at least 1, or -1 for all"
+        )
     if n_jobs is None or n_jobs > 0:
         return n_jobs or 1
     from joblib import effective_n_jobs
@@ -45,14 +47,20 @@ def connect(address: str) -> Iterator[Client]:
     try:
         from distributed import Client
     except ImportError:
-        raise ImportError("a dask cluster needs: pip install 'optirank[dask]'") from None
+        raise ImportError(
+            "a dask cluster needs: pip install 'optirank[dask]'"
+        ) from None
     try:
         client = Client(address, timeout=30)
     except (OSError, ValueError) as error:
-        raise ValueError(f"no dask scheduler answers at {address!r}: {error}") from error
+        raise ValueError(
+            f"no dask scheduler answers at {address!r}: {error}"
+        ) from error
     with client:
         if cluster_threads(client) == 0:
-            raise ValueError(f"the dask scheduler at {address!r} has no workers: start some")
+            raise ValueError(
+                f"the dask scheduler at {address!r} has no workers: start some"
+            )
         yield client
 
 

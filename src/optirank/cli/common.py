@@ -27,12 +27,39 @@ if TYPE_CHECKING:
 UNEXPECTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 STDOUT = Path("-")
 _TEXT = (  # columns that are not numbers
-    *("class", "cluster", "gene", "how", "label", "organism", "platform", "role", "speaks"),
+    *(
+        "class",
+        "cluster",
+        "gene",
+        "how",
+        "label",
+        "organism",
+        "platform",
+        "role",
+        "speaks",
+    ),
     *("technology", "values", "verdict", "what"),
 )
-_WHOLE = ("name", "task", "tissue", "data", "method", "classifier")  # text that is not wrapped
-_INTERVALS = ("sensitivity", "sensitivity there", "PPV", "accuracy")  # not wrapped either
-_state: dict[str, Any] = {"debug": False, "quiet": False, "stdout": None, "stderr": None}
+_WHOLE = (
+    "name",
+    "task",
+    "tissue",
+    "data",
+    "method",
+    "classifier",
+)  # text that is not wrapped
+_INTERVALS = (
+    "sensitivity",
+    "sensitivity there",
+    "PPV",
+    "accuracy",
+)  # not wrapped either
+_state: dict[str, Any] = {
+    "debug": False,
+    "quiet": False,
+    "stdout": None,
+    "stderr": None,
+}
 
 
 def set_up(*, debug: bool, quiet: bool) -> None:
@@ -114,7 +141,11 @@ def outlive_readers() -> None:
     """
     try:
         raw = _WithoutReader(sys.stdout.fileno(), "w", closefd=False)
-    except (AttributeError, OSError, ValueError):  # no descriptor, as in some embeddings
+    except (
+        AttributeError,
+        OSError,
+        ValueError,
+    ):  # no descriptor, as in some embeddings
         return
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(raw),
@@ -135,7 +166,9 @@ def file_or_stdout(out: Path | None, suffix: str) -> Iterator[Path | None]:
         return
     stream = _state["stdout"]
     if suffix != ".csv" and stream.isatty():
-        raise ValueError("-o - would write a binary file to the terminal: name a file, or pipe it")
+        raise ValueError(
+            "-o - would write a binary file to the terminal: name a file, or pipe it"
+        )
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(sys.stderr):
         path = Path(folder) / f"stdout{suffix}"
         yield path
@@ -151,7 +184,11 @@ def echo(text: str, *, err: bool = False) -> None:
 
 
 def show_table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, err: bool = False
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    err: bool = False,
 ) -> None:
     """Print a table; markup is shown as text, and control characters are escaped."""
     from rich.box import SIMPLE_HEAD
@@ -167,7 +204,11 @@ def show_table(
     for name in columns:
         left = name in _TEXT or name in _WHOLE
         whole = name in _WHOLE or name in _INTERVALS
-        look = {"justify": "left" if left else "right", "no_wrap": whole, "overflow": "fold"}
+        look = {
+            "justify": "left" if left else "right",
+            "no_wrap": whole,
+            "overflow": "fold",
+        }
         table.add_column(plain(name), **look)
     for row in rows:
         table.add_row(*map(plain, row))
@@ -189,7 +230,9 @@ def show_performance(performance: Performance, title: str) -> None:
                 text += f" ({low:.0f}-{high:.0f})"
             cells.append(text)
         rows.append((name, f"{row['n']:.0f}", *cells))
-    show_table(f"{title}, % (95 % intervals)", ("class", "samples", *MEASURES.values()), rows)
+    show_table(
+        f"{title}, % (95 % intervals)", ("class", "samples", *MEASURES.values()), rows
+    )
 
 
 def check_outputs(
@@ -213,7 +256,9 @@ def listed(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
-def this_command(context: typer.Context, *, names: bool = False, **changed: object) -> str:
+def this_command(
+    context: typer.Context, *, names: bool = False, **changed: object
+) -> str:
     """The current command line with some options changed; of files ``names`` alone."""
     values = context.params | changed
     words = ["optirank", str(context.info_name)]
@@ -222,7 +267,9 @@ def this_command(context: typer.Context, *, names: bool = False, **changed: obje
         if value is None or value is False or value == parameter.default:
             continue
         several = value if isinstance(value, list | tuple) else [value]
-        several = [one.name if names and isinstance(one, Path) else one for one in several]
+        several = [
+            one.name if names and isinstance(one, Path) else one for one in several
+        ]
         if parameter.param_type_name == "argument":
             words += map(str, several)
         elif value is True:
@@ -233,7 +280,9 @@ def this_command(context: typer.Context, *, names: bool = False, **changed: obje
 
 
 @contextmanager
-def remedies_for_missing_genes(context: typer.Context, fitted: Any, query: Path) -> Iterator[None]:
+def remedies_for_missing_genes(
+    context: typer.Context, fitted: Any, query: Path
+) -> Iterator[None]:
     """Add the commands that help to the error of missing genes."""
     from optirank.model import MissingGenesError
 
@@ -245,16 +294,22 @@ def remedies_for_missing_genes(context: typer.Context, fitted: Any, query: Path)
             notes.append("read the gene names of the query from another column:")
             notes.append(this_command(context, gene_column=error.match.other_column[0]))
         if error.droppable and "drop_classes" in context.params:
-            notes.append("leave these classes out, whose samples then get another label:")
+            notes.append(
+                "leave these classes out, whose samples then get another label:"
+            )
             notes.append(this_command(context, drop_classes=True))
         if error.match.present.sum() > 1:
             summary = getattr(fitted, "training_summary_", {})
             files = str(summary.get("source", "")).split(", ")
             words = ["REFERENCE", "--label", "LABEL", "--for", str(query)]
-            if all(Path(name).is_file() for name in files):  # the training data are here
+            if all(
+                Path(name).is_file() for name in files
+            ):  # the training data are here
                 words = [*files, "--label", str(summary["label"]), "--for", str(query)]
             notes.append("train a model for the genes that the query has:")
-            notes.append(shlex.join(["optirank", "train", *words, "-o", "for_query.optirank"]))
+            notes.append(
+                shlex.join(["optirank", "train", *words, "-o", "for_query.optirank"])
+            )
         if error.enough is not None and "max_missing" in context.params:
             limit = math.ceil(100 * error.enough) / 100
             notes.append("label all the same, with little to go by for these classes:")

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from optirank.workflow.explain import Explanation
 
 _SHOWN = 15  # genes on the terminal: they fit without scrolling
-_PANEL_OUT = "Write a model (.optirank), or the genes with their weights (.csv; - for stdout)."
+_PANEL_OUT = (
+    "Write a model (.optirank), or the genes with their weights (.csv; - for stdout)."
+)
 
 
 def inspect(
@@ -29,10 +31,12 @@ def inspect(
         Path | None, typer.Argument(metavar="[FILE]", help="Samples, for --explain.")
     ] = None,
     explain: Annotated[
-        str | None, option("SAMPLE", "Show why this sample of FILE gets its label.", None)
+        str | None,
+        option("SAMPLE", "Show why this sample of FILE gets its label.", None),
     ] = None,
     label: Annotated[
-        str | None, option("CLASS", "Class to explain; default: the label.", None, "--class")
+        str | None,
+        option("CLASS", "Class to explain; default: the label.", None, "--class"),
     ] = None,
     gene_column: opt.GeneColumn = None,
     genes_in: opt.GenesIn = None,
@@ -54,9 +58,13 @@ def inspect(
         from optirank.workflow.explain import explain_sample
 
         if (file is None) != (explain is None):
-            raise ValueError("name the file and the sample: inspect MODEL FILE --explain SAMPLE")
+            raise ValueError(
+                "name the file and the sample: inspect MODEL FILE --explain SAMPLE"
+            )
         if file is not None:
-            found = explain_sample(file, load(model), explain, **opt.reading_options(context))
+            found = explain_sample(
+                file, load(model), explain, **opt.reading_options(context)
+            )
             _show_explanation(found, label)
             return
         show_card(find_model(model))
@@ -70,7 +78,11 @@ def show_card(path: Path) -> None:
     fitted = load(path.absolute())  # not a name again
     width = max(60, shutil.get_terminal_size().columns)
     for name, text in model_card(fitted, path):
-        look = {"width": width, "subsequent_indent": " " * 18, "break_long_words": False}
+        look = {
+            "width": width,
+            "subsequent_indent": " " * 18,
+            "break_long_words": False,
+        }
         echo(textwrap.fill(f"{name + ':':<18}{text}", **look, break_on_hyphens=False))
     for title, table in card_tables(fitted).items():
         show_table(title, table.columns, table.itertuples(index=False))
@@ -104,8 +116,12 @@ def _show_explanation(found: Explanation, label: str | None) -> None:
 
 def panel(
     model: opt.ModelFile,
-    genes: Annotated[int | None, option("N", "Take the panel of N genes.", None, min=2)] = None,
-    out: Annotated[Path | None, option("FILE", _PANEL_OUT, opt.OUTPUT, "--out", "-o")] = None,
+    genes: Annotated[
+        int | None, option("N", "Take the panel of N genes.", None, min=2)
+    ] = None,
+    out: Annotated[
+        Path | None, option("FILE", _PANEL_OUT, opt.OUTPUT, "--out", "-o")
+    ] = None,
     force: opt.Force = False,
 ) -> None:
     """List the genes that a model needs, and the smaller panels in it with their accuracy.
@@ -149,9 +165,13 @@ def _show_genes(table: pd.DataFrame) -> None:
     names = [name.removeprefix("weight_") for name in weights.columns]
     shown = [name for name in ("gene", "role") if name in table]
     rows = []
-    for (_, row), values in zip(table.head(_SHOWN).iterrows(), weights.to_numpy(), strict=False):
+    for (_, row), values in zip(
+        table.head(_SHOWN).iterrows(), weights.to_numpy(), strict=False
+    ):
         k = int(abs(values).argmax())
         rows.append((*row[shown], f"{values[k]:+.3g}", names[k]))
-    show_table(f"{len(table)} genes, the largest weights", (*shown, "weight", "class"), rows)
+    show_table(
+        f"{len(table)} genes, the largest weights", (*shown, "weight", "class"), rows
+    )
     if len(table) > _SHOWN:
         echo(f"and {len(table) - _SHOWN} more: -o genes.csv writes them all")

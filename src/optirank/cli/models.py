@@ -11,7 +11,8 @@ from optirank.cli.common import echo, show_table, tidy
 
 def models(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Show the card of this model.")
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Show the card of this model."),
     ] = None,
 ) -> None:
     """List the models that come with optirank, or show the card of one.
@@ -43,10 +44,17 @@ def models(
             except Exception as error:  # one damaged file does not hide the others
                 damaged.append(f"{path} is left out: {error}")
                 continue
-            seen = {name for one in summary.get("sources", ()) for name in one["classes"]}
+            seen = {
+                name for one in summary.get("sources", ()) for name in one["classes"]
+            }
             rows.append(
                 (
-                    *(known, " ".join(str(summary.get(key, "")) for key in ("species", "tissue"))),
+                    *(
+                        known,
+                        " ".join(
+                            str(summary.get(key, "")) for key in ("species", "tissue")
+                        ),
+                    ),
                     *(f"{len(seen)}/{len(summary['classes'])}", summary["n_panel"]),
                     summary.get("n_samples", ""),
                     f"{100 * mean:.0f} ({100 * lowest:.0f})" if n_sets else "",
@@ -55,8 +63,14 @@ def models(
             )
         columns = ("name", "tissue", "classes", "genes", "samples", "accuracy", "kB")
         show_table("Models", columns, rows)
-        echo("classes: judged on other data sets / all; samples: those it was trained on")
-        echo("accuracy: balanced, in %, mean (lowest) over data sets or sources left out")
-        echo("optirank models NAME shows a card; predict FILE --model NAME labels samples")
+        echo(
+            "classes: judged on other data sets / all; samples: those it was trained on"
+        )
+        echo(
+            "accuracy: balanced, in %, mean (lowest) over data sets or sources left out"
+        )
+        echo(
+            "optirank models NAME shows a card; predict FILE --model NAME labels samples"
+        )
         for text in damaged:
             echo(f"note: {text}", err=True)

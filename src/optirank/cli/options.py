@@ -24,7 +24,9 @@ class _PlainHelp:
         for paragraph in cleandoc(self.help or "").split("\n\n"):
             formatter.write_paragraph()
             if paragraph.startswith(" "):
-                formatter.write("".join(f"  {line}\n" for line in paragraph.splitlines()))
+                formatter.write(
+                    "".join(f"  {line}\n" for line in paragraph.splitlines())
+                )
             else:
                 with formatter.indentation():
                     formatter.write_text(" ".join(paragraph.split()))
@@ -35,8 +37,13 @@ class GroupedCommand(_PlainHelp, TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The arguments by their names."""
-        arguments = [one for one in self.get_params(ctx) if one.param_type_name == "argument"]
-        return ["[OPTIONS]", *(str(one.metavar or one.name.upper()) for one in arguments)]
+        arguments = [
+            one for one in self.get_params(ctx) if one.param_type_name == "argument"
+        ]
+        return [
+            "[OPTIONS]",
+            *(str(one.metavar or one.name.upper()) for one in arguments),
+        ]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, then options by the heading they were given."""
@@ -46,7 +53,10 @@ class GroupedCommand(_PlainHelp, TyperCommand):
                 heading = getattr(parameter, "rich_help_panel", None) or "Options"
                 if parameter.param_type_name == "argument":
                     heading = "Arguments"
-                    record = (str(parameter.metavar or parameter.name.upper()), record[1])
+                    record = (
+                        str(parameter.metavar or parameter.name.upper()),
+                        record[1],
+                    )
                 groups.setdefault(heading, []).append(record)
         for heading, records in groups.items():
             if records:
@@ -58,9 +68,13 @@ class PlainGroup(_PlainHelp, TyperGroup):
     """A group of commands."""
 
 
-def option(metavar: str | None, help: str, panel: str | None, *names: str, **settings: Any) -> Any:
+def option(
+    metavar: str | None, help: str, panel: str | None, *names: str, **settings: Any
+) -> Any:
     """An option under a heading of the help; ``names`` where they are not the parameter's."""
-    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel, **settings)
+    return typer.Option(
+        *names, metavar=metavar, help=help, rich_help_panel=panel, **settings
+    )
 
 
 def one_of(*words: str) -> type[StrEnum]:
@@ -78,25 +92,36 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help=f"{_FORMATS}.")]
 Files = Annotated[
     list[Path],
     typer.Argument(
-        metavar="FILE...", help=f"{_FORMATS}; several are used together, each held out in turn."
+        metavar="FILE...",
+        help=f"{_FORMATS}; several are used together, each held out in turn.",
     ),
 ]
 _MODEL = "A model file, or the name of a model (optirank models)."
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help=_MODEL)]
 Model = Annotated[Path, option("MODEL", _MODEL, None, "--model", "-m")]
-Layer = Annotated[str | None, option("NAME", "Layer of an AnnData file instead of X.", READING)]
-GeneColumn = Annotated[str | None, option("COLUMN", "Gene names, instead of the index.", READING)]
+Layer = Annotated[
+    str | None, option("NAME", "Layer of an AnnData file instead of X.", READING)
+]
+GeneColumn = Annotated[
+    str | None, option("COLUMN", "Gene names, instead of the index.", READING)
+]
 GenesIn = Annotated[
     one_of("rows", "columns") | None,
     option("rows|columns", "For tables: where the genes are.", READING),
 ]
 Annotations = Annotated[
     str | None,
-    option("COLUMNS", "Columns of a table that are not genes, comma-separated.", READING),
+    option(
+        "COLUMNS", "Columns of a table that are not genes, comma-separated.", READING
+    ),
 ]
 Samples = Annotated[
     Path | None,
-    option("FILE", "Table with columns for the samples: labels, clusters, sources.", READING),
+    option(
+        "FILE",
+        "Table with columns for the samples: labels, clusters, sources.",
+        READING,
+    ),
 ]
 _DROP = "Leave out genes of a table with missing values."
 DropMissing = Annotated[bool, option(None, _DROP, READING, "--drop-missing-genes")]
@@ -110,7 +135,8 @@ Homologs = Annotated[
     ),
 ]
 MaxMissing = Annotated[
-    float, share("Share of a class's genes that may be missing.", "Options for missing genes")
+    float,
+    share("Share of a class's genes that may be missing.", "Options for missing genes"),
 ]
 TargetError = Annotated[
     float | None,
@@ -121,9 +147,12 @@ TargetError = Annotated[
 ]
 _ADAPT = "Shift the classes to their shares in the query; labels then depend on the other samples."
 Adapt = Annotated[bool, option(None, _ADAPT, None, "--adapt")]
-Report = Annotated[Path | None, option("PAGE.html", "Write a report, one page.", OUTPUT)]
+Report = Annotated[
+    Path | None, option("PAGE.html", "Write a report, one page.", OUTPUT)
+]
 Force = Annotated[
-    bool, option(None, "Replace existing outputs (never inputs).", OUTPUT, "--force", "-f")
+    bool,
+    option(None, "Replace existing outputs (never inputs).", OUTPUT, "--force", "-f"),
 ]
 _DATA = "Folder of .h5ad files; default: OPTIRANK_DATA, else the cache."
 Data = Annotated[Path | None, option("FOLDER", _DATA, None, "--data")]
@@ -135,7 +164,8 @@ Device = Annotated[
     option("cpu|cuda", "Device to fit on: CPU, or NVIDIA GPU ([gpu] extra).", None),
 ]
 Processes = Annotated[
-    int | None, option("N", "Processes; default: all processors.", None, "--jobs", "-j", min=1)
+    int | None,
+    option("N", "Processes; default: all processors.", None, "--jobs", "-j", min=1),
 ]
 
 

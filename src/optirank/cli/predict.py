@@ -31,13 +31,18 @@ def predict(
     context: typer.Context,
     query: opt.File,
     model: opt.Model,
-    out: Annotated[Path, option("FILE", _OUT, opt.OUTPUT, "--out", "-o")] = Path("labels.csv"),
+    out: Annotated[Path, option("FILE", _OUT, opt.OUTPUT, "--out", "-o")] = Path(
+        "labels.csv"
+    ),
     clusters: Annotated[
-        str | None, option("COLUMN", "Clusters: each also gets its majority label.", None)
+        str | None,
+        option("COLUMN", "Clusters: each also gets its majority label.", None),
     ] = None,
     adapt: opt.Adapt = False,
     target_error: opt.TargetError = None,
-    threshold: Annotated[float | None, share("Withhold labels of a lower confidence.")] = None,
+    threshold: Annotated[
+        float | None, share("Withhold labels of a lower confidence.")
+    ] = None,
     unknown_rate: Annotated[
         float | None,
         share(
@@ -48,7 +53,12 @@ def predict(
     max_missing: opt.MaxMissing = 0.5,
     drop_classes: Annotated[
         bool,
-        option(None, "Leave out classes that lack more than that.", _MISSING, "--drop-classes"),
+        option(
+            None,
+            "Leave out classes that lack more than that.",
+            _MISSING,
+            "--drop-classes",
+        ),
     ] = False,
     report: opt.Report = None,
     force: opt.Force = False,
@@ -91,15 +101,21 @@ def predict(
                 remedies_for_missing_genes(context, fitted, query),
                 progress_bar("predicting", lines=True) as bar,
             ):
-                done = predict_file(query, fitted, target, options, progress=bar.update, **reading)
+                done = predict_file(
+                    query, fitted, target, options, progress=bar.update, **reading
+                )
             _show_notes(done)
             n = len(done.codes)
-            rows = [(label, count, f"{count / n:.1%}") for label, count in done.counts().items()]
+            rows = [
+                (label, count, f"{count / n:.1%}")
+                for label, count in done.counts().items()
+            ]
             show_table("Labels", ("label", "samples", "share"), rows)
             if done.clusters is not None:
                 lines = done.clusters.table.itertuples()
                 rows = [
-                    (one.cluster, one.n_samples, one.label, f"{one.share:.0%}") for one in lines
+                    (one.cluster, one.n_samples, one.label, f"{one.share:.0%}")
+                    for one in lines
                 ]
                 show_table("Clusters", ("cluster", "samples", "label", "share"), rows)
             sure = f"mean confidence {done.confidence.mean():.3f}"
@@ -160,7 +176,11 @@ def evaluate(
         if report is not None:
             check_report()
         options = PredictOptions.among(context.params)
-        reading, fitted, shares = opt.reading_options(context), load(model), _shares(prevalence)
+        reading, fitted, shares = (
+            opt.reading_options(context),
+            load(model),
+            _shares(prevalence),
+        )
         with (
             remedies_for_missing_genes(context, fitted, query),
             open_expression(query, label=label, **reading) as opened,
@@ -192,8 +212,16 @@ def _show_notes(done: Labelled) -> None:
         echo(f"note: {note}", err=True)
     if done.missing:
         losses = done.losses.sort_values("weight_lost", ascending=False).itertuples()
-        rows = [(one.label, one.n_genes, one.n_missing, f"{one.weight_lost:.0%}") for one in losses]
-        show_table("Genes missing", ("class", "genes", "missing", "weight lost"), rows, err=True)
+        rows = [
+            (one.label, one.n_genes, one.n_missing, f"{one.weight_lost:.0%}")
+            for one in losses
+        ]
+        show_table(
+            "Genes missing",
+            ("class", "genes", "missing", "weight lost"),
+            rows,
+            err=True,
+        )
 
 
 def _percent(share: float) -> str:
@@ -210,5 +238,7 @@ def _shares(items: list[str] | None) -> dict[str, float] | None:
         except ValueError:
             name = ""
         if not name:
-            raise ValueError(f"--prevalence {item!r}: use CLASS=SHARE, as 'ER positive=0.7'")
+            raise ValueError(
+                f"--prevalence {item!r}: use CLASS=SHARE, as 'ER positive=0.7'"
+            )
     return shares or None

@@ -33,13 +33,18 @@ def train(
     context: typer.Context,
     files: opt.Files,
     label: Annotated[str, option("COLUMN", "Class labels.", None, "--label", "-l")],
-    out: Annotated[Path, option("MODEL", "The model file; - for stdout.", OUTPUT, "--out", "-o")],
+    out: Annotated[
+        Path, option("MODEL", "The model file; - for stdout.", OUTPUT, "--out", "-o")
+    ],
     batch: Annotated[
-        str | None, option("COLUMN", "Source (data set, donor); each is held out in turn.", None)
+        str | None,
+        option("COLUMN", "Source (data set, donor); each is held out in turn.", None),
     ] = None,
     method: Annotated[
         _Method,
-        option("|".join(METHODS), "One panel, the paper's classifier, or all genes.", None),
+        option(
+            "|".join(METHODS), "One panel, the paper's classifier, or all genes.", None
+        ),
     ] = "panel",
     target_error: Annotated[
         float | None,
@@ -51,26 +56,43 @@ def train(
     jobs: opt.Processes = None,
     genes: Annotated[
         int | None,
-        option("N", "Genes in the panel; default: by held-out accuracy.", _GENES, min=2),
+        option(
+            "N", "Genes in the panel; default: by held-out accuracy.", _GENES, min=2
+        ),
     ] = None,
     gene_list: Annotated[
         Path | None, option("FILE", "Use only these genes, one per line.", _GENES)
     ] = None,
     query: Annotated[
         list[Path] | None,
-        option("QUERY", "To be labelled later: use only its genes. Repeatable.", _GENES, "--for"),
+        option(
+            "QUERY",
+            "To be labelled later: use only its genes. Repeatable.",
+            _GENES,
+            "--for",
+        ),
     ] = None,
     include: Annotated[
         list[str] | None,
-        option("GENES", "Genes that must be in the panel: names, patterns or a file.", _GENES),
+        option(
+            "GENES",
+            "Genes that must be in the panel: names, patterns or a file.",
+            _GENES,
+        ),
     ] = None,
     exclude: Annotated[
         list[str] | None,
-        option("GENES", "Genes that may not be: names, patterns such as 'MT-*', a file.", _GENES),
+        option(
+            "GENES",
+            "Genes that may not be: names, patterns such as 'MT-*', a file.",
+            _GENES,
+        ),
     ] = None,
     report: opt.Report = None,
     name: Annotated[str, option("TEXT", "Name of the model.", OUTPUT)] = "",
-    describe: Annotated[str, option("TEXT", "Its intended use, kept in the model.", OUTPUT)] = "",
+    describe: Annotated[
+        str, option("TEXT", "Its intended use, kept in the model.", OUTPUT)
+    ] = "",
     force: opt.Force = False,
     layer: opt.Layer = None,
     gene_column: opt.GeneColumn = None,
@@ -96,7 +118,11 @@ def train(
     """
     with tidy():
         from optirank import save
-        from optirank.workflow.preparation import gene_names_in, genes_of_queries, open_sources
+        from optirank.workflow.preparation import (
+            gene_names_in,
+            genes_of_queries,
+            open_sources,
+        )
         from optirank.workflow.train import TrainingOptions
         from optirank.workflow.train import train as run
 
@@ -110,14 +136,18 @@ def train(
         reading = opt.reading_options(context)
         with (
             file_or_stdout(out, ".optirank") as target,
-            open_sources(files, label, batch, for_query=bool(query), **reading) as opened,
+            open_sources(
+                files, label, batch, for_query=bool(query), **reading
+            ) as opened,
         ):
             data, batch = opened
             options = TrainingOptions(
                 label=label,
                 batch=batch,
                 n_genes="auto" if genes is None else genes,
-                gene_list=None if gene_list is None else gene_names_in([str(gene_list)]),
+                gene_list=None
+                if gene_list is None
+                else gene_names_in([str(gene_list)]),
                 available=genes_of_queries(query or [], reading["genes_in"]),
                 include=gene_names_in(include or []),
                 exclude=gene_names_in(exclude or []),
@@ -139,7 +169,9 @@ def train(
             for warning in result.warnings:
                 echo(f"Warning: {warning}", err=True)
             accuracy = result.performance.headline()
-            echo(f"Balanced accuracy of held-out samples {accuracy}, {len(result.genes)} genes")
+            echo(
+                f"Balanced accuracy of held-out samples {accuracy}, {len(result.genes)} genes"
+            )
             echo(f"Model:  {out}")
             if report is not None:
                 write_report(result, report)
@@ -150,12 +182,20 @@ def show_sizes(curve: pd.DataFrame, *, auto: bool = False) -> None:
     """Print the accuracy of each size of the panel, and how one was chosen automatically."""
     rows = []
     for row in curve.sort_values("n_genes").itertuples():
-        measured, known = (one == one for one in (row.balanced_accuracy, row.standard_error))
+        measured, known = (
+            one == one for one in (row.balanced_accuracy, row.standard_error)
+        )
         error = f" ± {100 * row.standard_error:.1f}" if known else ""
         accuracy = f"{100 * row.balanced_accuracy:.1f}{error} %" if measured else ""
         rows.append((f"{row.n_genes:.0f}", accuracy, "chosen" if row.chosen else ""))
     if len(rows) > 1:
-        show_table("Panels on held-out samples", ("genes", "balanced accuracy", ""), rows)
-    chosen = curve[curve["chosen"] & (curve["n_genes"] >= 100)]["balanced_accuracy"].max()
+        show_table(
+            "Panels on held-out samples", ("genes", "balanced accuracy", ""), rows
+        )
+    chosen = curve[curve["chosen"] & (curve["n_genes"] >= 100)][
+        "balanced_accuracy"
+    ].max()
     if auto and curve["balanced_accuracy"].max() > chosen:  # never where it is NaN
-        echo("chosen: the smallest of at least 100 genes within one standard error of the best")
+        echo(
+            "chosen: the smallest of at least 100 genes within one standard error of the best"
+        )

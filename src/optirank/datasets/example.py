@@ -54,10 +54,14 @@ def make_example(
     if min(n_reference, n_query) < 10:
         raise ValueError(f"{n_reference} and {n_query} cells: use at least 10 each")
     rng = np.random.default_rng(random_state)
-    named = tomllib.loads(files("optirank.datasets").joinpath("example.toml").read_text("utf-8"))
+    named = tomllib.loads(
+        files("optirank.datasets").joinpath("example.toml").read_text("utf-8")
+    )
     markers = named["cell_types"]
     families = {
-        kind: [f"{stem}{k}" for stem, first, last in ranges for k in range(first, last + 1)]
+        kind: [
+            f"{stem}{k}" for stem, first, last in ranges for k in range(first, last + 1)
+        ]
         for kind, ranges in named["families"].items()
     }
     groups = (*markers.values(), *families.values())
@@ -78,7 +82,11 @@ def make_example(
         X = _counts(rng, platform, level, rise[kinds], stress)
         labels = np.array(list(markers), dtype=object)[kinds]
         samples = np.array([f"{name}_{k:04d}" for k in range(count)], dtype=object)
-        about = {"cell_type": labels, "dataset": f"example_{name}", "platform": platform.name}
+        about = {
+            "cell_type": labels,
+            "dataset": f"example_{name}",
+            "platform": platform.name,
+        }
         obs = pd.DataFrame(about, index=samples)
         X = csr_matrix(X, dtype=np.float32)
         pair.append(ExpressionData(X, genes, samples, obs, f"example_{name}"))
@@ -89,7 +97,11 @@ def make_example(
 
 
 def write_example(
-    folder: str | Path, n_reference: int = 500, n_query: int = 400, *, force: bool = True
+    folder: str | Path,
+    n_reference: int = 500,
+    n_query: int = 400,
+    *,
+    force: bool = True,
 ) -> list[Path]:
     """Write reference and query as .csv, and as .h5ad where anndata is installed.
 
@@ -100,9 +112,13 @@ def write_example(
         raise DataError(f"{folder} is a file: name a folder")
     kinds = [".h5ad"] if importlib.util.find_spec("anndata") is not None else []
     kinds.append(".csv")
-    paths = [folder / f"{stem}{kind}" for stem in ("reference", "query") for kind in kinds]
+    paths = [
+        folder / f"{stem}{kind}" for stem in ("reference", "query") for kind in kinds
+    ]
     if folder.is_dir():
-        check_outputs({f"the example ({path.name})": path for path in paths}, (), force=force)
+        check_outputs(
+            {f"the example ({path.name})": path for path in paths}, (), force=force
+        )
     pair = make_example(n_reference, n_query)
     folder.mkdir(parents=True, exist_ok=True)
     for data, path in zip((one for one in pair for _ in kinds), paths, strict=True):

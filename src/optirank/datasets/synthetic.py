@@ -111,7 +111,10 @@ def make_unstable_ranks(
 
 
 def _weights_and_intercept(
-    ranks: np.ndarray, reference: np.ndarray, label_accuracy: float, rng: np.random.RandomState
+    ranks: np.ndarray,
+    reference: np.ndarray,
+    label_accuracy: float,
+    rng: np.random.RandomState,
 ) -> tuple[np.ndarray, float]:
     """Draw weights on the reference genes until a model of the labels is as it should be."""
     for _ in range(50):  # draws of the weights before giving up
@@ -128,7 +131,9 @@ def _weights_and_intercept(
     )
 
 
-def _balanced_and_accurate(scores: np.ndarray, label_accuracy: float) -> tuple[float, float] | None:
+def _balanced_and_accurate(
+    scores: np.ndarray, label_accuracy: float
+) -> tuple[float, float] | None:
     """Return the factor and the intercept of a model with mean 1/2 and the accuracy asked for.
 
     For any factor `a`, the mean of ``sigmoid(a * scores + b)`` grows with `b` and crosses 1/2 once,
@@ -138,7 +143,9 @@ def _balanced_and_accurate(scores: np.ndarray, label_accuracy: float) -> tuple[f
 
     def intercept(log_factor: float) -> float:
         z = np.exp(log_factor) * scores
-        return brentq(lambda b: expit(z + b).mean() - 0.5, -z.max(), -z.min(), xtol=1e-13)
+        return brentq(
+            lambda b: expit(z + b).mean() - 0.5, -z.max(), -z.min(), xtol=1e-13
+        )
 
     def excess(log_factor: float) -> float:
         p = expit(np.exp(log_factor) * scores + intercept(log_factor))
@@ -147,7 +154,9 @@ def _balanced_and_accurate(scores: np.ndarray, label_accuracy: float) -> tuple[f
     spread = np.ptp(scores)
     if spread < 1e-9:
         return None
-    flattest = np.log((label_accuracy - 0.5) / spread)  # too flat: |p - 1/2| <= log-odds / 4
+    flattest = np.log(
+        (label_accuracy - 0.5) / spread
+    )  # too flat: |p - 1/2| <= log-odds / 4
     # With log-odds of a larger spread the labels are noiseless but for ties
     steepest = np.log(1e4 / spread)
     if excess(steepest) < 0.0:

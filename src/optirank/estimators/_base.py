@@ -38,13 +38,21 @@ BinarySolver = Callable[[Problem, object, Callable[[dict], None] | None], Soluti
 logger = logging.getLogger("optirank")
 
 # What a trained model may have beside its fit, see `optirank.model`
-_STORED = ("mean_ranks_", "training_summary_", "calibration_", "error_control_", "novelty_")
+_STORED = (
+    "mean_ranks_",
+    "training_summary_",
+    "calibration_",
+    "error_control_",
+    "novelty_",
+)
 
 
 class RankClassifier(ClassifierMixin, BaseEstimator):
     """What all classifiers on the order of genes share: labels and probabilities from scores."""
 
-    _softmax = False  # of the scores of several classes; else logistic functions of each
+    _softmax = (
+        False  # of the scores of several classes; else logistic functions of each
+    )
 
     def predict(self, X: ArrayLike) -> NDArray:
         """The class of the highest score."""
@@ -75,9 +83,13 @@ class RankClassifier(ClassifierMixin, BaseEstimator):
         known = self.classes_.tolist()
         asked = list(classes) if not isinstance(classes, str) else [classes]
         if strange := [label for label in asked if label not in known]:
-            raise ValueError(f"the model has no class {strange[0]!r}: its classes are {known}")
+            raise ValueError(
+                f"the model has no class {strange[0]!r}: its classes are {known}"
+            )
         if len(set(asked)) < max(2, len(asked)):
-            raise ValueError(f"classes={asked!r}: give at least 2 different classes of the model")
+            raise ValueError(
+                f"classes={asked!r}: give at least 2 different classes of the model"
+            )
         return np.array([k for k, label in enumerate(known) if label in asked])
 
     def __sklearn_tags__(self) -> Any:
@@ -141,7 +153,9 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         if len(self.coef_) == 1:
             raise ValueError(
                 "this model tells {!r} from {!r} by one score: it has no classes to leave out; "
-                "models of three or more have one score per class".format(*self.classes_.tolist())
+                "models of three or more have one score per class".format(
+                    *self.classes_.tolist()
+                )
             )
         small = copy.copy(self)
         vars(small).pop("error_control_", None)
@@ -149,10 +163,14 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         for name in ("classes_", "reference_", "mean_ranks_", *names):
             if hasattr(self, name):
                 setattr(small, name, getattr(self, name)[kept])
-        small.path_ = [self.path_[row] for row in kept] if getattr(self, "path_", None) else []
+        small.path_ = (
+            [self.path_[row] for row in kept] if getattr(self, "path_", None) else []
+        )
         small.genes_ = (small.reference_ | (small.coef_ != 0)).any(axis=0)
         if hasattr(self, "training_summary_"):
-            small.training_summary_ = self.training_summary_ | {"subset_of": self.classes_.tolist()}
+            small.training_summary_ = self.training_summary_ | {
+                "subset_of": self.classes_.tolist()
+            }
         if hasattr(self, "novelty_"):
             small.novelty_ = self.novelty_.of_classes(kept)
         return small
@@ -164,16 +182,22 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         """
         for name in ("l1", "l2", "l1s", "l2s"):
             given = getattr(self, name, 0.0)
-            for value in given if name.endswith("s") and hasattr(self, name) else [given]:
+            for value in (
+                given if name.endswith("s") and hasattr(self, name) else [given]
+            ):
                 if not is_number(value) or not 0 <= value < np.inf:
                     raise ValueError(
                         f"{name}={given!r}: {value!r} is no penalty, use a finite number of at "
                         "least 0"
                     )
         if not is_number(self.tol) or not 0 < self.tol < 1:
-            raise ValueError(f"tol={self.tol!r}: use a number between 0 and 1, such as 1e-5")
+            raise ValueError(
+                f"tol={self.tol!r}: use a number between 0 and 1, such as 1e-5"
+            )
         if not is_number(self.max_iter) or not 1 <= self.max_iter < np.inf:
-            raise ValueError(f"max_iter={self.max_iter!r}: use a finite number of at least 1")
+            raise ValueError(
+                f"max_iter={self.max_iter!r}: use a finite number of at least 1"
+            )
         for name, allowed in {"ties": tuple(TIES), **choices}.items():
             value = getattr(self, name)
             if value not in allowed:
@@ -198,7 +222,9 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         else:
             # Sorting on a GPU checks the values there, where that takes no time
             finite = self._device == "cpu"
-            X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), ensure_all_finite=finite)
+            X, y = validate_data(
+                self, X, y, accept_sparse=("csr", "csc"), ensure_all_finite=finite
+            )
         return X, y, label_codes(y)[0]
 
     def _checked_on_device(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray]:
@@ -217,7 +243,9 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         self.n_features_in_ = X.shape[1]
         return X, y
 
-    def _sample_weights(self, X: Any, y: NDArray, sample_weight: ArrayLike | None) -> NDArray:
+    def _sample_weights(
+        self, X: Any, y: NDArray, sample_weight: ArrayLike | None
+    ) -> NDArray:
         """Weights of the samples, those of a dict ``class_weight`` included."""
         like = np.empty((X.shape[0], 1)) if is_device_array(X) else X
         weights = _check_sample_weight(sample_weight, like, ensure_non_negative=True)
@@ -245,7 +273,9 @@ class RankLinearClassifier(LinearScores, RankClassifier):
     def _orders(self, X: Any) -> SampleOrders | DeviceOrders:
         """Sorted samples, where the fit takes place."""
         if self._device == "cpu":
-            from optirank.ranks.orders import order_for_fitting  # numba loads with a fit
+            from optirank.ranks.orders import (
+                order_for_fitting,
+            )  # numba loads with a fit
 
             return order_for_fitting(X, self.n_jobs)
         from optirank.solver.device.orders import orders_for  # a GPU is asked for
@@ -269,7 +299,9 @@ class RankLinearClassifier(LinearScores, RankClassifier):
             problems = {}
             for k in [1] if len(classes) == 2 else range(len(classes)):
                 v = sample_weights(codes == k, weights, balanced)
-                problems[classes[k]] = Problem(orders, (codes == k).astype(float), v, *same)
+                problems[classes[k]] = Problem(
+                    orders, (codes == k).astype(float), v, *same
+                )
             if hasattr(orders, "whole"):  # on a GPU
                 found = self._solve_on_device(list(problems.values()))
             else:
@@ -285,7 +317,10 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         """All problems side by side on a GPU."""
         from optirank.solver.device.solve import Options, solve_together
 
-        side, more = getattr(self, "side", "best"), getattr(self, "solver_options", None) or {}
+        side, more = (
+            getattr(self, "side", "best"),
+            getattr(self, "solver_options", None) or {},
+        )
         options = Options(side=side, tol=self.tol, max_iter=int(self.max_iter), **more)
         return solve_together(problems, options)
 
@@ -314,17 +349,24 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         """What logs the stages of a fit, where that is asked for."""
         if not self.verbose:
             return None
-        if not logger.handlers and not logging.getLogger().handlers:  # the user set up no logging
+        if (
+            not logger.handlers and not logging.getLogger().handlers
+        ):  # the user set up no logging
             handler = logging.StreamHandler(sys.stderr)
             handler.setFormatter(logging.Formatter("[optirank] %(message)s"))
             logger.addHandler(handler)
             logger.setLevel(logging.INFO)
 
         def tell(entry: dict) -> None:
-            shown = {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in entry.items()}
+            shown = {
+                k: f"{v:.6g}" if isinstance(v, float) else v for k, v in entry.items()
+            }
             stage = shown.pop("stage", "lambda_p")
             logger.info(
-                "%s: %s: %s", positive, stage, ", ".join(f"{k} {v}" for k, v in shown.items())
+                "%s: %s: %s",
+                positive,
+                stage,
+                ", ".join(f"{k} {v}" for k, v in shown.items()),
             )
 
         return tell

@@ -149,7 +149,9 @@ class OptirankClassifier(RankLinearClassifier):
         """
         from optirank.solver.solve import ALGORITHMS  # loads numba
 
-        self._check_options(algorithm=tuple(ALGORITHMS), side=("best", "rising", "falling"))
+        self._check_options(
+            algorithm=tuple(ALGORITHMS), side=("best", "rising", "falling")
+        )
         check_solver_options(self.solver_options)
         if self.device == "cuda" and self.algorithm != "alternating":
             raise ValueError(
@@ -165,7 +167,9 @@ class OptirankClassifier(RankLinearClassifier):
         candidates = candidate_mask(self, X.shape[1])
         size = resolve_n_reference(self.n_reference, X.shape[1], candidates)
         weights = self._sample_weights(X, y, sample_weight)
-        return self._fit_orders(self._orders(X), y, weights, size, self._solve, candidates)
+        return self._fit_orders(
+            self._orders(X), y, weights, size, self._solve, candidates
+        )
 
     def _solve(self, problem: Problem, positive: object, callback) -> Solution:
         """Solve the problem of one class on the CPU."""
@@ -233,7 +237,9 @@ class RankLogisticRegression(RankLinearClassifier):
         return self._fit_orders(self._orders(X), y, weights, X.shape[1], solve)
 
 
-def solver_at(estimator: RankLinearClassifier, references: dict[Any, NDArray]) -> BinarySolver:
+def solver_at(
+    estimator: RankLinearClassifier, references: dict[Any, NDArray]
+) -> BinarySolver:
     """What fits the weights of a class to convergence at its reference set (positions)."""
 
     def solve(problem: Problem, positive: object, callback) -> Solution:
@@ -241,7 +247,9 @@ def solver_at(estimator: RankLinearClassifier, references: dict[Any, NDArray]) -
 
         gamma = np.zeros(problem.n_genes)
         gamma[references[positive]] = 1.0
-        solution = solve_at(problem, gamma, tol=estimator.tol, max_iter=int(estimator.max_iter))
+        solution = solve_at(
+            problem, gamma, tol=estimator.tol, max_iter=int(estimator.max_iter)
+        )
         if callback is not None:
             callback({"stage": "fitted", "objective": solution.objective})
         return solution
@@ -255,7 +263,9 @@ def check_solver_options(given: object) -> None:
         return
     known = ", ".join(SOLVER_OPTIONS)
     if not isinstance(given, Mapping):
-        raise ValueError(f"solver_options={given!r}: use None or a dict with some of {known}")
+        raise ValueError(
+            f"solver_options={given!r}: use None or a dict with some of {known}"
+        )
     for name, value in given.items():
         if name not in SOLVER_OPTIONS:
             raise ValueError(
@@ -263,7 +273,9 @@ def check_solver_options(given: object) -> None:
             )
         if name == "path_step":
             if not is_number(value) or not 1 <= value < np.inf:
-                raise ValueError(f"path_step={value!r}: use a finite number of at least 1")
+                raise ValueError(
+                    f"path_step={value!r}: use a finite number of at least 1"
+                )
         elif not isinstance(value, bool | np.bool_):
             raise ValueError(f"{name}={value!r}: use True or False")
 

@@ -144,8 +144,14 @@ class OptirankClassifierCV(RankLinearClassifier):
         """
         for name in ("n_references", "l1s", "l2s"):
             values = getattr(self, name)
-            if isinstance(values, str) or not hasattr(values, "__len__") or not len(values):
-                raise ValueError(f"{name}={values!r}: give a sequence of at least one value")
+            if (
+                isinstance(values, str)
+                or not hasattr(values, "__len__")
+                or not len(values)
+            ):
+                raise ValueError(
+                    f"{name}={values!r}: give a sequence of at least one value"
+                )
         self._check_options(selection=(*RULES, TRANSFER))
         X, y, self.classes_ = self._checked(X, y)
         candidates = candidate_mask(self, X.shape[1])
@@ -158,7 +164,11 @@ class OptirankClassifierCV(RankLinearClassifier):
         if platforms:  # copies of the samples follow below them
             X = X.get() if is_device_array(X) else X
             parts = [X, *simulate_platforms(X, VIEW_STRENGTHS)]
-            X = sparse.vstack(parts, "csr") if sparse.issparse(X) else np.concatenate(parts)
+            X = (
+                sparse.vstack(parts, "csr")
+                if sparse.issparse(X)
+                else np.concatenate(parts)
+            )
         orders = self._orders(X)
         units = units_of_folds(
             Samples(orders=orders),
@@ -169,7 +179,9 @@ class OptirankClassifierCV(RankLinearClassifier):
             balanced=self.class_weight == "balanced",
             platforms=platforms,
         )
-        grid = {name: tuple(getattr(self, name)) for name in ("n_references", "l1s", "l2s")}
+        grid = {
+            name: tuple(getattr(self, name)) for name in ("n_references", "l1s", "l2s")
+        }
         options = {"tol": self.tol, "max_iter": int(self.max_iter), "ties": self.ties}
         family = OptirankFamily(**grid, **options, candidates=candidates)
         with progress_bar("grid", shown=None if self.verbose else False) as bar:
@@ -207,16 +219,22 @@ class OptirankClassifierCV(RankLinearClassifier):
         params = self.cv_results_["params"]
         if platforms:
             shifted = np.stack(tables[1:], axis=2)
-            self.cv_results_["mean_transfer_score"] = transfer_scores(table, shifted, real=real)
+            self.cv_results_["mean_transfer_score"] = transfer_scores(
+                table, shifted, real=real
+            )
             default = default_setting(params)
-            index = select_for_transfer(table, shifted, n_genes, default=default, real=real)
+            index = select_for_transfer(
+                table, shifted, n_genes, default=default, real=real
+            )
         else:
             index = select(table[:, scored], n_genes, self.selection)
         self.best_index_ = index
         self.best_params_ = params[index]
         self.best_score_ = float(table[index, scored].mean())
 
-    def _refit(self, orders: Any, y: NDArray, weights: NDArray, candidates: NDArray | None) -> None:
+    def _refit(
+        self, orders: Any, y: NDArray, weights: NDArray, candidates: NDArray | None
+    ) -> None:
         """Fit the chosen setting on all samples, and take over its attributes."""
         names = ("ties", "tol", "max_iter", "class_weight", "device", "n_jobs")
         same = {name: getattr(self, name) for name in ("reference_candidates", *names)}
@@ -234,7 +252,14 @@ class OptirankClassifierCV(RankLinearClassifier):
     def _take(self, best: OptirankClassifier) -> None:
         """Make this the final model."""
         self.best_estimator_ = best
-        names = ("coef_", "intercept_", "reference_", "reference_weights_", "objective_", "n_iter_")
+        names = (
+            "coef_",
+            "intercept_",
+            "reference_",
+            "reference_weights_",
+            "objective_",
+            "n_iter_",
+        )
         for name in (*names, "genes_"):
             setattr(self, name, getattr(best, name))
 
@@ -257,10 +282,17 @@ class OptirankClassifierCV(RankLinearClassifier):
         """
         check_is_fitted(self)
         results = self.cv_results_
-        scores = np.column_stack([results[f"split{k}_test_score"] for k in range(len(self.folds_))])
-        scores, n_genes = scores[:, scored_folds(scores)], results["mean_n_genes"][:, None]
+        scores = np.column_stack(
+            [results[f"split{k}_test_score"] for k in range(len(self.folds_))]
+        )
+        scores, n_genes = (
+            scores[:, scored_folds(scores)],
+            results["mean_n_genes"][:, None],
+        )
         numbers = np.arange(len(scores))
-        error = standard_error(scores) if scores.shape[1] > 1 else np.nan  # one fold tells of none
+        error = (
+            standard_error(scores) if scores.shape[1] > 1 else np.nan
+        )  # one fold tells of none
         columns = {
             "n_genes": results["mean_n_genes"],
             "score": scores.mean(axis=1),
@@ -268,8 +300,12 @@ class OptirankClassifierCV(RankLinearClassifier):
             "selected": numbers == self.best_index_,
             "best": numbers == select(scores, n_genes, "best"),
         }
-        table = pd.concat([pd.DataFrame(columns), pd.DataFrame(results["params"])], axis=1)
-        table = table.sort_values(["n_genes", "score"], ascending=[True, False], kind="stable")
+        table = pd.concat(
+            [pd.DataFrame(columns), pd.DataFrame(results["params"])], axis=1
+        )
+        table = table.sort_values(
+            ["n_genes", "score"], ascending=[True, False], kind="stable"
+        )
         rising = table["score"] > table["score"].cummax().shift(fill_value=-np.inf)
         return table[rising | table["selected"] | table["best"]].reset_index(drop=True)
 
@@ -277,8 +313,13 @@ class OptirankClassifierCV(RankLinearClassifier):
 def _results(found: list[UnitResult], table: NDArray, n_genes: NDArray) -> dict:
     """``cv_results_`` in scikit-learn's shape, with numbers of genes."""
     params = found[0].params
-    times = np.array([[fold.fit_seconds(k) for fold in found] for k in range(len(params))])
-    results: dict = {"mean_fit_time": times.mean(axis=1), "std_fit_time": times.std(axis=1)}
+    times = np.array(
+        [[fold.fit_seconds(k) for fold in found] for k in range(len(params))]
+    )
+    results: dict = {
+        "mean_fit_time": times.mean(axis=1),
+        "std_fit_time": times.std(axis=1),
+    }
     for name in params[0]:
         values = [one[name] for one in params]
         results[f"param_{name}"] = np.ma.masked_array(values, mask=False, dtype=object)

@@ -7,7 +7,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    validate_data,
+)
 
 from optirank._util.names import some
 from optirank._util.workers import worker_count
@@ -22,7 +26,11 @@ if TYPE_CHECKING:
     from optirank.panel.elimination import PanelSearch
 
 N_FOLDS = 5  # in which "auto" measures held-out accuracy, as is usual
-OF_SIZE = ("calibration_", "error_control_", "novelty_")  # a training gives each size its own
+OF_SIZE = (
+    "calibration_",
+    "error_control_",
+    "novelty_",
+)  # a training gives each size its own
 _OF_TRAINING = (*OF_SIZE, "of_sizes_", "training_summary_")
 
 
@@ -89,7 +97,9 @@ class PanelClassifier(LinearScores, RankClassifier):
         self.include = include
         self.n_jobs = n_jobs
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Find the panel and its weights.
 
         Parameters
@@ -100,7 +110,9 @@ class PanelClassifier(LinearScores, RankClassifier):
         sample_weight : array of shape (n_samples,) or a number, optional
         """
         X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"))
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True
+        )
         kept = weight > 0
         if not kept.all():  # a sample of weight 0 is one that is not there
             X, y, weight = X[kept], y[kept], weight[kept]
@@ -136,7 +148,11 @@ class PanelClassifier(LinearScores, RankClassifier):
         )
         for name in (*_OF_TRAINING, "held_out_"):
             vars(self).pop(name, None)
-        self.n_features_in_, self.classes_, self.path_ = source.shape[1], classes, found.path
+        self.n_features_in_, self.classes_, self.path_ = (
+            source.shape[1],
+            classes,
+            found.path,
+        )
         if found.held_out is not None:
             self.held_out_ = found.held_out
         self._take(found.path[max(found.path)])
@@ -164,12 +180,16 @@ class PanelClassifier(LinearScores, RankClassifier):
         if n_genes == len(self.panel_):
             return model
         model.n_genes = n_genes
-        model.path_ = {size: panel for size, panel in self.path_.items() if size <= n_genes}
+        model.path_ = {
+            size: panel for size, panel in self.path_.items() if size <= n_genes
+        }
         for name in _OF_TRAINING:
             vars(model).pop(name, None)
         if hasattr(self, "of_sizes_"):
             vars(model).update(self.of_sizes_.get(n_genes, {}))
-            model.of_sizes_ = {n: one for n, one in self.of_sizes_.items() if n < n_genes}
+            model.of_sizes_ = {
+                n: one for n, one in self.of_sizes_.items() if n < n_genes
+            }
         if hasattr(self, "training_summary_"):
             model.training_summary_ = _summary_of(self.training_summary_, n_genes)
         return model._take(self.path_[n_genes])
@@ -180,7 +200,9 @@ class PanelClassifier(LinearScores, RankClassifier):
         model = copy.copy(self)
         model.classes_ = self.classes_[kept]
         if len(self.classes_) > 2:
-            model.path_ = {size: _of_classes(one, kept) for size, one in self.path_.items()}
+            model.path_ = {
+                size: _of_classes(one, kept) for size, one in self.path_.items()
+            }
         for name in (*_OF_TRAINING, "held_out_"):
             vars(model).pop(name, None)
         return model._take(model.path_[max(model.path_)])
@@ -199,7 +221,9 @@ class PanelClassifier(LinearScores, RankClassifier):
         if n == "auto":
             return
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2:
-            raise ValueError(f"n_genes={n!r}: use 'auto' or a number of at least 2 genes")
+            raise ValueError(
+                f"n_genes={n!r}: use 'auto' or a number of at least 2 genes"
+            )
         if n > n_features:
             raise ValueError(
                 f"n_genes={n} is more than the {n_features} genes there are: use at most "

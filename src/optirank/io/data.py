@@ -158,7 +158,11 @@ class ExpressionData:
         self, genes: Sequence[str] | np.ndarray | None
     ) -> Callable[[np.ndarray], ExpressionData]:
         """Choose genes, and return what reads rows of them."""
-        columns = None if genes is None else gene_positions(self.gene_names, genes, self.source)
+        columns = (
+            None
+            if genes is None
+            else gene_positions(self.gene_names, genes, self.source)
+        )
         names = self.gene_names if columns is None else self.gene_names[columns]
         with readable(self.source):
             stored = self.X if isinstance(self.X, StoredMatrix) else Sliceable(self.X)
@@ -175,7 +179,9 @@ class ExpressionData:
     def select_genes(self, genes: Sequence[str] | np.ndarray) -> ExpressionData:
         """Keep these genes, by name or by position, in the order given."""
         positions = gene_positions(self.gene_names, genes, self.source)
-        return replace(self, X=self.X[:, positions], gene_names=self.gene_names[positions])
+        return replace(
+            self, X=self.X[:, positions], gene_names=self.gene_names[positions]
+        )
 
     def select_samples(self, samples: np.ndarray) -> ExpressionData:
         """Keep these samples: a boolean mask or positions."""
@@ -188,7 +194,10 @@ class ExpressionData:
         if how not in MERGES:
             raise ValueError(f"how={how!r}: use one of {', '.join(MERGES)}")
         _, first, group, counts = np.unique(
-            self.gene_names.astype(str), return_index=True, return_inverse=True, return_counts=True
+            self.gene_names.astype(str),
+            return_index=True,
+            return_inverse=True,
+            return_counts=True,
         )
         if how == "drop":
             return self.select_genes(np.sort(first[counts == 1]))
@@ -223,11 +232,15 @@ def check_column(obs: pd.DataFrame, column: str, source: str) -> None:
         )
 
 
-def gene_positions(names: np.ndarray, genes: Sequence | np.ndarray, source: str) -> np.ndarray:
+def gene_positions(
+    names: np.ndarray, genes: Sequence | np.ndarray, source: str
+) -> np.ndarray:
     """Turn gene names, or positions, into positions in ``names``."""
     wanted = np.asarray(genes)
     if len(np.unique(wanted)) < len(wanted):
-        raise DataError(f"{source}: asked for the same gene twice: {some(duplicates(genes))}")
+        raise DataError(
+            f"{source}: asked for the same gene twice: {some(duplicates(genes))}"
+        )
     if wanted.dtype.kind in "iu":
         if wanted.size and (wanted.min() < 0 or wanted.max() >= len(names)):
             raise DataError(f"{source}: gene positions must be 0 to {len(names) - 1}")
@@ -248,14 +261,18 @@ def gene_positions(names: np.ndarray, genes: Sequence | np.ndarray, source: str)
     return np.array([where[gene] for gene in genes], dtype=np.intp)
 
 
-def concatenate(parts: Sequence[ExpressionData], column: str | None = None) -> ExpressionData:
+def concatenate(
+    parts: Sequence[ExpressionData], column: str | None = None
+) -> ExpressionData:
     """Several data sets as one, over the genes that all of them have (order of the first).
 
     ``column`` names a column of ``obs`` to add, which says from which source a sample is.
     """
     import pandas as pd
 
-    shared = set(parts[0].gene_names).intersection(*(part.gene_names for part in parts[1:]))
+    shared = set(parts[0].gene_names).intersection(
+        *(part.gene_names for part in parts[1:])
+    )
     common = [gene for gene in parts[0].gene_names if gene in shared]
     if not common:
         raise DataError(
@@ -270,6 +287,11 @@ def concatenate(parts: Sequence[ExpressionData], column: str | None = None) -> E
         vstack(matrices, format="csr") if sparse else np.concatenate(matrices),
         parts[0].gene_names,
         np.concatenate([part.sample_names for part in parts]),
-        pd.concat([part.obs.assign(**{column: part.source} if column else {}) for part in parts]),
+        pd.concat(
+            [
+                part.obs.assign(**{column: part.source} if column else {})
+                for part in parts
+            ]
+        ),
         parts[0].source if len(parts) == 1 else some([part.source for part in parts]),
     )

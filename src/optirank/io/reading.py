@@ -23,7 +23,12 @@ from optirank.io.data import (
     need,
     readable,
 )
-from optirank.io.stored import CompressedColumns, CompressedRows, Sliceable, StoredMatrix
+from optirank.io.stored import (
+    CompressedColumns,
+    CompressedRows,
+    Sliceable,
+    StoredMatrix,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +39,9 @@ logger = logging.getLogger("optirank.datasets")
 FORMATS = ("h5ad", "zarr", "10x_h5", "10x_mtx", "table")
 _TABLES = (".csv", ".tsv", ".txt", ".tab")
 _R_OBJECT = "in R: library(zellkonverter); writeH5AD(OBJECT, {new!r})"
-_EXCEL = "in Python: import pandas; pandas.read_excel({name!r}).to_csv({csv!r}, index=False)"
+_EXCEL = (
+    "in Python: import pandas; pandas.read_excel({name!r}).to_csv({csv!r}, index=False)"
+)
 _OTHERS = {
     ".rds": "in R: library(Seurat); library(zellkonverter); "
     "writeH5AD(as.SingleCellExperiment(readRDS({name!r})), {new!r})",
@@ -56,17 +63,27 @@ def guess_format(path: Path) -> str:
     if path.is_dir():
         if _find_part(path, "matrix.mtx"):
             return "10x_mtx"
-        if path.suffix == ".zarr" or any((path / key).exists() for key in (".zgroup", "zarr.json")):
+        if path.suffix == ".zarr" or any(
+            (path / key).exists() for key in (".zgroup", "zarr.json")
+        ):
             return "zarr"
-        raise DataError(f"{path} is a folder without matrix.mtx (10x) and not a zarr: name a file")
+        raise DataError(
+            f"{path} is a folder without matrix.mtx (10x) and not a zarr: name a file"
+        )
     if path.suffix in (".h5ad", ".h5"):
         return "h5ad" if path.suffix == ".h5ad" else "10x_h5"
     if any(suffix in _TABLES for suffix in path.suffixes[-2:]):
         return "table"
     if path.suffix.lower() in _OTHERS:
-        names = {"name": str(path), "new": f"{path.stem}.h5ad", "csv": f"{path.stem}.csv"}
+        names = {
+            "name": str(path),
+            "new": f"{path.stem}.h5ad",
+            "csv": f"{path.stem}.csv",
+        }
         remedy = _OTHERS[path.suffix.lower()].format(**names)
-        raise DataError(f"{path}: {path.suffix} files are not read: convert it first, {remedy}")
+        raise DataError(
+            f"{path}: {path.suffix} files are not read: convert it first, {remedy}"
+        )
     raise DataError(
         f"{path}: its name does not tell its format (.h5ad, .zarr, .h5, .csv, .tsv, a 10x folder): "
         f"give the format, one of {some(FORMATS)} (format=)"
@@ -123,19 +140,25 @@ def open_expression(
             store = stack.enter_context(_open_store(path, kind))
             with readable(path):
                 tenx = kind == "10x_h5"
-                matrix, var, obs = _tenx(store, path) if tenx else _anndata(store, path, layer)
+                matrix, var, obs = (
+                    _tenx(store, path) if tenx else _anndata(store, path, layer)
+                )
                 names, others = _gene_names(var, gene_column, path)
         if samples is not None:
             if not Path(samples).exists():
                 raise FileNotFoundError(f"{samples} does not exist")
             obs, named = tables.join_annotations(obs, [Path(samples)], str(path))
             if not named.all():
-                logger.warning("%s has no entry for %d samples", samples, (~named).sum())
+                logger.warning(
+                    "%s has no entry for %d samples", samples, (~named).sum()
+                )
         if label is not None:
             check_column(obs, label, str(path))
         twice = duplicates(names)
         if twice:
-            logger.warning("%s: %d gene names occur twice: %s", path, len(twice), some(twice))
+            logger.warning(
+                "%s: %d gene names occur twice: %s", path, len(twice), some(twice)
+            )
         cells = obs.index.to_numpy(dtype=object)
         yield ExpressionData(matrix, names, cells, obs, str(path), others)
 
@@ -218,7 +241,9 @@ def _anndata(group: Any, path: Path, layer: str | None) -> Parts:
         )
     layers = group.get("layers", {})
     if layer is not None and layer not in layers:
-        raise DataError(f"{path} has no layer {layer!r}: there are {some(list(layers))}")
+        raise DataError(
+            f"{path} has no layer {layer!r}: there are {some(list(layers))}"
+        )
     matrix = _matrix(group["X"] if layer is None else layers[layer], path)
     return matrix, _frame(group, "var", path), _frame(group, "obs", path)
 
@@ -248,11 +273,15 @@ def _read_elem(element: Any) -> Any:
         if kind == "dataframe":
             names = [str(name) for name in element.attrs["column-order"]]
             index = pd.Index(_read_elem(element[element.attrs["_index"]]), dtype=object)
-            return pd.DataFrame({name: _read_elem(element[name]) for name in names}, index=index)
+            return pd.DataFrame(
+                {name: _read_elem(element[name]) for name in names}, index=index
+            )
         if kind == "categorical":
             categories = _read_elem(element["categories"])
             ordered = bool(element.attrs.get("ordered", False))
-            return pd.Categorical.from_codes(element["codes"][...], categories, ordered=ordered)
+            return pd.Categorical.from_codes(
+                element["codes"][...], categories, ordered=ordered
+            )
         if kind == "string-array":
             return element.asstr()[...]
         if kind == "array":
@@ -269,7 +298,9 @@ def _matrix(element: Any, path: Path) -> StoredMatrix:
     """Wrap an element of an AnnData file that holds a matrix."""
     if not hasattr(element, "keys"):
         if element.attrs.get("encoding-type") == "null" or element.shape is None:
-            raise DataError(f"{path} holds no X: name one of its layers (layer=, --layer)")
+            raise DataError(
+                f"{path} holds no X: name one of its layers (layer=, --layer)"
+            )
         if len(element.shape) != 2 or np.dtype(element.dtype).kind not in "fiub":
             raise DataError(
                 f"{path}: X has shape {tuple(element.shape)} and type {element.dtype}; it should "
@@ -324,7 +355,9 @@ def _read_tenx_folder(folder: Path) -> Parts:
     }
     missing = [name for name, found in wanted.items() if found is None]
     if missing:
-        raise DataError(f"{folder} is not a 10x folder: it has no {some(missing)} (plain or .gz)")
+        raise DataError(
+            f"{folder} is not a 10x folder: it has no {some(missing)} (plain or .gz)"
+        )
     matrix_file, *others = wanted.values()
     features, barcodes = [], []
     for path, fields in zip(others, (features, barcodes), strict=True):
@@ -364,7 +397,9 @@ def _read_matrix(path: Path, shape: tuple[int, int]) -> Any:
         kinds = {0: np.int64, 1: np.int64}
         if field != "pattern":
             kinds[2] = np.int64 if field == "integer" else np.float64
-        entries = pd.read_csv(file, sep=r"\s+", header=None, names=list(kinds), dtype=kinds)
+        entries = pd.read_csv(
+            file, sep=r"\s+", header=None, names=list(kinds), dtype=kinds
+        )
     rows, columns = entries[0].to_numpy() - 1, entries[1].to_numpy() - 1
     if len(entries) != n_entries:
         raise ValueError(f"it says it has {n_entries} entries and has {len(entries)}")
@@ -376,24 +411,41 @@ def _read_matrix(path: Path, shape: tuple[int, int]) -> Any:
 
 def _tenx(file: Any, path: Path) -> Parts:
     """Find matrix (left on disk), genes and cells in a 10x .h5 file of version 2 or 3."""
-    groups = [key for key in file if hasattr(file[key], "keys") and "indptr" in file[key]]
+    groups = [
+        key for key in file if hasattr(file[key], "keys") and "indptr" in file[key]
+    ]
     if "X" in file or not groups:
         hint = ": it looks like AnnData, use format='h5ad'" if "X" in file else ""
-        raise DataError(f"{path} is not a 10x file: it has no group with a matrix{hint}")
+        raise DataError(
+            f"{path} is not a 10x file: it has no group with a matrix{hint}"
+        )
     if len(groups) > 1:
         raise DataError(f"{path} holds several genomes, {some(groups)}: split it first")
     group = file[groups[0]]
     _check_sizes(group, path)
-    where = ("features/id", "features/name") if "features" in group else ("genes", "gene_names")
+    where = (
+        ("features/id", "features/name")
+        if "features" in group
+        else ("genes", "gene_names")
+    )
     ids, names = (group[key].asstr("utf-8")[:] for key in where)
     typed = "features/feature_type" in group
-    kinds = group["features/feature_type"].asstr("utf-8")[:] if typed else [_EXPRESSION] * len(ids)
-    kept, var, obs = _tenx_tables(ids, names, kinds, group["barcodes"].asstr("utf-8")[:])
+    kinds = (
+        group["features/feature_type"].asstr("utf-8")[:]
+        if typed
+        else [_EXPRESSION] * len(ids)
+    )
+    kept, var, obs = _tenx_tables(
+        ids, names, kinds, group["barcodes"].asstr("utf-8")[:]
+    )
     return CompressedRows(group, (len(obs), len(ids)), kept), var, obs
 
 
 def _tenx_tables(
-    ids: Sequence[str], names: Sequence[str], kinds: Sequence[str], barcodes: Sequence[str]
+    ids: Sequence[str],
+    names: Sequence[str],
+    kinds: Sequence[str],
+    barcodes: Sequence[str],
 ) -> tuple[np.ndarray | None, pd.DataFrame, pd.DataFrame]:
     """Positions of the features that are genes (None: all are), the genes and the cells."""
     import pandas as pd
@@ -416,9 +468,15 @@ def _check_sizes(element: Any, path: Path) -> None:
     if element.shape is None:
         return
     low = getattr(element, "id", None)
-    stored = low.get_storage_size() if hasattr(low, "get_storage_size") else element.nbytes_stored
+    stored = (
+        low.get_storage_size()
+        if hasattr(low, "get_storage_size")
+        else element.nbytes_stored
+    )
     stored = stored() if callable(stored) else stored
-    declared = int(np.prod(element.shape, dtype=object)) * max(1, element.dtype.itemsize)
+    declared = int(np.prod(element.shape, dtype=object)) * max(
+        1, element.dtype.itemsize
+    )
     # Any array may have 64 MiB, such as one that was never written. Compressors reach more than the
     # thousand of deflate; a bomb exceeds 16,384
     if declared > max(1 << 26, (1 << 14) * stored):
@@ -451,11 +509,15 @@ def profiles_of(
         if layer is not None:
             raise ValueError(f"use_raw=True and layer={layer!r}: give one of them")
         if adata.raw is None:
-            raise ValueError("use_raw=True: adata.raw is empty; use X (use_raw=False) or a layer")
+            raise ValueError(
+                "use_raw=True: adata.raw is empty; use X (use_raw=False) or a layer"
+            )
         matrix, var, source = adata.raw.X, adata.raw.var, "adata.raw"
     elif layer is not None:
         if layer not in adata.layers:
-            raise DataError(f"adata has no layer {layer!r}: there are {some(adata.layers)}")
+            raise DataError(
+                f"adata has no layer {layer!r}: there are {some(adata.layers)}"
+            )
         matrix = adata.layers[layer]
     if matrix is None:
         raise DataError(f"adata has no X: name one of its layers, {some(adata.layers)}")
@@ -464,7 +526,9 @@ def profiles_of(
     return ExpressionData(Sliceable(matrix), names, samples, adata.obs, source, others)
 
 
-def write_h5ad(data: ExpressionData, path: str | Path, source: dict | None = None) -> Path:
+def write_h5ad(
+    data: ExpressionData, path: str | Path, source: dict | None = None
+) -> Path:
     """Write a gzipped .h5ad file, whole or not at all; ``source`` goes to ``uns['source']``."""
     anndata = need("anndata", "anndata", f"writing {path}")
     import pandas as pd
@@ -490,7 +554,11 @@ def write_table(data: ExpressionData, path: str | Path) -> Path:
     import pandas as pd
 
     values = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
-    if values.size and np.abs(values).max() < 2**53 and (values == np.rint(values)).all():
+    if (
+        values.size
+        and np.abs(values).max() < 2**53
+        and (values == np.rint(values)).all()
+    ):
         values = values.astype(np.int64)  # 3, not 3.0
     frame = pd.DataFrame(values, index=data.sample_names, columns=data.gene_names)
     frame = pd.concat([data.obs.set_axis(data.sample_names), frame], axis=1)

@@ -11,7 +11,9 @@ from scipy.sparse import csr_matrix, vstack
 
 logger = logging.getLogger("optirank.datasets")
 
-_PIECE = 1 << 17  # entries looked at together: 1 MB of values and columns fits a core's cache
+_PIECE = (
+    1 << 17
+)  # entries looked at together: 1 MB of values and columns fits a core's cache
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,9 @@ class CompressedRows:
         for begin in range(first, max(last, first + 1), step):
             piece = slice(begin, min(begin + step, last))
             indices = np.asarray(self.indices[piece])
-            if indices.size and (indices.min() < 0 or indices.max() >= self.stored_shape[1]):
+            if indices.size and (
+                indices.min() < 0 or indices.max() >= self.stored_shape[1]
+            ):
                 raise ValueError("its sparse matrix has entries outside its shape")
             data = np.asarray(self.data[piece])
             if self.columns is not None:
@@ -90,7 +94,9 @@ class CompressedRows:
         else:
             data, indices, kept = map(np.concatenate, zip(*found, strict=True))
             pointers = np.searchsorted(kept, pointers)
-        block = csr_matrix((data, indices, pointers), shape=(len(pointers) - 1, self.shape[1]))
+        block = csr_matrix(
+            (data, indices, pointers), shape=(len(pointers) - 1, self.shape[1])
+        )
         block.sum_duplicates()
         return block
 
@@ -124,7 +130,9 @@ class CompressedColumns:
 StoredMatrix = Sliceable | CompressedRows | CompressedColumns
 
 
-def take_rows(reader: Sliceable | CompressedRows, rows: np.ndarray) -> csr_matrix | np.ndarray:
+def take_rows(
+    reader: Sliceable | CompressedRows, rows: np.ndarray
+) -> csr_matrix | np.ndarray:
     """Return the rows at sorted positions; rows with few others between them are read together."""
     if not len(rows):
         return reader.rows(0, 0)

@@ -32,7 +32,9 @@ _CLINICAL = re.compile(
     re.IGNORECASE,
 )  # words of clinical columns; no gene has such a symbol
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec"
-_DATE = re.compile(rf"\d{{1,2}}-({_MONTHS})(-\d+)?|({_MONTHS})-\d{{1,2}}", re.IGNORECASE)
+_DATE = re.compile(
+    rf"\d{{1,2}}-({_MONTHS})(-\d+)?|({_MONTHS})-\d{{1,2}}", re.IGNORECASE
+)
 _MANY = 20  # genes that tell what is usual; clinical columns are fewer
 
 
@@ -72,7 +74,9 @@ def read_table(
     described = [*annotations, *([gene_column] if gene_column else [])]
     _check_described(described, header, frame, path)
     if gene_column and genes_in == "columns":
-        raise DataError(f"{path}: the gene column {gene_column!r} is for tables with genes in rows")
+        raise DataError(
+            f"{path}: the gene column {gene_column!r} is for tables with genes in rows"
+        )
     beside = [k for k, name in enumerate(header) if k and name in described]
     inside = [k for k in range(1, len(header)) if k not in set(beside)]
     if not inside or frame.empty:
@@ -83,17 +87,25 @@ def read_table(
     lines = frame[0].to_numpy(dtype=object)
     columns = np.array([header[k] for k in inside], dtype=object)
     if genes_in == "rows":
-        genes = frame[header.index(gene_column, 1)].to_numpy(dtype=object) if gene_column else lines
+        genes = (
+            frame[header.index(gene_column, 1)].to_numpy(dtype=object)
+            if gene_column
+            else lines
+        )
         values, samples = np.ascontiguousarray(values.T), columns
         obs = pd.DataFrame(index=pd.Index(columns, dtype=str))
     else:
         genes, samples = columns, lines
-        obs = pd.DataFrame({header[k]: frame[k].to_numpy() for k in beside}, index=pd.Index(lines))
+        obs = pd.DataFrame(
+            {header[k]: frame[k].to_numpy() for k in beside}, index=pd.Index(lines)
+        )
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         kept = _complete(values, genes, samples, path, drop_missing)
         values, genes = values[:, kept], genes[kept]
     if not any_scale:
-        _point_out_dates(tuple(name for name in genes if _DATE.fullmatch(str(name))), path)
+        _point_out_dates(
+            tuple(name for name in genes if _DATE.fullmatch(str(name))), path
+        )
         _check_scales(values, genes, path, genes_in)
     return Sliceable(values), genes, obs
 
@@ -162,7 +174,9 @@ def _read(path: Path, *, text: bool = False) -> tuple[list[str], pd.DataFrame]:
             f"{path} has a single column: separate its columns by commas, tabs or semicolons"
         )
     if not first:
-        raise DataError(f"{path} is empty: it should have a header line and a line for each entry")
+        raise DataError(
+            f"{path} is empty: it should have a header line and a line for each entry"
+        )
     if len(first) == len(header) + 1:  # R writes no name above the names of rows
         header = ["", *header]
     with readable(path), open_text(path) as file, warnings.catch_warnings():
@@ -170,7 +184,9 @@ def _read(path: Path, *, text: bool = False) -> tuple[list[str], pd.DataFrame]:
         frame = pd.read_csv(
             file,
             sep=sep,
-            decimal="," if sep != "," and any(map(_DECIMAL_COMMA.fullmatch, first)) else ".",
+            decimal=","
+            if sep != "," and any(map(_DECIMAL_COMMA.fullmatch, first))
+            else ".",
             header=0,
             names=list(range(len(header))),
             index_col=False,
@@ -199,10 +215,14 @@ def _check_described(
 
 def _refuse_twice(twice: list[str], path: Path) -> None:
     if twice:
-        raise DataError(f"{path} has several columns called {some(twice)}: rename or remove them")
+        raise DataError(
+            f"{path} has several columns called {some(twice)}: rename or remove them"
+        )
 
 
-def _numbers(frame: pd.DataFrame, columns: list[int], header: list[str], path: Path) -> np.ndarray:
+def _numbers(
+    frame: pd.DataFrame, columns: list[int], header: list[str], path: Path
+) -> np.ndarray:
     """The columns as numbers, NaN where a value is missing; words are refused."""
     import pandas as pd
 
@@ -224,7 +244,9 @@ def _numbers(frame: pd.DataFrame, columns: list[int], header: list[str], path: P
             )
     if not parsed:
         return frame[columns].to_numpy()
-    return pd.concat([parsed.get(k, frame[k]) for k in columns], axis=1).to_numpy(dtype=float)
+    return pd.concat([parsed.get(k, frame[k]) for k in columns], axis=1).to_numpy(
+        dtype=float
+    )
 
 
 def _complete(
@@ -259,7 +281,9 @@ def _point_out_dates(dates: tuple[str, ...], path: Path) -> None:
         )
 
 
-def _check_scales(values: np.ndarray, genes: np.ndarray, path: Path, genes_in: str) -> None:
+def _check_scales(
+    values: np.ndarray, genes: np.ndarray, path: Path, genes_in: str
+) -> None:
     """Refuse columns that look like clinical data among genes: by their name or their scale."""
     odd = {j for j, name in enumerate(genes) if _CLINICAL.search(str(name))}
     largest, median = np.abs(values).max(axis=0), np.median(np.abs(values), axis=0)

@@ -18,7 +18,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-_FILE_BYTES = 1 << 28  # of a file: a model of 20 classes and 1000 genes takes less than 1 MiB
+_FILE_BYTES = (
+    1 << 28
+)  # of a file: a model of 20 classes and 1000 genes takes less than 1 MiB
 _JSON_BYTES = 1 << 24  # of its document: the names of half a million genes
 _JSON_VALUES = 1 << 21  # an empty list of two characters takes 60 bytes of memory
 _STRING_CHARACTERS = 1 << 22  # of one array of strings, padded to its longest: 16 MiB
@@ -41,7 +43,9 @@ def write_archive(document: dict, arrays: Mapping[str, NDArray]) -> bytes:
     members = {_DOCUMENT: text}
     for name, array in arrays.items():
         buffer = io.BytesIO()
-        np.lib.format.write_array(buffer, np.ascontiguousarray(array), (1, 0), allow_pickle=False)
+        np.lib.format.write_array(
+            buffer, np.ascontiguousarray(array), (1, 0), allow_pickle=False
+        )
         members[f"{name}.npy"] = buffer.getvalue()
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
@@ -59,7 +63,9 @@ class Archive:
     def __init__(self, file: IO[bytes]) -> None:
         size = file.seek(0, io.SEEK_END)
         if size > _FILE_BYTES:
-            raise ModelFileError(f"it has {size} bytes, more than the {_FILE_BYTES} of a model")
+            raise ModelFileError(
+                f"it has {size} bytes, more than the {_FILE_BYTES} of a model"
+            )
         try:
             self._zip = zipfile.ZipFile(file)
         except zipfile.BadZipFile as error:
@@ -67,13 +73,17 @@ class Archive:
         names = self._zip.namelist()
         self.left = {name.removesuffix(".npy") for name in names if name != _DOCUMENT}
         if _DOCUMENT not in names or len(self.left) + 1 != len(names):
-            raise ModelFileError(f"it lacks {_DOCUMENT}, or holds members of the same name")
+            raise ModelFileError(
+                f"it lacks {_DOCUMENT}, or holds members of the same name"
+            )
 
     def document(self) -> dict:
         """The document, an object of plain values."""
         text = self._read(_DOCUMENT, _JSON_BYTES)
         if text.count(b",") + text.count(b"[") + text.count(b"{") > _JSON_VALUES:
-            raise ModelFileError(f"{_DOCUMENT} has more than the {_JSON_VALUES} values allowed")
+            raise ModelFileError(
+                f"{_DOCUMENT} has more than the {_JSON_VALUES} values allowed"
+            )
         try:
             document = json.loads(text.decode("utf-8"))
         except (ValueError, RecursionError) as error:
@@ -96,7 +106,9 @@ class Archive:
             np.lib.format.read_magic(content)
             header = np.lib.format.read_array_header_1_0(content, _HEADER_BYTES)
         except ValueError as error:
-            raise ModelFileError(f"array {name!r} has a damaged header ({error})") from error
+            raise ModelFileError(
+                f"array {name!r} has a damaged header ({error})"
+            ) from error
         if header != (shape, False, np.dtype(dtype)):
             found, _, kind = header
             raise ModelFileError(
@@ -116,7 +128,9 @@ class Archive:
             raise ModelFileError(f"it lacks {name}")
         info = self._zip.getinfo(name)
         if info.file_size > limit:
-            raise ModelFileError(f"{name} has {info.file_size} bytes, more than {limit}")
+            raise ModelFileError(
+                f"{name} has {info.file_size} bytes, more than {limit}"
+            )
         try:
             with self._zip.open(info) as member:
                 content = member.read(limit + 1)
@@ -147,12 +161,20 @@ def encode(value: Any) -> Any:
         return {"dict": [[encode(key), encode(item)] for key, item in value.items()]}
     if hasattr(value, "__array__"):
         array = np.asarray(value)
-        strings = array.dtype.kind in "UO" and all(isinstance(one, str) for one in array.flat)
-        kind = {"U": "str", "O": "object"}[array.dtype.kind] if strings else array.dtype.name
+        strings = array.dtype.kind in "UO" and all(
+            isinstance(one, str) for one in array.flat
+        )
+        kind = (
+            {"U": "str", "O": "object"}[array.dtype.kind]
+            if strings
+            else array.dtype.name
+        )
         if strings or array.dtype.kind in "biuf":
             values = [encode(one) for one in array.ravel().tolist()]
             return {"array": [kind, list(array.shape), values]}
-    raise TypeError(f"a value of type {type(value).__name__} cannot be stored: {value!r}")
+    raise TypeError(
+        f"a value of type {type(value).__name__} cannot be stored: {value!r}"
+    )
 
 
 def decode(value: Any) -> Any:
@@ -163,7 +185,9 @@ def decode(value: Any) -> Any:
         return value
     (kind, content), *more = value.items() or [("", None)]
     if more:
-        raise ValueError(f"an object with keys {sorted(value)[:5]} where a value should be")
+        raise ValueError(
+            f"an object with keys {sorted(value)[:5]} where a value should be"
+        )
     if kind == "float" and content in ("nan", "inf", "-inf"):
         return float(content)
     if kind == "tuple" and isinstance(content, list):
@@ -172,7 +196,9 @@ def decode(value: Any) -> Any:
         try:
             return {decode(key): decode(item) for key, item in content}
         except TypeError as error:
-            raise ValueError("a dictionary that is not a list of keys and values") from error
+            raise ValueError(
+                "a dictionary that is not a list of keys and values"
+            ) from error
     if kind == "array" and isinstance(content, list) and len(content) == 3:
         return _decode_array(*content)
     raise ValueError(f"a value of unknown kind {kind!r}")

@@ -26,8 +26,12 @@ def known_models() -> dict[str, Path]:
     if given := os.environ.get(VARIABLE):
         folders.append(Path(given))
         if not folders[-1].is_dir():
-            logger.warning("note: %s names %s, which is no folder of models", VARIABLE, given)
-    found = {path.stem: path for folder in folders for path in folder.glob(f"*{SUFFIX}")}
+            logger.warning(
+                "note: %s names %s, which is no folder of models", VARIABLE, given
+            )
+    found = {
+        path.stem: path for folder in folders for path in folder.glob(f"*{SUFFIX}")
+    }
     return dict(sorted(found.items()))
 
 
@@ -37,19 +41,25 @@ def find_model(name: str | os.PathLike[str]) -> Path:
     bare = path.name == os.fspath(name)
     if path.is_file():
         if bare and path.name in known_models():
-            logger.warning("note: the file %s is used, not the model of this name", path)
+            logger.warning(
+                "note: the file %s is used, not the model of this name", path
+            )
         return path
     models = known_models() if bare else {}
     if path.name in models:
         found = models[path.name]
         if found.parent != SHIPPED and (SHIPPED / found.name).is_file():
-            logger.warning("note: %s is used, not the shipped model of this name", found)
+            logger.warning(
+                "note: %s is used, not the shipped model of this name", found
+            )
         return found
     if path.exists() or not bare:
         what = "is a folder, not a model file" if path.is_dir() else "does not exist"
         raise FileNotFoundError(f"the model file {path} {what}")
     close = difflib.get_close_matches(path.stem, models, n=3, cutoff=0.5)
-    told = f"close names are {some(close)}" if close else f"there are {some(models, 20)}"
+    told = (
+        f"close names are {some(close)}" if close else f"there are {some(models, 20)}"
+    )
     raise FileNotFoundError(
         f"{os.fspath(name)!r} is neither a file nor the name of a model; {told} (optirank models)"
     )

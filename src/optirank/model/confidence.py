@@ -26,9 +26,13 @@ from optirank.model.linear import class_codes
 from optirank.ranks.scoring import by_class, probabilities
 
 _SLOPES = (1e-3, 1e3)  # of scores divided by their spread: flat, and a step
-NEVER = -100.0  # score of a class that could not be learned: far below those of ranks in [0, 1]
+NEVER = (
+    -100.0
+)  # score of a class that could not be learned: far below those of ranks in [0, 1]
 _OFFSET = 30.0  # beyond, the function is a power or constant to all digits
-_CERTAINTY = 0.8  # one-sided: 32 samples without an error show 5 %; with 0.95 it takes 59
+_CERTAINTY = (
+    0.8  # one-sided: 32 samples without an error show 5 %; with 0.95 it takes 59
+)
 _STORED = 250  # thresholds kept, evenly over the held-out samples: half a percent each
 
 
@@ -42,7 +46,9 @@ class Calibration:
 
     def __post_init__(self) -> None:
         if not (0 < self.slope < np.inf and abs(self.offset) < np.inf):
-            raise ValueError(f"the calibration has slope {self.slope} and offset {self.offset}")
+            raise ValueError(
+                f"the calibration has slope {self.slope} and offset {self.offset}"
+            )
 
     def probabilities(self, scores: ArrayLike) -> NDArray:
         """Probabilities (n, classes) of scores, (n,) for two classes and (n, classes) for more."""
@@ -84,7 +90,9 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Cali
     wrong = 1.0 / (len(y) + 2.0)
     known = codes[:, None] == np.arange(len(classes))
     there = np.isfinite(z)
-    others = np.where(there, wrong / np.maximum(there.sum(axis=1, keepdims=True) - 1, 1), 0.0)
+    others = np.where(
+        there, wrong / np.maximum(there.sum(axis=1, keepdims=True) - 1, 1), 0.0
+    )
     target = np.where(known, 1.0 - wrong, others)
     scale, z = float(np.abs(z[there]).mean()) or 1.0, np.maximum(z, NEVER)
 
@@ -99,7 +107,10 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Cali
     # The loss has a flat end on each side in the offset: start between and towards the softmax
     bounds = [tuple(np.log(_SLOPES)), (-_OFFSET, _OFFSET)]
     starts = [(np.clip(np.log(scale), *bounds[0]), 0.0), (0.0, 0.0), (0.0, -3.0)]
-    found = [minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds) for start in starts]
+    found = [
+        minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
+        for start in starts
+    ]
     log_slope, offset = min(found, key=lambda one: one.fun).x
     return Calibration(float(np.exp(log_slope) / scale), float(offset), len(y))
 
@@ -137,7 +148,9 @@ class ErrorControl:
     target_error: float | None = None  # that prediction uses unless told otherwise
 
     def __post_init__(self) -> None:
-        columns = np.array([self.thresholds, self.errors, self.bounds, self.kept], dtype=float)
+        columns = np.array(
+            [self.thresholds, self.errors, self.bounds, self.kept], dtype=float
+        )
         falling = (np.diff(columns[0]) < 0).all()
         if columns.ndim != 2 or not columns.size or not falling:
             raise ValueError("the error control has no falling thresholds")
@@ -183,19 +196,28 @@ def fit_error_control(
     target_error : the share of wrong labels to allow among those given, such as 0.05; stored for
         prediction, and refused where the samples cannot show it.
     """
-    confidence, correct = np.asarray(confidence, dtype=float), np.asarray(correct, dtype=bool)
+    confidence, correct = (
+        np.asarray(confidence, dtype=float),
+        np.asarray(correct, dtype=bool),
+    )
     if not len(confidence) or confidence.shape != correct.shape:
-        raise ValueError("give one confidence and one verdict per held-out sample, at least one")
+        raise ValueError(
+            "give one confidence and one verdict per held-out sample, at least one"
+        )
     weights = np.ones(len(correct))
     if truth is not None:
-        _, codes, counts = np.unique(np.asarray(truth), return_inverse=True, return_counts=True)
+        _, codes, counts = np.unique(
+            np.asarray(truth), return_inverse=True, return_counts=True
+        )
         weights = 1.0 / counts[codes]
     order = np.argsort(-confidence, kind="stable")
     values, right, w = confidence[order], correct[order], weights[order]
     total = np.cumsum(w)
     errors = np.minimum(1.0, np.cumsum(np.where(right, 0.0, w)) / total)
     bounds = _upper_bounds(errors, total**2 / np.cumsum(w**2))
-    last = np.flatnonzero(np.append(values[1:] != values[:-1], True))  # equal ones stay together
+    last = np.flatnonzero(
+        np.append(values[1:] != values[:-1], True)
+    )  # equal ones stay together
     if len(last) > _STORED:
         last = last[np.linspace(0, len(last) - 1, _STORED).round().astype(int)]
     control = ErrorControl(
@@ -214,10 +236,14 @@ def _upper_bounds(errors: NDArray, n: NDArray) -> NDArray:
     wrong = errors * n
     bounds = np.ones(len(errors))
     some_right = n - wrong > 0
-    bounds[some_right] = beta.ppf(_CERTAINTY, wrong[some_right] + 1.0, (n - wrong)[some_right])
+    bounds[some_right] = beta.ppf(
+        _CERTAINTY, wrong[some_right] + 1.0, (n - wrong)[some_right]
+    )
     return bounds
 
 
 def _check_target(target: float | None) -> None:
     if not isinstance(target, float | int) or not 0 < target < 1:
-        raise ValueError(f"target error {target!r}: use a share between 0 and 1, such as 0.05")
+        raise ValueError(
+            f"target error {target!r}: use a share between 0 and 1, such as 0.05"
+        )

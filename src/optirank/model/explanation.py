@@ -73,14 +73,21 @@ def export_table(model: Any) -> pd.DataFrame:
     coef, intercept = parts.coef, parts.intercept
     if len(coef) == 1:
         coef, intercept = np.vstack([0.0 * coef, coef]), np.append(0.0, intercept)
-    columns = {"gene": [*parts.genes, INTERCEPT], "mean_rank": [*parts.mean_ranks[0], np.nan]}
+    columns = {
+        "gene": [*parts.genes, INTERCEPT],
+        "mean_rank": [*parts.mean_ranks[0], np.nan],
+    }
     for label, weights, b in zip(parts.classes, coef, intercept, strict=True):
         columns[str(label)] = [*weights, b]
     return pd.DataFrame(columns)
 
 
 def explain(
-    model: Any, sample: Any, genes: Iterable[str] | None = None, *, max_missing: float = MAX_MISSING
+    model: Any,
+    sample: Any,
+    genes: Iterable[str] | None = None,
+    *,
+    max_missing: float = MAX_MISSING,
 ) -> pd.DataFrame:
     """What each gene with a weight contributes to each class's score of one sample.
 
@@ -131,7 +138,10 @@ def explain(
                 "relative_rank": [np.nan, *ranks[k, order]],
                 "mean_rank": [np.nan, *means[k, order]],
                 "weight": [np.nan, *coef[order]],
-                "contribution": [parts.intercept[k] + coef @ means[k], *contribution[order]],
+                "contribution": [
+                    parts.intercept[k] + coef @ means[k],
+                    *contribution[order],
+                ],
             }
         )
         table["speaks_for"] = [_words(c, label, other) for c in table["contribution"]]

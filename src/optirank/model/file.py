@@ -23,7 +23,13 @@ import numpy as np
 import optirank
 from optirank._util.files import write_bytes
 from optirank._util.names import printable
-from optirank.model.archive import Archive, ModelFileError, decode, encode, write_archive
+from optirank.model.archive import (
+    Archive,
+    ModelFileError,
+    decode,
+    encode,
+    write_archive,
+)
 from optirank.model.catalogue import find_model
 from optirank.model.confidence import Calibration, ErrorControl
 from optirank.model.linear import linear_model, linear_parts
@@ -71,7 +77,9 @@ def save(model: Any, path: str | os.PathLike[str], overwrite: bool = False) -> N
     check_is_fitted(model)
     path = Path(path)
     if path.exists() and not overwrite:
-        raise FileExistsError(f"{path} exists: name another file, or replace it (overwrite=True)")
+        raise FileExistsError(
+            f"{path} exists: name another file, or replace it (overwrite=True)"
+        )
     document, arrays = _FORMS[name][0](model)
     versions = {"format": _FORMAT, "schema": SCHEMA, "optirank": optirank.__version__}
     content = write_archive(versions | {"class": name} | document, arrays)
@@ -116,7 +124,10 @@ def read_summary(path: Path) -> dict[str, Any]:
         document = _document(Archive(file))
         summary = decode(document.get("training_summary", {}))
         classes = decode(document.get("classes"))
-        return dict(summary) | {"classes": list(classes), "n_panel": document.get("n_panel")}
+        return dict(summary) | {
+            "classes": list(classes),
+            "n_panel": document.get("n_panel"),
+        }
 
 
 @contextmanager
@@ -154,10 +165,14 @@ def _read(archive: Archive) -> Any:
     document = _document(archive)
     name = document.get("class")
     if not isinstance(name, str) or name not in _FORMS:
-        raise ModelFileError(f"it holds a model of class {name!r}; known are {', '.join(_FORMS)}")
+        raise ModelFileError(
+            f"it holds a model of class {name!r}; known are {', '.join(_FORMS)}"
+        )
     model = _FORMS[name][1](getattr(optirank, name), document, archive)
     if archive.left:
-        raise ModelFileError(f"it holds {min(archive.left)!r}, which does not belong there")
+        raise ModelFileError(
+            f"it holds {min(archive.left)!r}, which does not belong there"
+        )
     return model
 
 
@@ -207,10 +222,14 @@ def _rebuild_common(cls: type, document: Document) -> Any:
         raise ModelFileError("the classes are not distinct labels")
     n_features = _member(document, "n_features", int)
     if not 1 <= n_features <= _MAX_ENTRIES // len(classes):
-        raise ModelFileError(f"{len(classes)} classes and {n_features} genes are no model")
+        raise ModelFileError(
+            f"{len(classes)} classes and {n_features} genes are no model"
+        )
     model.classes_, model.n_features_in_ = classes, n_features
     if (names := document.get("genes")) is not None:
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        if not isinstance(names, list) or not all(
+            isinstance(name, str) for name in names
+        ):
             raise ModelFileError("the gene names are not a list of strings")
         if len(names) != n_features:
             raise ModelFileError(f"{len(names)} gene names for {n_features} genes")
@@ -222,7 +241,9 @@ def _rebuild_common(cls: type, document: Document) -> Any:
     return model
 
 
-def _rebuild_extras(document: Document, n_classes: int, n_features: int) -> dict[str, Any]:
+def _rebuild_extras(
+    document: Document, n_classes: int, n_features: int
+) -> dict[str, Any]:
     """The attributes that :func:`_describe_extras` stores."""
     found = {}
     for key, kind in _EXTRAS.items():
@@ -232,10 +253,15 @@ def _rebuild_extras(document: Document, n_classes: int, n_features: int) -> dict
         if not isinstance(stored, dict):
             raise ModelFileError(f"the {key.replace('_', ' ')} is not a dictionary")
         found[f"{key}_"] = stored if kind is dict else kind(**stored)
-    summary = found.get("training_summary_", {})  # what a card computes with can be computed
+    summary = found.get(
+        "training_summary_", {}
+    )  # what a card computes with can be computed
     for one in summary.get("sources", ()):
         str(one["name"]), [right / n for right, n in one["classes"].values()]
-    [(float(share), float(accuracy)) for share, accuracy in summary.get("missing_genes", ())]
+    [
+        (float(share), float(accuracy))
+        for share, accuracy in summary.get("missing_genes", ())
+    ]
     novelty = found.get("novelty_")
     if novelty is not None and (
         len(novelty.profiles) != n_classes or novelty.genes[-1] >= n_features
@@ -248,7 +274,9 @@ def _take_panel(archive: Archive, name: str, size: int, n_features: int) -> NDAr
     """The positions of a panel's genes."""
     panel = archive.take(name, "int32", size).astype(np.intp)
     if panel[0] < 0 or panel[-1] >= n_features or (np.diff(panel) <= 0).any():
-        raise ModelFileError("the panel's positions are not increasing positions of genes")
+        raise ModelFileError(
+            "the panel's positions are not increasing positions of genes"
+        )
     return panel
 
 
@@ -274,14 +302,17 @@ def _describe_panel(model: Any) -> tuple[Document, dict[str, NDArray]]:
     sizes = sorted(model.path_)
     document = _describe_common(model) | {"sizes": sizes, "n_panel": len(model.panel_)}
     document["of_sizes"] = {
-        str(size): _describe_extras(one) for size, one in getattr(model, "of_sizes_", {}).items()
+        str(size): _describe_extras(one)
+        for size, one in getattr(model, "of_sizes_", {}).items()
     }
     arrays = {}
     for size in sizes:
         panel = model.path_[size]
         arrays[f"genes_{size}"] = np.asarray(panel.genes).astype(np.int32)
         for name in ("coef", "intercept", "mean_ranks"):
-            arrays[f"{name}_{size}"] = np.asarray(getattr(panel, name), dtype=np.float64)
+            arrays[f"{name}_{size}"] = np.asarray(
+                getattr(panel, name), dtype=np.float64
+            )
     return document, arrays
 
 
@@ -295,7 +326,9 @@ def _rebuild_panel(cls: type, document: Document, archive: Archive) -> Any:
     if not all(type(one) is int and 1 <= one <= d for one in sizes):
         raise ModelFileError("the sizes of the panels are not numbers of genes")
     if rows * sum(sizes) > _MAX_ENTRIES:
-        raise ModelFileError(f"panels of {sum(sizes)} genes together are more than a model has")
+        raise ModelFileError(
+            f"panels of {sum(sizes)} genes together are more than a model has"
+        )
     if len(set(sizes)) < len(sizes) or own != max(sizes, default=0):
         raise ModelFileError("the model's own panel is not the largest of its panels")
     model.path_ = {
@@ -309,10 +342,13 @@ def _rebuild_panel(cls: type, document: Document, archive: Archive) -> Any:
     }
     of_sizes = _member(document, "of_sizes", dict)
     if not set(of_sizes) <= {str(size) for size in sizes if size < own}:
-        raise ModelFileError("what is stored of smaller panels is of panels that are not there")
+        raise ModelFileError(
+            "what is stored of smaller panels is of panels that are not there"
+        )
     if of_sizes:
         model.of_sizes_ = {
-            int(size): _rebuild_extras(one, n_classes, d) for size, one in of_sizes.items()
+            int(size): _rebuild_extras(one, n_classes, d)
+            for size, one in of_sizes.items()
         }
     return model._take(model.path_[own])
 
@@ -347,7 +383,10 @@ def _rebuild_linear(cls: type, document: Document, archive: Archive) -> Any:
         raise ModelFileError(f"ties={model.ties!r} is not a way to rank ties")
     d, n_classes = model.n_features_in_, len(model.classes_)
     n_rows, n_panel = (_member(document, key, int) for key in ("n_rows", "n_panel"))
-    if n_rows not in ((1, 2) if n_classes == 2 else (n_classes,)) or not 1 <= n_panel <= d:
+    if (
+        n_rows not in ((1, 2) if n_classes == 2 else (n_classes,))
+        or not 1 <= n_panel <= d
+    ):
         raise ModelFileError(
             f"{n_rows} rows of {n_panel} out of {d} genes do not fit {n_classes} classes"
         )
@@ -355,7 +394,9 @@ def _rebuild_linear(cls: type, document: Document, archive: Archive) -> Any:
     coef = archive.take("coef", "float64", n_rows, n_panel)
     gamma = archive.take("reference", "float64", n_rows, n_panel)
     if gamma.min() < 0 or gamma.max() > 1 or not gamma.any(axis=1).all():
-        raise ModelFileError("reference weights lie outside [0, 1], or are all zero in a row")
+        raise ModelFileError(
+            "reference weights lie outside [0, 1], or are all zero in a row"
+        )
     model.coef_ = _spread(coef, panel, d)
     model.reference_weights_ = _spread(gamma, panel, d)
     model.reference_ = model.reference_weights_ > 0
@@ -379,27 +420,39 @@ def _describe_search(model: Any) -> tuple[Document, dict[str, NDArray]]:
     best, arrays = _describe_linear(linear_model(model))
     found = {name: getattr(model, name) for name in _FOUND}
     found["cv_results_"] = {
-        key: value for key, value in model.cv_results_.items() if not key.startswith("param_")
+        key: value
+        for key, value in model.cv_results_.items()
+        if not key.startswith("param_")
     }
     try:
         document = _describe_common(model)
     except TypeError as error:
-        raise TypeError(f"{error}; model.best_estimator_ can be saved instead") from error
+        raise TypeError(
+            f"{error}; model.best_estimator_ can be saved instead"
+        ) from error
     return document | {"search": encode(found), "best": best}, arrays
 
 
 def _rebuild_search(cls: type, document: Document, archive: Archive) -> Any:
     model = _rebuild_common(cls, document)
-    best = _rebuild_linear(optirank.OptirankClassifier, _member(document, "best", dict), archive)
+    best = _rebuild_linear(
+        optirank.OptirankClassifier, _member(document, "best", dict), archive
+    )
     found = decode(document.get("search"))
     if not isinstance(found, dict) or set(found) != set(_FOUND):
         raise ModelFileError("the results of the search are incomplete")
     results = found["cv_results_"]
     params = results.get("params") if isinstance(results, dict) else None
-    if not isinstance(params, list) or not params or not all(isinstance(p, dict) for p in params):
+    if (
+        not isinstance(params, list)
+        or not params
+        or not all(isinstance(p, dict) for p in params)
+    ):
         raise ModelFileError("the results of the search have no settings")
     found["cv_results_"] = {
-        f"param_{name}": np.ma.masked_array([one.get(name) for one in params], dtype=object)
+        f"param_{name}": np.ma.masked_array(
+            [one.get(name) for one in params], dtype=object
+        )
         for name in params[0]
     } | results
     for name, value in found.items():

@@ -31,7 +31,9 @@ from optirank.ranks.scoring import ScoreRows, score_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_MISSING = 0.5  # beyond half of its genes a panel of 100 is worse than one of 20 genes
+MAX_MISSING = (
+    0.5  # beyond half of its genes a panel of 100 is worse than one of 20 genes
+)
 _ENSEMBL = re.compile(r"^(ENS[A-Z]*[GTPER][0-9]{6,})\.[0-9]+(.*)$", re.IGNORECASE)
 
 
@@ -41,10 +43,16 @@ class GeneMatch:
 
     genes: tuple[str, ...]  # that were looked for
     columns: NDArray[np.intp]  # of each, -1 where it is missing
-    by_version: dict[str, str] = field(default_factory=dict)  # Ensembl identifier: here -> there
+    by_version: dict[str, str] = field(
+        default_factory=dict
+    )  # Ensembl identifier: here -> there
     by_case: dict[str, str] = field(default_factory=dict)  # found in another case
-    ambiguous: dict[str, tuple[str, ...]] = field(default_factory=dict)  # several columns: missing
-    other_column: tuple[str, int] | None = None  # names with more of the genes, and how many
+    ambiguous: dict[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # several columns: missing
+    other_column: tuple[str, int] | None = (
+        None  # names with more of the genes, and how many
+    )
 
     @property
     def present(self) -> NDArray[np.bool_]:
@@ -55,7 +63,9 @@ class GeneMatch:
     def missing(self) -> tuple[str, ...]:
         """The genes that were not found, the ambiguous ones among them."""
         return tuple(
-            gene for gene, column in zip(self.genes, self.columns, strict=True) if column < 0
+            gene
+            for gene, column in zip(self.genes, self.columns, strict=True)
+            if column < 0
         )
 
     def notes(self) -> list[str]:
@@ -66,7 +76,11 @@ class GeneMatch:
             "were matched in another case": self.by_case,
             "match several columns and count as missing": several,
         }
-        notes = [f"{len(one)} genes {what}: {_pairs(one)}" for what, one in how.items() if one]
+        notes = [
+            f"{len(one)} genes {what}: {_pairs(one)}"
+            for what, one in how.items()
+            if one
+        ]
         if self.missing:
             notes.append(
                 f"{len(self.missing)} of {len(self.genes)} genes are missing: {some(self.missing)}"
@@ -142,7 +156,11 @@ def _without_version(name: str) -> str:
 
 
 def _names(names: Iterable[str], whose: str) -> list[str]:
-    names = list(np.asarray(names, dtype=object)) if hasattr(names, "__array__") else list(names)
+    names = (
+        list(np.asarray(names, dtype=object))
+        if hasattr(names, "__array__")
+        else list(names)
+    )
     wrong = next((name for name in names if not isinstance(name, str)), None)
     if wrong is not None:
         raise TypeError(
@@ -189,7 +207,9 @@ class MissingGenesError(ValueError):
     would pass, None where none does, and ``match`` how each gene was looked for.
     """
 
-    def __init__(self, losses: Sequence[ClassLoss], match: GeneMatch, max_missing: float) -> None:
+    def __init__(
+        self, losses: Sequence[ClassLoss], match: GeneMatch, max_missing: float
+    ) -> None:
         self.match, self.lacking = match, tuple(_lacking(losses, max_missing))
         self.droppable = len(losses) >= len(self.lacking) + 2
         empty = any(loss.reference_lost == 1 for loss in self.lacking)
@@ -209,11 +229,15 @@ class MissingGenesError(ValueError):
             has = f"which has {n} of the {len(match.genes)} genes (gene_column=, --gene-column)"
             remedies = [f"name the column {column!r}, {has}"]
         if self.droppable:
-            remedies.append("leave these classes out (drop_classes=True, --drop-classes)")
+            remedies.append(
+                "leave these classes out (drop_classes=True, --drop-classes)"
+            )
         if not empty:
             remedies.append("allow for more (max_missing=, --max-missing)")
         if match.present.any():
-            remedies.append("train again on the genes that are present (available=, --for)")
+            remedies.append(
+                "train again on the genes that are present (available=, --for)"
+            )
         self.what = f"{what} Missing genes: {some(match.missing)}."
         super().__init__(f"{self.what} Please {', or '.join(remedies)}.")
 
@@ -235,7 +259,9 @@ class BoundModel:
         import pandas as pd
 
         columns = ["label", "n_genes", "n_missing", "weight_lost", "reference_lost"]
-        return pd.DataFrame([{c: getattr(loss, c) for c in columns} for loss in self.losses])
+        return pd.DataFrame(
+            [{c: getattr(loss, c) for c in columns} for loss in self.losses]
+        )
 
     def notes(self) -> list[str]:
         """What there is to say about the genes and what the classes lose."""
@@ -264,7 +290,10 @@ def bind(
     parts = linear_parts(model)
     match, n_columns = _match(parts, genes)
     for name, names in (other_names or {}).items():
-        n, most = len(set(match.genes).intersection(names)), (match.other_column or ("", 0))[1]
+        n, most = (
+            len(set(match.genes).intersection(names)),
+            (match.other_column or ("", 0))[1],
+        )
         if n > max(most, match.present.sum()):
             match = replace(match, other_column=(name, n))
     here = match.present
@@ -279,7 +308,9 @@ def bind(
         imputed = np.repeat(half[:, None], len(here), axis=1)
     base = parts.intercept + np.where(here, 0.0, parts.coef * imputed).sum(axis=1)
     rows = score_rows(coef, gamma, base, parts.ties)
-    return BoundModel(parts, match, losses, match.columns[here], n_columns, rows, imputed)
+    return BoundModel(
+        parts, match, losses, match.columns[here], n_columns, rows, imputed
+    )
 
 
 def without_lacking(
@@ -326,4 +357,8 @@ def _losses(parts: LinearParts, here: NDArray) -> tuple[ClassLoss, ...]:
 def _lacking(losses: Sequence[ClassLoss], max_missing: float) -> list[ClassLoss]:
     if not 0 <= max_missing <= 1:
         raise ValueError(f"max_missing={max_missing!r}: use a share between 0 and 1")
-    return [loss for loss in losses if loss.share_lost > max_missing or loss.reference_lost == 1]
+    return [
+        loss
+        for loss in losses
+        if loss.share_lost > max_missing or loss.reference_lost == 1
+    ]

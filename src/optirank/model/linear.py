@@ -36,7 +36,9 @@ class LinearParts:
     coef: NDArray  # (rows, p)
     reference_weights: NDArray  # (rows, p)
     intercept: NDArray  # (rows,)
-    mean_ranks: NDArray | None  # (rows, p): mean scaled ranks in training, where they are stored
+    mean_ranks: (
+        NDArray | None
+    )  # (rows, p): mean scaled ranks in training, where they are stored
     ties: str
     positions: NDArray  # (p,): the columns of the panel's genes in the training data
     n_features: int
@@ -52,7 +54,9 @@ class LinearParts:
     def genes(self) -> NDArray:
         """Names of the panel's genes; ``x17`` for column 17 of nameless training data."""
         if self.names is None:
-            return np.array([f"x{position}" for position in self.positions], dtype=object)
+            return np.array(
+                [f"x{position}" for position in self.positions], dtype=object
+            )
         return self.names[self.positions]
 
     def probabilities(self, scores: NDArray) -> NDArray:
@@ -61,7 +65,9 @@ class LinearParts:
         Softmax for a panel model; normalised logistic functions for one problem per class. Both are
         the logistic function for two classes.
         """
-        return probabilities(scores, offset=-np.inf if self.is_panel and scores.ndim == 2 else 0.0)
+        return probabilities(
+            scores, offset=-np.inf if self.is_panel and scores.ndim == 2 else 0.0
+        )
 
 
 def carried(model: Any, name: str) -> Any:
@@ -76,7 +82,9 @@ def class_codes(labels: ArrayLike, classes: NDArray) -> NDArray:
     found = labels[:, None] == classes
     if not found.any(axis=1).all():
         strange = labels[~found.any(axis=1)][0]
-        raise ValueError(f"a held-out sample is of class {strange!s}, which the model lacks")
+        raise ValueError(
+            f"a held-out sample is of class {strange!s}, which the model lacks"
+        )
     return found.argmax(axis=1)
 
 
@@ -97,11 +105,16 @@ def linear_parts(model: Any) -> LinearParts:
     model = linear_model(model)
     coef = np.asarray(model.coef_)
     names = getattr(model, "feature_names_in_", None)
-    gamma, means = np.asarray(model.reference_weights_), getattr(model, "mean_ranks_", None)
+    gamma, means = (
+        np.asarray(model.reference_weights_),
+        getattr(model, "mean_ranks_", None),
+    )
     panel = np.flatnonzero(((gamma > 0) | (coef != 0)).any(axis=0))
     is_panel = hasattr(model, "panel_")
     if means is not None:
-        means = np.tile(means, (len(coef), 1)) if is_panel else np.asarray(means)[:, panel]
+        means = (
+            np.tile(means, (len(coef), 1)) if is_panel else np.asarray(means)[:, panel]
+        )
     return LinearParts(
         classes=np.asarray(model.classes_),
         coef=coef[:, panel],
@@ -116,7 +129,9 @@ def linear_parts(model: Any) -> LinearParts:
     )
 
 
-def panel_ranks(X: Any, columns: NDArray | None = None, compiled: bool | None = None) -> NDArray:
+def panel_ranks(
+    X: Any, columns: NDArray | None = None, compiled: bool | None = None
+) -> NDArray:
     """Ranks of each sample's values among themselves, ``(average rank - 1) / genes``.
 
     Parameters
@@ -163,7 +178,9 @@ def describe_training(
     X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
     fitted.feature_names_in_ = np.array(list(genes), dtype=object)
     if not hasattr(fitted, "panel_"):
-        _, codes, counts = np.unique(np.asarray(y), return_inverse=True, return_counts=True)
+        _, codes, counts = np.unique(
+            np.asarray(y), return_inverse=True, return_counts=True
+        )
         fitted.mean_ranks_ = _mean_ranks(fitted, X, 1.0 / (len(counts) * counts[codes]))
     values = ValueSummary()
     values.add(X[:, np.flatnonzero(fitted.genes_)])
@@ -175,7 +192,9 @@ def describe_training(
 def _mean_ranks(model: Any, X: Any, weights: NDArray) -> NDArray:
     """Weighted means of the ranks of the genes with a weight, (rows, genes)."""
     means = np.zeros(np.shape(model.coef_))
-    for row, (w, gamma) in enumerate(zip(model.coef_, model.reference_weights_, strict=True)):
+    for row, (w, gamma) in enumerate(
+        zip(model.coef_, model.reference_weights_, strict=True)
+    ):
         genes = np.flatnonzero(w)
         step = max(1, _BLOCK // max(1, len(genes)))
         for block in (slice(at, at + step) for at in range(0, len(weights), step)):

@@ -26,7 +26,9 @@ _DIGITS = 5  # of stored mean ranks and levels
 class Novelty:
     """Mean ranks of each class, and percentiles of the score over held-out samples."""
 
-    profiles: NDArray  # (classes, genes): mean scaled rank of each gene among the panel's
+    profiles: (
+        NDArray  # (classes, genes): mean scaled rank of each gene among the panel's
+    )
     levels: NDArray  # (classes, 101): percentiles of held-out samples given that label
     genes: NDArray  # (genes,): their columns in the training data
     n_samples: int  # held-out samples
@@ -35,10 +37,20 @@ class Novelty:
         for values in (self.profiles, self.levels):
             if values.ndim != 2 or not values.size or not np.isfinite(values).all():
                 raise ValueError("the out-of-distribution score has no finite tables")
-        if self.levels.shape != (len(self.profiles), _LEVELS) or (np.diff(self.levels) < 0).any():
-            raise ValueError("the out-of-distribution score has no rising percentiles per class")
-        if self.genes.shape != self.profiles.shape[1:] or (np.diff(self.genes) <= 0).any():
-            raise ValueError("the out-of-distribution score has genes that are no positions")
+        if (
+            self.levels.shape != (len(self.profiles), _LEVELS)
+            or (np.diff(self.levels) < 0).any()
+        ):
+            raise ValueError(
+                "the out-of-distribution score has no rising percentiles per class"
+            )
+        if (
+            self.genes.shape != self.profiles.shape[1:]
+            or (np.diff(self.genes) <= 0).any()
+        ):
+            raise ValueError(
+                "the out-of-distribution score has genes that are no positions"
+            )
 
     def score(
         self, ranks: NDArray, labels: NDArray, genes: NDArray | slice = slice(None)
@@ -67,7 +79,9 @@ class Novelty:
         rate : the share of held-out samples whose label would be withheld.
         """
         if not 0 < rate < 1:
-            raise ValueError(f"unknown rate {rate!r}: use a share between 0 and 1, such as 0.01")
+            raise ValueError(
+                f"unknown rate {rate!r}: use a share between 0 and 1, such as 0.01"
+            )
         if not len(scores):
             return np.zeros(0, dtype=bool)
         at = np.linspace(0.0, 1.0, _LEVELS)
@@ -82,7 +96,9 @@ class Novelty:
         return replace(self, profiles=self.profiles[kept], levels=self.levels[kept])
 
 
-def fit_novelty(model: Any, ranks: ArrayLike, y: ArrayLike, predicted: ArrayLike) -> Novelty:
+def fit_novelty(
+    model: Any, ranks: ArrayLike, y: ArrayLike, predicted: ArrayLike
+) -> Novelty:
     """Fit the score on held-out samples.
 
     Parameters
@@ -113,7 +129,9 @@ def fit_novelty(model: Any, ranks: ArrayLike, y: ArrayLike, predicted: ArrayLike
     compared = profiles[given]
     own = np.flatnonzero((given == truth) & (counts[truth] > 1))
     n = counts[truth[own]][:, None]
-    compared[own] = (sums[truth[own]] - ranks[own]) / (n - 1)  # without the sample itself
+    compared[own] = (sums[truth[own]] - ranks[own]) / (
+        n - 1
+    )  # without the sample itself
     scores = _correlations(ranks, compared)
     shares = np.linspace(0.0, 1.0, _LEVELS)
     levels = np.tile(np.quantile(scores, shares), (len(classes), 1))

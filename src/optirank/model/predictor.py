@@ -140,7 +140,11 @@ class Predictor:
         """What there is to say about classes left out and the genes."""
         notes = self.bound.notes()
         if self.left_out:
-            what = "1 class is" if len(self.left_out) == 1 else f"{len(self.left_out)} classes are"
+            what = (
+                "1 class is"
+                if len(self.left_out) == 1
+                else f"{len(self.left_out)} classes are"
+            )
             notes.insert(
                 0,
                 f"{what} LEFT OUT, more than {self.max_missing:.0%} of their genes or weights are "
@@ -173,12 +177,16 @@ class Predictor:
     def predict(self, X: Any) -> Prediction:
         """Labels, confidences and probabilities of the samples (rows) of X."""
         scores = self.scores(X)
-        return self.from_scores(match_prevalences(scores).apply(scores) if self.adapt else scores)
+        return self.from_scores(
+            match_prevalences(scores).apply(scores) if self.adapt else scores
+        )
 
     def from_scores(self, scores: NDArray) -> Prediction:
         """Labels, confidences and probabilities of samples whose scores are known."""
         link = self.bound.parts if self._calibration is None else self._calibration
-        return Prediction(self.classes, scores, link.probabilities(scores), best_class(scores))
+        return Prediction(
+            self.classes, scores, link.probabilities(scores), best_class(scores)
+        )
 
     def likeness(self, X: Any, chosen: NDArray) -> NDArray:
         """How much samples look like the class they are given, see ``optirank.model.novelty``."""
@@ -208,7 +216,9 @@ class Predictor:
             why = "the model without some of its classes was never judged"
         if why is not None:
             target = control.target_error if target_error is None else target_error
-            raise ValueError(f"target error {target:g}: {why}; give a threshold instead")
+            raise ValueError(
+                f"target error {target:g}: {why}; give a threshold instead"
+            )
         return control.at(target_error)
 
     def _prepared(self, X: Any) -> tuple[Any, bool]:

@@ -78,7 +78,9 @@ def match_prevalences(scores: ArrayLike) -> Adaptation:
     if not n:
         return Adaptation(np.zeros(1 if scores.ndim == 1 else n_classes), equal, 0, 0)
     if not np.isfinite(z).all():
-        raise ValueError("scores have NaN or infinite values: give those of samples with ranks")
+        raise ValueError(
+            "scores have NaN or infinite values: give those of samples with ranks"
+        )
     p, pi = probabilities(z, offset=-np.inf), equal
     for _ in range(_STEPS):
         before = pi
@@ -112,7 +114,9 @@ def _matching_shifts(z: NDArray, pi: NDArray) -> NDArray:
         if np.abs(gradient).max() < _TOLERANCE:
             break
         hessian = np.diag(p.mean(axis=0)) - p.T @ p / len(p)
-        ridge = _TOLERANCE * np.eye(len(pi)) + 1.0 / len(pi)  # shifts of all classes do nothing
+        ridge = _TOLERANCE * np.eye(len(pi)) + 1.0 / len(
+            pi
+        )  # shifts of all classes do nothing
         step = np.linalg.solve(hessian + ridge, gradient)
         while (new := mismatch(o - step)) > value and np.abs(step).max() > _TOLERANCE:
             step /= 2.0
@@ -161,7 +165,9 @@ class ValueSummary:
 
         ``trained`` is ``training_summary_["values"]``; None or another form gives no notes.
         """
-        shares = [trained.get(key) for key in ("zeros", "negative")] if trained else [None]
+        shares = (
+            [trained.get(key) for key in ("zeros", "negative")] if trained else [None]
+        )
         if not self.n or not all(isinstance(share, float | int) for share in shares):
             return []
         zeros, negative = shares
@@ -176,7 +182,9 @@ class ValueSummary:
                 f"no value is zero, and {zeros:.0%} were in the training data: that is usual for a "
                 "microarray; smoothed or imputed values would change ranks"
             )
-        elif self.zeros - zeros > 0.35:  # a third of the panel more is tied: a guess, not measured
+        elif (
+            self.zeros - zeros > 0.35
+        ):  # a third of the panel more is tied: a guess, not measured
             notes.append(
                 f"{self.zeros:.0%} of the values are zero, and {zeros:.0%} were in the training "
                 "data: zeros are ties, so labels are less certain; a larger panel may do better"

@@ -35,7 +35,9 @@ class ClassSums:
         """Add samples (log values) with the numbers of their classes and parts."""
         parts = np.zeros(len(codes), np.intp) if parts is None else parts
         cells = parts * self.n_classes + codes
-        self.sizes += np.bincount(cells, minlength=self.sizes.size).reshape(self.sizes.shape)
+        self.sizes += np.bincount(cells, minlength=self.sizes.size).reshape(
+            self.sizes.shape
+        )
         if not sp.issparse(X):
             X = np.asarray(X, dtype=np.float64)
             for cell in np.unique(cells):
@@ -69,7 +71,9 @@ class ClassSums:
         squares = self.squares[which].sum(axis=0)
         spread = squares - total**2 / n
         varies = spread > 1e-9 * squares  # a variance below is a rounding error
-        scale = np.sqrt(np.outer(sizes * (n - sizes) / n, np.where(varies, spread, 1.0)))
+        scale = np.sqrt(
+            np.outer(sizes * (n - sizes) / n, np.where(varies, spread, 1.0))
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
             found = np.where(varies, (sums - np.outer(sizes, total / n)) / scale, 0.0)
         return found[1:] if len(there) == 2 else found

@@ -38,17 +38,26 @@ if TYPE_CHECKING:
     from optirank.panel.softmax import RidgeFit
 
 SIZES = (10, 20, 30, 50, 70, 100, 200, 300, 500, 1000)  # of the nested panels
-AUTO_FROM = 100  # genes: enough for 2 to 14 classes of real sets, and robust to missing genes
+AUTO_FROM = (
+    100  # genes: enough for 2 to 14 classes of real sets, and robust to missing genes
+)
 N_CANDIDATES = 2000  # 1000 to 3000 made no difference over real pairs
-PER_CLASS = 500  # samples for the elimination: more change the panel little, and cost time
+PER_CLASS = (
+    500  # samples for the elimination: more change the panel little, and cost time
+)
 _L2_ELIMINATION = 0.03  # against the mean loss; 0.01 to 0.1 choose equally good genes
-_L2_PER_GENE = 1e-3  # in the last fit: scores of all sizes then have the same spread beforehand
+_L2_PER_GENE = (
+    1e-3  # in the last fit: scores of all sizes then have the same spread beforehand
+)
 _N_COPIES = 4  # simulated platforms beside the samples themselves
 _STRENGTH = 2.0  # of their gene factors, in spreads of the genes' log values
 _SEED = 300  # of these platforms; another moves accuracies on a query by half a point either way
 _TOL_ELIMINATION = 1e-3  # of the gradient: tighter fits keep the same genes
 _TOL_LAST = 1e-5  # the weights then have four digits
-MISSING = (0.1, 0.3)  # shares of a panel's genes without which held-out samples are scored too
+MISSING = (
+    0.1,
+    0.3,
+)  # shares of a panel's genes without which held-out samples are scored too
 _BLOCK_ENTRIES = 1 << 24  # of a matrix in memory that are looked at together: 128 MiB
 
 
@@ -69,8 +78,12 @@ class HeldOut:
     rows: NDArray  # positions of the held-out samples, rising
     codes: NDArray  # their classes, as numbers
     fold: NDArray  # of each
-    scores: dict[int, NDArray]  # by size: (n, rows); -inf for a class that a fold's training lacks
-    lacking: dict[tuple[int, float, int], NDArray]  # by size, share of genes missing, draw
+    scores: dict[
+        int, NDArray
+    ]  # by size: (n, rows); -inf for a class that a fold's training lacks
+    lacking: dict[
+        tuple[int, float, int], NDArray
+    ]  # by size, share of genes missing, draw
 
     def accuracy(self, scores: NDArray, among: NDArray | bool = True) -> float:
         """Balanced accuracy of the samples of classes that their fold could learn."""
@@ -82,7 +95,9 @@ class HeldOut:
         """Size, balanced accuracy, its standard error over the folds."""
         rows = []
         for size, scores in sorted(self.scores.items()):
-            found = [self.accuracy(scores, self.fold == k) for k in np.unique(self.fold)]
+            found = [
+                self.accuracy(scores, self.fold == k) for k in np.unique(self.fold)
+            ]
             error = standard_error(np.array([one for one in found if np.isfinite(one)]))
             rows.append((size, self.accuracy(scores), float(error)))
         return rows
@@ -91,9 +106,15 @@ class HeldOut:
         """Shares of a panel's genes that are missing, and the balanced accuracy without them."""
         rows = [(0.0, self.accuracy(self.scores[size]))]
         for share in MISSING:
-            found = [one for (n, s, _), one in self.lacking.items() if (n, s) == (size, share)]
+            found = [
+                one
+                for (n, s, _), one in self.lacking.items()
+                if (n, s) == (size, share)
+            ]
             if found:
-                rows.append((share, float(np.mean([self.accuracy(one) for one in found]))))
+                rows.append(
+                    (share, float(np.mean([self.accuracy(one) for one in found])))
+                )
         return rows
 
 
@@ -140,7 +161,9 @@ def search_panels(
     """
     include = np.zeros(0, np.intp) if include is None else np.asarray(include)
     parts = np.zeros(len(codes), np.intp) if fold_of is None else fold_of + 1
-    folds = np.zeros(0, np.intp) if fold_of is None else np.unique(fold_of[fold_of >= 0])
+    folds = (
+        np.zeros(0, np.intp) if fold_of is None else np.unique(fold_of[fold_of >= 0])
+    )
     done, total = count(1), len(folds) + 3
     tell = (lambda *_: None) if progress is None else progress
     rows = some_rows(codes)
@@ -153,7 +176,9 @@ def search_panels(
             "that vary"
         )
     every = np.arange(sums.n_parts)
-    of_fold = [sums.best_genes(n_candidates, every[every != fold + 1]) for fold in folds]
+    of_fold = [
+        sums.best_genes(n_candidates, every[every != fold + 1]) for fold in folds
+    ]
     read = np.unique(np.concatenate([candidates, include, *of_fold])).astype(np.intp)
     tell(next(done), total)
 
@@ -169,12 +194,16 @@ def search_panels(
         for k, chosen in zip(folds, of_fold, strict=True):
             columns = np.searchsorted(read, np.union1d(chosen, include))
             train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-            for key, values in samples.held_out(train, test, columns, sizes, always).items():
+            for key, values in samples.held_out(
+                train, test, columns, sizes, always
+            ).items():
                 scores.setdefault(key, np.full((len(rows), values.shape[1]), np.nan))
                 scores[key][test] = values
             tell(next(done), total)
         out = fold >= 0
-        whole = {size: values[out] for (size, _, draw), values in scores.items() if draw < 0}
+        whole = {
+            size: values[out] for (size, _, draw), values in scores.items() if draw < 0
+        }
         lacking = {key: values[out] for key, values in scores.items() if key[2] >= 0}
         held_out = HeldOut(rows[out], codes[rows][out], fold[out], whole, lacking)
         if n_genes == "auto":
@@ -218,14 +247,18 @@ def first_pass(
 
 def path_sizes(n_genes: int | str, n_usable: int, n_include: int = 0) -> list[int]:
     """The sizes of the nested panels, rising; the last is the one asked for, or the largest."""
-    most = min(n_usable, SIZES[-1]) if n_genes == "auto" else min(int(n_genes), n_usable)
+    most = (
+        min(n_usable, SIZES[-1]) if n_genes == "auto" else min(int(n_genes), n_usable)
+    )
     least = max(2, n_include)
     return [size for size in SIZES if least <= size < most] + [most]
 
 
 def choose_size(held_out: HeldOut) -> int:
     """The smallest size, of at least 100, within one standard error of the best."""
-    curve = [row for row in held_out.curve() if row[0] >= AUTO_FROM] or held_out.curve()[-1:]
+    curve = [
+        row for row in held_out.curve() if row[0] >= AUTO_FROM
+    ] or held_out.curve()[-1:]
     _, best, error = max(curve, key=lambda row: (row[1], -row[0]))
     return min(size for size, accuracy, _ in curve if accuracy >= best - error)
 
@@ -233,7 +266,9 @@ def choose_size(held_out: HeldOut) -> int:
 def some_rows(codes: NDArray, most: int = PER_CLASS) -> NDArray:
     """Rising positions of at most so many samples per class, drawn the same way every time."""
     rng = np.random.default_rng(0)
-    chosen = [rng.permutation(np.flatnonzero(codes == k))[:most] for k in np.unique(codes)]
+    chosen = [
+        rng.permutation(np.flatnonzero(codes == k))[:most] for k in np.unique(codes)
+    ]
     return np.sort(np.concatenate(chosen))
 
 
@@ -241,7 +276,9 @@ def some_rows(codes: NDArray, most: int = PER_CLASS) -> NDArray:
 class _Samples:
     """Sorted samples with their classes and weights; copies of all of them may follow below."""
 
-    groups: NDArray  # ((1 + copies) n, genes): the numbers of each sample's distinct values
+    groups: (
+        NDArray  # ((1 + copies) n, genes): the numbers of each sample's distinct values
+    )
     codes: NDArray  # (n,)
     n_classes: int
     weights: NDArray  # (n,)
@@ -278,7 +315,9 @@ class _Samples:
         codes, weights = self.labels(rows)
         codes, weights = np.tile(codes, n_layers), np.tile(weights, n_layers) / n_layers
         left, fitted, found = columns, None, {}
-        larger = [size for size in SIZES if size > max(sizes)]  # the same way to every size
+        larger = [
+            size for size in SIZES if size > max(sizes)
+        ]  # the same way to every size
         for size in sorted([*sizes, *larger], reverse=True):
             while len(left) > size:
                 fitted = fit_ridge(
@@ -293,7 +332,9 @@ class _Samples:
                 )
                 weight = np.abs(fitted.coef).max(axis=0)
                 weight[np.isin(left, always)] = np.inf
-                kept = np.sort(np.argsort(-weight, kind="stable")[: max(size, len(left) // 2)])
+                kept = np.sort(
+                    np.argsort(-weight, kind="stable")[: max(size, len(left) // 2)]
+                )
                 left, means = left[kept], fitted.mean_ranks[kept]
                 fitted = replace(fitted, coef=fitted.coef[:, kept], mean_ranks=means)
             if size in sizes:
@@ -301,7 +342,12 @@ class _Samples:
         return found
 
     def held_out(
-        self, train: NDArray, test: NDArray, columns: NDArray, sizes: list[int], always: NDArray
+        self,
+        train: NDArray,
+        test: NDArray,
+        columns: NDArray,
+        sizes: list[int],
+        always: NDArray,
     ) -> dict[tuple[int, float, int], NDArray]:
         """Everything again on the training part of a fold, and the scores of the held-out part.
 
@@ -310,14 +356,20 @@ class _Samples:
         """
         width = 1 if self.n_classes == 2 else self.n_classes
         present = np.unique(self.codes[train])
-        sizes = [size for size in sizes if size < len(columns)] or [min(sizes[0], len(columns))]
+        sizes = [size for size in sizes if size < len(columns)] or [
+            min(sizes[0], len(columns))
+        ]
         if len(present) < 2:
-            return {(size, 0.0, -1): np.full((len(test), width), np.nan) for size in sizes}
+            return {
+                (size, 0.0, -1): np.full((len(test), width), np.nan) for size in sizes
+            }
         found = {}
         for size, genes in self.eliminate(train, columns, sizes, always).items():
             fitted = self.fit(train, genes)
             draws = [(0.0, -1)]
-            if size >= AUTO_FROM or size == max(sizes):  # that may be chosen; three draws of genes
+            if size >= AUTO_FROM or size == max(
+                sizes
+            ):  # that may be chosen; three draws of genes
                 draws += [(share, draw) for share in MISSING for draw in range(3)]
             for share, draw in draws:
                 order = np.random.default_rng(max(draw, 0)).permutation(len(genes))
@@ -328,8 +380,12 @@ class _Samples:
                 scores = ranks @ fitted.coef[:, here].T + base
                 found[size, share, draw] = scores
                 if width > 1:
-                    found[size, share, draw] = every = np.full((len(test), width), -np.inf)
-                    every[:, present] = by_class(scores / (2 if len(present) == 2 else 1))
+                    found[size, share, draw] = every = np.full(
+                        (len(test), width), -np.inf
+                    )
+                    every[:, present] = by_class(
+                        scores / (2 if len(present) == 2 else 1)
+                    )
         return found
 
 
@@ -352,7 +408,9 @@ def sort_groups(values: NDArray, n_threads: int = 1) -> NDArray:
     return order_samples(values, n_threads).groups
 
 
-def among(groups: NDArray, rows: NDArray, columns: NDArray, n_threads: int = 1) -> NDArray:
+def among(
+    groups: NDArray, rows: NDArray, columns: NDArray, n_threads: int = 1
+) -> NDArray:
     """Twice the ranks of some genes among themselves, for some samples."""
     from optirank._compiled.rank_loops import doubled_ranks
 

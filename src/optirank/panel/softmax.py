@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 
 from optirank._util.workers import one_blas_thread
 
-BLOCK_ROWS = 1024  # samples in one product: large enough for BLAS, small enough for its cache
+BLOCK_ROWS = (
+    1024  # samples in one product: large enough for BLAS, small enough for its cache
+)
 _MAX_ITER = 1000  # far above the 5 to 30 that are needed with a penalty this strong
 _MEMORY = 10  # pairs of steps that L-BFGS keeps, as is usual
 
@@ -105,7 +107,11 @@ def fit_ridge(
 
 def balanced_weights(codes: NDArray, sample_weight: NDArray | None = None) -> NDArray:
     """Weights ``q_i / (K * sum of q over i's class)``: classes count equally, the sum is 1."""
-    q = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    q = (
+        np.ones(len(codes))
+        if sample_weight is None
+        else np.asarray(sample_weight, dtype=float)
+    )
     totals = np.bincount(codes, q)
     return q / (np.count_nonzero(totals) * totals[codes])
 

@@ -25,7 +25,9 @@ from optirank._compiled import rank_loops
 from optirank._util.workers import worker_count
 from optirank.ranks.relative import check_finite, check_ties
 
-DENSE_ABOVE = 0.11  # share of non-zeros above which dense orders are faster (bench_sparse.py)
+DENSE_ABOVE = (
+    0.11  # share of non-zeros above which dense orders are faster (bench_sparse.py)
+)
 _BLOCK = 1 << 17  # entries sorted or ranked at a time: they stay in a core's own cache
 
 
@@ -151,7 +153,11 @@ class SampleOrders(ABC):
             step = max(1, _BLOCK // genes.size)
             for rows in (slice(at, at + step) for at in range(0, self.n_samples, step)):
                 here = genes if self.writes_columns else None
-                out[rows] = self.take(rows).ranks(gamma, ties, np.float64, genes=here).dot(w[genes])
+                out[rows] = (
+                    self.take(rows)
+                    .ranks(gamma, ties, np.float64, genes=here)
+                    .dot(w[genes])
+                )
         return out
 
 
@@ -183,9 +189,13 @@ class DenseOrders(SampleOrders):
         shape = self.n_samples, self.n_genes if genes is None else len(genes)
         out = np.empty(shape, dtype) if reuse is None else reuse.values
         given = np.flatnonzero(a)
-        if 3 * len(given) <= 2 * len(a):  # a third has no weight: the others alone are read
+        if 3 * len(given) <= 2 * len(
+            a
+        ):  # a third has no weight: the others alone are read
             a = a[given]
-        rank_loops.dense_values(self.groups, self.n_groups, given, a, base, sign, tie, columns, out)
+        rank_loops.dense_values(
+            self.groups, self.n_groups, given, a, base, sign, tie, columns, out
+        )
         return DenseRanks(out)
 
 
@@ -218,21 +228,32 @@ class SparseOrders(SampleOrders):
             samples = np.arange(self.n_samples)[samples]
             counts = np.diff(self.indptr)[samples]
             indptr = np.concatenate([[0], np.cumsum(counts)])
-            entries = np.repeat(self.indptr[samples] - indptr[:-1], counts) + np.arange(indptr[-1])
+            entries = np.repeat(self.indptr[samples] - indptr[:-1], counts) + np.arange(
+                indptr[-1]
+            )
         taken = self.n_groups[samples], self.zero_group[samples]
-        return SparseOrders(indptr, self.genes[entries], self.groups[entries], *taken, self.n_genes)
+        return SparseOrders(
+            indptr, self.genes[entries], self.groups[entries], *taken, self.n_genes
+        )
 
     def groups_of(self, genes: NDArray) -> NDArray:
         """See :meth:`SampleOrders.groups_of`."""
-        out = np.repeat(self.zero_group.astype(self.groups.dtype)[:, None], len(genes), axis=1)
+        out = np.repeat(
+            self.zero_group.astype(self.groups.dtype)[:, None], len(genes), axis=1
+        )
         samples, places, entries = _find_entries(self, genes)
         out[samples, places] = self.groups[entries]
         return out
 
     def to_dense(self) -> DenseOrders:
         """The same orders with every gene's group written out."""
-        groups, zero_group = self.groups_of(np.arange(self.n_genes)), self.zero_group[:, None]
-        without_zeros = np.diff(self.indptr) == self.n_genes  # whose group for zeros is empty
+        groups, zero_group = (
+            self.groups_of(np.arange(self.n_genes)),
+            self.zero_group[:, None],
+        )
+        without_zeros = (
+            np.diff(self.indptr) == self.n_genes
+        )  # whose group for zeros is empty
         groups -= without_zeros[:, None] & (groups > zero_group)
         return DenseOrders(groups, self.n_groups - without_zeros)
 
@@ -259,10 +280,16 @@ def order_samples(
     n_jobs : threads that sort; -1 is all cores.
     """
     stays_sparse = sparse.issparse(X)
-    X = sparse.csr_array(X) if stays_sparse else np.asarray(X)  # shares the data of a CSR input
+    X = (
+        sparse.csr_array(X) if stays_sparse else np.asarray(X)
+    )  # shares the data of a CSR input
     if X.ndim != 2 or 0 in X.shape:
-        raise ValueError(f"X has shape {X.shape}: samples x genes are needed, at least one of each")
-    _sortable(X[:0].data if stays_sparse else X[:0])  # refuses a wrong type before any work
+        raise ValueError(
+            f"X has shape {X.shape}: samples x genes are needed, at least one of each"
+        )
+    _sortable(
+        X[:0].data if stays_sparse else X[:0]
+    )  # refuses a wrong type before any work
     return _order_sparse(X, n_jobs) if stays_sparse else _order_dense(X, n_jobs)
 
 
@@ -284,7 +311,9 @@ def _order_dense(X: NDArray, n_jobs: int | None) -> DenseOrders:
         check_finite(values)
         numbers = groups[block].reshape(-1), n_groups[block]
         here = np.arange(0, values.size + 1, d)
-        rank_loops.number_values(values.ravel(), _argsort(values).ravel(), here, *numbers)
+        rank_loops.number_values(
+            values.ravel(), _argsort(values).ravel(), here, *numbers
+        )
 
     _in_blocks(order_block, n, d, n_jobs)
     return DenseOrders(groups, n_groups)
@@ -315,7 +344,9 @@ def _order_sparse(X: sparse.csr_array, n_jobs: int | None) -> SparseOrders:
         rank_loops.leave_room_for_zero(part, here, *numbers, zero_group[block])
 
     _in_blocks(order_block, n, values.size // n, n_jobs)
-    return SparseOrders(indptr, X.indices.astype(_index_type(d)), groups, n_groups, zero_group, d)
+    return SparseOrders(
+        indptr, X.indices.astype(_index_type(d)), groups, n_groups, zero_group, d
+    )
 
 
 def _in_blocks(
@@ -335,7 +366,9 @@ def _sortable(values: NDArray) -> NDArray:
         raise ValueError(
             f"X has dtype {dtype}: booleans, integers or floats of at most 64 bits are needed"
         )
-    taken = {"b": np.uint8, "e": np.float32}.get(dtype.char if dtype.kind == "f" else dtype.kind)
+    taken = {"b": np.uint8, "e": np.float32}.get(
+        dtype.char if dtype.kind == "f" else dtype.kind
+    )
     return np.ascontiguousarray(values, dtype=taken or dtype.newbyteorder("="))
 
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     Matrix = ArrayLike | sp.sparray | sp.spmatrix
 
-_BLOCK = 1 << 20  # values of a dense matrix gathered at a time: 8 MB, small beside any data set
+_BLOCK = (
+    1 << 20
+)  # values of a dense matrix gathered at a time: 8 MB, small beside any data set
 TIES: dict[str, tuple[float, float]] = {
     "average": (0.5, 0.5),
     "min": (0.0, 0.0),
@@ -47,7 +49,9 @@ def check_finite(values: NDArray) -> None:
         )
 
 
-def relative_ranks(X: Matrix, reference: ArrayLike, **options: Any) -> NDArray[np.float64]:
+def relative_ranks(
+    X: Matrix, reference: ArrayLike, **options: Any
+) -> NDArray[np.float64]:
     """Ranks relative to a reference set: ``C gamma - offset``, with gamma its 0/1 indicator.
 
     ``reference`` is a boolean mask or distinct positions; the rest is as in `weighted_ranks`.
@@ -85,7 +89,9 @@ def weighted_ranks(
     """
     X = X.tocsr() if hasattr(X, "tocsr") else np.asarray(X)
     if X.ndim != 2:
-        raise ValueError(f"X has {X.ndim} dimensions: give samples x genes (one sample: 1 x genes)")
+        raise ValueError(
+            f"X has {X.ndim} dimensions: give samples x genes (one sample: 1 x genes)"
+        )
     weights = np.asarray(weights, dtype=np.float64)
     if weights.shape != X.shape[1:]:
         raise ValueError(f"weights of shape {weights.shape}: X has {X.shape[1]} genes")
@@ -146,13 +152,17 @@ def positions(selection: ArrayLike, d: int, what: str) -> NDArray[np.intp]:
     return chosen.astype(np.intp)
 
 
-def _sum_below(values: NDArray, known: NDArray, weights: NDArray, t: float) -> NDArray[np.float64]:
+def _sum_below(
+    values: NDArray, known: NDArray, weights: NDArray, t: float
+) -> NDArray[np.float64]:
     """Weights of the values ``known`` below each of ``values``, and ``t`` times those at it.
 
     Sorted values make the binary searches two to three times faster, sorting them included.
     """
     order = known.argsort()
-    sums = np.concatenate([[0.0], weights[order].cumsum()])  # of the weights before each place
+    sums = np.concatenate(
+        [[0.0], weights[order].cumsum()]
+    )  # of the weights before each place
     known = known[order]
     order = values.argsort()
     keys = values[order]

@@ -24,8 +24,12 @@ from optirank.ranks.relative import check_finite, check_ties, weighted_ranks
 if TYPE_CHECKING:
     from optirank.ranks.orders import SampleOrders
 
-_COMPILE_FROM = 50_000  # samples x rows: what NumPy scores in the time that numba loads in
-_BLOCK = 1 << 20  # values of the needed genes ranked together: 8 MB, small beside any data set
+_COMPILE_FROM = (
+    50_000  # samples x rows: what NumPy scores in the time that numba loads in
+)
+_BLOCK = (
+    1 << 20
+)  # values of the needed genes ranked together: 8 MB, small beside any data set
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,9 @@ class ScoreRows:
         """
         if columns is None:
             columns = np.arange(X.shape[1])
-        if getattr(X, "format", None) == "csc":  # cut columns while that is cheap, then rows
+        if (
+            getattr(X, "format", None) == "csc"
+        ):  # cut columns while that is cheap, then rows
             X = X[:, columns].tocsr()
             columns = np.arange(len(columns))
         if compiled is None:
@@ -95,7 +101,9 @@ class ScoreRows:
             return np.einsum("ng,kg->nk", ranks + offset, coef[:, genes])
         some = {"genes": genes} if orders.writes_columns else {}
         ranks = orders.ranks(gamma, self.ties, np.float64, **some)
-        return ranks.dot((coef[:, genes] if some else coef).T) + offset * coef.sum(axis=1)
+        return ranks.dot((coef[:, genes] if some else coef).T) + offset * coef.sum(
+            axis=1
+        )
 
 
 def _orders(X: Any) -> SampleOrders:
@@ -110,13 +118,18 @@ def _orders(X: Any) -> SampleOrders:
     return order_samples(X)
 
 
-def score_rows(coef: NDArray, gamma: NDArray, intercept: NDArray, ties: str) -> ScoreRows:
+def score_rows(
+    coef: NDArray, gamma: NDArray, intercept: NDArray, ties: str
+) -> ScoreRows:
     """Rows with weights, reference weights (both rows x q) and intercepts in scaled units.
 
     The offset of ranks is the same for all samples: ``base = intercept - offset sum(coef) / size``.
     """
     _, offset = check_ties(ties)
-    coef, gamma = np.ascontiguousarray(coef), np.ascontiguousarray(gamma)  # sums to the last bit
+    coef, gamma = (
+        np.ascontiguousarray(coef),
+        np.ascontiguousarray(gamma),
+    )  # sums to the last bit
     rows = ScoreRows(coef, gamma, np.asarray(intercept, dtype=float), ties)
     base = rows.base - offset * coef.sum(axis=1) / rows.sizes
     return ScoreRows(coef, gamma, base, ties)
@@ -152,7 +165,9 @@ def probabilities(scores: NDArray, slope: float = 1.0, offset: float = 0.0) -> N
     top = logs.max(axis=1, keepdims=True, initial=-np.inf)
     each = np.exp(logs - np.where(np.isfinite(top), top, 0.0))
     total = each.sum(axis=1, keepdims=True)
-    return np.divide(each, total, out=np.full_like(each, 1.0 / each.shape[1]), where=total > 0)
+    return np.divide(
+        each, total, out=np.full_like(each, 1.0 / each.shape[1]), where=total > 0
+    )
 
 
 def needed_values(X: Any, rows: slice, columns: NDArray) -> Any:

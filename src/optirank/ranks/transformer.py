@@ -53,7 +53,11 @@ class ReferenceRankTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstim
     """
 
     def __init__(
-        self, reference: ArrayLike | None = None, *, ties: str = "average", scale: bool = True
+        self,
+        reference: ArrayLike | None = None,
+        *,
+        ties: str = "average",
+        scale: bool = True,
     ) -> None:
         self.reference = reference
         self.ties = ties
@@ -67,7 +71,9 @@ class ReferenceRankTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstim
         names = getattr(self, "feature_names_in_", None)
         mask[reference_positions(self.reference, self.n_features_in_, names)] = True
         if not mask.any():
-            raise ValueError("reference is empty: give at least one gene, or None for all genes")
+            raise ValueError(
+                "reference is empty: give at least one gene, or None for all genes"
+            )
         self.reference_ = mask
         return self
 
@@ -85,7 +91,10 @@ class ReferenceRankTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstim
 
 
 def reference_positions(
-    reference: ArrayLike | None, n_genes: int, names: NDArray | None, what: str = "reference"
+    reference: ArrayLike | None,
+    n_genes: int,
+    names: NDArray | None,
+    what: str = "reference",
 ) -> NDArray[np.intp]:
     """Positions of a reference set given as None (all genes), a mask, positions or gene names.
 
@@ -110,9 +119,21 @@ def _positions_of(wanted: list[str], names: NDArray | None, what: str) -> list[i
     columns, given = Counter(names), Counter(wanted)
     kind = "check that both use the same kind of gene name, or leave these out"
     for wrong, what_is_wrong, remedy in (
-        ([g for g in given if g not in columns], f"are not among the {len(names)} of X", kind),
-        ([g for g in given if columns[g] > 1], "name several columns of X", "give positions"),
-        ([g for g in given if given[g] > 1], "are given more than once", "give each once"),
+        (
+            [g for g in given if g not in columns],
+            f"are not among the {len(names)} of X",
+            kind,
+        ),
+        (
+            [g for g in given if columns[g] > 1],
+            "name several columns of X",
+            "give positions",
+        ),
+        (
+            [g for g in given if given[g] > 1],
+            "are given more than once",
+            "give each once",
+        ),
     ):
         if wrong:
             raise ValueError(

@@ -24,7 +24,16 @@ else:  # typing.get_type_hints works without importing them
 
 # Okabe and Ito's colours, safe for the colour-blind.
 BLUE, ORANGE, GREY, DARK = "#0072B2", "#D55E00", "#999999", "#333333"
-COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+COLOURS = (
+    BLUE,
+    ORANGE,
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#000000",
+    "#F0E442",
+)
 _STYLE = {
     "font.size": 11,
     "axes.spines.top": False,
@@ -58,7 +67,9 @@ def save_figure(ax: Axes, path: str | Path) -> Path:
     path, known = Path(path), ax.figure.canvas.get_supported_filetypes()
     try:
         if path.suffix[1:].lower() not in known:
-            raise DataError(f"{path}: figures are written as .png, .svg or .pdf: use such a name")
+            raise DataError(
+                f"{path}: figures are written as .png, .svg or .pdf: use such a name"
+            )
         with replacing(path) as temporary:
             ax.figure.savefig(temporary, dpi=160, format=path.suffix[1:].lower())
     finally:
@@ -73,7 +84,9 @@ def as_svg(draw: Callable[[Axes], Any], width: float, height: float) -> str:
 
     target = io.StringIO()
     with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from")  # the browser has a font
+        warnings.filterwarnings(
+            "ignore", "Glyph .* missing from"
+        )  # the browser has a font
         figure = Figure(figsize=(width, height), layout="constrained")
         draw(figure.subplots())
         figure.savefig(target, format="svg", metadata={"Date": None}, transparent=True)
@@ -86,7 +99,9 @@ def column(data: Any, name: str) -> NDArray:
     if not hasattr(frame, "columns"):
         raise TypeError(f"give an AnnData or a data frame, not a {type(data).__name__}")
     if name not in frame.columns:
-        raise DataError(f"there is no column {name!r}: there are {some(frame.columns, 20)}")
+        raise DataError(
+            f"there is no column {name!r}: there are {some(frame.columns, 20)}"
+        )
     values = frame[name].astype(object)
     return values.where(values.notna(), None).to_numpy(dtype=object)
 
@@ -112,7 +127,9 @@ def heat_map(
         slant(ax)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    drawn = ax.figure.colorbar(image, ax=ax, label=bar, fraction=0.05, pad=0.02, aspect=30)
+    drawn = ax.figure.colorbar(
+        image, ax=ax, label=bar, fraction=0.05, pad=0.02, aspect=30
+    )
     drawn.outline.set_visible(False)
 
 

@@ -45,7 +45,9 @@ def check_report() -> None:
     need("matplotlib", "report", "the report")
 
 
-def write_report(result: TrainingResult | Evaluation | Labelled, path: str | Path) -> Path:
+def write_report(
+    result: TrainingResult | Evaluation | Labelled, path: str | Path
+) -> Path:
     """Write the page of a training, of an evaluation or of labels, whole or not at all."""
     path = Path(path)
     check_report()
@@ -77,8 +79,14 @@ def page(result: TrainingResult | Evaluation | Labelled) -> str:
     if isinstance(result, Labelled):
         view |= _of_labels(result)
     else:
-        view |= _of_evaluation(result) if isinstance(result, Evaluation) else _of_training(result)
-    view["tiles"] = [tile for tile in view["tiles"] if tile[0] != "nan"]  # one class has no AUC
+        view |= (
+            _of_evaluation(result)
+            if isinstance(result, Evaluation)
+            else _of_training(result)
+        )
+    view["tiles"] = [
+        tile for tile in view["tiles"] if tile[0] != "nan"
+    ]  # one class has no AUC
     return environment.get_template("page.html.jinja").render(view)
 
 
@@ -87,7 +95,11 @@ def _of_labels(result: Labelled) -> dict[str, Any]:
     table = label_table(result.labels, result.confidence, result.words[-1])
     unused = [name for name in result.classes if name not in table.index]
     n_classes, n_genes = len(result.classes), result.record["n_genes"]
-    told = f"{hidden:,} label{'s are' if hidden > 1 else ' is'}" if hidden else "no label is"
+    told = (
+        f"{hidden:,} label{'s are' if hidden > 1 else ' is'}"
+        if hidden
+        else "no label is"
+    )
     return {
         "kind": "labels",
         "title": f"Labels of {Path(result.source).name}",
@@ -96,13 +108,20 @@ def _of_labels(result: Labelled) -> dict[str, Any]:
         "tiles": [
             (f"{n - hidden:,}", "samples labelled" + f", of {n:,}" * (hidden > 0)),
             (f"{result.confidence.mean():.3f}", "mean confidence"),
-            (f"{n_genes - len(result.missing)} of {n_genes}", "genes of the panel found"),
+            (
+                f"{n_genes - len(result.missing)} of {n_genes}",
+                "genes of the panel found",
+            ),
             (f"{n_classes - len(unused)} of {n_classes}", "classes among the labels"),
         ],
-        "images": {"labels": _image(lambda ax: draw_labels(ax, table), *labels_size(table))},
+        "images": {
+            "labels": _image(lambda ax: draw_labels(ax, table), *labels_size(table))
+        },
         "label_rows": table.rename_axis("label").reset_index().to_dict("records"),
         "unused": some(unused, 20) if unused else None,
-        "clusters": [] if result.clusters is None else result.clusters.table.to_dict("records"),
+        "clusters": []
+        if result.clusters is None
+        else result.clusters.table.to_dict("records"),
         "missing": _missing(result),
         "notes": result.notes,
     }
@@ -118,7 +137,11 @@ def _against_truth(performance: Performance, model: Any) -> dict[str, Any]:
             lambda ax: draw_confusion(ax, performance.confusion),
             *confusion_size(performance.confusion.columns),
         ),
-        "reliability": (lambda ax: draw_reliability(ax, performance.reliability), 4.8, 5.0),
+        "reliability": (
+            lambda ax: draw_reliability(ax, performance.reliability),
+            4.8,
+            5.0,
+        ),
         "roc": (lambda ax: draw_curves(ax, performance.curves, "roc"), 4.8, 4.8),
         "pr": (lambda ax: draw_curves(ax, performance.curves, "pr"), 4.8, 4.8),
     }
@@ -135,7 +158,8 @@ def _against_truth(performance: Performance, model: Any) -> dict[str, Any]:
         "class_rows": table.rename_axis("name").reset_index().to_dict("records"),
         "weak": _WEAK,
         "axis": axis,
-        "prevalence": shares and some(f"{name} {share:.1%}" for name, share in shares.items()),
+        "prevalence": shares
+        and some(f"{name} {share:.1%}" for name, share in shares.items()),
         "n_withheld": performance.n_withheld,
         "mistakes": _mistakes(performance),
         "bias": performance.bias,
@@ -149,14 +173,22 @@ def _of_training(result: TrainingResult) -> dict[str, Any]:
     performance, model = result.performance, result.model
     summary = carried(model, "training_summary_") or {}
     tiles = [
-        (f"{performance.n_right} of {performance.n_given}", "held-out samples labelled right"),
-        (f"{len(result.genes)}", f"genes to measure, of {summary['n_genes_of_file']:,}"),
+        (
+            f"{performance.n_right} of {performance.n_given}",
+            "held-out samples labelled right",
+        ),
+        (
+            f"{len(result.genes)}",
+            f"genes to measure, of {summary['n_genes_of_file']:,}",
+        ),
         (f"{performance.auc:.3f}", "mean area under the ROC curve"),
     ]
     view = _against_truth(performance, model) | _genes(model)
     if len(result.curve) > 1:
         view["curve"] = result.curve.sort_values("n_genes").to_dict("records")
-        view["images"]["sizes"] = _image(lambda ax: draw_sizes(ax, result.curve), 6.6, 4.0)
+        view["images"]["sizes"] = _image(
+            lambda ax: draw_sizes(ax, result.curve), 6.6, 4.0
+        )
     return view | {
         "kind": "training",
         "title": summary.get("name") or f"A classifier of {result.label}",
@@ -178,7 +210,9 @@ def _of_evaluation(result: Evaluation) -> dict[str, Any]:
         (f"{performance.n_withheld}", f"labels withheld, of {performance.n_samples}"),
     ]
     if (trained := summary.get("balanced_accuracy")) is not None:
-        tiles.append((_percent(trained), "held-out samples of the training, for comparison"))
+        tiles.append(
+            (_percent(trained), "held-out samples of the training, for comparison")
+        )
     tiles.append((f"{performance.auc:.3f}", "mean area under the ROC curve"))
     return _against_truth(performance, result.model) | {
         "kind": "evaluation",
@@ -203,7 +237,9 @@ def _missing(labelled: Labelled) -> dict[str, Any] | None:
     """Genes of the panel that the query lacks, and what each class loses by that."""
     if not labelled.missing:
         return None
-    rows = labelled.losses.sort_values("weight_lost", ascending=False).to_dict("records")
+    rows = labelled.losses.sort_values("weight_lost", ascending=False).to_dict(
+        "records"
+    )
     names, n_genes = some(labelled.missing, 20), labelled.record["n_genes"]
     return {"n": len(labelled.missing), "of": n_genes, "names": names, "rows": rows}
 
@@ -214,7 +250,9 @@ def _weak(performance: Performance) -> list[str]:
     if not len(names):
         return []
     whose = "its" if len(names) == 1 else "their"
-    return [f"{some(names, 10)}: fewer than 80 % of {whose} samples get the right label"]
+    return [
+        f"{some(names, 10)}: fewer than 80 % of {whose} samples get the right label"
+    ]
 
 
 def _mistakes(performance: Performance) -> list[dict[str, Any]]:
@@ -236,13 +274,17 @@ def _genes(model: Any) -> dict[str, Any]:
     names = [name.removeprefix("weight_") for name in weights.columns]
     rows = []
     # 30 genes are a page of them
-    for (_, line), row in zip(panel.head(30).iterrows(), weights.to_numpy(), strict=False):
+    for (_, line), row in zip(
+        panel.head(30).iterrows(), weights.to_numpy(), strict=False
+    ):
         k = int(np.abs(row).argmax())
         speaks = f"{'for' if row[k] > 0 else 'against'} {names[k]}"
         if len(names) == 1 and row[k] < 0:
             speaks = f"for {parts.classes[0]}"
         weight = f"{row[k]:+.2f}"
-        rows.append({"gene": line["gene"], "speaks": speaks if row[k] else "", "weight": weight})
+        rows.append(
+            {"gene": line["gene"], "speaks": speaks if row[k] else "", "weight": weight}
+        )
         rows[-1]["role"] = line.get("role", "")
     whole = bool((parts.reference_weights > 0).all())
     return {"genes": rows, "roles": not whole, "n_genes": len(panel)}
@@ -250,7 +292,9 @@ def _genes(model: Any) -> dict[str, Any]:
 
 def _image(draw: Callable[..., Any], width: float, height: float) -> str:
     svg = as_svg(draw, width, height)
-    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode("utf-8")).decode("ascii")
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode("utf-8")).decode(
+        "ascii"
+    )
 
 
 def _percent(value: float) -> str:

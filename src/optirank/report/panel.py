@@ -75,13 +75,20 @@ def panel(
     predictor = Predictor(model, profiles.gene_names)
     if groupby is None:
         narrow = predictor.narrowed()
-        found = [narrow.predict(one.X).labels for one in profiles.blocks(predictor.columns, 4096)]
+        found = [
+            narrow.predict(one.X).labels
+            for one in profiles.blocks(predictor.columns, 4096)
+        ]
         groups = np.concatenate(found).astype(str).astype(object)
     else:
         groups = column(adata, groupby)
-    chosen, groups = _thinned(groups, [str(one) for one in predictor.classes], max_samples)
+    chosen, groups = _thinned(
+        groups, [str(one) for one in predictor.classes], max_samples
+    )
     X = next(profiles.blocks(predictor.columns, len(chosen), np.sort(chosen))).X
-    X = X[np.argsort(np.argsort(chosen))]  # read in the order of the file, drawn by group
+    X = X[
+        np.argsort(np.argsort(chosen))
+    ]  # read in the order of the file, drawn by group
     X = X.toarray() if hasattr(X, "toarray") else X
     ranks, names, classes = _heaviest(predictor.bound, X, n_genes)
     starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
@@ -125,7 +132,9 @@ def panel_weights(
     inside = inside & ~inside.all()
     sizes = np.abs(weights)
     places = np.argsort(np.argsort(-sizes, axis=1, kind="stable"), axis=1)
-    places = np.where(sizes > 0, places, sizes.shape[1]).min(axis=0)  # in the class it leads most
+    places = np.where(sizes > 0, places, sizes.shape[1]).min(
+        axis=0
+    )  # in the class it leads most
     kept = np.argsort(places, kind="stable")[: min(n_genes, sizes.any(axis=0).sum())]
     total = len(parts.genes)
     title = f"{total} genes" if len(kept) == total else f"{len(kept)} of {total} genes"
@@ -142,7 +151,15 @@ def panel_weights(
         top = np.abs(values).max() or 1.0
         names = [short(one) for one in parts.classes]
         limits = (-top, top)
-        heat_map(ax, values, parts.genes[kept], names, cmap="RdBu_r", limits=limits, bar="weight")
+        heat_map(
+            ax,
+            values,
+            parts.genes[kept],
+            names,
+            cmap="RdBu_r",
+            limits=limits,
+            bar="weight",
+        )
         cells_between(ax, *values.shape)
         rows, columns = np.nonzero(inside[:, kept].T)
         ax.plot(columns, rows, linestyle="none", marker=".", markersize=4, color=DARK)
@@ -151,9 +168,16 @@ def panel_weights(
     return finish(ax, show)
 
 
-def _bars(ax: Axes, weights: NDArray, inside: NDArray, genes: NDArray, classes: NDArray) -> None:
+def _bars(
+    ax: Axes, weights: NDArray, inside: NDArray, genes: NDArray, classes: NDArray
+) -> None:
     first, second = classes
-    ax.barh(range(len(genes)), weights, color=np.where(weights > 0, ORANGE, BLUE), height=0.75)
+    ax.barh(
+        range(len(genes)),
+        weights,
+        color=np.where(weights > 0, ORANGE, BLUE),
+        height=0.75,
+    )
     ax.plot([0] * inside.sum(), np.flatnonzero(inside), ".", color=DARK, markersize=5)
     ax.set_yticks(range(len(genes)), genes, fontsize="small")
     ax.set_ylim(-0.7, len(genes) - 0.3)
@@ -166,7 +190,9 @@ def _bars(ax: Axes, weights: NDArray, inside: NDArray, genes: NDArray, classes: 
 def _thinned(groups: NDArray, order: list[str], limit: int) -> tuple[NDArray, NDArray]:
     """Positions of samples by group, the model's classes first, evenly thinned to a number."""
     labels = sorted({one for one in groups if one is not None}, key=str)
-    labels.sort(key=lambda one: order.index(str(one)) if str(one) in order else len(order))
+    labels.sort(
+        key=lambda one: order.index(str(one)) if str(one) in order else len(order)
+    )
     members = [np.flatnonzero(groups == label) for label in labels]
     share = min(1.0, limit / max(1, sum(map(len, members))))
     chosen = [
@@ -179,7 +205,9 @@ def _thinned(groups: NDArray, order: list[str], limit: int) -> tuple[NDArray, ND
     return positions, groups[positions]
 
 
-def _heaviest(bound: Any, X: NDArray, n_genes: int) -> tuple[NDArray, list[str], list[str]]:
+def _heaviest(
+    bound: Any, X: NDArray, n_genes: int
+) -> tuple[NDArray, list[str], list[str]]:
     """Relative ranks (genes x samples) of each class's heaviest genes, their names and classes."""
     from optirank.ranks.relative import weighted_ranks
 
@@ -190,7 +218,11 @@ def _heaviest(bound: Any, X: NDArray, n_genes: int) -> tuple[NDArray, list[str],
     leads = weights.argmax(axis=0)
     ranks, names, classes = [], [], []
     for k, label in enumerate(parts.classes[-len(weights) :]):
-        mine = np.where(leads == k, weights[k], 0.0) if shared and len(weights) > 1 else weights[k]
+        mine = (
+            np.where(leads == k, weights[k], 0.0)
+            if shared and len(weights) > 1
+            else weights[k]
+        )
         genes = np.argsort(-np.abs(mine), kind="stable")[:n_genes]
         genes = genes[mine[genes] != 0]
         genes = genes[np.argsort(-mine[genes], kind="stable")]

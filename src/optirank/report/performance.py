@@ -34,7 +34,13 @@ else:  # typing.get_type_hints works without importing them
 
 _SURE = (BLUE, "#7ABBE6", "#F2A66B", ORANGE)  # of labels, the most confident first
 _FEW = 10  # labels of a bin from which on it is drawn full
-_WITH_ERRORS = {"color": BLUE, "marker": "o", "markersize": 4.5, "elinewidth": 1, "capsize": 2.5}
+_WITH_ERRORS = {
+    "color": BLUE,
+    "marker": "o",
+    "markersize": 4.5,
+    "elinewidth": 1,
+    "capsize": 2.5,
+}
 _CHOSEN = {"linestyle": "none", "marker": "D", "markersize": 9, "color": ORANGE}
 _CHOSEN |= {"markeredgecolor": "white", "zorder": 5}
 
@@ -47,20 +53,41 @@ def draw_confusion(ax: Axes, counts: pd.DataFrame) -> None:
     sizes = table.sum(axis=1)
     with np.errstate(invalid="ignore"):
         shares = table / sizes[:, None]
-    rows = [f"{short(name)} ({size})" for name, size in zip(counts.index, sizes, strict=True)]
+    rows = [
+        f"{short(name)} ({size})"
+        for name, size in zip(counts.index, sizes, strict=True)
+    ]
     columns = [short(name) for name in counts.columns]
     n_cells = max(table.shape)
-    heat_map(ax, shares, rows, columns, cmap="Blues", limits=(0, 1), bar="share of the true class")
+    heat_map(
+        ax,
+        shares,
+        rows,
+        columns,
+        cmap="Blues",
+        limits=(0, 1),
+        bar="share of the true class",
+    )
     cells_between(ax, *table.shape, min(1.0, 20 / n_cells))
     ax.set(xlabel="label given", ylabel="true class (samples)")
     if n_cells <= 15:  # numbers fit in the cells of so many classes
         for i, j in zip(*np.nonzero(table), strict=True):
             colour = "white" if shares[i, j] > 0.55 else DARK
             size = "small" if table[i, j] < 10_000 else "x-small"
-            ax.text(j, i, str(table[i, j]), ha="center", va="center", color=colour, fontsize=size)
+            ax.text(
+                j,
+                i,
+                str(table[i, j]),
+                ha="center",
+                va="center",
+                color=colour,
+                fontsize=size,
+            )
         return
     cell = ax.get_window_extent().height / ax.figure.dpi * 72 / n_cells
-    if cell < 1.5 * rcParams["font.size"]:  # names no higher than the cells, upright below them
+    if (
+        cell < 1.5 * rcParams["font.size"]
+    ):  # names no higher than the cells, upright below them
         ax.tick_params(labelsize=min(rcParams["font.size"], max(4.0, 0.8 * cell)))
         for text in ax.get_xticklabels():
             text.set(rotation=90, ha="center", va="top", rotation_mode="default")
@@ -69,7 +96,9 @@ def draw_confusion(ax: Axes, counts: pd.DataFrame) -> None:
 def confusion_size(classes: Sequence[object]) -> tuple[float, float]:
     """Width and height, in inches, of a figure in which the cells of all classes are square."""
     matrix = len(classes) * min(0.5, max(0.125, 12.5 / len(classes)))
-    letters = max(len(short(name)) for name in classes) * (0.075 if len(classes) > 28 else 0.095)
+    letters = max(len(short(name)) for name in classes) * (
+        0.075 if len(classes) > 28 else 0.095
+    )
     return matrix + letters + 2.6, matrix + 0.75 * letters + 1.1
 
 
@@ -83,15 +112,27 @@ def draw_labels(ax: Axes, table: pd.DataFrame) -> None:
         left += table[name].to_numpy()
         if colour != GREY or table[name].any():
             handles.append(Patch(color=colour, label=name))
-    look = {"va": "center", "fontsize": "small", "textcoords": "offset points", "in_layout": False}
+    look = {
+        "va": "center",
+        "fontsize": "small",
+        "textcoords": "offset points",
+        "in_layout": False,
+    }
     for row, n, share in zip(rows, left, table["share"], strict=True):
-        texts.append(ax.annotate(f"{n:,.0f} ({100 * share:.1f} %)", (n, row), (4, 0), **look))
+        texts.append(
+            ax.annotate(f"{n:,.0f} ({100 * share:.1f} %)", (n, row), (4, 0), **look)
+        )
     ax.set_yticks(rows, [short(name, 24) for name in table.index])
     ax.set(ylim=(len(table) - 0.4, -0.6), xticks=[])
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "bottom"]].set_visible(False)
     look = {"loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": len(handles)}
-    look |= {"handlelength": 1.0, "handletextpad": 0.4, "columnspacing": 1.0, "frameon": False}
+    look |= {
+        "handlelength": 1.0,
+        "handletextpad": 0.4,
+        "columnspacing": 1.0,
+        "frameon": False,
+    }
     look |= {"alignment": "left", "fontsize": "small", "title_fontsize": "small"}
     ax.legend(handles=handles, title="confidence", **look)
     ax.figure.draw_without_rendering()  # beside the longest bar there is room for its number
@@ -109,22 +150,47 @@ def draw_reliability(ax: Axes, table: pd.DataFrame) -> None:
 
     Bins of fewer than 10 labels are hollow.
     """
-    ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1, label="as confident as right")
+    ax.plot(
+        [0, 1],
+        [0, 1],
+        color=GREY,
+        linestyle="--",
+        linewidth=1,
+        label="as confident as right",
+    )
     few = (table["n_samples"] < _FEW).to_numpy()
-    for mine, fill, name in ((~few, BLUE, "labels given"), (few, "white", f"fewer than {_FEW}")):
+    for mine, fill, name in (
+        (~few, BLUE, "labels given"),
+        (few, "white", f"fewer than {_FEW}"),
+    ):
         part = table[mine]
         if len(part):
             below = (part["accuracy"] - part["low"]).clip(lower=0).to_numpy()
             above = (part["high"] - part["accuracy"]).clip(lower=0).to_numpy()
-            look = {"markerfacecolor": fill, "linestyle": "-" if fill == BLUE else "none"}
+            look = {
+                "markerfacecolor": fill,
+                "linestyle": "-" if fill == BLUE else "none",
+            }
             look |= _WITH_ERRORS | {"yerr": [below, above], "label": name}
             ax.errorbar(part["confidence"], part["accuracy"], **look)
-    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="confidence", ylabel="share right")
+    ax.set(
+        xlim=(-0.02, 1.02),
+        ylim=(-0.02, 1.02),
+        xlabel="confidence",
+        ylabel="share right",
+    )
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(loc="best", frameon=False, fontsize="small")
     top = ax.inset_axes([0, 1.03, 1, 0.16], sharex=ax)
     width = 0.1 if len(table) < 2 else float(np.diff(table["bin"]).min())
-    top.bar(table["bin"], table["n_samples"], width=width, align="edge", color=BLUE, alpha=0.35)
+    top.bar(
+        table["bin"],
+        table["n_samples"],
+        width=width,
+        align="edge",
+        color=BLUE,
+        alpha=0.35,
+    )
     top.set_ylabel("labels", fontsize="small")
     top.tick_params(labelbottom=False, length=0, labelsize="x-small")
     top.spines[["top", "right"]].set_visible(False)
@@ -136,7 +202,8 @@ def draw_curves(ax: Axes, curves: Mapping[str, Any], kind: str = "roc") -> None:
     Of more classes than there are colours, those of the smallest area are named and coloured.
     """
     area = {
-        name: one.auc if kind == "roc" else one.average_precision for name, one in curves.items()
+        name: one.auc if kind == "roc" else one.average_precision
+        for name, one in curves.items()
     }
     named = sorted(area, key=lambda name: (area[name], name))[: len(COLOURS)]
     if len(curves) == 2:  # one curve says it all
@@ -153,9 +220,15 @@ def draw_curves(ax: Axes, curves: Mapping[str, Any], kind: str = "roc") -> None:
         ax.set(xlabel="sensitivity (recall)", ylabel="PPV (precision)")
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
     ax.spines[["top", "right"]].set_visible(False)
-    title = "area" if len(curves) <= len(COLOURS) else f"area, lowest of {len(curves)} classes"
+    title = (
+        "area"
+        if len(curves) <= len(COLOURS)
+        else f"area, lowest of {len(curves)} classes"
+    )
     place = "lower right" if kind == "roc" else "lower left"
-    ax.legend(loc=place, frameon=False, fontsize="small", title=title, title_fontsize="small")
+    ax.legend(
+        loc=place, frameon=False, fontsize="small", title=title, title_fontsize="small"
+    )
 
 
 def _curve(ax: Axes, curve: Any, kind: str, **look: Any) -> None:
@@ -170,7 +243,9 @@ def draw_sizes(ax: Axes, curve: pd.DataFrame) -> None:
     curve = curve.dropna(subset=["balanced_accuracy"]).sort_values("n_genes")
     accuracy, error = 100 * curve["balanced_accuracy"], 100 * curve["standard_error"]
     label = "held-out samples" + (", ± standard error" if error.notna().any() else "")
-    ax.errorbar(curve["n_genes"], accuracy, yerr=error.fillna(0), label=label, **_WITH_ERRORS)
+    ax.errorbar(
+        curve["n_genes"], accuracy, yerr=error.fillna(0), label=label, **_WITH_ERRORS
+    )
     for row in curve[curve["chosen"].astype(bool)].itertuples():
         accuracy = 100 * row.balanced_accuracy
         label = f"chosen: {row.n_genes:.0f} genes, {accuracy:.1f} %"
@@ -210,14 +285,20 @@ def selection_path(
     n_genes, scores = results["mean_n_genes"], results["mean_test_score"]
     best, selected = (path[path[which]].iloc[0] for which in ("best", "selected"))
     front = path.sort_values(["n_genes", "score"], ascending=[True, False])
-    front = front[front["score"] > front["score"].cummax().shift(fill_value=float("-inf"))]
+    front = front[
+        front["score"] > front["score"].cummax().shift(fill_value=float("-inf"))
+    ]
     ax = axes_for(ax, 5.5, 3.8)
     low = best["score"] - best["standard_error"]
     band = "within one standard error of the best"
     ax.axhspan(low, best["score"], color=BLUE, alpha=0.12, linewidth=0, label=band)
-    ax.plot(n_genes, scores, ".", markersize=5, color=GREY, alpha=0.6, label="all settings")
+    ax.plot(
+        n_genes, scores, ".", markersize=5, color=GREY, alpha=0.6, label="all settings"
+    )
     label, error = "best of as few genes, ± standard error", front["standard_error"]
-    ax.errorbar(front["n_genes"], front["score"], yerr=error, label=label, **_WITH_ERRORS)
+    ax.errorbar(
+        front["n_genes"], front["score"], yerr=error, label=label, **_WITH_ERRORS
+    )
     label = f"selected: {selected['n_genes']:.0f} genes, {selected['score']:.3f}"
     ax.plot(selected["n_genes"], selected["score"], label=label, **_CHOSEN)
     # A wide range of sizes needs a logarithmic axis

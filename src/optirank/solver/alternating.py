@@ -55,7 +55,9 @@ def solve_alternating(
 
     cheap = run.cheap
     for n_rounds, limit in (c.SCREEN, c.RELAXED):
-        states = {name: run.relax(one, n_rounds, limit, name) for name, one in states.items()}
+        states = {
+            name: run.relax(one, n_rounds, limit, name) for name, one in states.items()
+        }
         states = near_best(states, np.inf if cheap else c.FAR)
     for name in states:
         states[name] = run.push(states[name], name, path_step)
@@ -72,7 +74,11 @@ def solve_alternating(
 def near_best(states: dict[str, State], margin: float) -> dict[str, State]:
     """The states whose objective is within a relative margin of the best."""
     best = min(state.objective for state in states.values())
-    return {k: state for k, state in states.items() if state.objective <= best * (1.0 + margin)}
+    return {
+        k: state
+        for k, state in states.items()
+        if state.objective <= best * (1.0 + margin)
+    }
 
 
 @dataclass(frozen=True)
@@ -87,13 +93,17 @@ class State:
     L_gamma: float | None = None
     n_iter: int = 0
     z: NDArray | None = None  # the scores, after a round
-    batch: int | None = None  # genes that an exchange swaps next; None: not begun, 0: ended
+    batch: int | None = (
+        None  # genes that an exchange swaps next; None: not begun, 0: ended
+    )
 
 
 class Alternation:
     """Takes rounds on one problem, with its matrices and buffers."""
 
-    def __init__(self, problem: Problem, matrices: ProblemMatrices | None = None) -> None:
+    def __init__(
+        self, problem: Problem, matrices: ProblemMatrices | None = None
+    ) -> None:
         self.problem = problem
         self.matrices = ProblemMatrices(problem) if matrices is None else matrices
         self.loss = LogisticLoss(problem.y, problem.v)
@@ -114,12 +124,22 @@ class Alternation:
         b = loss.best_intercept(on_w.z, on_w.b)
         # both matrices are centred, so these scores are those of gamma as well
         on_gamma = accelerated_steps(
-            matrix, loss, before, b, self.feasible, L, c.INNER_STEPS, linear=push, z=on_w.z
+            matrix,
+            loss,
+            before,
+            b,
+            self.feasible,
+            L,
+            c.INNER_STEPS,
+            linear=push,
+            z=on_w.z,
         )
         b = loss.best_intercept(on_gamma.z, on_gamma.b)
         objective = loss.evaluate(on_gamma.z, b) + self.penalty.value(on_w.x)
         n_iter = state.n_iter + on_w.n_steps + on_gamma.n_steps
-        return State(on_w.x, b, on_gamma.x, objective, on_w.L, on_gamma.L, n_iter, on_gamma.z)
+        return State(
+            on_w.x, b, on_gamma.x, objective, on_w.L, on_gamma.L, n_iter, on_gamma.z
+        )
 
     def rounds(self, state: State, n_rounds: int, tol: float) -> tuple[State, bool]:
         """Rounds until one lowers the objective by less than ``tol`` of it; whether one did."""
@@ -135,11 +155,15 @@ class Alternation:
         """Steps on (w, b) alone; ``loss`` is left evaluated at the result."""
         matrix = self.matrices.ranks(state.gamma)
         L = state.L_w or curvature_scale(matrix, self.loss.v)
-        done = accelerated_steps(matrix, self.loss, state.w, state.b, self.penalty, L, n_steps)
+        done = accelerated_steps(
+            matrix, self.loss, state.w, state.b, self.penalty, L, n_steps
+        )
         b = self.loss.best_intercept(done.z, done.b)
         objective = self.loss.evaluate(done.z, b) + self.penalty.value(done.x)
         n_iter = state.n_iter + done.n_steps
-        return replace(state, w=done.x, b=b, objective=objective, L_w=done.L, n_iter=n_iter)
+        return replace(
+            state, w=done.x, b=b, objective=objective, L_w=done.L, n_iter=n_iter
+        )
 
     def tilted_starts(self) -> dict[str, State]:
         """Two starts: gamma tilted to the genes whose ranks rise with the label, and that fall.
@@ -149,9 +173,13 @@ class Alternation:
         """
         problem = self.problem
         matrix = self.matrices.ranks(self.feasible.centre(problem.n_genes))
-        covariance = matrix.transpose_dot((problem.v * (problem.y - 0.5)).astype(np.float32))
+        covariance = matrix.transpose_dot(
+            (problem.v * (problem.y - 0.5)).astype(np.float32)
+        )
         tilted = zip(c.STARTS, self.feasible.tilted(covariance), strict=True)
-        return {name: State(np.zeros(problem.n_genes), 0.0, gamma) for name, gamma in tilted}
+        return {
+            name: State(np.zeros(problem.n_genes), 0.0, gamma) for name, gamma in tilted
+        }
 
 
 class Run:
@@ -167,7 +195,9 @@ class Run:
         self.cheap = len(problem.y) * problem.n_genes**2 <= c.CHEAP
         self.alternation = Alternation(problem, matrices)
         ridge = max(problem.l2, c.RELAXED_RIDGE)
-        self._on_the_way = Alternation(replace(problem, l2=ridge), self.alternation.matrices)
+        self._on_the_way = Alternation(
+            replace(problem, l2=ridge), self.alternation.matrices
+        )
         self._callback = callback
         self._path: list[dict] = []
 
@@ -195,7 +225,9 @@ class Run:
 
     def push(self, state: State, side: str, path_step: float = 100.0) -> State:
         """Raise lambda_p a little each round until gamma is a set, or round what is left."""
-        rise = c.PUSH_STEP * path_step * self.problem.loss(np.zeros(len(self.problem.y)))
+        rise = (
+            c.PUSH_STEP * path_step * self.problem.loss(np.zeros(len(self.problem.y)))
+        )
         lambda_p = 0.0
         state = replace(state, z=None)
         for _ in range(c.PUSH_ROUNDS):
@@ -205,34 +237,54 @@ class Run:
             lambda_p += rise / rho
             state = self._on_the_way.round(state, lambda_p)
         gamma = self.alternation.feasible.vertex(state.gamma)
-        state = self.alternation.steps_on_w(replace(state, gamma=gamma), c.ROUNDED_STEPS)
+        state = self.alternation.steps_on_w(
+            replace(state, gamma=gamma), c.ROUNDED_STEPS
+        )
         return self._note("rounded", state, side=side, lambda_p=lambda_p, rho=rho)
 
     def exchange(self, state: State, n_models: int = c.MODELS) -> State:
         """Exchange genes, in batches and then pair by pair."""
         state = exchange_batches(self.alternation, state, c.BATCHES)
-        state = exchange_pairs(self.alternation, state, n_models=n_models, cheap=self.cheap)
+        state = exchange_pairs(
+            self.alternation, state, n_models=n_models, cheap=self.cheap
+        )
         return self._note("exchanged", state)
 
     def relaxed(self, starts: dict[str, State], tol: float, max_iter: int) -> Solution:
         """The relaxed problem to convergence from each start; the lower one."""
         ends = []
         for name, start in starts.items():
-            state, converged = self.alternation.rounds(start, max(1, max_iter // 6), tol)
+            state, converged = self.alternation.rounds(
+                start, max(1, max_iter // 6), tol
+            )
             self._note("relaxed", state, side=name, lambda_p=0.0)
             ends.append((state, converged))
         state, converged = min(ends, key=lambda end: end[0].objective)
-        return self.end(solution_at(self.problem, state.w, state.gamma, state.n_iter, converged))
+        return self.end(
+            solution_at(self.problem, state.w, state.gamma, state.n_iter, converged)
+        )
 
     def finish(
-        self, state: State, tol: float, max_iter: int, refit: bool = True, exact: bool = True
+        self,
+        state: State,
+        tol: float,
+        max_iter: int,
+        refit: bool = True,
+        exact: bool = True,
     ) -> Solution:
         """(w, b) to convergence at the final set, in the problem's own units."""
         problem, gamma = self.problem, state.gamma
         if not refit:
             return solution_at(problem, state.w, gamma, state.n_iter, True)
-        start = {"w": state.w, "b": state.b, "L": state.L_w, "matrices": self.alternation.matrices}
-        solution = solve_at(problem, gamma, tol=tol, max_iter=max_iter, exact=exact, **start)
+        start = {
+            "w": state.w,
+            "b": state.b,
+            "L": state.L_w,
+            "matrices": self.alternation.matrices,
+        }
+        solution = solve_at(
+            problem, gamma, tol=tol, max_iter=max_iter, exact=exact, **start
+        )
         solution.n_iter += state.n_iter
         return solution
 

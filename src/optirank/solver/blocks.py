@@ -26,7 +26,12 @@ from optirank.solver.problem import Problem
 from optirank.solver.terms import CappedSimplex, ElasticNet, LogisticLoss
 
 _NO_VALUES = np.empty((0, 0), np.float32)
-_NO_ENTRIES = np.empty(0, np.int64), np.empty(0, np.uint16), np.empty(0, np.float32), np.empty(0)
+_NO_ENTRIES = (
+    np.empty(0, np.int64),
+    np.empty(0, np.uint16),
+    np.empty(0, np.float32),
+    np.empty(0),
+)
 
 
 @dataclass
@@ -51,7 +56,9 @@ class CentredDense:
 
     def transpose_dot(self, a: NDArray) -> NDArray:
         """``M^T a``, float64."""
-        return (a @ self.values).astype(np.float64) - self.mean * a.sum(dtype=np.float64)
+        return (a @ self.values).astype(np.float64) - self.mean * a.sum(
+            dtype=np.float64
+        )
 
     def columns(self, which: NDArray) -> NDArray:
         """Some columns (positions), float32; if all, the means are subtracted in place."""
@@ -106,7 +113,9 @@ def centred_values(X, v: NDArray) -> CentredDense:
     values = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
     values = np.array(values, dtype=np.float64, order="C")
     values -= v @ values
-    return CentredDense(values.astype(np.float32), np.zeros(values.shape[1], np.float32))
+    return CentredDense(
+        values.astype(np.float32), np.zeros(values.shape[1], np.float32)
+    )
 
 
 class ProblemMatrices:

@@ -27,10 +27,14 @@ from optirank.solver.problem import Problem, Solution, sigmoid
 
 ETA = 1.5  # factor between the inverse step sizes tried
 L_MIN = 1e-10  # smallest inverse step size
-MAX_TRIALS = 60  # of an inverse step size: the last one is 1.5^58 (2e10) times the first
+MAX_TRIALS = (
+    60  # of an inverse step size: the last one is 1.5^58 (2e10) times the first
+)
 SLACK = 1e-14  # relative roundoff of a loss: the bound a step must meet is widened by this much
 ROUNDOFF = 1e-10  # squared changes, and sum |gamma - round(gamma)|, below this are none
-SCALE_ITERATION = 4  # the iteration of the first solve whose objective scales the tolerances
+SCALE_ITERATION = (
+    4  # the iteration of the first solve whose objective scales the tolerances
+)
 MAX_RELAXATIONS = 10_000
 
 
@@ -82,10 +86,15 @@ def solve_bpcd(
         return Solution(w, b, descent.gamma, objective, n_iter, converged, path)
     gamma = descent.feasible.vertex(descent.gamma)
     if not refit:
-        return Solution(w, b, gamma, problem.objective(w, b, gamma), n_iter, converged, path)
+        return Solution(
+            w, b, gamma, problem.objective(w, b, gamma), n_iter, converged, path
+        )
     found = solve_at(problem, gamma, w=w, tol=tol, max_iter=max_iter)
     return replace(
-        found, n_iter=found.n_iter + n_iter, converged=found.converged and converged, path=path
+        found,
+        n_iter=found.n_iter + n_iter,
+        converged=found.converged and converged,
+        path=path,
     )
 
 
@@ -141,7 +150,11 @@ class Descent:
     def objective(self, loss: float, **moved: Any) -> float:
         """Loss, elastic net and push penalty, where some blocks have moved."""
         at = vars(self) | moved
-        return loss + self.problem.penalty.value(at["w"]) + self.lambda_p * push(at["gamma"])
+        return (
+            loss
+            + self.problem.penalty.value(at["w"])
+            + self.lambda_p * push(at["gamma"])
+        )
 
     def solve(
         self, lambda_p: float, tol: float, max_iter: int, scale: float | None = None
@@ -165,7 +178,11 @@ class Descent:
                 scale = trace[-1]
             if scale is not None and before - trace[-1] < tol * scale:
                 return trace, True
-            changes = _squared(self.w - w), (self.b - b) ** 2, _squared(self.gamma - gamma)
+            changes = (
+                _squared(self.w - w),
+                (self.b - b) ** 2,
+                _squared(self.gamma - gamma),
+            )
             if max(changes) < ROUNDOFF:
                 return trace, True
             before = trace[-1]
@@ -178,7 +195,9 @@ class Descent:
         gradient = R.transpose_dot(problem.slopes(self.z)) / s
         if "w" not in self.L:
             self._start("w", R.dot(gradient) / s, gradient)
-        self._descend("w", gradient, problem.penalty.prox, lambda w: R.dot(w) / s + self.b)
+        self._descend(
+            "w", gradient, problem.penalty.prox, lambda w: R.dot(w) / s + self.b
+        )
 
     def _step_b(self) -> None:
         """A gradient step."""
@@ -203,9 +222,13 @@ class Descent:
         _, offset = check_ties(problem.ties)
         constant = self.b - offset * self.w.sum() / s
         prox = self.feasible.prox
-        self._descend("gamma", gradient, prox, lambda new: V.dot(new) / s + constant, tangent)
+        self._descend(
+            "gamma", gradient, prox, lambda new: V.dot(new) / s + constant, tangent
+        )
 
-    def _start(self, block: str, z: NDArray | float, direction: NDArray | float) -> None:
+    def _start(
+        self, block: str, z: NDArray | float, direction: NDArray | float
+    ) -> None:
         """L from the curvature of the loss along a direction that changes the scores by z.
 
         ``L = (direction^T Hessian direction) / |direction|^2``. A zero direction says nothing: the
@@ -217,7 +240,9 @@ class Descent:
             curvature = float(np.sum(self.problem.v * p * (1.0 - p) * z**2))
             self.L[block] = max(L_MIN, curvature / squared)
 
-    def _descend(self, block: str, gradient, prox: Callable, scores: Callable, tangent=0.0) -> None:
+    def _descend(
+        self, block: str, gradient, prox: Callable, scores: Callable, tangent=0.0
+    ) -> None:
         """Move a block by the longest proximal step tried that meets its quadratic bound.
 
         The bound is ``loss(new) <= loss(old) + <gradient, change> + L/2 |change|^2``, with the

@@ -55,7 +55,10 @@ def solve_at(
     w = found.w
     if exact and 0 < min(len(problem.y), np.count_nonzero(w)) <= c.SMALL:
         columns = problem.orders.ranks(
-            gamma / problem.n_reference, problem.ties, np.float64, genes=np.flatnonzero(w)
+            gamma / problem.n_reference,
+            problem.ties,
+            np.float64,
+            genes=np.flatnonzero(w),
         ).values
         w = finish_exactly(columns, problem.y, problem.v, w, found.b, l1, l2)
     return solution_at(problem, w, gamma, found.n_iter, found.converged)
@@ -105,18 +108,29 @@ def fit_weights(
         stalled = False
         if len(support) > 0 and min(len(loss.y), len(support)) <= c.NEWTON_SIZE:
             found, done.b, objective, decrease = newton_steps(
-                matrix.columns(support), loss, done.x[support], done.b, penalty, c.NEWTON_STEPS
+                matrix.columns(support),
+                loss,
+                done.x[support],
+                done.b,
+                penalty,
+                c.NEWTON_STEPS,
             )
             done.x = spread(found, support, len(matrix.mean))
             n_iter += c.NEWTON_STEPS
             stalled = decrease <= c.STALLED * objective
-        n_steps = min(c.MORE_STEPS if stalled else c.FIRST_STEPS, max(1, max_iter - n_iter))
+        n_steps = min(
+            c.MORE_STEPS if stalled else c.FIRST_STEPS, max(1, max_iter - n_iter)
+        )
         before = done.x
-        done = accelerated_steps(matrix, loss, done.x, done.b, penalty, done.L, n_steps, tol=tol)
+        done = accelerated_steps(
+            matrix, loss, done.x, done.b, penalty, done.L, n_steps, tol=tol
+        )
         n_iter += done.n_steps
         same_support = np.array_equal(before != 0, done.x != 0)
         converged = done.residual <= tol or (stalled and same_support)
-    return Weights(done.x, loss.best_intercept(done.z, done.b), done.L, n_iter, converged)
+    return Weights(
+        done.x, loss.best_intercept(done.z, done.b), done.L, n_iter, converged
+    )
 
 
 def finish_exactly(
@@ -175,12 +189,16 @@ class RidgeHessian:
                 scaled = self.scaled(slice(begin, begin + _ROWS))
                 system += scaled.T @ scaled
         diagonal = np.einsum("ii->i", system)
-        lost = 1e-9 if values.dtype == np.float32 else 1e-14  # by sums in this precision
+        lost = (
+            1e-9 if values.dtype == np.float32 else 1e-14
+        )  # by sums in this precision
         self._ridge += lost * diagonal.max()  # above 0 also where l2 is 0
         diagonal += self._ridge
         if values.dtype == np.float32 and self._ridge > c.SINGLE * diagonal.max():
             system = system.astype(np.float32)  # well enough conditioned; twice as fast
-        self._factor = linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+        self._factor = linalg.cho_factor(
+            system, lower=True, overwrite_a=True, check_finite=False
+        )
 
     def scaled(self, rows: slice) -> NDArray:
         """``D^(1/2) (M - 1 mean^T)`` for some rows."""
@@ -204,7 +222,9 @@ class RidgeHessian:
 
     def _solve_factored(self, right: NDArray) -> NDArray:
         right = right.astype(self._factor[0].dtype, copy=False)
-        return linalg.cho_solve(self._factor, right, check_finite=False).astype(np.float64)
+        return linalg.cho_solve(self._factor, right, check_finite=False).astype(
+            np.float64
+        )
 
 
 def newton_steps(
@@ -281,9 +301,13 @@ def steps_with_hessian(
         direction = hessian.solve(gradient)
         change = values @ direction.astype(values.dtype)
         curvatures = loss.curvatures
-        mean = (curvatures @ change) / max(curvatures.sum(), 1e-30)  # the intercept follows
+        mean = (curvatures @ change) / max(
+            curvatures.sum(), 1e-30
+        )  # the intercept follows
         slope = gradient @ direction
-        length = slope / (curvatures @ (change - mean) ** 2 + 2.0 * l2 * (direction @ direction))
+        length = slope / (
+            curvatures @ (change - mean) ** 2 + 2.0 * l2 * (direction @ direction)
+        )
         if target is not None and objective - length * slope >= target:
             break  # a quadratic would fall by half of this
         new = w - length * direction

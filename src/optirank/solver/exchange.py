@@ -41,7 +41,9 @@ def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> St
             break
         if gradient is None:
             gradient = _gradient_gamma(alternation, state)
-        inside, outside = alternation.feasible.exchangeable(state.gamma, gradient, batch)
+        inside, outside = alternation.feasible.exchangeable(
+            state.gamma, gradient, batch
+        )
         size = min(len(inside), len(outside))
         inside, outside = inside[:size], outside[:size]
         better = gradient[outside] < gradient[inside]
@@ -59,7 +61,9 @@ def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> St
     return replace(state, batch=None if changed else batch)
 
 
-def exchange_pairs(alternation: Alternation, state: State, *, n_models: int, cheap: bool) -> State:
+def exchange_pairs(
+    alternation: Alternation, state: State, *, n_models: int, cheap: bool
+) -> State:
     """Swap the pairs that a second-order model ranks best, as long as the objective falls.
 
     Each model serves until too many pairs in a row were refused; then a new one is made, if any was
@@ -73,7 +77,9 @@ def exchange_pairs(alternation: Alternation, state: State, *, n_models: int, che
     return state
 
 
-def _exchange_by_one_model(alternation: Alternation, state: State, effort: int) -> State | None:
+def _exchange_by_one_model(
+    alternation: Alternation, state: State, effort: int
+) -> State | None:
     """Try pairs in the order of one model; None if there is none or no pair was accepted."""
     problem, loss, penalty = alternation.problem, alternation.loss, alternation.penalty
     orders, s, d = problem.orders, problem.n_reference, problem.n_genes
@@ -123,7 +129,9 @@ def _exchange_by_one_model(alternation: Alternation, state: State, effort: int) 
         if goes in used or comes in used:
             continue
         group_in, group_out = groups_chosen[:, len(inside) + k], groups_chosen[:, i]
-        solver_loops.exchange_in_ranks(groups, group_in, group_out, tie, 1.0 / s, ranks, spare)
+        solver_loops.exchange_in_ranks(
+            groups, group_in, group_out, tie, 1.0 / s, ranks, spare
+        )
         guess = w.copy()
         guess[active] -= responses[:, len(inside) + k] - responses[:, i]
         target = objective * (1.0 - c.SMALLEST_GAIN)
@@ -153,7 +161,9 @@ def _exchange_by_one_model(alternation: Alternation, state: State, effort: int) 
             failures += 1
     if not accepted:
         return None
-    return replace(state, w=spread(w, columns, d), b=b, gamma=gamma, objective=objective)
+    return replace(
+        state, w=spread(w, columns, d), b=b, gamma=gamma, objective=objective
+    )
 
 
 def _second_order_model(

@@ -37,13 +37,17 @@ class Problem:
     l1: float = 0.0
     l2: float = 1e-3
     ties: str = "average"
-    candidates: NDArray | None = None  # mask of the genes that may be in the reference; None: all
+    candidates: NDArray | None = (
+        None  # mask of the genes that may be in the reference; None: all
+    )
 
     def __post_init__(self) -> None:
         if self.l1 == 0 and self.l2 == 0:
             object.__setattr__(self, "l2", RIDGE_FLOOR)
         if self.candidates is not None:
-            if self.candidates.dtype != bool or self.candidates.shape != (self.n_genes,):
+            if self.candidates.dtype != bool or self.candidates.shape != (
+                self.n_genes,
+            ):
                 raise ValueError(
                     f"candidates of dtype {self.candidates.dtype} and shape "
                     f"{self.candidates.shape}: use a boolean mask with one entry per gene, shape "
@@ -99,7 +103,9 @@ class Solution:
     objective: float  # loss plus elastic net
     n_iter: int = 0
     converged: bool = True
-    path: list[dict] = field(default_factory=list)  # what happened at each lambda_p or stage
+    path: list[dict] = field(
+        default_factory=list
+    )  # what happened at each lambda_p or stage
 
 
 def _check_enough(n_reference: int, number: int) -> None:
@@ -110,13 +116,17 @@ def _check_enough(n_reference: int, number: int) -> None:
         )
 
 
-def resolve_n_reference(n_reference: float, n_genes: int, candidates: NDArray | None = None) -> int:
+def resolve_n_reference(
+    n_reference: float, n_genes: int, candidates: NDArray | None = None
+) -> int:
     """A count of genes from a fraction (a float) or a count (an int).
 
     It is out of the candidates where a mask of them is given.
     """
     if isinstance(n_reference, bool) or not is_number(n_reference):
-        raise ValueError(f"n_reference={n_reference!r}: use a fraction in (0, 1] or a count")
+        raise ValueError(
+            f"n_reference={n_reference!r}: use a fraction in (0, 1] or a count"
+        )
     number = n_genes if candidates is None else int(candidates.sum())
     if not isinstance(n_reference, int | np.integer):
         if not 0 < n_reference <= 1:
@@ -144,7 +154,9 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float | np.integer | np.floating)
 
 
-def sample_weights(y: NDArray, weights: NDArray | None = None, balanced: bool = True) -> NDArray:
+def sample_weights(
+    y: NDArray, weights: NDArray | None = None, balanced: bool = True
+) -> NDArray:
     """``v_i = q_i / (2 sum of q over i's class)`` when balanced, else ``q_i / sum q``."""
     q = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=float)
     if not balanced:

@@ -34,7 +34,9 @@ ALGORITHMS: dict[str, Callable[..., Solution]] = {
 and the options of ``solve_alternating``; those that mean nothing to it end in its ``**_``."""
 
 
-def solve(problem: Problem, *, algorithm: str = "alternating", **options: Any) -> Solution:
+def solve(
+    problem: Problem, *, algorithm: str = "alternating", **options: Any
+) -> Solution:
     """Solve a problem by an algorithm of the registry."""
     return ALGORITHMS[algorithm](problem, **options)
 
@@ -79,24 +81,34 @@ def solve_grid(
         run = Run(replace(problem, l1=l1, l2=max(l2, c.RIDGE_FLOOR)), matrices=matrices)
         if before is None or before[1] != l2:
             start = run.starts(side) if before is None else relaxed
-            relaxed = {name: run.relax(state, *c.RELAXED, name) for name, state in start.items()}
+            relaxed = {
+                name: run.relax(state, *c.RELAXED, name)
+                for name, state in start.items()
+            }
             n_models = c.MODELS if run.cheap else 1
             states[setting] = {
                 name: run.exchange(run.push(state, name), n_models)
-                for name, state in near_best(relaxed, np.inf if run.cheap else c.FAR).items()
+                for name, state in near_best(
+                    relaxed, np.inf if run.cheap else c.FAR
+                ).items()
             }
         else:  # few genes: the neighbours of a set are judged pair by pair at every setting
             few = problem.n_reference <= c.FEW_GENES or run.cheap
             states[setting] = {
                 name: run.exchange(
-                    run.alternation.steps_on_w(replace(state, batch=None), c.ROUNDED_STEPS),
+                    run.alternation.steps_on_w(
+                        replace(state, batch=None), c.ROUNDED_STEPS
+                    ),
                     n_models=1 if few else 0,
                 )
                 for name, state in states[before].items()
             }
         if l1 > 0 and l2 == 0:  # the floor was for the exchanges alone
             run = Run(replace(problem, l1=l1, l2=0.0), matrices=matrices)
-        ends = [run.finish(state, tol, max_iter, exact=False) for state in states[setting].values()]
+        ends = [
+            run.finish(state, tol, max_iter, exact=False)
+            for state in states[setting].values()
+        ]
         found[setting] = run.end(min(ends, key=lambda solution: solution.objective))
     return found
 
@@ -117,7 +129,10 @@ def solve_grid_at(
 
 
 def fit_weights_grid(
-    matrix: CentredMatrix, loss: LogisticLoss, penalties: Iterable[Penalties], **accuracy: float
+    matrix: CentredMatrix,
+    loss: LogisticLoss,
+    penalties: Iterable[Penalties],
+    **accuracy: float,
 ) -> dict[Penalties, Weights]:
     """Elastic-net logistic regression at many penalties on one matrix.
 
@@ -126,7 +141,11 @@ def fit_weights_grid(
     found: dict[Penalties, Weights] = {}
     for setting, before in walk(penalties):
         l1, l2 = setting
-        start = {} if before is None else {key: getattr(found[before], key) for key in "wbL"}
+        start = (
+            {}
+            if before is None
+            else {key: getattr(found[before], key) for key in "wbL"}
+        )
         l2 = c.RIDGE_FLOOR if l1 == l2 == 0 else l2
         found[setting] = fit_weights(matrix, loss, l1, l2, **start, **accuracy)
     return found

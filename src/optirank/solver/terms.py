@@ -47,7 +47,9 @@ class LogisticLoss:
     def __init__(self, y: NDArray, v: NDArray, dtype: type = np.float32) -> None:
         self.y = y
         self.v = v
-        self.slopes = np.empty(len(y), dtype)  # in the precision of the matrix they meet
+        self.slopes = np.empty(
+            len(y), dtype
+        )  # in the precision of the matrix they meet
         self.curvatures = np.empty(len(y))
 
     def value(self, z: NDArray, b: float) -> float:
@@ -78,9 +80,13 @@ def project_capped_simplex(x: ArrayLike, s: float) -> NDArray[np.float64]:
         raise ValueError(f"x has {x.ndim} dimensions: the projection takes a vector")
     d = x.size
     if not 0 <= s <= d:
-        raise ValueError(f"s={s} cannot be the sum of {d} weights in [0, 1]: use 0 <= s <= {d}")
+        raise ValueError(
+            f"s={s} cannot be the sum of {d} weights in [0, 1]: use 0 <= s <= {d}"
+        )
     if not np.isfinite(x).all():
-        raise ValueError(f"x has {np.count_nonzero(~np.isfinite(x))} entries that are not finite")
+        raise ValueError(
+            f"x has {np.count_nonzero(~np.isfinite(x))} entries that are not finite"
+        )
     if s == 0 or s == d:
         return np.full(d, 0.0 if s == 0 else 1.0)
     solver_loops.project_capped_simplex(x, float(s))
@@ -108,7 +114,9 @@ class CappedSimplex:
     @cached_property
     def _where(self) -> NDArray | slice:
         """What picks the candidates from a vector of all genes."""
-        return slice(None) if self.candidates is None else np.flatnonzero(self.candidates)
+        return (
+            slice(None) if self.candidates is None else np.flatnonzero(self.candidates)
+        )
 
     def _spread(self, part: NDArray, n_genes: int) -> NDArray:
         """A vector of all genes: ``part`` on the candidates, zero for the others."""
@@ -130,7 +138,9 @@ class CappedSimplex:
 
     def only_point(self, n_genes: int) -> NDArray | None:
         """The one set there is when every candidate must be in it, else None."""
-        candidates = np.ones(n_genes, bool) if self.candidates is None else self.candidates
+        candidates = (
+            np.ones(n_genes, bool) if self.candidates is None else self.candidates
+        )
         return candidates.astype(float) if candidates.sum() == self.s else None
 
     def centre(self, n_genes: int) -> NDArray:
@@ -145,12 +155,16 @@ class CappedSimplex:
         """
         values = criterion[self._where]
         order = np.empty(len(values))
-        order[np.argsort(values, kind="stable")] = np.arange(len(values)) / max(1, len(values) - 1)
+        order[np.argsort(values, kind="stable")] = np.arange(len(values)) / max(
+            1, len(values) - 1
+        )
         rising, falling = (
             project_capped_simplex(2.0 * self.s / len(order) * tilt, self.s)
             for tilt in (order, 1.0 - order)
         )
-        return self._spread(rising, len(criterion)), self._spread(falling, len(criterion))
+        return self._spread(rising, len(criterion)), self._spread(
+            falling, len(criterion)
+        )
 
     def vertex(self, gamma: NDArray) -> NDArray:
         """The set of the s largest entries, the first of equal ones: ones there, else zeros."""
@@ -164,7 +178,10 @@ class CappedSimplex:
     ) -> tuple[NDArray, NDArray]:
         """The genes of a set that most want out, and the candidates outside that most want in."""
         allowed = True if self.candidates is None else self.candidates
-        inside, outside = np.flatnonzero(gamma > 0.5), np.flatnonzero((gamma <= 0.5) & allowed)
+        inside, outside = (
+            np.flatnonzero(gamma > 0.5),
+            np.flatnonzero((gamma <= 0.5) & allowed),
+        )
         inside = inside[np.argsort(-gradient[inside], kind="stable")[:number]]
         outside = outside[np.argsort(gradient[outside], kind="stable")[:number]]
         return inside, outside

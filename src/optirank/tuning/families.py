@@ -102,7 +102,9 @@ class Family(ABC):
     names: ClassVar[tuple[str, ...]] = ("l1", "l2")
     needs_values: ClassVar[bool] = False
     needs_ranks: ClassVar[bool] = True
-    on_device: ClassVar[bool] = False  # on a GPU; the head is the size of the set, or empty: all
+    on_device: ClassVar[bool] = (
+        False  # on a GPU; the head is the size of the set, or empty: all
+    )
 
     def settings(self) -> list[Values]:
         """The settings to try: the whole grid."""
@@ -126,7 +128,9 @@ class Family(ABC):
         return (*self._head(params, n_genes), params["l1"], params["l2"])
 
     @abstractmethod
-    def fit_chain(self, samples: Samples, y: NDArray, v: NDArray, chain: Chain) -> dict[Key, Model]:
+    def fit_chain(
+        self, samples: Samples, y: NDArray, v: NDArray, chain: Chain
+    ) -> dict[Key, Model]:
         """Fit the settings of a chain; ``y`` is 1 for the positive class, ``v`` are weights."""
 
     def scores(self, samples: Samples, model: Model) -> NDArray:
@@ -143,16 +147,24 @@ class Family(ABC):
     def _accuracy(self) -> dict[str, Any]:
         return {"tol": self.tol, "max_iter": self.max_iter}
 
-    def _problem(self, samples: Samples, y: NDArray, v: NDArray, n_reference: int) -> Problem:
+    def _problem(
+        self, samples: Samples, y: NDArray, v: NDArray, n_reference: int
+    ) -> Problem:
         return Problem(samples.orders, y, v, n_reference, ties=self.ties)
 
-    def _fit(self, chain: Chain, fit: Callable[..., Mapping[Penalties, Any]]) -> dict[Key, Model]:
+    def _fit(
+        self, chain: Chain, fit: Callable[..., Mapping[Penalties, Any]]
+    ) -> dict[Key, Model]:
         """The models of a chain by ``fit(penalties)``: all at once, or one by one."""
         start, found = time.thread_time(), {}
-        for part in [chain.penalties] if self.warm_start else [[one] for one in chain.penalties]:
+        for part in (
+            [chain.penalties] if self.warm_start else [[one] for one in chain.penalties]
+        ):
             found |= fit(part)
         each = (time.thread_time() - start) / len(found)
-        return {(*chain.head, *pair): Model.of(one, each) for pair, one in found.items()}
+        return {
+            (*chain.head, *pair): Model.of(one, each) for pair, one in found.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -171,13 +183,19 @@ class OptirankFamily(Family):
         from optirank.solver.solve import solve_grid
 
         (size,) = chain.head
-        problem = replace(self._problem(samples, y, v, size), candidates=self.candidates)
+        problem = replace(
+            self._problem(samples, y, v, size), candidates=self.candidates
+        )
 
         def fit(pairs: Sequence[Penalties]) -> dict[Penalties, Solution]:
             if self.warm_start:
                 return solve_grid(problem, pairs, side="best", **self._accuracy)
             ((l1, l2),) = pairs
-            return {(l1, l2): solve_alternating(replace(problem, l1=l1, l2=l2), **self._accuracy)}
+            return {
+                (l1, l2): solve_alternating(
+                    replace(problem, l1=l1, l2=l2), **self._accuracy
+                )
+            }
 
         return self._fit(chain, fit)
 

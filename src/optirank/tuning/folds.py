@@ -30,15 +30,25 @@ def make_folds(y: NDArray, cv: object, groups: ArrayLike | None) -> list[Fold]:
     """
     groups = None if groups is None else np.asarray(groups)
     if groups is not None and groups.shape != y.shape:
-        raise ValueError(f"groups has shape {groups.shape}, y has {y.shape}: give one per sample")
+        raise ValueError(
+            f"groups has shape {groups.shape}, y has {y.shape}: give one per sample"
+        )
     if isinstance(cv, bool) or (isinstance(cv, int | np.integer) and cv < 2):
-        raise ValueError(f"cv={cv!r}: use at least 2 folds, a splitter or a list of splits")
+        raise ValueError(
+            f"cv={cv!r}: use at least 2 folds, a splitter or a list of splits"
+        )
     if isinstance(cv, int | np.integer):
         splits = _int_folds(y, int(cv), groups)
     else:
-        splits = check_cv(cv, y, classifier=True).split(np.zeros((len(y), 1)), y, groups)
+        splits = check_cv(cv, y, classifier=True).split(
+            np.zeros((len(y), 1)), y, groups
+        )
     folds = [(np.asarray(train), np.asarray(test)) for train, test in splits]
-    usable = [(train, test) for train, test in folds if len(np.unique(y[train])) > 1 and len(test)]
+    usable = [
+        (train, test)
+        for train, test in folds
+        if len(np.unique(y[train])) > 1 and len(test)
+    ]
     if not usable:
         raise ValueError(
             "no fold has two classes to train on: use fewer folds, other groups, or more samples"
@@ -73,7 +83,10 @@ def units_of_folds(
             train=samples.take(train),
             codes=codes[train],
             n_classes=n_classes,
-            views={name: samples.take(test + k * len(codes)) for k, name in enumerate(views)},
+            views={
+                name: samples.take(test + k * len(codes))
+                for k, name in enumerate(views)
+            },
             weights=None if weights is None else weights[train],
             balanced=balanced,
         )
@@ -94,8 +107,14 @@ def _int_folds(y: NDArray, n_folds: int, groups: NDArray | None):
         return StratifiedGroupKFold(n_folds).split(anything, y, groups)
     largest = int(np.unique(y, return_counts=True)[1].max())
     if largest < 2:
-        raise ValueError("every class has a single sample: cross-validation needs at least two")
+        raise ValueError(
+            "every class has a single sample: cross-validation needs at least two"
+        )
     n_folds = min(n_folds, largest)
-    with warnings.catch_warnings():  # a class with fewer samples than folds is what we allow
-        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+    with (
+        warnings.catch_warnings()
+    ):  # a class with fewer samples than folds is what we allow
+        warnings.filterwarnings(
+            "ignore", message="The least populated class", category=UserWarning
+        )
         return list(StratifiedKFold(n_folds).split(anything, y))

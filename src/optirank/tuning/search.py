@@ -58,7 +58,9 @@ class Unit:
     def problem(self, number: int) -> tuple[NDArray, NDArray]:
         """Labels (1.0 for the positive class) and weights of the samples in one problem."""
         positive = self.codes == self.positives[number]
-        return positive.astype(float), sample_weights(positive, self.weights, self.balanced)
+        return positive.astype(float), sample_weights(
+            positive, self.weights, self.balanced
+        )
 
 
 @dataclass
@@ -106,7 +108,9 @@ class UnitResult:
 
 def gene_counts(results: Iterable[UnitResult]) -> NDArray:
     """Numbers of genes, settings x units."""
-    return np.array([[one.genes(k).sum() for k in range(len(one.params))] for one in results]).T
+    return np.array(
+        [[one.genes(k).sum() for k in range(len(one.params))] for one in results]
+    ).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +150,13 @@ def search(
         if any(hasattr(unit.train.orders, "whole") for unit in units):
             finished = _run_on_device(tasks)
         else:
-            backend, _ = get_active_backend(prefer="threads")  # which may give results as they come
-            early = isinstance(backend, SequentialBackend) or backend.supports_return_generator
+            backend, _ = get_active_backend(
+                prefer="threads"
+            )  # which may give results as they come
+            early = (
+                isinstance(backend, SequentialBackend)
+                or backend.supports_return_generator
+            )
             return_as = "generator_unordered" if early else "list"
             parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
             finished = parallel(delayed(_run)(task) for task in tasks)
@@ -193,19 +202,26 @@ def _run_on_device(tasks: Sequence[Task]) -> Iterator[Found]:
         fitted = zip(batch, _fit_on_device(batch), strict=True)
         for number, group in groupby(fitted, key=lambda pair: pair[0].number):
             own = list(group)
-            _score_on_device(own[0][0], [model for _, found in own for model in found.values()])
+            _score_on_device(
+                own[0][0], [model for _, found in own for model in found.values()]
+            )
             for task, found in own:
                 yield number, task.problem, found
 
 
 def _fit_on_device(tasks: Sequence[Task]) -> list[dict[Key, Model]]:
     """The models of tasks over the same samples."""
-    from optirank.solver.device.solve import Options, solve_together  # a GPU is asked for
+    from optirank.solver.device.solve import (
+        Options,
+        solve_together,
+    )  # a GPU is asked for
 
     start = time.perf_counter()
     family = tasks[0].family
     if not family.on_device:
-        raise ValueError(f"{family.name} cannot be fitted on a GPU: use device='cpu' for it")
+        raise ValueError(
+            f"{family.name} cannot be fitted on a GPU: use device='cpu' for it"
+        )
     candidates = getattr(family, "candidates", None)
     problems = []
     for task in tasks:
@@ -213,19 +229,26 @@ def _fit_on_device(tasks: Sequence[Task]) -> list[dict[Key, Model]]:
         (size,) = task.chain.head or (train.n_genes,)
         same = (train.orders, *task.unit.problem(task.problem), size)
         pairs = task.chain.penalties
-        problems += [Problem(*same, l1, l2, family.ties, candidates) for l1, l2 in pairs]
-    options = Options(tol=family.tol, max_iter=family.max_iter, thorough=not family.warm_start)
+        problems += [
+            Problem(*same, l1, l2, family.ties, candidates) for l1, l2 in pairs
+        ]
+    options = Options(
+        tol=family.tol, max_iter=family.max_iter, thorough=not family.warm_start
+    )
     found = solve_together(problems, options)
     each = (time.perf_counter() - start) / len(problems)
     models = (Model.of(one, each) for one in found)
     return [
-        {(*task.chain.head, *pair): next(models) for pair in task.chain.penalties} for task in tasks
+        {(*task.chain.head, *pair): next(models) for pair in task.chain.penalties}
+        for task in tasks
     ]
 
 
 def _score_on_device(task: Task, models: Sequence[Model]) -> None:
     """Score the views of the task's unit by each model; views of one order at once."""
-    w, gamma, b = (np.array([getattr(one, name) for one in models]) for name in ("w", "gamma", "b"))
+    w, gamma, b = (
+        np.array([getattr(one, name) for one in models]) for name in ("w", "gamma", "b")
+    )
     of_all: dict[int, NDArray] = {}
     for name, view in task.unit.views.items():
         whole = view.orders.whole

@@ -16,7 +16,9 @@ from optirank.solver.constants import DEFAULTS
 from optirank.tuning.search import UnitResult
 
 RULES = ("one_se", "best")
-TRANSFER = "transfer"  # the rule of `select_for_transfer`, which needs simulated platforms too
+TRANSFER = (
+    "transfer"  # the rule of `select_for_transfer`, which needs simulated platforms too
+)
 MARGIN = 0.02  # a setting must beat the default by more: about the noise of held-out accuracies
 DIGITS = 12  # to which scores are equal: the order of the folds must not decide
 
@@ -42,7 +44,11 @@ class FixedScores(ClassifierMixin, BaseEstimator):
 
 
 def score_table(
-    results: Sequence[UnitResult], truths: Sequence[NDArray], classes: NDArray, view: str, scorer
+    results: Sequence[UnitResult],
+    truths: Sequence[NDArray],
+    classes: NDArray,
+    view: str,
+    scorer,
 ) -> NDArray:
     """Scores of all settings by a scorer of scikit-learn, settings x units.
 
@@ -95,7 +101,12 @@ def select(scores: NDArray, n_genes: NDArray, rule: str = "one_se") -> int:
 
 
 def select_for_transfer(
-    plain: NDArray, shifted: NDArray, n_genes: NDArray, *, default: int | None, real: bool = False
+    plain: NDArray,
+    shifted: NDArray,
+    n_genes: NDArray,
+    *,
+    default: int | None,
+    real: bool = False,
 ) -> int:
     """The setting that should work best on another platform, by its `transfer_scores`.
 
@@ -138,5 +149,7 @@ def default_setting(params: Sequence[dict]) -> int | None:
 def _comparable(scores: NDArray) -> NDArray:
     """Scores rounded, minus infinity where there is none; an error where no setting has one."""
     if not np.isfinite(scores).any():
-        raise ValueError("no setting has a finite mean score: check the scorer and the folds")
+        raise ValueError(
+            "no setting has a finite mean score: check the scorer and the folds"
+        )
     return np.where(np.isfinite(scores), scores.round(DIGITS), -np.inf)

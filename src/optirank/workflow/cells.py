@@ -20,7 +20,9 @@ from optirank.model.catalogue import SHIPPED
 from optirank.model.file import load
 from optirank.model.linear import linear_parts
 
-_SPREAD = 8.0  # of the log means over the ranks from 0 to 1: counts from 0 to some thousands
+_SPREAD = (
+    8.0  # of the log means over the ranks from 0 to 1: counts from 0 to some thousands
+)
 
 
 def make_cells(model: Any, n_cells: int = 300, random_state: int = 0) -> ExpressionData:
@@ -34,7 +36,9 @@ def make_cells(model: Any, n_cells: int = 300, random_state: int = 0) -> Express
     names = np.array([f"cell_{k:03d}" for k in range(n_cells)], dtype=object)
     obs = pd.DataFrame({"cell_type": parts.classes[kinds].astype(object)}, index=names)
     X = sparse.csr_matrix(rng.poisson(np.exp(means)), dtype=np.float32)
-    return ExpressionData(X, np.array(parts.genes, dtype=object), names, obs, "generated cells")
+    return ExpressionData(
+        X, np.array(parts.genes, dtype=object), names, obs, "generated cells"
+    )
 
 
 def write_cells(name: str, folder: Path, stem: str) -> Path:
@@ -42,4 +46,6 @@ def write_cells(name: str, folder: Path, stem: str) -> Path:
     cells = make_cells(load(SHIPPED / f"{name}.optirank"))
     if importlib.util.find_spec("anndata") is None:
         return write_table(cells, folder / f"{stem}.csv")
-    return write_h5ad(cells, folder / f"{stem}.h5ad", {"note": f"generated from the model {name}"})
+    return write_h5ad(
+        cells, folder / f"{stem}.h5ad", {"note": f"generated from the model {name}"}
+    )

@@ -69,7 +69,9 @@ def evaluate_profiles(
     counted apart. ``prevalence`` are shares where the model will be used, for PPV and NPV.
     """
     check_column(profiles.obs, label, str(profiles.source))
-    truth = text_column(profiles.obs, label, str(profiles.source)).to_numpy(dtype=object)
+    truth = text_column(profiles.obs, label, str(profiles.source)).to_numpy(
+        dtype=object
+    )
     labelled = label_profiles(profiles, model, options, progress)
     classes = labelled.classes
     given = np.array([isinstance(one, str) for one in truth])
@@ -80,7 +82,9 @@ def evaluate_profiles(
             f"{some(sorted(set(truth[given])))}, the model {some(classes)}"
         )
     if prevalence is not None:
-        counts = dict(zip(*np.unique(truth[known].astype(str), return_counts=True), strict=True))
+        counts = dict(
+            zip(*np.unique(truth[known].astype(str), return_counts=True), strict=True)
+        )
         prevalence = check_prevalence(prevalence, classes, counts)
     result = performance(
         truth[known],
@@ -98,12 +102,18 @@ def evaluate_profiles(
             f"{sum(unknown.values())} samples are of classes that the model does not have and are "
             f"in no table; {hidden:.0%} of their labels are withheld: {some(unknown)}"
         )
-    trained_on = str((carried(model, "training_summary_") or {}).get("source", "")).split(", ")
+    trained_on = str(
+        (carried(model, "training_summary_") or {}).get("source", "")
+    ).split(", ")
     name = Path(str(profiles.source)).name
     if "." in name and name in trained_on:  # an AnnData has no name of its own
-        labelled.notes.append(f"the model was trained on a file called {name}: is the test fair?")
+        labelled.notes.append(
+            f"the model was trained on a file called {name}: is the test fair?"
+        )
     if not given.all():
-        labelled.notes.append(f"{(~given).sum()} samples have no {label} and are in no table")
+        labelled.notes.append(
+            f"{(~given).sum()} samples have no {label} and are in no table"
+        )
     samples = pd.DataFrame(
         {
             "sample": labelled.names[known],
@@ -113,4 +123,6 @@ def evaluate_profiles(
             "withheld": labelled.withheld[known],
         }
     )
-    return Evaluation(model, result, label, str(profiles.source), samples, unknown, labelled)
+    return Evaluation(
+        model, result, label, str(profiles.source), samples, unknown, labelled
+    )

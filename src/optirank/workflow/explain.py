@@ -36,7 +36,9 @@ class Explanation:
     label: Any
     confidence: float
     scores: pd.DataFrame  # class, score, probability; the most probable first
-    table: pd.DataFrame  # what each gene contributes to each class, see optirank.model.explain
+    table: (
+        pd.DataFrame
+    )  # what each gene contributes to each class, see optirank.model.explain
     notes: tuple[str, ...]
 
     def of_class(self, label: str | None = None) -> tuple[str, pd.DataFrame]:
@@ -48,7 +50,9 @@ class Explanation:
         asked = str(self.label if label is None else label)
         every = [str(name) for name in self.scores["class"]]
         if asked not in every:
-            raise ValueError(f"the model has no class {asked!r}: its classes are {some(every, 20)}")
+            raise ValueError(
+                f"the model has no class {asked!r}: its classes are {some(every, 20)}"
+            )
         names = self.table["class"].astype(str)
         if asked in set(names):
             return asked, self.table[names == asked]
@@ -71,7 +75,9 @@ def explain_sample(
         names = opened.sample_names.astype(str)
         where = np.flatnonzero(names == sample)
         if not len(where):
-            raise DataError(f"{path} has no sample {sample!r}: there are {some(names, 5)}")
+            raise DataError(
+                f"{path} has no sample {sample!r}: there are {some(names, 5)}"
+            )
         genes, told = model_names(opened.gene_names, model, None)
         predictor = Predictor(model, genes, other_names=opened.other_gene_names)
         check_case(predictor.bound.match)
@@ -93,7 +99,9 @@ def explain_sample(
     )
 
 
-def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> list[tuple[str, str]]:
+def model_card(
+    model: Any, path: str | os.PathLike[str] | None = None
+) -> list[tuple[str, str]]:
     """What there is to know of a model, as names and texts: use, accuracy, data, how it was made.
 
     The numbers of single classes and data sets are in `card_tables`, of sizes in `size_table`.
@@ -101,9 +109,7 @@ def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> list[t
     fitted, parts = linear_model(model), linear_parts(model)
     summary = dict(_summary(model))
     mean, lowest, n_sets = judged(summary)
-    elsewhere = (
-        f"mean balanced accuracy {_percent(mean)} % of {n_sets}, lowest {_percent(lowest)} %"
-    )
+    elsewhere = f"mean balanced accuracy {_percent(mean)} % of {n_sets}, lowest {_percent(lowest)} %"
     for key in _SHOWN_APART:
         summary.pop(key, None)
     target = getattr(carried(model, "error_control_"), "target_error", None)
@@ -111,7 +117,9 @@ def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> list[t
     n_genes = summary.pop("n_genes_of_file", parts.n_features)
     accuracy, error = (summary.pop(key, None) for key in ("balanced_accuracy", _ERROR))
     if accuracy is not None:
-        spread = f" ± {_percent(error)} (standard error over the folds)" if error else ""
+        spread = (
+            f" ± {_percent(error)} (standard error over the folds)" if error else ""
+        )
         accuracy = f"balanced accuracy {_percent(accuracy)} %{spread}"
     values, notes = summary.pop("values", None) or {}, summary.pop("notes", ())
     told = summary.pop("unknown_types", None)
@@ -123,30 +131,51 @@ def model_card(model: Any, path: str | os.PathLike[str] | None = None) -> list[t
         *((key, summary.pop(key, None)) for key in ("tissue", "species")),
         ("file", path and f"{path}, {Path(path).stat().st_size / 1e3:.0f} kB"),
         ("model", f"{type(fitted).__name__}, {len(parts.genes)} genes of {n_genes:,}"),
-        ("gene names", "none: genes cannot be found by name" if parts.names is None else ""),
+        (
+            "gene names",
+            "none: genes cannot be found by name" if parts.names is None else "",
+        ),
         ("held out", accuracy),
         (_others(model), elsewhere if n_sets else None),
         ("unknown types", "get one of the labels" + (f"; {told}" if told else "")),
-        ("confidence", "calibrated on held-out samples" if calibrated else "not calibrated"),
-        ("withholds", f"labels, to reach an error of {target:g}" if target else "no labels"),
+        (
+            "confidence",
+            "calibrated on held-out samples" if calibrated else "not calibrated",
+        ),
+        (
+            "withholds",
+            f"labels, to reach an error of {target:g}" if target else "no labels",
+        ),
         ("label", summary.pop("label", None)),
         ("batch", summary.pop("batch", None)),
         ("trained on", summary.pop("source", None)),
         ("samples", summary.pop("n_samples", None)),
-        ("values", values and f"{values.get('scale')}, {values.get('zeros', 0):.0%} zeros"),
+        (
+            "values",
+            values and f"{values.get('scale')}, {values.get('zeros', 0):.0%} zeros",
+        ),
         *((key.replace("_", " "), value) for key, value in summary.items()),
         *(("note", note) for note in notes),
     ]
-    return [(name, _plain(text)) for name, text in lines if text not in (None, "", {}, [])]
+    return [
+        (name, _plain(text)) for name, text in lines if text not in (None, "", {}, [])
+    ]
 
 
 def card_tables(model: Any) -> dict[str, pd.DataFrame]:
     """The tables of a model card, as text: classes, other data sets, missing genes."""
-    lacking = [(f"{k:.0%}", _percent(one)) for k, one in _summary(model).get("missing_genes", ())]
+    lacking = [
+        (f"{k:.0%}", _percent(one))
+        for k, one in _summary(model).get("missing_genes", ())
+    ]
     tables = {
         "Classes": class_table(model),
-        f"{_others(model).capitalize()}, by a model that had not seen them": set_table(model),
-        "Missing genes": pd.DataFrame(lacking, columns=["missing at random", "held-out accuracy"]),
+        f"{_others(model).capitalize()}, by a model that had not seen them": set_table(
+            model
+        ),
+        "Missing genes": pd.DataFrame(
+            lacking, columns=["missing at random", "held-out accuracy"]
+        ),
     }
     return {title: table for title, table in tables.items() if len(table)}
 
@@ -157,11 +186,15 @@ def class_table(model: Any) -> pd.DataFrame:
     names = [str(label) for label in linear_parts(model).classes]
     counts, recall = summary.get("class_counts") or {}, summary.get("recall") or {}
     n_held_out = summary.get("n_held_out") or {}
-    held_out = {name: (round(recall[name] * n), n) for name, n in n_held_out.items() if n}
+    held_out = {
+        name: (round(recall[name] * n), n) for name, n in n_held_out.items() if n
+    }
     sources = [one["classes"] for one in summary.get("sources", ())]
     pairs = {name: [one[name] for one in sources if name in one] for name in names}
     elsewhere = {name: np.sum(found, axis=0) for name, found in pairs.items() if found}
-    table = pd.DataFrame({"class": names, "samples": [str(counts.get(name, "")) for name in names]})
+    table = pd.DataFrame(
+        {"class": names, "samples": [str(counts.get(name, "")) for name in names]}
+    )
 
     def add(number: str, share: str, judged: dict[str, Any]) -> None:
         table[number] = [str(judged.get(name, (0, 0))[1] or "") for name in names]
@@ -171,7 +204,11 @@ def class_table(model: Any) -> pd.DataFrame:
         add("held out", "sensitivity", held_out)
     other = _others(model)
     if elsewhere:
-        add(other, "sensitivity there" if "held out" in table else "sensitivity", elsewhere)
+        add(
+            other,
+            "sensitivity there" if "held out" in table else "sensitivity",
+            elsewhere,
+        )
     if summary.get("precision") and other == "sources left out":
         table["PPV"] = [_percent(summary["precision"].get(name)) for name in names]
     return table
@@ -188,14 +225,20 @@ def set_table(model: Any) -> pd.DataFrame:
         row |= {"how": "left out" if one.get("trained", True) else "not in training"}
         rows.append(row | {"samples": str(n.sum() or ""), "accuracy": text})
     table = pd.DataFrame(rows)
-    return table.drop(columns="platform") if rows and not any(table["platform"]) else table
+    return (
+        table.drop(columns="platform") if rows and not any(table["platform"]) else table
+    )
 
 
 def judged(summary: dict) -> tuple[float, float, int]:
     """Mean and lowest balanced accuracy on other data sets, and their number; NaN without any."""
     pairs = [[*one["classes"].values()] for one in summary.get("sources", ())]
     found = [float(np.mean([right / n for right, n in one])) for one in pairs if one]
-    return (float(np.mean(found)), min(found), len(found)) if found else (np.nan, np.nan, 0)
+    return (
+        (float(np.mean(found)), min(found), len(found))
+        if found
+        else (np.nan, np.nan, 0)
+    )
 
 
 def size_table(model: Any) -> pd.DataFrame:
@@ -209,7 +252,9 @@ def size_table(model: Any) -> pd.DataFrame:
     summary = _summary(model)
     curve = {int(row["n_genes"]): row for row in summary.get("curve", ())}
     own = len(linear_parts(model).genes)
-    sizes = sorted({own, *getattr(fitted, "path_", {}), *(n for n in curve if n <= own)})
+    sizes = sorted(
+        {own, *getattr(fitted, "path_", {}), *(n for n in curve if n <= own)}
+    )
     table = pd.DataFrame({"n_genes": sizes})
     for name in ("balanced_accuracy", "standard_error"):
         table[name] = [curve.get(n, {}).get(name, float("nan")) for n in sizes]

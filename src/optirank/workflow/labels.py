@@ -55,7 +55,9 @@ def label_notes(labels: Iterable[object]) -> list[str]:
     return notes
 
 
-def label_table(labels: ArrayLike, confidence: ArrayLike, withheld: str) -> pd.DataFrame:
+def label_table(
+    labels: ArrayLike, confidence: ArrayLike, withheld: str
+) -> pd.DataFrame:
     """One line per label, the most frequent first and ``withheld``, the word for no label, last.
 
     Columns are ``n_samples``, ``share``, ``confidence`` (the mean), then the samples in each step
@@ -64,10 +66,14 @@ def label_table(labels: ArrayLike, confidence: ArrayLike, withheld: str) -> pd.D
     labels, sure = np.asarray(labels, dtype=object), np.asarray(confidence, dtype=float)
     step = (sure[:, None] < [*_STEPS.values()]).sum(axis=1)
     step[labels == withheld] = len(_STEPS)
-    steps = pd.DataFrame({name: step == k for k, name in enumerate([*_STEPS, "withheld"])})
+    steps = pd.DataFrame(
+        {name: step == k for k, name in enumerate([*_STEPS, "withheld"])}
+    )
     groups = steps.assign(confidence=sure).groupby(labels)
     sizes, mean = groups.size(), groups["confidence"].mean()
-    table = pd.DataFrame({"n_samples": sizes, "share": sizes / len(sure), "confidence": mean})
+    table = pd.DataFrame(
+        {"n_samples": sizes, "share": sizes / len(sure), "confidence": mean}
+    )
     table = table.join(groups[list(steps)].sum())
     return table.iloc[np.lexsort((-sizes, table.index == withheld))]
 
@@ -129,7 +135,11 @@ class Labelled:
 
     def table(self) -> pd.DataFrame:
         """One line per sample: label, confidence, ``probability_<class>``, then clusters."""
-        columns = {"sample": self.names, "label": self.labels, "confidence": self.confidence}
+        columns = {
+            "sample": self.names,
+            "label": self.labels,
+            "confidence": self.confidence,
+        }
         for label, column in zip(self.classes, self.probabilities.T, strict=True):
             columns[f"probability_{label}"] = column
         return pd.DataFrame(columns | self.further())
@@ -182,7 +192,9 @@ def as_category(values: ArrayLike, words: NDArray) -> pd.Categorical:
     return pd.Categorical(values, categories=[word for word in known if word in used])
 
 
-def majority(clusters: pd.Series, codes: NDArray, confidence: NDArray, words: NDArray) -> Clusters:
+def majority(
+    clusters: pd.Series, codes: NDArray, confidence: NDArray, words: NDArray
+) -> Clusters:
     """Give each cluster the label that most of its samples have.
 
     Samples whose label is withheld have no vote; of labels with as many votes the one with the
@@ -190,33 +202,43 @@ def majority(clusters: pd.Series, codes: NDArray, confidence: NDArray, words: ND
     is called "heterogeneous" (or "mixed" where a class is called so).
     """
     known = clusters.notna().to_numpy()
-    names, cluster = np.unique(clusters[known].astype(str).to_numpy(str), return_inverse=True)
+    names, cluster = np.unique(
+        clusters[known].astype(str).to_numpy(str), return_inverse=True
+    )
     voters = codes[known] < len(words) - 1
     votes, sums = np.zeros((2, len(names), len(words)))
     ballots = cluster[voters], codes[known][voters]
     np.add.at(votes, ballots, 1.0)
     np.add.at(sums, ballots, confidence[known][voters])
-    votes[:, -1] = np.where(votes[:, :-1].any(axis=1), 0.0, 1e-9)  # without a vote: withheld
+    votes[:, -1] = np.where(
+        votes[:, :-1].any(axis=1), 0.0, 1e-9
+    )  # without a vote: withheld
     winner = (votes + sums / (len(codes) + 1)).argmax(axis=1)
     sizes = np.bincount(cluster, minlength=len(names))
     wins = np.bincount(cluster[codes[known] == winner[cluster]], minlength=len(names))
     share = wins / sizes
     # A cluster is named after the majority of its samples
     label = np.where(share < 0.5, mixed_word(words), words[winner])
-    table = pd.DataFrame({"cluster": names, "n_samples": sizes, "label": label, "share": share})
+    table = pd.DataFrame(
+        {"cluster": names, "n_samples": sizes, "label": label, "share": share}
+    )
     where, labels = np.full(len(codes), "", dtype=object), words[codes]
     shares = np.full(len(codes), np.nan)
     where[known] = names.astype(object)[cluster]
     labels[known] = label[cluster]
     shares[known] = share[cluster]
-    table = table.sort_values("n_samples", ascending=False, kind="stable", ignore_index=True)
+    table = table.sort_values(
+        "n_samples", ascending=False, kind="stable", ignore_index=True
+    )
     return Clusters(table, where, labels, shares)
 
 
 def check_format(out: Path, query: Path, query_format: str) -> None:
     """Refuse, before any work, a format that labels cannot be written in."""
     if out.suffix not in FORMATS:
-        raise DataError(f"{out}: labels are written as {', '.join(FORMATS)}: use such a name")
+        raise DataError(
+            f"{out}: labels are written as {', '.join(FORMATS)}: use such a name"
+        )
     if out.suffix == ".parquet":
         need("pyarrow", "parquet", f"writing {out}")
     if out.suffix == ".h5ad" and query_format != "h5ad":
@@ -241,12 +263,16 @@ def write_labels(labelled: Labelled, out: Path, query: Path) -> None:
 def _write_csv(labelled: Labelled, path: Path) -> None:
     """Write the table with four digits; looking the digits up is faster than printing them."""
     top = 10**_DIGITS
-    digits = np.array([f"{k / top:.{_DIGITS}f}" for k in range(top + 1)] + [""], dtype=object)
+    digits = np.array(
+        [f"{k / top:.{_DIGITS}f}" for k in range(top + 1)] + [""], dtype=object
+    )
     table = labelled.table()
     columns = []
     for name in table.columns:
         values = table[name].to_numpy()
-        if values.dtype.kind == "f" and not ((values < 0) | (values > 1)).any():  # NaN is neither
+        if (
+            values.dtype.kind == "f" and not ((values < 0) | (values > 1)).any()
+        ):  # NaN is neither
             places = np.rint(np.nan_to_num(values) * top).astype(np.int64)
             values = digits[np.where(np.isnan(values), top + 1, places)]
         columns.append(values.tolist())

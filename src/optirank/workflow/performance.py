@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 Z = 1.959964  # standard deviations of a 95 % interval
 TARGETS = (0.01, 0.02, 0.05, 0.1)  # errors that people ask for
 _BINS = 10  # of confidence, as in most reliability diagrams
-MEASURES = {"sensitivity": "sensitivity", "specificity": "specificity", "ppv": "PPV", "npv": "NPV"}
+MEASURES = {
+    "sensitivity": "sensitivity",
+    "specificity": "specificity",
+    "ppv": "PPV",
+    "npv": "NPV",
+}
 
 
 @dataclass(frozen=True)
@@ -85,12 +90,16 @@ class Performance:
         """By how much the mean confidence exceeds the share of right labels."""
         table = self.reliability
         n = max(1, int(table["n_samples"].sum()))
-        return float((table["n_samples"] * (table["confidence"] - table["accuracy"])).sum() / n)
+        return float(
+            (table["n_samples"] * (table["confidence"] - table["accuracy"])).sum() / n
+        )
 
     def headline(self) -> str:
         """The balanced accuracy with its interval."""
         low, high = self.interval
-        return f"{_percent(self.balanced_accuracy)} (95 % interval {_percent(low, high)})"
+        return (
+            f"{_percent(self.balanced_accuracy)} (95 % interval {_percent(low, high)})"
+        )
 
 
 def performance(
@@ -113,7 +122,11 @@ def performance(
         for one in (truth, predicted)
     )
     proba = np.asarray(probabilities, dtype=float)
-    hidden = np.zeros(len(true), bool) if withheld is None else np.asarray(withheld, dtype=bool)
+    hidden = (
+        np.zeros(len(true), bool)
+        if withheld is None
+        else np.asarray(withheld, dtype=bool)
+    )
     kept, k = ~hidden, len(names)
     table = np.bincount(true[kept] * k + given[kept], minlength=k * k).reshape(k, k)
     columns, counts = list(names), table
@@ -129,7 +142,8 @@ def performance(
     per_class = _class_table(table, names, prevalence)
     for measure in ("auc", "average_precision"):
         per_class[measure] = [
-            getattr(curves[name], measure) if name in curves else np.nan for name in names
+            getattr(curves[name], measure) if name in curves else np.nan
+            for name in names
         ]
     confidence = proba[np.arange(len(given)), given]
     accuracy, interval = balanced(right, sizes)
@@ -141,7 +155,9 @@ def performance(
         balanced_accuracy=accuracy,
         interval=interval,
         per_class=per_class,
-        confusion=pd.DataFrame(counts, index=pd.Index(names, name="true class"), columns=columns),
+        confusion=pd.DataFrame(
+            counts, index=pd.Index(names, name="true class"), columns=columns
+        ),
         reliability=reliability_table(confidence[kept], (true == given)[kept]),
         withholding=_withholding(confidence, true == given),
         curves=curves,
@@ -156,14 +172,22 @@ def check_prevalence(
     names = [str(one) for one in classes]
     for name, share in given.items():
         if name not in names:
-            raise ValueError(f"prevalence of {name!r}: the model's classes are {', '.join(names)}")
+            raise ValueError(
+                f"prevalence of {name!r}: the model's classes are {', '.join(names)}"
+            )
         if not 0 <= share <= 1:
-            raise ValueError(f"prevalence {share!r} of {name!r}: use a share between 0 and 1")
+            raise ValueError(
+                f"prevalence {share!r} of {name!r}: use a share between 0 and 1"
+            )
     total, others = sum(given.values()), [name for name in names if name not in given]
     if total > 1 + 1e-9 or (not others and abs(total - 1) > 1e-3):
         raise ValueError(f"the prevalences sum to {total:g}: they must sum to 1")
     rest = np.array([counts.get(name, 0) for name in others], dtype=float)
-    rest = rest / rest.sum() if rest.sum() else np.full(len(others), 1 / max(1, len(others)))
+    rest = (
+        rest / rest.sum()
+        if rest.sum()
+        else np.full(len(others), 1 / max(1, len(others)))
+    )
     left = dict(zip(others, (max(0.0, 1 - total) * rest).tolist(), strict=True))
     return {name: float(given[name]) if name in given else left[name] for name in names}
 
@@ -179,7 +203,10 @@ def wilson(share: ArrayLike, n: ArrayLike) -> tuple[NDArray, NDArray]:
 
 def reliability_table(confidence: ArrayLike, correct: ArrayLike) -> pd.DataFrame:
     """Labels in bins of confidence: their mean confidence, the share that is right, intervals."""
-    confidence, correct = np.asarray(confidence, dtype=float), np.asarray(correct, dtype=float)
+    confidence, correct = (
+        np.asarray(confidence, dtype=float),
+        np.asarray(correct, dtype=float),
+    )
     place = np.clip((confidence * _BINS).astype(int), 0, _BINS - 1)
     number = np.bincount(place, minlength=_BINS)
     there = number > 0
@@ -275,7 +302,9 @@ def _withholding(confidence: NDArray, correct: NDArray) -> pd.DataFrame:
     order = np.argsort(-confidence, kind="stable")
     values = confidence[order]
     error = np.cumsum(~correct[order]) / np.arange(1, len(order) + 1)
-    whole = np.append(values[1:] != values[:-1], True) if len(values) else np.zeros(0, bool)
+    whole = (
+        np.append(values[1:] != values[:-1], True) if len(values) else np.zeros(0, bool)
+    )
     rows = []
     for target in TARGETS:
         fits = np.flatnonzero(whole & (error <= target))
@@ -292,4 +321,7 @@ def _withholding(confidence: NDArray, correct: NDArray) -> pd.DataFrame:
 
 
 def _percent(*values: float) -> str:
-    return " to ".join("–" if value != value else f"{100 * value:.1f}" for value in values) + " %"
+    return (
+        " to ".join("–" if value != value else f"{100 * value:.1f}" for value in values)
+        + " %"
+    )

@@ -57,7 +57,9 @@ class PredictOptions:
     @classmethod
     def among(cls, given: Mapping[str, Any]) -> PredictOptions:
         """The options among the parameters of a command."""
-        return cls(**{one.name: given[one.name] for one in fields(cls) if one.name in given})
+        return cls(
+            **{one.name: given[one.name] for one in fields(cls) if one.name in given}
+        )
 
     def __post_init__(self) -> None:
         if self.threshold is not None and self.target_error is not None:
@@ -87,12 +89,18 @@ def predict_file(
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
     check_format(out, path, reading.get("format") or guess_format(path))
-    inputs = [path, reading.get("samples"), *([model] if isinstance(model, str | Path) else [])]
+    inputs = [
+        path,
+        reading.get("samples"),
+        *([model] if isinstance(model, str | Path) else []),
+    ]
     check_outputs({"the labels": out}, inputs, force=True)
     model = as_model(model)
     column = None if options is None else options.clusters  # of a table it is no gene
     with open_expression(path, label=column, **reading) as opened:
-        labelled = label_profiles(opened, model, options, progress, reading.get("genes_in"))
+        labelled = label_profiles(
+            opened, model, options, progress, reading.get("genes_in")
+        )
         write_labels(labelled, out, path)
     return labelled
 
@@ -111,7 +119,9 @@ def label_profiles(
     options = options or PredictOptions()
     n = profiles.n_samples
     if not n:
-        raise DataError(f"{profiles.source} holds no samples: there is nothing to label")
+        raise DataError(
+            f"{profiles.source} holds no samples: there is nothing to label"
+        )
     groups = None
     if options.clusters is not None:
         groups = text_column(profiles.obs, options.clusters, profiles.source)
@@ -128,7 +138,9 @@ def label_profiles(
             adapt=options.adapt,
             compiled=many or None,
         )
-    except MissingGenesError as error:  # where the genes of a table are in its other direction
+    except (
+        MissingGenesError
+    ) as error:  # where the genes of a table are in its other direction
         there = set(error.match.genes).intersection(map(str, profiles.sample_names))
         if genes_in is None or len(there) <= error.match.present.sum():
             raise
@@ -142,16 +154,22 @@ def label_profiles(
     limit, reason = options.threshold, ""
     if limit is not None:
         reason = f"asked for a confidence of at least {limit:g}"
-    elif options.target_error != 1:  # as the model was trained to, unless another one is asked for
+    elif (
+        options.target_error != 1
+    ):  # as the model was trained to, unless another one is asked for
         found = predictor.withholding(options.target_error)
         limit, reason = (None, "") if found is None else (found.threshold, found.reason)
     scores, values, empty, likeness = _scores(profiles, predictor, options, progress)
-    every = 1 if options.adapt else -(-n // 5000)  # samples that tell whether adapting may help
+    every = (
+        1 if options.adapt else -(-n // 5000)
+    )  # samples that tell whether adapting may help
     adaptation = match_prevalences(scores[::every])
     notes += predictor.notes() + predictor.query_notes(values, adaptation)
     found = predictor.from_scores(adaptation.apply(scores) if options.adapt else scores)
     if carried(predictor.model, "calibration_") is None:
-        notes.append("the model is not calibrated: a confidence is not the share of correct labels")
+        notes.append(
+            "the model is not calibrated: a confidence is not the share of correct labels"
+        )
     classes = np.array([str(label) for label in predictor.classes], dtype=object)
     codes = found.chosen.astype(np.int32)
     if limit is not None:
@@ -174,7 +192,9 @@ def label_profiles(
         )
     if groups is not None and groups.isna().any():
         n_free = int(groups.isna().sum())
-        notes.append(f"{n_free} samples have no {options.clusters}: they keep their own label")
+        notes.append(
+            f"{n_free} samples have no {options.clusters}: they keep their own label"
+        )
     words = np.array([*classes, withheld_word(classes)], dtype=object)
     bound = predictor.bound
     losses = bound.loss_table()
@@ -184,7 +204,9 @@ def label_profiles(
         "n_genes": len(bound.match.genes),
         "missing_genes": np.array(bound.match.missing, dtype=object),
         "losses": losses.astype({"label": str}).set_index("label"),
-        "left_out_classes": np.array([str(loss.label) for loss in predictor.left_out], object),
+        "left_out_classes": np.array(
+            [str(loss.label) for loss in predictor.left_out], object
+        ),
         "notes": np.array(notes, dtype=object),
         "optirank_version": optirank.__version__,
     }
@@ -203,7 +225,9 @@ def label_profiles(
         missing=bound.match.missing,
         losses=losses,
         threshold=limit,
-        clusters=None if groups is None else majority(groups, codes, found.confidence, words),
+        clusters=None
+        if groups is None
+        else majority(groups, codes, found.confidence, words),
         record=record,
     )
 
@@ -241,16 +265,24 @@ def _read_homologs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     """The pairs of a table with two columns, of which one has the names of the query's genes."""
     path = homolog_table() if path == "mouse" else Path(path)
     if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist: give a table, or one of 'mouse', 'case'")
+        raise FileNotFoundError(
+            f"{path} does not exist: give a table, or one of 'mouse', 'case'"
+        )
     with readable(path), open_text(path) as file:
-        lines = [line for line in csv.reader(file, delimiter=separator(path)) if any(line)]
+        lines = [
+            line for line in csv.reader(file, delimiter=separator(path)) if any(line)
+        ]
     wrong = next((k for k, line in enumerate(lines) if len(line) != 2), None)
     if wrong is not None:
         raise DataError(
             f"{path}: line {wrong + 1} has {len(lines[wrong])} columns: a table of homologs has "
             "two, the gene of one species and that of the other"
         )
-    return [(one.strip(), other.strip()) for one, other in lines if one.strip() and other.strip()]
+    return [
+        (one.strip(), other.strip())
+        for one, other in lines
+        if one.strip() and other.strip()
+    ]
 
 
 def model_names(
@@ -268,17 +300,25 @@ def model_names(
         genes, here = set(map(str, linear_parts(model).genes)), set(names)
         written = len(genes & here)
         if 2 * written < len(genes):
-            pairs = {pair for one in _read_homologs("mouse") for pair in (one, one[::-1])}
+            pairs = {
+                pair for one in _read_homologs("mouse") for pair in (one, one[::-1])
+            }
             found = genes & {other for one, other in pairs if one in here}
             if len(found) > 2 * written:
                 told = "gene names are translated between mouse and human by the shipped table"
                 renamed, _ = model_names(names, model, "mouse")
-                return renamed, [f"{told}: {len(found)} of the panel's {len(genes)} genes"]
+                return renamed, [
+                    f"{told}: {len(found)} of the panel's {len(genes)} genes"
+                ]
         return names, []
     if homologs == "case":
         return names, []
     whence = "homologs" if isinstance(homologs, Mapping) else os.fspath(homologs)
-    pairs = list(homologs.items()) if isinstance(homologs, Mapping) else _read_homologs(homologs)
+    pairs = (
+        list(homologs.items())
+        if isinstance(homologs, Mapping)
+        else _read_homologs(homologs)
+    )
     parts = linear_parts(model)
     known = set(parts.genes if parts.names is None else parts.names)
     given = set(names)
@@ -292,9 +332,14 @@ def model_names(
     if backward > forward:
         pairs = [(other, one) for one, other in pairs]
     pairs = list(dict.fromkeys(pairs))
-    theirs, ours = Counter(one for one, _ in pairs), Counter(other for _, other in pairs)
+    theirs, ours = (
+        Counter(one for one, _ in pairs),
+        Counter(other for _, other in pairs),
+    )
     unique = {one: other for one, other in pairs if theirs[one] == 1 == ours[other]}
     renamed = sum(name in unique for name in names)
     table = "the table of mouse and human genes" if whence == "mouse" else whence
-    note = f"{renamed} of {len(names)} genes have the names of their homologs in {table}"
+    note = (
+        f"{renamed} of {len(names)} genes have the names of their homologs in {table}"
+    )
     return [unique.get(name, name) for name in names], [note]

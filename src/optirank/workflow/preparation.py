@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from optirank.workflow.train import TrainingOptions
 
 MIN_CLASS = 3  # samples: two to learn from while one is held out
-_FULL_SOURCE = 10  # samples of a class with which a source counts half: one label is never a lot
+_FULL_SOURCE = (
+    10  # samples of a class with which a source counts half: one label is never a lot
+)
 FILE_COLUMN = "file"  # of several reference files: which one a sample is from
 
 
@@ -77,17 +79,23 @@ class ProfilesSource:
         names = [*map(str, self.genes), *map(str, profiles.sample_names[self._rows])]
         digest = hashlib.blake2b("\0".join(names).encode(), digest_size=16)
         empty, start = [], 0
-        for block in profiles.blocks(chosen, block_rows(len(profiles.gene_names)), rows):
+        for block in profiles.blocks(
+            chosen, block_rows(len(profiles.gene_names)), rows
+        ):
             X = block.X.tocsr() if sparse.issparse(block.X) else np.asarray(block.X)
             if first:
                 _refuse_no_numbers(X, profiles.source)
                 same = (
-                    np.diff(X.indptr) == 0 if sparse.issparse(X) else X.min(axis=1) == X.max(axis=1)
+                    np.diff(X.indptr) == 0
+                    if sparse.issparse(X)
+                    else X.min(axis=1) == X.max(axis=1)
                 )
                 empty.append(start + np.flatnonzero(same))
                 values = sparse.csr_matrix(X)
                 for part, kind in zip(
-                    (values.indptr, values.indices, values.data), ("<i8", "<i4", "<f8"), strict=True
+                    (values.indptr, values.indices, values.data),
+                    ("<i8", "<i4", "<f8"),
+                    strict=True,
                 ):
                     digest.update(np.ascontiguousarray(part, dtype=kind).data)
             start += X.shape[0]
@@ -119,9 +127,15 @@ class Prepared:
         if self.sources is None:
             return None
         # A source in which a class is frequent would else be learned in place of the class
-        cells = self.codes + len(self.classes) * np.unique(self.sources, return_inverse=True)[1]
+        cells = (
+            self.codes
+            + len(self.classes) * np.unique(self.sources, return_inverse=True)[1]
+        )
         weights = 1.0 / (np.bincount(cells)[cells] + _FULL_SOURCE)
-        return weights * (np.bincount(self.codes) / np.bincount(self.codes, weights))[self.codes]
+        return (
+            weights
+            * (np.bincount(self.codes) / np.bincount(self.codes, weights))[self.codes]
+        )
 
     @property
     def n_folds(self) -> int:
@@ -129,7 +143,9 @@ class Prepared:
         return len(np.unique(self.fold_of[self.fold_of >= 0]))
 
 
-def prepare(data: Profiles, options: TrainingOptions, empty: NDArray | None = None) -> Prepared:
+def prepare(
+    data: Profiles, options: TrainingOptions, empty: NDArray | None = None
+) -> Prepared:
     """Check everything that can be wrong, and leave out what cannot be used.
 
     ``empty`` are the positions of samples that turned out to have no values to rank.
@@ -137,8 +153,14 @@ def prepare(data: Profiles, options: TrainingOptions, empty: NDArray | None = No
     notes: list[str] = []  # every step adds its own
     data = _unique_genes(data, notes)
     labels = text_column(data.obs, options.label, data.source)
-    groups = None if options.batch is None else text_column(data.obs, options.batch, data.source)
-    columns = _usable_genes(np.asarray(data.gene_names, object), data.source, options, notes)
+    groups = (
+        None
+        if options.batch is None
+        else text_column(data.obs, options.batch, data.source)
+    )
+    columns = _usable_genes(
+        np.asarray(data.gene_names, object), data.source, options, notes
+    )
     rows = _usable_samples(data, options, labels, groups, empty, notes)
     y = labels.to_numpy()[rows].astype(str)
     notes += label_notes(y)
@@ -184,13 +206,19 @@ def _usable_genes(
                 f"has genes such as {some(texts, 3)}, asked for were {some(wanted, 3)}"
             )
         if lost := sorted(set(wanted).difference(texts)):
-            notes.append(f"{len(lost)} of {len(wanted)} genes asked for are missing: {some(lost)}")
+            notes.append(
+                f"{len(lost)} of {len(wanted)} genes asked for are missing: {some(lost)}"
+            )
     for pattern in options.exclude:
         hits = _matching(texts, pattern) & kept
         kept &= ~hits
         found = [texts[k] for k in np.flatnonzero(hits)]
         told = f"{len(found)} genes excluded by {pattern!r}: {some(found, 5)}"
-        notes.append(told if found else f"no gene is excluded by {pattern!r}: none has such a name")
+        notes.append(
+            told
+            if found
+            else f"no gene is excluded by {pattern!r}: none has such a name"
+        )
     positions = np.flatnonzero(kept)
     if len(positions) < 2:
         raise DataError(
@@ -207,7 +235,9 @@ def _usable_genes(
                 f"{some(here, 3)}, those have {some(options.available, 3)}"
             )
         spelled = replace(match, genes=(), columns=match.columns[:0])
-        notes.append(f"{n} of {len(here)} genes are used: those that the data to be labelled have")
+        notes.append(
+            f"{n} of {len(here)} genes are used: those that the data to be labelled have"
+        )
         notes += spelled.notes()
         positions = positions[match.present]
     return positions
@@ -217,11 +247,15 @@ def _matching(names: Sequence[str], pattern: str) -> NDArray:
     """Mask of the names equal to a word, or that fit a pattern such as ``MT-*``; in any case."""
     wanted = str(pattern).casefold()
     if any(sign in wanted for sign in "*?["):
-        return np.array([fnmatch.fnmatchcase(name.casefold(), wanted) for name in names], bool)
+        return np.array(
+            [fnmatch.fnmatchcase(name.casefold(), wanted) for name in names], bool
+        )
     return np.array([name.casefold() == wanted for name in names], dtype=bool)
 
 
-def _included(genes: NDArray, source: str, options: TrainingOptions, notes: list[str]) -> NDArray:
+def _included(
+    genes: NDArray, source: str, options: TrainingOptions, notes: list[str]
+) -> NDArray:
     """Positions of the genes that must be in the panel."""
     texts = [str(gene) for gene in genes]
     hits = {pattern: _matching(texts, pattern) for pattern in options.include}
@@ -237,7 +271,9 @@ def _included(genes: NDArray, source: str, options: TrainingOptions, notes: list
             "include fewer"
         )
     if len(found):
-        notes.append(f"{len(found)} genes are in the panel as asked: {some(genes[found])}")
+        notes.append(
+            f"{len(found)} genes are in the panel as asked: {some(genes[found])}"
+        )
     return found
 
 
@@ -262,8 +298,14 @@ def _folds(
         except ValueError:
             folds = []
     notes += [str(warning.message) for warning in told]
-    lost = {one for train, test in folds for one in np.setdiff1d(codes[test], codes[train])}
-    folds = [(train, test) for train, test in folds if np.isin(codes[test], codes[train]).any()]
+    lost = {
+        one for train, test in folds for one in np.setdiff1d(codes[test], codes[train])
+    }
+    folds = [
+        (train, test)
+        for train, test in folds
+        if np.isin(codes[test], codes[train]).any()
+    ]
     if not folds:
         raise DataError(
             f"{source}: no class is in two sources of column {options.batch!r}, so none that is "
@@ -315,9 +357,13 @@ def _usable_samples(
             missing = values.isna() | (values.astype(str).str.strip() == "")
             leave_out(missing.to_numpy(), f"no {what} in {column!r}")
     if empty is not None:
-        leave_out(np.isin(np.arange(data.n_samples), empty), "every gene has the same value")
+        leave_out(
+            np.isin(np.arange(data.n_samples), empty), "every gene has the same value"
+        )
     if not keep.any():
-        raise DataError(f"{data.source}: no sample is left to train on; {'; '.join(told)}")
+        raise DataError(
+            f"{data.source}: no sample is left to train on; {'; '.join(told)}"
+        )
     counts = labels[keep].value_counts()
     small = counts[counts < MIN_CLASS]
     if len(small):
@@ -354,7 +400,8 @@ class JoinedProfiles:
         for part in self.parts[1:]:
             common.intersection_update(map(str, part.gene_names))
         self.gene_names = np.array(
-            [name for name in map(str, self.parts[0].gene_names) if name in common], dtype=object
+            [name for name in map(str, self.parts[0].gene_names) if name in common],
+            dtype=object,
         )
         names = [Path(part.source).stem for part in self.parts]
         if len(set(names)) < len(names):
@@ -374,8 +421,12 @@ class JoinedProfiles:
         self._starts = np.cumsum([0, *(part.n_samples for part in self.parts)])
         self._places = []  # of a name that a file has twice, the first
         for part in self.parts:
-            place = {str(name): k for k, name in reversed(list(enumerate(part.gene_names)))}
-            self._places.append(np.array([place[name] for name in self.gene_names], dtype=np.intp))
+            place = {
+                str(name): k for k, name in reversed(list(enumerate(part.gene_names)))
+            }
+            self._places.append(
+                np.array([place[name] for name in self.gene_names], dtype=np.intp)
+            )
         first = [
             next(iter(part.blocks(places[:1], 1, np.zeros(1, dtype=int)))).X
             for part, places in zip(self.parts, self._places, strict=True)
@@ -389,7 +440,10 @@ class JoinedProfiles:
         return len(self.sample_names)
 
     def blocks(
-        self, genes: NDArray | None = None, block_size: int = 1024, rows: NDArray | None = None
+        self,
+        genes: NDArray | None = None,
+        block_size: int = 1024,
+        rows: NDArray | None = None,
     ) -> Iterator[ExpressionData]:
         """Blocks of samples of one file after the other."""
         genes = np.arange(len(self.gene_names)) if genes is None else np.asarray(genes)
@@ -426,7 +480,9 @@ def open_sources(
                 options["genes_in"] = None
             if options.get("genes_in") == "columns" and options.get("samples") is None:
                 needed = [label, *([batch] if batch else [])]
-                options["annotations"] = [*dict.fromkeys([*options["annotations"], *needed])]
+                options["annotations"] = [
+                    *dict.fromkeys([*options["annotations"], *needed])
+                ]
             one = stack.enter_context(open_expression(path, **options))
             for column in (label, batch):
                 if column is not None:
@@ -438,7 +494,9 @@ def open_sources(
             yield JoinedProfiles(opened), batch or FILE_COLUMN
 
 
-def genes_of_queries(files: Sequence[Path], genes_in: str | None = None) -> list[str] | None:
+def genes_of_queries(
+    files: Sequence[Path], genes_in: str | None = None
+) -> list[str] | None:
     """The genes that all of some files have, in the order of the first; None without files."""
     common: list[str] | None = None
     for file in map(Path, files):
@@ -459,9 +517,15 @@ def gene_names_in(items: Sequence[str]) -> list[str]:
             found += [name.strip() for name in item.split(",") if name.strip()]
             continue
         lines = Path(item).read_text(encoding="utf-8-sig").splitlines()
-        names = [line.replace("\t", ",").split(",")[0].strip().strip('"') for line in lines]
+        names = [
+            line.replace("\t", ",").split(",")[0].strip().strip('"') for line in lines
+        ]
         names = [name for name in names if name and not name.startswith("#")]
-        names = names[1:] if names and names[0].lower() in ("gene", "genes", "symbol") else names
+        names = (
+            names[1:]
+            if names and names[0].lower() in ("gene", "genes", "symbol")
+            else names
+        )
         if not names:
             raise DataError(f"{item} names no gene: write one per line")
         found += names

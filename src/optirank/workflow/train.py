@@ -41,7 +41,12 @@ from optirank.tuning.selection import (
 )
 from optirank.workflow import METHODS
 from optirank.workflow.performance import Performance, performance
-from optirank.workflow.preparation import FILE_COLUMN, EmptySamplesError, Prepared, prepare
+from optirank.workflow.preparation import (
+    FILE_COLUMN,
+    EmptySamplesError,
+    Prepared,
+    prepare,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -88,11 +93,17 @@ class TrainingOptions:
 
     def __post_init__(self) -> None:
         n = self.n_genes
-        if n != "auto" and (isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2):
-            raise DataError(f"{n!r} genes: give a number of at least 2 genes, or 'auto'")
+        if n != "auto" and (
+            isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2
+        ):
+            raise DataError(
+                f"{n!r} genes: give a number of at least 2 genes, or 'auto'"
+            )
         error = self.target_error
         if error is not None and not 0 < error < 1:
-            raise DataError(f"target error {error!r}: use a share between 0 and 1, such as 0.05")
+            raise DataError(
+                f"target error {error!r}: use a share between 0 and 1, such as 0.05"
+            )
         for name in ("include", "exclude"):  # one pattern may be given as it is
             if isinstance(getattr(self, name), str):
                 object.__setattr__(self, name, (getattr(self, name),))
@@ -154,9 +165,13 @@ class Fitted:
     rows: NDArray
     held_out: NDArray  # rows that were held out, all among ``rows``
     scores: dict[int, NDArray]
-    curve: list[tuple[int, float, float]]  # number of genes, accuracy, its standard error
+    curve: list[
+        tuple[int, float, float]
+    ]  # number of genes, accuracy, its standard error
     notes: tuple[str, ...] = ()
-    missing: Sequence[tuple[float, float]] = ()  # shares of genes missing, held-out accuracy
+    missing: Sequence[
+        tuple[float, float]
+    ] = ()  # shares of genes missing, held-out accuracy
 
 
 def train(
@@ -209,12 +224,16 @@ def train(
     return result
 
 
-def train_panel(prepared: Prepared, options: TrainingOptions, progress: Progress) -> Fitted:
+def train_panel(
+    prepared: Prepared, options: TrainingOptions, progress: Progress
+) -> Fitted:
     """The panel model: nested panels by elimination, a size by held-out accuracy."""
     jobs = worker_count(options.n_jobs)
     model = PanelClassifier(options.n_genes, include=prepared.include, n_jobs=jobs)
     source, classes, codes = prepared.source, prepared.classes, prepared.codes
-    found = model._fit_source(source, classes, codes, prepared.fold_of, prepared.weights, progress)
+    found = model._fit_source(
+        source, classes, codes, prepared.fold_of, prepared.weights, progress
+    )
     genes, held_out = source.genes, found.held_out
     model.set_params(n_jobs=None, include=genes[prepared.include].tolist() or None)
     scores = {n: one for n, one in held_out.scores.items() if n in model.path_}
@@ -222,10 +241,14 @@ def train_panel(prepared: Prepared, options: TrainingOptions, progress: Progress
         scores[len(model.panel_)] = held_out.scores[max(held_out.scores)]
     missing = held_out.with_missing(min(len(model.panel_), max(held_out.scores)))
     curve = held_out.curve()
-    return Fitted(model, genes, found.X, found.rows, held_out.rows, scores, curve, missing=missing)
+    return Fitted(
+        model, genes, found.X, found.rows, held_out.rows, scores, curve, missing=missing
+    )
 
 
-def train_settings(prepared: Prepared, options: TrainingOptions, progress: Progress) -> Fitted:
+def train_settings(
+    prepared: Prepared, options: TrainingOptions, progress: Progress
+) -> Fitted:
     """The paper's methods: a small fixed grid, judged on held-out samples.
 
     Every setting is fitted in every fold, on the genes that correlate most with the labels of its
@@ -258,7 +281,9 @@ def train_settings(prepared: Prepared, options: TrainingOptions, progress: Progr
             n_genes[i, k] = model.genes_.sum()
             found = [_scores(model, view, width) for view in views]
             scores[i, test] = found[0]
-            accuracies = [balanced_accuracy(y[test][fair], best_class(one)[fair]) for one in found]
+            accuracies = [
+                balanced_accuracy(y[test][fair], best_class(one)[fair]) for one in found
+            ]
             plain[i, k], shifted[i, k] = accuracies[0], accuracies[1:]
             progress(k * len(settings) + i + 1, plain.size + 1)
     real = prepared.sources is not None
@@ -286,7 +311,9 @@ def train_settings(prepared: Prepared, options: TrainingOptions, progress: Progr
 def _make(options: TrainingOptions, setting: dict[str, float]) -> Any:
     from optirank import OptirankClassifier, RankLogisticRegression
 
-    kind = OptirankClassifier if options.method == "optirank" else RankLogisticRegression
+    kind = (
+        OptirankClassifier if options.method == "optirank" else RankLogisticRegression
+    )
     return kind(**setting, n_jobs=worker_count(options.n_jobs))
 
 
@@ -305,19 +332,27 @@ def _conclude(
 ) -> TrainingResult:
     """Calibrate by the held-out scores, and gather all there is to say."""
     model, classes, size = fitted.model, prepared.classes, max(fitted.scores)
-    held_out, probabilities, told = _calibrate(model, prepared, fitted, size, options.target_error)
+    held_out, probabilities, told = _calibrate(
+        model, prepared, fitted, size, options.target_error
+    )
     if len(fitted.scores) > 1:
         model.of_sizes_ = {}
     for n in sorted(set(fitted.scores) - {size}):
         small = model.smaller(n)
         _calibrate(small, prepared, fitted, n)
-        model.of_sizes_[n] = {name: vars(small)[name] for name in OF_SIZE if hasattr(small, name)}
-    found = performance(held_out["label"], held_out["predicted"], probabilities, classes)
+        model.of_sizes_[n] = {
+            name: vars(small)[name] for name in OF_SIZE if hasattr(small, name)
+        }
+    found = performance(
+        held_out["label"], held_out["predicted"], probabilities, classes
+    )
     columns = ["n_genes", "balanced_accuracy", "standard_error"]
     curve = pd.DataFrame(fitted.curve, columns=columns)
     curve["chosen"] = curve["n_genes"] == size
     curve.loc[curve["chosen"], "balanced_accuracy"] = found.balanced_accuracy
-    error = float(curve["standard_error"][curve["chosen"]].max())  # NaN where there is none
+    error = float(
+        curve["standard_error"][curve["chosen"]].max()
+    )  # NaN where there is none
     warnings = _warnings(found, prepared)
     notes = [*prepared.notes, *fitted.notes, *told, *warnings]
     per_class = found.per_class
@@ -382,7 +417,11 @@ def by_source(held_out: pd.DataFrame, batch: str | None) -> list[dict[str, Any]]
 
 
 def _calibrate(
-    model: Any, prepared: Prepared, fitted: Fitted, n_genes: int, target_error: float | None = None
+    model: Any,
+    prepared: Prepared,
+    fitted: Fitted,
+    n_genes: int,
+    target_error: float | None = None,
 ) -> tuple[pd.DataFrame, NDArray, list[str]]:
     """Give a model its calibration, error control and out-of-distribution score.
 
@@ -391,7 +430,9 @@ def _calibrate(
     """
     classes, scores, notes = prepared.classes, fitted.scores[n_genes], []
     codes = prepared.codes[fitted.held_out]
-    known = np.isfinite(scores[np.arange(len(scores)), codes if scores.shape[1] > 1 else 0])
+    known = np.isfinite(
+        scores[np.arange(len(scores)), codes if scores.shape[1] > 1 else 0]
+    )
     rows, scores = fitted.held_out[known], scores[known]
     truth, predicted = classes[codes[known]], classes[best_class(scores)]
     flat = scores[:, 0] if scores.shape[1] == 1 else scores
@@ -405,7 +446,9 @@ def _calibrate(
         ranks = panel_ranks(fitted.X[:, np.flatnonzero(model.genes_)])
         given = np.full(len(fitted.rows), None)
         given[np.searchsorted(fitted.rows, rows)] = predicted
-        model.novelty_ = fit_novelty(model, ranks, classes[prepared.codes[fitted.rows]], given)
+        model.novelty_ = fit_novelty(
+            model, ranks, classes[prepared.codes[fitted.rows]], given
+        )
     except ValueError as error:
         notes.append(f"samples of unknown classes cannot be recognised: {error}")
     table = pd.DataFrame(
@@ -419,7 +462,9 @@ def _calibrate(
     )
     if prepared.sources is not None:
         table["source"] = prepared.sources[rows]
-    for name, column in zip(classes[-scores.shape[1] :], np.maximum(scores, NEVER).T, strict=True):
+    for name, column in zip(
+        classes[-scores.shape[1] :], np.maximum(scores, NEVER).T, strict=True
+    ):
         table[f"score_{name}"] = column
     return table, probabilities, notes
 

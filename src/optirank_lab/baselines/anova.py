@@ -20,10 +20,14 @@ class CellMoments(NamedTuple):
 
     sizes: np.ndarray  # number of samples in each cell, shape (n_cells,)
     means: np.ndarray  # of each gene in each cell, shape (n_cells, d)
-    within: np.ndarray  # sum over the cells of squared deviations from the cell's mean, shape (d,)
+    within: (
+        np.ndarray
+    )  # sum over the cells of squared deviations from the cell's mean, shape (d,)
 
 
-def dataset_f_values(X: ArrayLike | Matrix, label: ArrayLike, dataset: ArrayLike) -> np.ndarray:
+def dataset_f_values(
+    X: ArrayLike | Matrix, label: ArrayLike, dataset: ArrayLike
+) -> np.ndarray:
     r"""F value of the factor dataset, for every gene.
 
     The model of each gene is ``label + dataset + label:dataset``. With
@@ -61,9 +65,13 @@ def dataset_f_values(X: ArrayLike | Matrix, label: ArrayLike, dataset: ArrayLike
     cell_label, cell_dataset = np.divmod(occupied, datasets.size)
 
     shape = (labels.size, datasets.size)
-    design = sp.csr_array((np.ones(occupied.size), (cell_label, cell_dataset)), shape=shape)
+    design = sp.csr_array(
+        (np.ones(occupied.size), (cell_label, cell_dataset)), shape=shape
+    )
     # Groups of datasets that are connected by common labels
-    n_groups = connected_components(sp.block_array([[None, design], [design.T, None]]))[0]
+    n_groups = connected_components(sp.block_array([[None, design], [design.T, None]]))[
+        0
+    ]
     df_dataset, df_residual = datasets.size - n_groups, X.shape[0] - occupied.size
     _check_degrees_of_freedom(datasets, df_dataset, df_residual)
 
@@ -119,7 +127,9 @@ def _check_input(
     return X, *factors
 
 
-def _check_degrees_of_freedom(datasets: np.ndarray, df_dataset: int, df_residual: int) -> None:
+def _check_degrees_of_freedom(
+    datasets: np.ndarray, df_dataset: int, df_residual: int
+) -> None:
     if datasets.size == 1:
         raise ValueError(
             f"all samples come from one dataset ({datasets[0]!s}): "
@@ -139,7 +149,10 @@ def _check_degrees_of_freedom(datasets: np.ndarray, df_dataset: int, df_residual
 
 
 def _dataset_sum_of_squares(
-    moments: CellMoments, cell_label: np.ndarray, cell_dataset: np.ndarray, shape: tuple[int, int]
+    moments: CellMoments,
+    cell_label: np.ndarray,
+    cell_dataset: np.ndarray,
+    shape: tuple[int, int],
 ) -> np.ndarray:
     """Type-II sum of squares of dataset: what it explains beyond label, by least squares.
 
@@ -153,14 +166,18 @@ def _dataset_sum_of_squares(
     N = np.zeros(shape)
     N[cell_label, cell_dataset] = moments.sizes
     label_size = N.sum(axis=1)
-    to_label = sp.csr_array((moments.sizes, (cell_label, cells)), shape=(n_labels, cells.size))
+    to_label = sp.csr_array(
+        (moments.sizes, (cell_label, cells)), shape=(n_labels, cells.size)
+    )
     to_dataset = sp.csr_array(
         (moments.sizes, (cell_dataset, cells)), shape=(n_datasets, cells.size)
     )
     label_means = (to_label @ moments.means) / label_size[:, None]
     r = to_dataset @ (moments.means - label_means[cell_label])
     Q = np.diag(N.sum(axis=0)) - N.T @ (N / label_size[:, None])
-    return np.maximum(np.einsum("kj,kj->j", r, np.linalg.pinv(Q, hermitian=True) @ r), 0.0)
+    return np.maximum(
+        np.einsum("kj,kj->j", r, np.linalg.pinv(Q, hermitian=True) @ r), 0.0
+    )
 
 
 def canonical(X: Matrix) -> sp.csr_array | sp.csr_matrix:
@@ -193,10 +210,14 @@ def cell_moments(X: Matrix, cell: np.ndarray, n_cells: int) -> CellMoments:
     means += (total(x - means[flat]) - n_zeros * means) / size
     residual = x - means[flat]
     within = total(residual * residual) + n_zeros * means * means
-    return CellMoments(sizes, means.reshape(n_cells, d), within.reshape(n_cells, d).sum(axis=0))
+    return CellMoments(
+        sizes, means.reshape(n_cells, d), within.reshape(n_cells, d).sum(axis=0)
+    )
 
 
 def constant_genes(X: Matrix) -> np.ndarray:
     """Mask of the genes with one value in all samples, exactly."""
     low, high = X.min(axis=0), X.max(axis=0)
-    return np.ravel(low.toarray() == high.toarray() if sp.issparse(low) else low == high)
+    return np.ravel(
+        low.toarray() == high.toarray() if sp.issparse(low) else low == high
+    )

@@ -52,7 +52,12 @@ class AnovaRankLogisticRegression(RankLogisticRegression):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        given = {"ties": ties, "tol": tol, "max_iter": max_iter, "class_weight": class_weight}
+        given = {
+            "ties": ties,
+            "tol": tol,
+            "max_iter": max_iter,
+            "class_weight": class_weight,
+        }
         super().__init__(l1, l2, **given, n_jobs=n_jobs, verbose=verbose)
         self.n_reference = n_reference
 

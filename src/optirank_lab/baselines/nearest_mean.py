@@ -29,13 +29,17 @@ def lr_on_ranks() -> Pipeline:
 
 def svm_on_ranks(random_state: int | None = None) -> Pipeline:
     """scikit-learn's ``LinearSVC`` on ranks."""
-    return _on_ranks(LinearSVC(class_weight="balanced", max_iter=10_000, random_state=random_state))
+    return _on_ranks(
+        LinearSVC(class_weight="balanced", max_iter=10_000, random_state=random_state)
+    )
 
 
 def l1_lr(C: float = 1.0, random_state: int | None = None) -> OneVsRestClassifier:
     """scikit-learn's ``LogisticRegression`` with an l1 penalty, one class against the rest."""
     options = {"class_weight": "balanced", "random_state": random_state}
-    return OneVsRestClassifier(LogisticRegression(C=C, l1_ratio=1.0, solver="liblinear", **options))
+    return OneVsRestClassifier(
+        LogisticRegression(C=C, l1_ratio=1.0, solver="liblinear", **options)
+    )
 
 
 def _on_ranks(model: ClassifierMixin) -> Pipeline:
@@ -88,7 +92,9 @@ class SpearmanCentroid(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.classifier_tags.poor_score = True  # on the two or three features of its checks
+        tags.classifier_tags.poor_score = (
+            True  # on the two or three features of its checks
+        )
         return tags
 
 

@@ -100,7 +100,9 @@ class SingleCellNetClassifier(PairClassifier):
         features = self._pair_features(X)
         rng = np.random.default_rng(random_state.randint(2**31 - 1))
         chosen = rng.integers(features.shape[0], size=self.n_random)
-        random = rng.permuted(features[chosen], axis=1)  # each profile shuffled over its pairs
+        random = rng.permuted(
+            features[chosen], axis=1
+        )  # each profile shuffled over its pairs
         self.forest_ = RandomForestClassifier(
             self.n_trees,
             class_weight="balanced",
@@ -109,16 +111,22 @@ class SingleCellNetClassifier(PairClassifier):
         )
         # The codes of the classes are 0, 1, ...; the random class comes after them.
         random_codes = np.full(random.shape[0], self.classes_.size)
-        self.forest_.fit(np.vstack([features, random]), np.concatenate([codes, random_codes]))
+        self.forest_.fit(
+            np.vstack([features, random]), np.concatenate([codes, random_codes])
+        )
         return self
 
     def predict_proba(self, X: ArrayLike | sp.spmatrix) -> np.ndarray:
         """Probabilities of the real classes, the random class taken out, shape (n, n_classes)."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", reset=False)
-        votes = self.forest_.predict_proba(self._pair_features(X))[:, : self.classes_.size]
+        votes = self.forest_.predict_proba(self._pair_features(X))[
+            :, : self.classes_.size
+        ]
         total = votes.sum(axis=1, keepdims=True)
-        return np.where(total > 0, votes, 1.0) / np.where(total > 0, total, self.classes_.size)
+        return np.where(total > 0, votes, 1.0) / np.where(
+            total > 0, total, self.classes_.size
+        )
 
     def predict(self, X: ArrayLike | sp.spmatrix) -> np.ndarray:
         """The most probable class of each sample."""
@@ -126,9 +134,14 @@ class SingleCellNetClassifier(PairClassifier):
         return self.classes_[most_probable]
 
     def _choose_pairs(
-        self, X: np.ndarray | sp.spmatrix, codes: np.ndarray, random_state: np.random.RandomState
+        self,
+        X: np.ndarray | sp.spmatrix,
+        codes: np.ndarray,
+        random_state: np.random.RandomState,
     ) -> np.ndarray:
-        selector = SingleCellNetGenes(self.n_top_genes, random_state=random_state).fit(X, codes)
+        selector = SingleCellNetGenes(self.n_top_genes, random_state=random_state).fit(
+            X, codes
+        )
         n_selected = selector.get_support().sum()
         if n_selected < 2:
             raise ValueError(
@@ -137,12 +150,16 @@ class SingleCellNetClassifier(PairClassifier):
             )
         positives = [1] if self.classes_.size == 2 else range(self.classes_.size)
         pairs = []
-        for positive, correlation in zip(positives, selector.correlations_, strict=True):
+        for positive, correlation in zip(
+            positives, selector.correlations_, strict=True
+        ):
             genes = top_each_way(correlation, self.n_top_genes)
             found = pair_correlations(dense_columns(X, genes), codes == positive)
             n_varying = np.count_nonzero(found > -np.inf)
             # The highest signed correlation is first, ties are in the order of (a, b)
-            best = np.argsort(-found, axis=None, kind="stable")[: min(self.n_top_pairs, n_varying)]
+            best = np.argsort(-found, axis=None, kind="stable")[
+                : min(self.n_top_pairs, n_varying)
+            ]
             pairs.append(genes[np.stack(np.divmod(best, len(genes)), axis=1)])
         pairs = np.unique(np.concatenate(pairs), axis=0)
         if not pairs.size:

@@ -30,7 +30,9 @@ class PairClassifier(RankClassifier):
         X, y = validate_data(self, X, y, accept_sparse="csr")
         self.classes_, codes = label_codes(y)
         if X.shape[1] < 2:
-            raise ValueError("X has 1 feature(s), and a pair needs 2: give at least 2 genes")
+            raise ValueError(
+                "X has 1 feature(s), and a pair needs 2: give at least 2 genes"
+            )
         return X, codes
 
 
@@ -104,8 +106,13 @@ class TopScoringPairsClassifier(PairClassifier):
 
         X, codes = self._checked(X, y)
         found = best_pairs(order_samples(X), codes, self.k_max, self.max_genes)
-        self.k_ = np.array([(len(pairs.genes) - 1) // 2 * 2 + 1 for pairs in found])  # odd
-        found = [[part[:k] for part in pairs] for k, pairs in zip(self.k_, found, strict=True)]
+        self.k_ = np.array(
+            [(len(pairs.genes) - 1) // 2 * 2 + 1 for pairs in found]
+        )  # odd
+        found = [
+            [part[:k] for part in pairs]
+            for k, pairs in zip(self.k_, found, strict=True)
+        ]
         self.pairs_, self.signs_, self.scores_ = (
             np.concatenate(parts) for parts in zip(*found, strict=True)
         )
@@ -164,7 +171,10 @@ def best_pairs(
 
     def shares(genes: NDArray) -> NDArray:
         """Shares of each class's samples with ``x_a > x_b``, for all pairs of some genes."""
-        return count_pairs(orders.groups_of(genes), codes, len(sizes)) / sizes[:, None, None]
+        return (
+            count_pairs(orders.groups_of(genes), codes, len(sizes))
+            / sizes[:, None, None]
+        )
 
     above, genes = None if filtered else shares(every), every
     found = []
@@ -185,21 +195,28 @@ def best_pairs(
     return found
 
 
-def _rank_sums(orders: SampleOrders, codes: NDArray, n_codes: int) -> tuple[NDArray, NDArray]:
+def _rank_sums(
+    orders: SampleOrders, codes: NDArray, n_codes: int
+) -> tuple[NDArray, NDArray]:
     """Sums by class of the ranks among all genes, divided by their number, and of their squares."""
     d = orders.n_genes
     sums, squares = np.zeros((2, n_codes, d))
     step = max(1, _BLOCK_VALUES // d)
     for start in range(0, orders.n_samples, step):
         block = slice(start, min(start + step, orders.n_samples))
-        ranks = orders.take(block).ranks(np.ones(d), dtype=np.float64).columns(np.arange(d)) / d
+        ranks = (
+            orders.take(block).ranks(np.ones(d), dtype=np.float64).columns(np.arange(d))
+            / d
+        )
         member = np.equal.outer(np.arange(n_codes), codes[block]).astype(float)
         sums += member @ ranks
         squares += member @ ranks**2
     return sums, squares
 
 
-def _disjoint_pairs(difference: NDArray, shift: NDArray, genes: NDArray, k_max: int) -> Pairs:
+def _disjoint_pairs(
+    difference: NDArray, shift: NDArray, genes: NDArray, k_max: int
+) -> Pairs:
     """At most ``k_max`` disjoint pairs by ``|difference|``, at least one even if all are 0.
 
     ``difference[a, b]`` is ``P(x_a > x_b | class) - P(x_a > x_b | rest)``, and ``shift`` by how

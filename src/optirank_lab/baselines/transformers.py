@@ -8,7 +8,12 @@ from numbers import Integral, Real
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
+from sklearn.base import (
+    BaseEstimator,
+    OneToOneFeatureMixin,
+    TransformerMixin,
+    _fit_context,
+)
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval
@@ -32,12 +37,23 @@ class _CountTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._check(X, reset=True)
         return self
 
-    def _check(self, X: ArrayLike | Matrix, *, reset: bool, copy: bool = False) -> Matrix:
+    def _check(
+        self, X: ArrayLike | Matrix, *, reset: bool, copy: bool = False
+    ) -> Matrix:
         X = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset, copy=copy
+            self,
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            reset=reset,
+            copy=copy,
         )
         X = canonical(X) if sp.issparse(X) else X
-        negative = np.argwhere(X < 0) if not sp.issparse(X) else np.column_stack((X < 0).nonzero())
+        negative = (
+            np.argwhere(X < 0)
+            if not sp.issparse(X)
+            else np.column_stack((X < 0).nonzero())
+        )
         if len(negative):
             sample, gene = negative[0]
             raise ValueError(
@@ -84,7 +100,9 @@ class LogCPM(_CountTransformer):
         """Scaled (and logged) expression, of the same shape and kind as `X`."""
         X = self._check(X, reset=False, copy=True)
         total = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
-        factor = np.divide(self.target, total, out=np.zeros_like(total), where=total > 0)
+        factor = np.divide(
+            self.target, total, out=np.zeros_like(total), where=total > 0
+        )
         if sp.issparse(X):
             X.data *= np.repeat(factor, np.diff(X.indptr)).astype(X.dtype)
         else:
@@ -119,7 +137,10 @@ class Downsample(_CountTransformer):
     }
 
     def __init__(
-        self, n_counts: int = 1500, *, random_state: int | np.random.RandomState | None = None
+        self,
+        n_counts: int = 1500,
+        *,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_counts = n_counts
         self.random_state = random_state
@@ -134,11 +155,15 @@ class Downsample(_CountTransformer):
                 f"drawn from ({_MOST_COUNTS:g}): these are hardly counts; leave Downsample out or "
                 "divide the values by a constant"
             )
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = np.random.default_rng(
+            check_random_state(self.random_state).randint(2**31 - 1)
+        )
         values = X.data if sp.issparse(X) else X
         whole = not np.any(values != np.floor(values))
         if not whole:
-            logger.info("Downsample: X has fractional values, which are rounded at random")
+            logger.info(
+                "Downsample: X has fractional values, which are rounded at random"
+            )
         for i in np.flatnonzero(total > self.n_counts):
             if sp.issparse(X):
                 entries = slice(X.indptr[i], X.indptr[i + 1])
@@ -150,7 +175,9 @@ class Downsample(_CountTransformer):
             X.eliminate_zeros()
         return X
 
-    def _draw(self, values: np.ndarray, rng: np.random.Generator, whole: bool) -> np.ndarray:
+    def _draw(
+        self, values: np.ndarray, rng: np.random.Generator, whole: bool
+    ) -> np.ndarray:
         counts = np.floor(values)
         if not whole:
             counts += rng.random(values.size) < values - counts
@@ -273,7 +300,9 @@ class SingleCellNetGenes(SelectorMixin, BaseEstimator):
     def _passes(self, expression: Matrix) -> np.ndarray:
         """Mask of the genes that are expressed in enough samples, or strongly in some."""
         positive = canonical(expression).maximum(0)
-        count = np.bincount(positive.indices[positive.data > 0], minlength=positive.shape[1])
+        count = np.bincount(
+            positive.indices[positive.data > 0], minlength=positive.shape[1]
+        )
         mean = np.ravel(positive.sum(axis=0, dtype=np.float64)) / np.maximum(count, 1)
         fraction = count / positive.shape[0]
         strong = (fraction >= self.min_expressed) & (mean > self.min_mean)
@@ -301,7 +330,9 @@ def label_correlations(X: Matrix, codes: np.ndarray, n_classes: int) -> np.ndarr
     total = within + sizes @ deviation**2
     label_variance = sizes * (sizes.sum() - sizes) / sizes.sum()
     with np.errstate(divide="ignore", invalid="ignore"):
-        correlation = sizes[:, None] * deviation / np.sqrt(np.outer(label_variance, total))
+        correlation = (
+            sizes[:, None] * deviation / np.sqrt(np.outer(label_variance, total))
+        )
     return correlation[1:] if n_classes == 2 else correlation
 
 

@@ -45,7 +45,9 @@ class Classifier:
 
     def make_family(self, grid: dict[str, tuple], **options) -> Family:
         """The family over a grid: its fields are the parameters in the plural, ``l1s`` for l1."""
-        return _find(self.family)(**{f"{key}s": values for key, values in grid.items()}, **options)
+        return _find(self.family)(
+            **{f"{key}s": values for key, values in grid.items()}, **options
+        )
 
     def n_genes(self, model: ClassifierMixin) -> int:
         """Number of genes a fitted estimator needs."""
@@ -57,8 +59,12 @@ class Classifier:
 
     def grid_of(self, profile: Profile, *, whole: bool) -> dict[str, tuple]:
         """The grid in a profile; with all classes at once only what has a single value."""
-        grid = {key: profile.grids.get(key, values) for key, values in self.grid.items()}
-        return {k: v for k, v in grid.items() if len(self.grid[k]) == 1} if whole else grid
+        grid = {
+            key: profile.grids.get(key, values) for key, values in self.grid.items()
+        }
+        return (
+            {k: v for k, v in grid.items() if len(self.grid[k]) == 1} if whole else grid
+        )
 
     def n_settings(self, profile: Profile, *, whole: bool) -> int:
         """Size of the grid."""
@@ -73,13 +79,16 @@ def _find(what: str | Callable) -> Callable:
 
 
 def _read() -> Iterator[Classifier]:
-    content = files("optirank_lab.benchmark").joinpath("classifiers.toml").read_text("utf-8")
+    content = (
+        files("optirank_lab.benchmark").joinpath("classifiers.toml").read_text("utf-8")
+    )
     tables = tomllib.loads(content)
     values = tables.pop("values")
     for name, table in tables.items():
         listed = table.pop("grid", {})  # a text is the name of some values
         grid = {
-            key: tuple(values[one] if isinstance(one, str) else one) for key, one in listed.items()
+            key: tuple(values[one] if isinstance(one, str) else one)
+            for key, one in listed.items()
         }
         yield Classifier(name=name, grid=grid, **table)
 
@@ -93,7 +102,9 @@ PAPER_CLASSIFIERS = ("panel", "optirank", "rank-lr", "ANrank-lr", "lr", "SCN", "
 def get(name: str) -> Classifier:
     """The classifier of that name."""
     if name not in CLASSIFIERS:
-        raise ValueError(f"classifier {name!r} is not known: use one of {', '.join(CLASSIFIERS)}")
+        raise ValueError(
+            f"classifier {name!r} is not known: use one of {', '.join(CLASSIFIERS)}"
+        )
     return CLASSIFIERS[name]
 
 
@@ -105,7 +116,9 @@ def names_for(experiment: str) -> list[str]:
 def ordered(names: Iterable[str]) -> list[str]:
     """Names in the order of the registry, others behind."""
     known = list(CLASSIFIERS)
-    return sorted(set(names), key=lambda n: (known.index(n) if n in known else len(known), n))
+    return sorted(
+        set(names), key=lambda n: (known.index(n) if n in known else len(known), n)
+    )
 
 
 def choose(names: Sequence[str], problems: str) -> dict[str, list[str]]:
@@ -122,4 +135,7 @@ def choose(names: Sequence[str], problems: str) -> dict[str, list[str]]:
                 f"classifier {name!r} is not known for --problems {problems}: use one of {known}"
             )
     default = {BINARY: list(PAPER_CLASSIFIERS), WHOLE: names_for(WHOLE)}
-    return {one: [n for n in ordered(names or default[one]) if n in can[one]] for one in asked}
+    return {
+        one: [n for n in ordered(names or default[one]) if n in can[one]]
+        for one in asked
+    }

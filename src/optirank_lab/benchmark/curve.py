@@ -48,7 +48,16 @@ CANDIDATES = 3000  # genes: what a careful person keeps before fitting
 _PENALTIES = 16  # of the l1 path: enough to come within a few genes of 10, 20 and 30
 _WEAKEST = 3000.0  # end of that path, times the penalty that leaves no gene
 COLUMNS = [
-    *("pair", "tissue", "n_train", "n_query", "n_classes", "n_candidates", "method", "k"),
+    *(
+        "pair",
+        "tissue",
+        "n_train",
+        "n_query",
+        "n_classes",
+        "n_candidates",
+        "method",
+        "k",
+    ),
     *("n_genes", "balanced_accuracy"),
 ]
 
@@ -94,7 +103,9 @@ def header() -> str:
     """The line above a table: how it was made."""
     used = [f"optirank {__version__}", f"Python {platform.python_version()}"]
     used += [f"{name} {version(name)}" for name in ("scikit-learn", "numpy")]
-    return f"# optirank benchmark curve; {', '.join(used)}; {date.today().isoformat()}\n"
+    return (
+        f"# optirank benchmark curve; {', '.join(used)}; {date.today().isoformat()}\n"
+    )
 
 
 def evaluate(source: RealTasks, pair: Task) -> list[tuple]:
@@ -139,24 +150,40 @@ def _methods(train: Set, query: Set) -> Iterator[tuple[str, int | str, int, NDAr
     yield "LR on log values", ALL, d, plain.predict(other_logs)
     yield from _l1(logs, y, other_logs, sizes)
     n_problems = 1 if len(full.classes_) == 2 else len(full.classes_)
-    for k, n in sizes.items():  # pairs per class that make about k genes, an odd number of them
+    for (
+        k,
+        n,
+    ) in (
+        sizes.items()
+    ):  # pairs per class that make about k genes, an odd number of them
         pairs = max(1, round(n / (2 * n_problems)))
         model = TopScoringPairsClassifier(pairs - 1 + pairs % 2).fit(raw, y)
         yield "k-TSP", k, int(model.genes_.sum()), model.predict(other)
     largest = PanelClassifier(n_genes=max(sizes.values())).fit(raw, y)
-    for k, n in sizes.items():  # smaller panels are on the path of the largest where it has them
+    for (
+        k,
+        n,
+    ) in (
+        sizes.items()
+    ):  # smaller panels are on the path of the largest where it has them
         on_path = n in largest.path_
-        model = largest.smaller(n) if on_path else PanelClassifier(n_genes=n).fit(raw, y)
+        model = (
+            largest.smaller(n) if on_path else PanelClassifier(n_genes=n).fit(raw, y)
+        )
         yield "panel", k, len(model.panel_), model.predict(other)
 
 
-def _l1(X: NDArray, y: NDArray, query: NDArray, sizes: dict[int, int]) -> Iterator[tuple]:
+def _l1(
+    X: NDArray, y: NDArray, query: NDArray, sizes: dict[int, int]
+) -> Iterator[tuple]:
     """L1 logistic regression: for each k the penalty whose number of genes is nearest."""
     path = np.geomspace(1.0, _WEAKEST, _PENALTIES + 1)[1:] * l1_min_c(X, y, loss="log")
     found = {}
     for C in path:
         model = l1_lr(C, 0).fit(X, y)
-        n_genes = int(np.any([part.coef_ != 0 for part in model.estimators_], axis=0).sum())
+        n_genes = int(
+            np.any([part.coef_ != 0 for part in model.estimators_], axis=0).sum()
+        )
         if n_genes:
             found[n_genes] = model.predict(query)
         if n_genes > max(sizes.values()):
@@ -173,13 +200,18 @@ def _dense(X) -> NDArray:
 def means(table: pd.DataFrame) -> pd.DataFrame:
     """Mean over pairs of each method and k with a 95 % interval over tissues, and median genes."""
     groups = table.groupby(["method", "k"], sort=False)
-    frame = groups.agg(n_genes=("n_genes", "median"), mean=("balanced_accuracy", "mean"))
+    frame = groups.agg(
+        n_genes=("n_genes", "median"), mean=("balanced_accuracy", "mean")
+    )
     frame[["low", "high"]] = [
-        bootstrap_interval(part["balanced_accuracy"], part["tissue"]) for _, part in groups
+        bootstrap_interval(part["balanced_accuracy"], part["tissue"])
+        for _, part in groups
     ]
     frame = frame.reset_index()
     place = {str(k): n for n, k in enumerate((*SIZES, ALL))}
-    return frame.sort_values("k", key=lambda one: one.map(place), kind="stable", ignore_index=True)
+    return frame.sort_values(
+        "k", key=lambda one: one.map(place), kind="stable", ignore_index=True
+    )
 
 
 def write_left_out(table: pd.DataFrame, out: Path) -> Path | None:

@@ -42,7 +42,12 @@ class Profile:
     def record(self) -> dict[str, object]:
         """What must not change between runs into the same folder."""
         grids = {key: list(values) for key, values in self.grids.items()}
-        return {"profile": self.name, "n_top": self.n_top, "n_genes": self.n_genes, "grids": grids}
+        return {
+            "profile": self.name,
+            "n_top": self.n_top,
+            "n_genes": self.n_genes,
+            "grids": grids,
+        }
 
 
 PAPER = Profile("paper")
@@ -71,15 +76,21 @@ class Design:
     scenario: str = ""
     source: Set
     auxiliary: Set | None = None
-    tests: dict[str, Set | None]  # by name of the task; None: held-out samples of the source
-    tested: list[Task] = field(default_factory=list)  # the tasks tested, in the same order
+    tests: dict[
+        str, Set | None
+    ]  # by name of the task; None: held-out samples of the source
+    tested: list[Task] = field(
+        default_factory=list
+    )  # the tasks tested, in the same order
     classes: list[str]
     positives: list[str]  # one binary problem each
     splits: list[Split]
     seed: int = 0
     truth: NDArray | None = None  # mask of the true reference set, where it is known
     notes: list[str] = field(default_factory=list)
-    refused: dict[str, str] = field(default_factory=dict)  # tasks that cannot test these models
+    refused: dict[str, str] = field(
+        default_factory=dict
+    )  # tasks that cannot test these models
 
     @property
     def key(self) -> str:
@@ -102,7 +113,9 @@ class Design:
                     for array in (matrix.data, matrix.indices, matrix.indptr):
                         digest.update(np.ascontiguousarray(array).tobytes())
                 digest.update("\n".join([str(one.counts), *one.labels]).encode())
-        digest.update("\n".join([*self.source.genes, *self.tests, *self.positives]).encode())
+        digest.update(
+            "\n".join([*self.source.genes, *self.tests, *self.positives]).encode()
+        )
         for split in self.splits:
             for rows in vars(split).values():
                 digest.update(np.asarray(rows, dtype=np.int64).tobytes())
@@ -111,10 +124,15 @@ class Design:
     def describe(self) -> dict:
         """What a report needs to know of it, without its data."""
         both = self.auxiliary is not None and self.scenario == "multi"
-        source = f"{self.source.name} + {self.auxiliary.name}" if both else self.source.name
+        source = (
+            f"{self.source.name} + {self.auxiliary.name}" if both else self.source.name
+        )
         tests = {
             task.name: {
-                **{key: getattr(task, key) for key in ("title", "shift", "kind", "tissue")},
+                **{
+                    key: getattr(task, key)
+                    for key in ("title", "shift", "kind", "tissue")
+                },
                 "train": source,
                 "test": "held-out samples" if one is None else one.name,
             }
@@ -160,12 +178,22 @@ class RealTasks:
         paths = [find_path(one, self.data).resolve() for one in task.sets]
         if len(set(paths)) < len(paths):
             twice = ", ".join(task.sets)
-            raise DataError(f"{twice}: a data set is named twice, so it would test itself")
+            raise DataError(
+                f"{twice}: a data set is named twice, so it would test itself"
+            )
         source = [sets.load(one, task, self.data) for one in task.train]
-        auxiliary = None if task.auxiliary is None else sets.load(task.auxiliary, task, self.data)
-        read = {name: None if task.test is None else sets.load(task.test, task, self.data)}
+        auxiliary = (
+            None
+            if task.auxiliary is None
+            else sets.load(task.auxiliary, task, self.data)
+        )
+        read = {
+            name: None if task.test is None else sets.load(task.test, task, self.data)
+        }
         own = [*source, *(one for one in (auxiliary, read[name]) if one is not None)]
-        classes, positives, notes = sets.common_classes(task, source, auxiliary, read[name])
+        classes, positives, notes = sets.common_classes(
+            task, source, auxiliary, read[name]
+        )
         others, refused = self._load_others(name, own, classes)
         read |= others
         genes = sets.common_genes([*own, *others.values()])
@@ -187,7 +215,12 @@ class RealTasks:
                 classes=classes,
                 positives=positives,
                 splits=make_splits(
-                    task.scheme, joined.labels, more, scenario, name=task.name, seed=self.seed
+                    task.scheme,
+                    joined.labels,
+                    more,
+                    scenario,
+                    name=task.name,
+                    seed=self.seed,
                 ),
                 seed=self.seed,
                 notes=[note for note in (task.note, *notes) if note],
@@ -257,9 +290,15 @@ def make_problem(design: Design, split: Split, name: str, profile: Profile) -> P
     train = [source.take(split.train)]
     if len(split.auxiliary_train):
         train.append(auxiliary.take(split.auxiliary_train))
-        if len({one.kind == "log" for one in train}) > 1:  # where one set holds logarithms only
+        if (
+            len({one.kind == "log" for one in train}) > 1
+        ):  # where one set holds logarithms only
             train = [replace(one, raw=one.values, kind="log") for one in train]
-    dataset = np.repeat([0, 1], [len(one.labels) for one in train]) if len(train) > 1 else None
+    dataset = (
+        np.repeat([0, 1], [len(one.labels) for one in train])
+        if len(train) > 1
+        else None
+    )
     joined = sets.stack(train)
     genes = select_genes(joined, name, profile, seed)
 
@@ -279,7 +318,9 @@ def make_problem(design: Design, split: Split, name: str, profile: Profile) -> P
             for task, one in design.tests.items()
             if one is not None or len(split.test)
         },
-        auxiliary=part(auxiliary, rows) if len(rows := split.auxiliary_reference) else None,
+        auxiliary=part(auxiliary, rows)
+        if len(rows := split.auxiliary_reference)
+        else None,
         truth=None if design.truth is None else design.truth[genes],
         seed=seed,
         whole=whole,
@@ -293,7 +334,9 @@ def select_genes(train: Set, name: str, profile: Profile, seed: int) -> NDArray:
     if profile.n_top is None:
         return np.arange(len(train.genes))
     X = sp.csr_matrix(train.raw if train.counts else train.values)
-    selector = SingleCellNetGenes(profile.n_top, random_state=seed).fit(X, train.labels == name)
+    selector = SingleCellNetGenes(profile.n_top, random_state=seed).fit(
+        X, train.labels == name
+    )
     return selector.get_support(indices=True)
 
 

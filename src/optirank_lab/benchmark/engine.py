@@ -47,7 +47,9 @@ class Work:
     source: RealTasks | Settings
     profile: Profile
     device: str = "cpu"  # where classifiers that can be fitted on a GPU are fitted
-    peers: tuple[tuple[str, str], ...] = ()  # Pythons of tools of others, by their names
+    peers: tuple[
+        tuple[str, str], ...
+    ] = ()  # Pythons of tools of others, by their names
 
 
 def plan_real(
@@ -78,7 +80,9 @@ def plan_real(
             designs = source.designs(name)
             for design in designs:
                 storage.check_design(design)
-                if chosen.get(BINARY):  # data of which no gene passes are found before fitting
+                if chosen.get(
+                    BINARY
+                ):  # data of which no gene passes are found before fitting
                     train = design.source.take(design.splits[0].train)
                     select_genes(train, design.positives[0], profile, 0)
         except (ValueError, OSError) as error:
@@ -93,9 +97,14 @@ def plan_real(
     return plan
 
 
-def units_of(design: Design, chosen: dict[str, list[str]], profile: Profile) -> list[Unit]:
+def units_of(
+    design: Design, chosen: dict[str, list[str]], profile: Profile
+) -> list[Unit]:
     """The units of a design, without classifiers that need what it lacks."""
-    there = {None, *(key for key in ("auxiliary", "truth") if getattr(design, key) is not None)}
+    there = {
+        None,
+        *(key for key in ("auxiliary", "truth") if getattr(design, key) is not None),
+    }
     problems = [
         *((split, name, BINARY) for split in design.splits[: profile.n_splits]
           for name in design.positives),
@@ -219,7 +228,9 @@ def attempt(unit: Unit, work: Work, parent: int | None = None) -> tuple[Unit, di
         design = _designs(unit.task, work.source)[unit.design]
         split = next(one for one in design.splits if one.index == unit.split)
         options = {"device": work.device, "peers": dict(work.peers)}
-        return unit, run_unit(design, split, unit.problem, unit.classifier, work.profile, **options)
+        return unit, run_unit(
+            design, split, unit.problem, unit.classifier, work.profile, **options
+        )
     except Exception as error:
         return unit, {"failed": " ".join(f"{type(error).__name__}: {error}".split())}
 

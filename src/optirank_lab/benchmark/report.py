@@ -55,7 +55,9 @@ def missing_extra() -> str | None:
     return None if there else "pip install 'optirank[report]'"
 
 
-def write(results: Results, folder: str | Path, settings: Settings | None = None) -> Written:
+def write(
+    results: Results, folder: str | Path, settings: Settings | None = None
+) -> Written:
     """Write ``report.html``, ``tables/`` (CSV, Markdown, LaTeX) and ``figures/`` (PNG, SVG).
 
     Files of the same names are replaced, others stay. ``settings`` are those of a synthetic
@@ -65,8 +67,12 @@ def write(results: Results, folder: str | Path, settings: Settings | None = None
     """
     folder, missing = Path(folder), missing_extra()
     scores = results.scores
-    compared = scores if settings is None else scores[scores["kind"] == settings.base.key]
-    groups = [Group(str(name), rows) for name, rows in compared.groupby("group", sort=False)]
+    compared = (
+        scores if settings is None else scores[scores["kind"] == settings.base.key]
+    )
+    groups = [
+        Group(str(name), rows) for name, rows in compared.groupby("group", sort=False)
+    ]
     written = Written(groups, missing=missing)
     sweeps = None if settings is None else sweep_table(scores, settings)
     _write_tables(results, groups, sweeps, folder, latex=missing is None)
@@ -78,14 +84,21 @@ def write(results: Results, folder: str | Path, settings: Settings | None = None
 
 
 def _write_tables(
-    results: Results, groups: list[Group], sweeps: pd.DataFrame | None, folder: Path, *, latex: bool
+    results: Results,
+    groups: list[Group],
+    sweeps: pd.DataFrame | None,
+    folder: Path,
+    *,
+    latex: bool,
 ) -> None:
     tables = {
         "scores": results.scores,
         "gaps": results.gaps,
         "tasks": results.tasks,
         **{
-            name: pd.concat([getattr(one, name).assign(group=one.name) for one in groups])
+            name: pd.concat(
+                [getattr(one, name).assign(group=one.name) for one in groups]
+            )
             for name in ("standings", "wins", "tests")
             if groups
         },
@@ -98,7 +111,9 @@ def _write_tables(
     shown = {"standings": standings_text, "wins": wins_text, "by_task": by_task_text}
     for name, make in shown.items():
         frames = {one.name: make(one) for one in groups}
-        text = "\n".join(f"{title}\n\n{markdown(frame)}" for title, frame in frames.items())
+        text = "\n".join(
+            f"{title}\n\n{markdown(frame)}" for title, frame in frames.items()
+        )
         write_text(folder / "tables" / f"{name}.md", text)
         if latex:
             text = "\n".join(
@@ -113,7 +128,10 @@ def markdown(frame: pd.DataFrame) -> str:
     lines = [
         list(map(str, frame.columns)),
         ["---"] + ["---:"] * (frame.shape[1] - 1),
-        *([str(cell).replace("|", "\\|") for cell in row] for row in frame.itertuples(index=False)),
+        *(
+            [str(cell).replace("|", "\\|") for cell in row]
+            for row in frame.itertuples(index=False)
+        ),
     ]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
@@ -130,7 +148,10 @@ def interval(low: float, high: float) -> str:
 
 def standings_text(group: Group) -> pd.DataFrame:
     """The table of means as text."""
-    found, genes = group.standings, group.scores.groupby("classifier")["n_genes"].median()
+    found, genes = (
+        group.standings,
+        group.scores.groupby("classifier")["n_genes"].median(),
+    )
     return pd.DataFrame(
         {
             "classifier": found["classifier"],
@@ -157,7 +178,9 @@ def wins_text(group: Group) -> pd.DataFrame:
         text=[f"{one.won}/{one.tied}/{one.lost}" for one in group.wins.itertuples()]
     )
     names = list(group.standings["classifier"])
-    wide = cells.pivot_table(index="row", columns="column", values="text", aggfunc="first")
+    wide = cells.pivot_table(
+        index="row", columns="column", values="text", aggfunc="first"
+    )
     wide = wide.reindex(index=names, columns=names).fillna("")
     return wide.rename_axis(columns=None).rename_axis("").reset_index()
 
@@ -172,18 +195,28 @@ def by_task_text(group: Group) -> pd.DataFrame:
         row = {"task": task, "tissue": group.tissues[task]}
         for name in group.standings["classifier"]:
             star = "*" if (task, name, best) not in losers else ""
-            row[name] = percent(values[name]) + (star if np.isfinite(values[name]) else "")
+            row[name] = percent(values[name]) + (
+                star if np.isfinite(values[name]) else ""
+            )
         rows.append(row)
     return pd.DataFrame(rows)
 
 
 def costs_text(group: Group) -> pd.DataFrame:
     """Genes and times as text."""
-    columns = ["n_genes", "n_features", "fit_seconds", "predict_seconds", "unit_seconds"]
+    columns = [
+        "n_genes",
+        "n_features",
+        "fit_seconds",
+        "predict_seconds",
+        "unit_seconds",
+    ]
     found = group.scores.groupby("classifier")[columns].median()
     found = found.reindex(group.standings["classifier"])
     found.columns = ["genes", "of", "one fit (s)", "labelling (s)", "whole search (s)"]
-    return found.map(lambda one: f"{one:.3g}" if np.isfinite(one) else _DASH).reset_index()
+    return found.map(
+        lambda one: f"{one:.3g}" if np.isfinite(one) else _DASH
+    ).reset_index()
 
 
 def sweep_table(scores: pd.DataFrame, settings: Settings) -> pd.DataFrame:
@@ -203,7 +236,11 @@ def sweep_table(scores: pd.DataFrame, settings: Settings) -> pd.DataFrame:
 
 
 def _page(
-    results: Results, groups: list[Group], sweeps: pd.DataFrame | None, default: bool, folder: Path
+    results: Results,
+    groups: list[Group],
+    sweeps: pd.DataFrame | None,
+    default: bool,
+    folder: Path,
 ) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -222,10 +259,14 @@ def _page(
         point = ["sweep", "value"]
         shown = html(sweeps[point].join(sweeps.drop(columns=point).map(percent)))
     tasks = results.tasks.drop(columns=["shift", "kind"], errors="ignore")
-    words = pd.DataFrame(run["classifiers"].items(), columns=["classifier", "what it is"])
+    words = pd.DataFrame(
+        run["classifiers"].items(), columns=["classifier", "what it is"]
+    )
     return environment.get_template("report.html.jinja").render(
         title="The synthetic experiment" if synthetic else "Classifiers compared",
-        groups=[_group_on_page(one, k, folder, synthetic) for k, one in enumerate(groups)],
+        groups=[
+            _group_on_page(one, k, folder, synthetic) for k, one in enumerate(groups)
+        ],
         sweeps=shown,
         sweep_figures=sweep_figures,
         published=html(_published(groups[0])) if default and groups else None,
@@ -254,7 +295,9 @@ def html(frame: pd.DataFrame):
 
 def _group_on_page(group: Group, number: int, folder: Path, synthetic: bool) -> dict:
     rows = group.standings.to_dict("records")
-    told = {name for name, one in CLASSIFIERS.items() if one.needs == "truth"}  # no competitors
+    told = {
+        name for name, one in CLASSIFIERS.items() if one.needs == "truth"
+    }  # no competitors
     first, *others = [one for one in rows if one["classifier"] not in told] or rows
     complete = [one for one in others if one["tasks"] == first["tasks"]]
     found = {
@@ -275,7 +318,9 @@ def _group_on_page(group: Group, number: int, folder: Path, synthetic: bool) -> 
         best, second = first["classifier"], complete[0]["classifier"]
         difference = group.table[best] - group.table[second]
         against = group.wins.query("row == @best and column == @second").iloc[0]
-        bounds = statistics.bootstrap_interval(difference, group.tissues.reindex(difference.index))
+        bounds = statistics.bootstrap_interval(
+            difference, group.tissues.reindex(difference.index)
+        )
         found |= {
             "second": second,
             "lead": percent(difference.mean()),
@@ -306,10 +351,14 @@ def _figure(folder: Path, name: str, figure, caption: str) -> dict[str, str]:
         options["metadata"] = {"Date": None} if kind == "svg" else None
         with (
             replacing(folder / "figures" / f"{name}.{kind}") as temporary,
-            matplotlib.rc_context({"svg.hashsalt": "optirank"}),  # the same file every time
+            matplotlib.rc_context(
+                {"svg.hashsalt": "optirank"}
+            ),  # the same file every time
         ):
             figure.savefig(temporary, format=kind, **options)
-    content = base64.b64encode((folder / "figures" / f"{name}.svg").read_bytes()).decode("ascii")
+    content = base64.b64encode(
+        (folder / "figures" / f"{name}.svg").read_bytes()
+    ).decode("ascii")
     return {"source": f"data:image/svg+xml;base64,{content}", "caption": caption}
 
 
@@ -318,7 +367,9 @@ def _published(group: Group) -> pd.DataFrame:
     means = group.standings.set_index("classifier")["mean"]
     optirank = group.scores[group.scores["classifier"] == "optirank"]
     cosine = optirank["cosine"].astype(float).mean()
-    own = {name: percent(value) for name, value in means.items()} | {"cosine": f"{cosine:.2f}"}
+    own = {name: percent(value) for name, value in means.items()} | {
+        "cosine": f"{cosine:.2f}"
+    }
     found = pd.DataFrame({"here": own, **PUBLISHED}).reindex([*means.index, "cosine"]).T
     return found.fillna(_DASH).rename_axis("accuracy (%)").reset_index()
 
@@ -349,7 +400,11 @@ def means_figure(standings: pd.DataFrame) -> Figure:
     figure, ax = _new(0.9 + 0.28 * len(standings))
     for k, one in enumerate(standings.itertuples()):
         if np.isfinite(one.low):
-            ax.plot([100 * one.low, 100 * one.high], [k, k], color=look(one.classifier)["color"])
+            ax.plot(
+                [100 * one.low, 100 * one.high],
+                [k, k],
+                color=look(one.classifier)["color"],
+            )
         ax.plot(100 * one.mean, k, ms=7, linestyle="none", **look(one.classifier))
     ax.set_yticks(range(len(standings)), standings["classifier"])
     ax.invert_yaxis()
@@ -367,7 +422,9 @@ def tasks_figure(table: pd.DataFrame, standings: pd.DataFrame) -> Figure:
     ax.set_ylim(-0.7, len(table) - 0.3)
     ax.invert_yaxis()
     ax.set_xlabel("balanced accuracy (%)")
-    figure.legend(loc="outside upper center", ncols=5, fontsize=8, frameon=False, reverse=True)
+    figure.legend(
+        loc="outside upper center", ncols=5, fontsize=8, frameon=False, reverse=True
+    )
     return figure
 
 
@@ -378,7 +435,11 @@ def genes_figure(scores: pd.DataFrame, standings: pd.DataFrame) -> Figure:
     for one in standings.itertuples():
         ax.plot(needed[one.classifier], 100 * one.mean, ls="none", ms=8, label=one.classifier,
                 **look(one.classifier))  # fmt: skip
-    ax.set(xscale="log", xlabel="genes that the model needs", ylabel="balanced accuracy (%)")
+    ax.set(
+        xscale="log",
+        xlabel="genes that the model needs",
+        ylabel="balanced accuracy (%)",
+    )
     figure.legend(loc="outside right upper", fontsize=8, frameon=False)
     return figure
 

@@ -21,9 +21,35 @@ from optirank_lab.benchmark.classifiers import CLASSIFIERS, ordered
 from optirank_lab.benchmark.designs import ALL, Design, Profile
 
 SCORES = [
-    *("group", "task", "scenario", "title", "shift", "kind", "tissue", "problem", "classifier"),
-    *("part", "split", "test", "validation", "n_genes", "n_features", "n_train", "n_test"),
-    *("unlabelled", "cosine", "setting", "fit_seconds", "predict_seconds", "unit_seconds"),
+    *(
+        "group",
+        "task",
+        "scenario",
+        "title",
+        "shift",
+        "kind",
+        "tissue",
+        "problem",
+        "classifier",
+    ),
+    *(
+        "part",
+        "split",
+        "test",
+        "validation",
+        "n_genes",
+        "n_features",
+        "n_train",
+        "n_test",
+    ),
+    *(
+        "unlabelled",
+        "cosine",
+        "setting",
+        "fit_seconds",
+        "predict_seconds",
+        "unit_seconds",
+    ),
     "version",
 ]
 _GROUPS = {"": "", "single": ", one of two sources", "multi": ", two sources joined"}
@@ -45,7 +71,9 @@ class Unit:
     def path(self) -> str:
         """Its file, below the folder of units."""
         readable = re.sub(r"[^\w+-]", "_", self.problem)
-        number = zlib.crc32(self.problem.encode())  # names that read alike must not share a file
+        number = zlib.crc32(
+            self.problem.encode()
+        )  # names that read alike must not share a file
         problem = "all" if self.problem == ALL else f"{readable}_{number:08x}"
         return f"{self.design}/{self.split:02d}-{problem}-{self.classifier}.json"
 
@@ -64,9 +92,13 @@ class Storage:
     def check(self, profile: Profile, seed: int) -> None:
         """Refuse a folder of other files or of other settings; nothing is written."""
         if self.folder.exists() and not self.folder.is_dir():
-            raise ValueError(f"{self.folder} is a file: choose a folder for the results")
+            raise ValueError(
+                f"{self.folder} is a file: choose a folder for the results"
+            )
         if not (self.folder / "run.json").is_file():
-            others = sorted(path.name for path in self.folder.glob("*") if path.name != _LOCK)
+            others = sorted(
+                path.name for path in self.folder.glob("*") if path.name != _LOCK
+            )
             if others:
                 raise ValueError(
                     f"{self.folder} is not a folder of results, but has other files "
@@ -88,7 +120,9 @@ class Storage:
         self.check(profile, seed)
         self.folder.mkdir(parents=True, exist_ok=True)
         with _lock(self.folder / _LOCK):
-            for path in self.folder.rglob(".*.json.????????.tmp"):  # of a run that was killed
+            for path in self.folder.rglob(
+                ".*.json.????????.tmp"
+            ):  # of a run that was killed
                 path.unlink(missing_ok=True)
             if not (self.folder / "run.json").is_file():
                 self._write("run.json", self._run_record(profile, seed), indent=1)
@@ -178,7 +212,9 @@ def _read(path: Path) -> dict:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path} cannot be read ({error}): choose another folder") from error
+        raise ValueError(
+            f"{path} cannot be read ({error}): choose another folder"
+        ) from error
 
 
 def _read_unit(path: Path) -> dict | None:
@@ -235,7 +271,9 @@ def collect(storage: Storage, rule: str = "one_se") -> Results:
                 reason = f"not run to the end: {problem} lacks {lacking} splits"
                 gaps.append({"task": key, "classifier": name, "reason": reason})
                 continue
-            rows += _rows(design, group, "best" if synthetic else rule, synthetic=synthetic)
+            rows += _rows(
+                design, group, "best" if synthetic else rule, synthetic=synthetic
+            )
         tasks += [
             {
                 "task": name,
@@ -264,7 +302,9 @@ def collect(storage: Storage, rule: str = "one_se") -> Results:
         "version": record["version"],
         "missing": list(latest.get("missing", {})),
     }  # fmt: skip
-    frame = pd.DataFrame(gaps, columns=["task", "classifier", "reason"]).drop_duplicates()
+    frame = pd.DataFrame(
+        gaps, columns=["task", "classifier", "reason"]
+    ).drop_duplicates()
     return Results(scores, pd.DataFrame(tasks), frame, run)
 
 
@@ -279,16 +319,24 @@ def _rows(design: dict, group: list[dict], rule: str, *, synthetic: bool) -> lis
         scores = np.array([unit["validation"] for unit in folds], dtype=float).T
         costs = np.array([unit["n_genes"] for unit in folds], dtype=float).T
         if synthetic:  # the order of the settings stands for their numbers of genes
-            costs = np.broadcast_to(np.arange(len(costs), dtype=float)[:, None], costs.shape)
+            costs = np.broadcast_to(
+                np.arange(len(costs), dtype=float)[:, None], costs.shape
+            )
         known = scored_folds(scores) if folds else np.zeros(0, dtype=bool)
         if not known.any():  # validation parts that lack a class
             return []
         best = select(scores[:, known], costs[:, known], rule)
-    kind = "All classes at once" if first["problem"] == ALL else "Each class against the rest"
+    kind = (
+        "All classes at once"
+        if first["problem"] == ALL
+        else "Each class against the rest"
+    )
     same = {
         "group": "Synthetic data" if synthetic else kind + _GROUPS[design["scenario"]],
         "scenario": design["scenario"],
-        "validation": float(np.mean([unit["validation"][best] for unit in folds] or [np.nan])),
+        "validation": float(
+            np.mean([unit["validation"][best] for unit in folds] or [np.nan])
+        ),
     }
     chosen = ("n_genes", "unlabelled", "fit_seconds", "predict_seconds")
     return [

@@ -29,7 +29,9 @@ class Set:
 
     name: str
     raw: Matrix  # as measured: what ranks and pairs see
-    values: Matrix  # log1p(CPM), or logarithms as they came: what lr, rf and the ANOVA see
+    values: (
+        Matrix  # log1p(CPM), or logarithms as they came: what lr, rf and the ANOVA see
+    )
     labels: NDArray  # of the classes; True and False for one class against the rest
     genes: NDArray
     kind: str = "log"  # what raw holds: "counts", which SingleCellNet then takes, "linear" or "log"
@@ -70,7 +72,9 @@ def load(name: str, task: Task, data: Path | None) -> Set:
     labels = harmonise(found.labels(task.label))
     if task.merge:
         merge = dict(task.merge)
-        labels = np.array([merge.get(one, one) or np.nan for one in labels], dtype=object)
+        labels = np.array(
+            [merge.get(one, one) or np.nan for one in labels], dtype=object
+        )
     known = np.array([isinstance(one, str) for one in labels], dtype=bool)
     if not known.any():
         raise DataError(f"{name}: no sample has a label in {task.label!r}")
@@ -78,7 +82,9 @@ def load(name: str, task: Task, data: Path | None) -> Set:
         found = found.merge_duplicates("first")
     values = found.X.data if sp.issparse(found.X) else found.X
     if not np.isfinite(values).all():
-        raise DataError(f"{name}: some values are missing or infinite: ranks need numbers")
+        raise DataError(
+            f"{name}: some values are missing or infinite: ranks need numbers"
+        )
     X = found.select_samples(known).X
     return Set(name, X, X, labels[known].astype(str), np.asarray(found.gene_names))
 
@@ -107,7 +113,9 @@ def common_classes(
     if auxiliary is not None and task.scheme == "cells":
         must_have.append(auxiliary)
     for one in must_have:
-        classes &= {key for key, n in class_counts(one).items() if n >= (least if found else 1)}
+        classes &= {
+            key for key, n in class_counts(one).items() if n >= (least if found else 1)
+        }
     kept = sorted(classes)
     if len(kept) < 2:
         joined = "+".join(one.name for one in source)
@@ -126,11 +134,17 @@ def common_classes(
     if auxiliary is not None and task.scheme == "folds":
         there = class_counts(auxiliary)
         enough = {one for one in kept if there.get(one, 0) >= SMALLEST_CLASS}
-        if len(kept) > 2 and (lacking := [one for one in positives if one not in enough]):
-            notes.append(f"no problem of its own, the auxiliary set lacks it: {some(lacking, 20)}")
+        if len(kept) > 2 and (
+            lacking := [one for one in positives if one not in enough]
+        ):
+            notes.append(
+                f"no problem of its own, the auxiliary set lacks it: {some(lacking, 20)}"
+            )
             positives = [one for one in positives if one in enough]
         if not positives or len(enough) < 2:
-            raise DataError(f"{auxiliary.name} has {some(there, 10)}: too few of {some(kept, 10)}")
+            raise DataError(
+                f"{auxiliary.name} has {some(there, 10)}: too few of {some(kept, 10)}"
+            )
     return kept, positives, notes
 
 
@@ -153,7 +167,9 @@ def reduce(sets: list[Set], genes: NDArray, classes: list[str]) -> Set:
         parts.append(Set(one.name, raw, raw, one.labels[rows], genes, kind))
     joined = stack(parts)
     if joined.kind != "log" and any(part.kind == "log" for part in parts):
-        raise DataError(f"{joined.name} joins logarithms with linear values: convert one of them")
+        raise DataError(
+            f"{joined.name} joins logarithms with linear values: convert one of them"
+        )
     return replace(joined, values=log_values(joined.raw, joined.kind))
 
 

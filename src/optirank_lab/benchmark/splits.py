@@ -40,7 +40,13 @@ class Split:
 
 
 def make_splits(
-    scheme: str, y: NDArray, y_auxiliary: NDArray | None, scenario: str, *, name: str, seed: int
+    scheme: str,
+    y: NDArray,
+    y_auxiliary: NDArray | None,
+    scenario: str,
+    *,
+    name: str,
+    seed: int,
 ) -> list[Split]:
     """The splits of a task. Both scenarios draw alike, so that they can be compared in pairs."""
     random = np.random.default_rng([seed, zlib.crc32(name.encode())])
@@ -62,23 +68,30 @@ def at_most(y: NDArray, n: int, random: np.random.Generator) -> NDArray:
 
 def _permuted(y: NDArray, random: np.random.Generator) -> dict[str, NDArray]:
     """Positions of the samples of each class in a random order."""
-    return {name: random.permutation(np.flatnonzero(y == name)) for name in np.unique(y)}
+    return {
+        name: random.permutation(np.flatnonzero(y == name)) for name in np.unique(y)
+    }
 
 
 def _draw_cells(k: int, y: NDArray, y_auxiliary, scenario: str, random) -> Split:
-    taken = {name: rows[: _most(len(rows))] for name, rows in _permuted(y, random).items()}
+    taken = {
+        name: rows[: _most(len(rows))] for name, rows in _permuted(y, random).items()
+    }
     train = np.concatenate([*taken.values()])
     split = Split(k, np.sort(train), np.setdiff1d(np.arange(len(y)), train))
     if y_auxiliary is None:
         return split
     mixed = _permuted(y_auxiliary, random)
-    if scenario == "single":  # nothing of the auxiliary set validates, so none of it is kept back
+    if (
+        scenario == "single"
+    ):  # nothing of the auxiliary set validates, so none of it is kept back
         reference = np.sort(np.concatenate([rows[:CELLS] for rows in mixed.values()]))
         return replace(split, auxiliary_reference=reference)
     others = {name: rows[: _most(len(rows))] for name, rows in mixed.items()}
     half = {name: rows[: max(1, len(rows) // 2)] for name, rows in taken.items()}
     added = {
-        name: rows[: max(1, len(taken[name]) - len(half[name]))] for name, rows in others.items()
+        name: rows[: max(1, len(taken[name]) - len(half[name]))]
+        for name, rows in others.items()
     }
     auxiliary_train = np.concatenate([*added.values()])
     return replace(
@@ -104,7 +117,9 @@ def _folds(y: NDArray, y_auxiliary, scenario: str, random) -> list[Split]:
         return [replace(one, auxiliary_reference=everything) for one in own]
     return [
         replace(one, auxiliary_train=more, auxiliary_validation=rest)
-        for one, (more, rest) in zip(own, _stratified(y_auxiliary, FOLDS, random), strict=True)
+        for one, (more, rest) in zip(
+            own, _stratified(y_auxiliary, FOLDS, random), strict=True
+        )
     ]
 
 
@@ -119,7 +134,9 @@ def _hold_out(y: NDArray, random) -> list[Split]:
 def folds_and_final(y: NDArray, random_state: int) -> list[Split]:
     """The splits of a synthetic task."""
     rest, test = _held_out(y, 0.3, random_state)
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=random_state).split(rest, y[rest])
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=random_state).split(
+        rest, y[rest]
+    )
     splits = [Split(k, rest[train], rest[one]) for k, (train, one) in enumerate(folds)]
     return [*splits, Split(FOLDS, rest, test=test)]
 
@@ -137,12 +154,18 @@ def _nested(y: NDArray, random) -> list[Split]:
     splits = []
     for index, (test, validation) in enumerate(permutations(parts, 2)):
         train = np.concatenate([parts[k] for k in parts if k not in (test, validation)])
-        splits.append(Split(index, np.sort(train), parts[validation], parts[test], part=test))
+        splits.append(
+            Split(index, np.sort(train), parts[validation], parts[test], part=test)
+        )
     return splits
 
 
 def _stratified(y: NDArray, n: int, random) -> list[tuple[NDArray, NDArray]]:
     folds = StratifiedKFold(n, shuffle=True, random_state=int(random.integers(2**31)))
-    with warnings.catch_warnings():  # a class with fewer samples than folds is in some of them
-        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+    with (
+        warnings.catch_warnings()
+    ):  # a class with fewer samples than folds is in some of them
+        warnings.filterwarnings(
+            "ignore", message="The least populated class", category=UserWarning
+        )
         return list(folds.split(y, y))

@@ -21,7 +21,9 @@ _EQUAL = 1e-9  # closer than this, two scores are the same
 
 def task_means(scores: pd.DataFrame) -> pd.DataFrame:
     """Mean test score over problems and splits: one row per task, one column per classifier."""
-    table = scores.pivot_table(index="task", columns="classifier", values="test", sort=False)
+    table = scores.pivot_table(
+        index="task", columns="classifier", values="test", sort=False
+    )
     return table.reindex(columns=ordered(table.columns))
 
 
@@ -30,7 +32,9 @@ def bootstrap_interval(values: ArrayLike, tissues: ArrayLike) -> tuple[float, fl
 
     NaN where there are fewer than two tissues. Missing values are left out.
     """
-    frame = pd.DataFrame({"value": np.asarray(values, dtype=float), "tissue": [*tissues]}).dropna()
+    frame = pd.DataFrame(
+        {"value": np.asarray(values, dtype=float), "tissue": [*tissues]}
+    ).dropna()
     groups = frame.groupby("tissue")["value"].agg(["sum", "size"]).to_numpy()
     if len(groups) < 2:
         return float("nan"), float("nan")
@@ -46,15 +50,21 @@ def standings(table: pd.DataFrame, tissues: pd.Series) -> pd.DataFrame:
     ``won``, ``tied`` and ``lost`` count comparisons with all other classifiers, task by task.
     ``rank`` is the mean rank over the tasks that all classifiers have.
     """
-    frame = pd.DataFrame({"tasks": table.count(), "mean": table.mean()}, index=table.columns)
+    frame = pd.DataFrame(
+        {"tasks": table.count(), "mean": table.mean()}, index=table.columns
+    )
     of_tasks = tissues.reindex(table.index)
-    frame[["low", "high"]] = [bootstrap_interval(table[name], of_tasks) for name in table]
+    frame[["low", "high"]] = [
+        bootstrap_interval(table[name], of_tasks) for name in table
+    ]
     frame["median"], frame["worst"] = table.median(), table.min()
     frame["rank"] = table.dropna().round(9).rank(axis=1, ascending=False).mean()
     counts = wins(table).groupby("row")[["won", "tied", "lost"]].sum()
     frame = frame.join(counts).rename_axis("classifier").reset_index()
     complete = frame["tasks"] == frame["tasks"].max()
-    order = frame.assign(complete=complete).sort_values(["complete", "mean"], ascending=False)
+    order = frame.assign(complete=complete).sort_values(
+        ["complete", "mean"], ascending=False
+    )
     return order.drop(columns="complete").reset_index(drop=True)
 
 
@@ -107,7 +117,16 @@ def paired_tests(scores: pd.DataFrame) -> pd.DataFrame:
             mean = found.mean() if len(found) else np.nan
             sign = int(np.sign(mean)) if p_value < LEVEL else 0
             records.append((group, task, row, column, len(found), mean, p_value, sign))
-    columns = ["group", "task", "row", "column", "pairs", "mean_difference", "p_value", "sign"]
+    columns = [
+        "group",
+        "task",
+        "row",
+        "column",
+        "pairs",
+        "mean_difference",
+        "p_value",
+        "sign",
+    ]
     return pd.DataFrame(records, columns=columns)
 
 
@@ -121,7 +140,9 @@ def left_out(table: pd.DataFrame) -> pd.DataFrame:
     at most; and the number of pairs. The last row has the means over all pairs.
     """
     order = table["setting"].drop_duplicates()
-    wide = table.pivot_table(index=["tissue", "pair"], columns="setting", values="score")[order]
+    wide = table.pivot_table(
+        index=["tissue", "pair"], columns="setting", values="score"
+    )[order]
     tissues = wide.index.get_level_values("tissue")
     rows = []
     for tissue in dict.fromkeys(table["tissue"]):

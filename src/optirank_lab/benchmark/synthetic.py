@@ -22,7 +22,9 @@ POSITIVE = "1"
 
 def _grid(name: str, l2: tuple[float, ...]) -> Profile:
     """Settings in order of preference: of equal scores the smaller set, the stronger penalty."""
-    return Profile(name, n_top=None, grids={"n_reference": _SIZES, "l1": (0.0,), "l2": l2})
+    return Profile(
+        name, n_top=None, grids={"n_reference": _SIZES, "l1": (0.0,), "l2": l2}
+    )
 
 
 PAPER_GRID = _grid("paper", _PENALTIES)
@@ -32,7 +34,12 @@ GRIDS = {grid.name: grid for grid in (EXTENDED_GRID, PAPER_GRID)}
 # What others report for the default point, balanced accuracy in %; the cosine is optirank's.
 PUBLISHED = {
     "in the paper": {"lr": "78", "rank-lr": "80", "optirank": "96", "cosine": "0.95"},
-    "published code": {"lr": "78.9", "rank-lr": "80.4", "optirank": "95.3", "cosine": "0.85"},
+    "published code": {
+        "lr": "78.9",
+        "rank-lr": "80.4",
+        "optirank": "95.3",
+        "cosine": "0.85",
+    },
 }
 
 
@@ -63,7 +70,9 @@ class Sweep(NamedTuple):
 
 SWEEPS = {
     "d": Sweep("n_genes", "number of genes d", (50, 100, 150, 200)),
-    "dp": Sweep("n_perturbed", "number of perturbed genes d_P", (0, 10, 20, 30, 35, 40)),
+    "dp": Sweep(
+        "n_perturbed", "number of perturbed genes d_P", (0, 10, 20, 30, 35, 40)
+    ),
     "tau": Sweep("tau", "size of the shift τ", (0.0, 0.125, 0.25, 0.375, 0.5)),
 }
 
@@ -88,7 +97,9 @@ class Settings:
         unknown = [name for name in self.sweeps if name not in SWEEPS]
         if unknown:
             known = ", ".join(SWEEPS)
-            raise ValueError(f"no sweep is called {unknown[0]!r}: use none, all or some of {known}")
+            raise ValueError(
+                f"no sweep is called {unknown[0]!r}: use none, all or some of {known}"
+            )
         for point in self.points():
             if not 0 <= point.n_perturbed <= point.n_genes - 2:
                 raise ValueError(
@@ -97,7 +108,9 @@ class Settings:
                 )
             if point.n_samples < 50:
                 few = f"{point.n_samples} samples"
-                raise ValueError(f"{few}: use at least 50, so that folds have both labels")
+                raise ValueError(
+                    f"{few}: use at least 50, so that folds have both labels"
+                )
 
     def sweep_points(self, name: str) -> list[Point]:
         """The points of one sweep; with d, the samples grow to keep n/d."""
@@ -105,7 +118,10 @@ class Settings:
         points = [replace(self.base, **{sweep.field: value}) for value in sweep.values]
         if name == "d":
             ratio = self.base.n_samples / self.base.n_genes
-            points = [replace(point, n_samples=round(ratio * point.n_genes)) for point in points]
+            points = [
+                replace(point, n_samples=round(ratio * point.n_genes))
+                for point in points
+            ]
         return points
 
     def points(self) -> list[Point]:
@@ -135,7 +151,9 @@ class Settings:
         from optirank.datasets import make_unstable_ranks
 
         point, repeat = self.tasks()[name]
-        random_state = int(np.random.SeedSequence([self.seed, repeat]).generate_state(1)[0])
+        random_state = int(
+            np.random.SeedSequence([self.seed, repeat]).generate_state(1)[0]
+        )
         data = make_unstable_ranks(**asdict(point), random_state=random_state)
         genes = np.array([f"gene{j}" for j in range(point.n_genes)])
         title = f"data set {repeat + 1}"

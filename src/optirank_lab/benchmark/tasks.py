@@ -13,8 +13,12 @@ from optirank.io.data import DataError, MissingExtraError
 from optirank.io.reading import open_expression
 from optirank_lab.data.registry import LABEL, harmonise, local_paths
 
-SMALLEST_CLASS = 8  # samples in each set of a found pair: fewer say little about a class
-FEWEST_GENES = 100  # common genes of a found pair: fewer are no longer a comparison of panels
+SMALLEST_CLASS = (
+    8  # samples in each set of a found pair: fewer say little about a class
+)
+FEWEST_GENES = (
+    100  # common genes of a found pair: fewer are no longer a comparison of panels
+)
 
 
 @dataclass(frozen=True)
@@ -51,14 +55,19 @@ class Task:
 
 @cache
 def _file() -> dict:
-    return tomllib.loads(files("optirank_lab.benchmark").joinpath("tasks.toml").read_text("utf-8"))
+    return tomllib.loads(
+        files("optirank_lab.benchmark").joinpath("tasks.toml").read_text("utf-8")
+    )
 
 
 def built_in() -> tuple[Task, ...]:
     """The tasks of tasks.toml: the paper's, then those on public stand-ins."""
     found = []
     for table in _file()["task"]:
-        train, merge = tuple(table.get("train", ())), tuple(table.get("merge", {}).items())
+        train, merge = (
+            tuple(table.get("train", ())),
+            tuple(table.get("merge", {}).items()),
+        )
         found.append(Task(**{**table, "train": train, "merge": merge}))
     return tuple(found)
 
@@ -73,7 +82,9 @@ def choose(tasks: tuple[Task, ...], names: list[str]) -> tuple[Task, ...]:
     known = {task.name: task for task in tasks}
     for name in names:
         if name not in known:
-            raise ValueError(f"no task is called {name!r}: optirank benchmark list shows them all")
+            raise ValueError(
+                f"no task is called {name!r}: optirank benchmark list shows them all"
+            )
     return tuple(known[name] for name in dict.fromkeys(names or known))
 
 
@@ -108,7 +119,9 @@ def find_pairs(folder: Path) -> tuple[tuple[Task, ...], dict[str, str]]:
     for _ in seen:  # a set without a known tissue takes that of a set it is paired with
         for one, other in pairs:
             if not one.tissue:
-                groups[one.name] = min(groups[one.name], groups[other.name], key=_unknown_last)
+                groups[one.name] = min(
+                    groups[one.name], groups[other.name], key=_unknown_last
+                )
     found = tuple(
         Task(
             name=f"{one.name} to {other.name}",
@@ -136,13 +149,23 @@ def _look(name: str, path: Path) -> _Seen:
         for label, count in obs[LABEL].value_counts().items():
             for one in harmonise([label]):
                 counts[one] = counts.get(one, 0) + int(count)
-        classes = frozenset(str(one) for one, count in counts.items() if count >= SMALLEST_CLASS)
+        classes = frozenset(
+            str(one) for one, count in counts.items() if count >= SMALLEST_CLASS
+        )
         own = {}
         for key in ("dataset", "tissue"):
-            values = obs[key].dropna().astype(str).unique() if key in obs.columns else ()
+            values = (
+                obs[key].dropna().astype(str).unique() if key in obs.columns else ()
+            )
             own[key] = values[0] if len(values) == 1 else ""
         tissue = own["tissue"] or _file()["tissues"].get(name, "")
-        return _Seen(name, classes, frozenset(map(str, opened.gene_names)), own["dataset"], tissue)
+        return _Seen(
+            name,
+            classes,
+            frozenset(map(str, opened.gene_names)),
+            own["dataset"],
+            tissue,
+        )
 
 
 def _fit(one: _Seen, other: _Seen) -> bool:

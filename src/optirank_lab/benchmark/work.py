@@ -33,7 +33,9 @@ class Fitted:
     n_genes: int
     fit_seconds: float
     predict_seconds: float = np.nan
-    reference: NDArray | None = None  # mask of the reference set, where the model has one
+    reference: NDArray | None = (
+        None  # mask of the reference set, where the model has one
+    )
     version: str | None = None  # of a tool of others
 
 
@@ -77,7 +79,9 @@ def run_unit(
     result = {
         "settings": [fit.setting for fit in fits],
         "validation": [_mean(row[:n]) for row in scores],
-        "test": {task: scores[:, n + k].tolist() for k, task in enumerate(problem.tests)},
+        "test": {
+            task: scores[:, n + k].tolist() for k, task in enumerate(problem.tests)
+        },
         "unlabelled": [_unlabelled(fit.labels[n:]) for fit in fits],
         "n_genes": [fit.n_genes for fit in fits],
         "fit_seconds": [round(fit.fit_seconds, 6) for fit in fits],
@@ -125,7 +129,9 @@ def fit_grid(
         train = _samples(problem.train, family, problem.dataset)
         views = [_samples(part, family) for part in parts]
     views = {str(k): view for k, view in enumerate(views)}
-    unit = Unit(train=train, codes=problem.train.labels.astype(int), n_classes=2, views=views)
+    unit = Unit(
+        train=train, codes=problem.train.labels.astype(int), n_classes=2, views=views
+    )
     (found,) = search(family, [unit])
     gammas = [found.models(k)[0].gamma for k in range(len(found.params))]
     return [
@@ -154,7 +160,9 @@ def _fit_estimators(
     classifier: Classifier, problem: Problem, grid: dict[str, tuple], parts: list[Set]
 ) -> list[Fitted]:
     """A classifier with scikit-learn's interface, one setting at a time."""
-    raw = classifier.sees == MEASURED or (classifier.sees == COUNTS and problem.train.counts)
+    raw = classifier.sees == MEASURED or (
+        classifier.sees == COUNTS and problem.train.counts
+    )
 
     def view(part: Set) -> NDArray | sp.csr_matrix:
         X = part.raw if raw else part.values
@@ -169,7 +177,10 @@ def _fit_estimators(
         model.fit(X, problem.train.labels)
         fitted = time.thread_time()
         labels = [model.predict(view(part)) for part in parts]
-        times = {"fit_seconds": fitted - start, "predict_seconds": time.thread_time() - fitted}
+        times = {
+            "fit_seconds": fitted - start,
+            "predict_seconds": time.thread_time() - fitted,
+        }
         n_genes = classifier.n_genes(model)
         found.append(Fitted(setting=setting, labels=labels, n_genes=n_genes, **times))
     return found

@@ -36,7 +36,9 @@ Examples:
   optirank benchmark curve --data sets --out results/curve.csv   accuracy against genes
 """
 
-app = typer.Typer(cls=opt.PlainGroup, help=_HELP, no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    cls=opt.PlainGroup, help=_HELP, no_args_is_help=True, rich_markup_mode=None
+)
 _Problems = opt.one_of("binary", "whole", "both")
 _Selection = opt.one_of("one_se", "best")  # how settings are chosen
 
@@ -57,9 +59,17 @@ def list_(data: opt.Data = None) -> None:
         local_paths(data)  # a folder that is not there is an error
         source = RealTasks(data_folder(data), built_in())
         lacking = {task.name: source.missing(task) for task in source.tasks}
-        for title, wanted in (("Tasks of the paper", True), ("Tasks on public stand-ins", False)):
+        for title, wanted in (
+            ("Tasks of the paper", True),
+            ("Tasks on public stand-ins", False),
+        ):
             rows = [
-                (task.name, task.tissue, "missing" if lacking[task.name] else "ready", task.title)
+                (
+                    task.name,
+                    task.tissue,
+                    "missing" if lacking[task.name] else "ready",
+                    task.title,
+                )
                 for task in source.tasks
                 if task.paper == wanted
             ]
@@ -82,7 +92,9 @@ def run(
     out: opt.ResultsFolder,
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder of .h5ad files: every pair of sets that fit is a task."),
+        typer.Option(
+            help="Folder of .h5ad files: every pair of sets that fit is a task."
+        ),
     ] = None,
     tasks: Annotated[
         str | None,
@@ -90,7 +102,9 @@ def run(
     ] = None,
     classifiers: Annotated[
         str | None,
-        typer.Option(help="Names, comma-separated; default: the paper's, or all for whole tasks."),
+        typer.Option(
+            help="Names, comma-separated; default: the paper's, or all for whole tasks."
+        ),
     ] = None,
     problems: Annotated[
         _Problems | None,
@@ -108,15 +122,20 @@ def run(
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Few tasks, small grids, fewer genes and splits.")
+        bool,
+        typer.Option("--quick", help="Few tasks, small grids, fewer genes and splits."),
     ] = False,
     jobs: opt.Processes = None,
     dask: Annotated[
         str | None,
-        typer.Option(help="Address of a dask scheduler whose workers can read the same files."),
+        typer.Option(
+            help="Address of a dask scheduler whose workers can read the same files."
+        ),
     ] = None,
     device: opt.Device = "cpu",
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of splits and forests.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Random seed of splits and forests.")
+    ] = 0,
 ) -> None:
     """Run tasks and write the report into the folder's report/.
 
@@ -163,7 +182,9 @@ def run(
             )
         kind = str(problems or ("whole" if found else "binary"))
         if peer and kind == "binary":
-            raise ValueError("--peer: tools of others take part with --problems whole or both")
+            raise ValueError(
+                "--peer: tools of others take part with --problems whole or both"
+            )
         chosen = registry.choose(listed(classifiers), kind)
         pythons = check_peers(peer or ())
         check_device(str(device))
@@ -176,7 +197,9 @@ def run(
             def tell(name: str) -> None:
                 bar.update(0, text=f"reading data: {name}")
 
-            plan = plan_real(source, wanted, chosen, profile, storage, named=bool(tasks), tell=tell)
+            plan = plan_real(
+                source, wanted, chosen, profile, storage, named=bool(tasks), tell=tell
+            )
         plan.problems |= unusable if not tasks else {}
         _announce(plan, storage)
         with storage.open(profile, seed):
@@ -191,10 +214,14 @@ def run(
 
 @app.command("report", cls=opt.GroupedCommand)
 def report(
-    folder: Annotated[Path, typer.Argument(help="Folder of a run.", show_default=False)],
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of a run.", show_default=False)
+    ],
     selection: Annotated[
         _Selection,
-        typer.Option(help="How settings are chosen: the paper's rule, or best validation score."),
+        typer.Option(
+            help="How settings are chosen: the paper's rule, or best validation score."
+        ),
     ] = "one_se",
 ) -> None:
     """Write the tables, figures and page of a run again from its stored results.
@@ -214,9 +241,14 @@ def report(
 
 @app.command("curve", cls=opt.GroupedCommand)
 def curve(
-    data: Annotated[Path, typer.Option(help="Folder of .h5ad files: every pair is evaluated.")],
+    data: Annotated[
+        Path, typer.Option(help="Folder of .h5ad files: every pair is evaluated.")
+    ],
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The CSV; a figure of the same name goes beside it.")
+        Path,
+        typer.Option(
+            "--out", "-o", help="The CSV; a figure of the same name goes beside it."
+        ),
     ] = Path("results/curve.csv"),
     jobs: opt.Processes = None,
 ) -> None:
@@ -237,7 +269,9 @@ def curve(
         for name, reason in unusable.items():
             echo(f"{name}: {reason}", err=True)
         if not pairs:
-            raise ValueError(f"{data} has no pair of sets with common classes and genes")
+            raise ValueError(
+                f"{data} has no pair of sets with common classes and genes"
+            )
         with progress_bar("pairs", len(pairs), lines=True) as bar:
             table = study.run(data, pairs, out, workers(jobs), lambda: bar.advance())
         wide = study.means(table).pivot_table(
@@ -258,14 +292,18 @@ def _announce(plan: Plan, storage: Storage) -> None:
     for name, reason in plan.problems.items():
         tell_error(f"{name} cannot be run: {reason}")
     if plan.tasks and not plan.units:
-        raise ValueError("ANrank-lr alone needs tasks with an auxiliary set, and there are none")
+        raise ValueError(
+            "ANrank-lr alone needs tasks with an auxiliary set, and there are none"
+        )
     if not plan.units:
         raise ValueError(
             "no task can be run: optirank benchmark list shows what is missing; optirank datasets "
             "fetch stand-ins gets public sets; --data names a folder of your own"
         )
     if plan.missing:
-        echo(f"No data here for {len(plan.missing)} tasks: optirank benchmark list shows them.")
+        echo(
+            f"No data here for {len(plan.missing)} tasks: optirank benchmark list shows them."
+        )
     stored = sum(storage.has(unit) for unit in plan.units)
     there = f", {stored} of them already stored" if stored else ""
     echo(f"Tasks: {len(plan.tasks)}, units of work: {len(plan.units)}{there}.")
@@ -290,7 +328,9 @@ def compute(
     from optirank_lab.benchmark import engine
 
     done = 0
-    with progress_bar("fitting", sum(unit.weight for unit in plan.units), lines=True) as bar:
+    with progress_bar(
+        "fitting", sum(unit.weight for unit in plan.units), lines=True
+    ) as bar:
 
         def advance(unit: Unit, stored: bool) -> None:
             nonlocal done
@@ -301,7 +341,12 @@ def compute(
         def warn(unit: Unit, reason: str) -> None:
             tell_error(f"{unit.design}: {unit.classifier} has no result: {reason}")
 
-        options = {"jobs": workers(jobs), "dask": dask, "progress": advance, "warn": warn}
+        options = {
+            "jobs": workers(jobs),
+            "dask": dask,
+            "progress": advance,
+            "warn": warn,
+        }
         try:
             return engine.run(plan, work, storage, **options)
         except KeyboardInterrupt:

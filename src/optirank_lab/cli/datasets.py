@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optirank.cli import options as opt
-from optirank.cli.common import BAD_INPUT, check_outputs, echo, show_table, tell_error, tidy
+from optirank.cli.common import (
+    BAD_INPUT,
+    check_outputs,
+    echo,
+    show_table,
+    tell_error,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from optirank_lab.data.registry import Entry
@@ -26,9 +33,13 @@ Examples:
   optirank datasets example pair                      write a generated pair
 """
 
-app = typer.Typer(cls=opt.PlainGroup, help=_HELP, no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    cls=opt.PlainGroup, help=_HELP, no_args_is_help=True, rich_markup_mode=None
+)
 
-NameArgument = Annotated[str, typer.Argument(help="Name of a data set.", show_default=False)]
+NameArgument = Annotated[
+    str, typer.Argument(help="Name of a data set.", show_default=False)
+]
 
 
 @app.command("list", cls=opt.GroupedCommand)
@@ -41,12 +52,20 @@ def list_(data: opt.Data = None) -> None:
       OPTIRANK_DATA=sets optirank datasets list
     """
     with tidy():
-        from optirank_lab.data.registry import data_folder, describe, local_paths, registry
+        from optirank_lab.data.registry import (
+            data_folder,
+            describe,
+            local_paths,
+            registry,
+        )
 
         here = [describe(path) for path in local_paths(data).values()]
         names = {found.name for found in here}
         columns = ("name", "organism", "technology", "samples", "genes", "how")
-        for title, stand_in in (("The paper's data sets", False), ("Public stand-ins", True)):
+        for title, stand_in in (
+            ("The paper's data sets", False),
+            ("Public stand-ins", True),
+        ):
             rows = [
                 (
                     *(entry.name, entry.organism, entry.technology),
@@ -61,7 +80,8 @@ def list_(data: opt.Data = None) -> None:
             echo(f"No data sets in {data_folder(data)}.")
             return
         rows = [
-            (one.name, one.platform, one.n_samples, one.n_genes, len(one.classes)) for one in here
+            (one.name, one.platform, one.n_samples, one.n_genes, len(one.classes))
+            for one in here
         ]
         columns = ("name", "platform", "samples", "genes", "classes")
         show_table(f"In {data_folder(data)}", columns, rows)
@@ -89,7 +109,9 @@ def info(name: NameArgument, data: opt.Data = None) -> None:
             name, lines = entry.name, _card(entry, data)
         if name in paths:
             found = registry.describe(paths[name])
-            classes = ", ".join(f"{label} {count}" for label, count in found.classes.items())
+            classes = ", ".join(
+                f"{label} {count}" for label, count in found.classes.items()
+            )
             lines += [("here", str(found.path)), ("platform", found.platform)]
             lines += [("size", f"{found.n_samples} samples x {found.n_genes} genes")]
             lines += [("classes", classes), ("problem", "; ".join(found.errors))]
@@ -105,11 +127,15 @@ def info(name: NameArgument, data: opt.Data = None) -> None:
 
 @app.command(cls=opt.GroupedCommand)
 def fetch(
-    name: Annotated[str, typer.Argument(help="Name of a data set, or stand-ins for all of those.")],
+    name: Annotated[
+        str, typer.Argument(help="Name of a data set, or stand-ins for all of those.")
+    ],
     data: opt.Data = None,
     given: Annotated[
         Path | None,
-        typer.Option("--from", help="Folder with raw files, taken instead of downloads."),
+        typer.Option(
+            "--from", help="Folder with raw files, taken instead of downloads."
+        ),
     ] = None,
 ) -> None:
     """Fetch the raw files of a data set and write it as .h5ad into the folder.
@@ -136,7 +162,9 @@ def fetch(
         if name == STAND_INS:
             wanted = stand_ins()
             lacking = building.fetch_all(wanted, folder, given=given, say=tell_error)
-            echo(f"{len(wanted) - len(lacking)} of {len(wanted)} data sets are in {folder}")
+            echo(
+                f"{len(wanted) - len(lacking)} of {len(wanted)} data sets are in {folder}"
+            )
             if lacking:
                 raise typer.Exit(BAD_INPUT)
             return
@@ -175,11 +203,19 @@ def check(
         else:
             paths = [registry.find_path(name, data)]
         if not paths:
-            raise ValueError(f"no data sets in {registry.data_folder(data)}: name one with --data")
+            raise ValueError(
+                f"no data sets in {registry.data_folder(data)}: name one with --data"
+            )
         results = [registry.describe(path, values=True, label=label) for path in paths]
         rows = [
             (
-                *(found.name, found.n_samples, found.n_genes, len(found.classes), found.values),
+                *(
+                    found.name,
+                    found.n_samples,
+                    found.n_genes,
+                    len(found.classes),
+                    found.values,
+                ),
                 "unusable" if found.errors else "ok",
             )
             for found in results
@@ -195,7 +231,9 @@ def check(
 
 @app.command(cls=opt.GroupedCommand)
 def example(
-    folder: Annotated[Path, typer.Argument(help="Where to write the pair.", show_default=False)],
+    folder: Annotated[
+        Path, typer.Argument(help="Where to write the pair.", show_default=False)
+    ],
     force: opt.Force = False,
 ) -> None:
     """Write a small generated pair: a labelled reference on one platform, a query on another.
@@ -215,7 +253,9 @@ def example(
 
         if folder.is_dir():
             paths = [folder / f"islets{kind}" for kind in (".h5ad", ".csv")]
-            check_outputs({f"the cells ({path.name})": path for path in paths}, (), force)
+            check_outputs(
+                {f"the cells ({path.name})": path for path in paths}, (), force
+            )
         for path in write_example(folder, force=force):
             echo(str(path))
         echo(str(write_cells("pancreas-human", folder, "islets")))
@@ -233,7 +273,9 @@ def _entry(name: str, data: Path | None, known: bool) -> Entry | None:
         if known:
             return None
         here = some(registry.local_paths(data), 20)
-        raise DataError(f"{error}; in {registry.data_folder(data)} there are {here}") from None
+        raise DataError(
+            f"{error}; in {registry.data_folder(data)} there are {here}"
+        ) from None
 
 
 def _card(entry: Entry, data: Path | None) -> list[tuple[str, str]]:
@@ -242,17 +284,37 @@ def _card(entry: Entry, data: Path | None) -> list[tuple[str, str]]:
 
     size = f"{entry.n_samples or 'see source'}"
     size += f" x {entry.n_genes} genes" if entry.n_genes else ""
-    labels = entry.labels or ", ".join(dict.fromkeys(entry.read.get("labels", {}).values()))
-    lines = [("name", entry.name), ("title", entry.title), ("accession", entry.accession)]
+    labels = entry.labels or ", ".join(
+        dict.fromkeys(entry.read.get("labels", {}).values())
+    )
+    lines = [
+        ("name", entry.name),
+        ("title", entry.title),
+        ("accession", entry.accession),
+    ]
     lines += [("paper", entry.paper), ("organism", entry.organism)]
     lines += [("technology", entry.technology), ("samples", size), ("labels", labels)]
-    lines += [("source", entry.source), ("licence", entry.licence), ("note", entry.note)]
-    if not entry.stand_in:
-        lines += [("archive", f"the authors name {registry.AUTHORS_ARCHIVE} for their data")]
-    if entry.untried and entry.files:
-        lines += [("not tried", "these addresses, or what is read from them, were never tried")]
     lines += [
-        ("file", f"{file.url} ({f'sha256 {file.sha256}' if file.sha256 else 'no sha256 known'})")
+        ("source", entry.source),
+        ("licence", entry.licence),
+        ("note", entry.note),
+    ]
+    if not entry.stand_in:
+        lines += [
+            ("archive", f"the authors name {registry.AUTHORS_ARCHIVE} for their data")
+        ]
+    if entry.untried and entry.files:
+        lines += [
+            (
+                "not tried",
+                "these addresses, or what is read from them, were never tried",
+            )
+        ]
+    lines += [
+        (
+            "file",
+            f"{file.url} ({f'sha256 {file.sha256}' if file.sha256 else 'no sha256 known'})",
+        )
         for file in entry.files
     ]
     if entry.by_hand:

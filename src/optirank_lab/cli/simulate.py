@@ -19,7 +19,9 @@ _Grid = opt.one_of("extended", "paper")
 
 
 def simulate(
-    repeats: Annotated[int, typer.Option(min=1, help="Number of data sets per point.")] = 4,
+    repeats: Annotated[
+        int, typer.Option(min=1, help="Number of data sets per point.")
+    ] = 4,
     sweeps: Annotated[
         str, typer.Option(help="none, all, or some of d,dp,tau, comma-separated.")
     ] = "all",
@@ -47,7 +49,10 @@ def simulate(
         from optirank_lab.benchmark.synthetic import GRIDS, Settings, parse_sweeps
 
         settings = Settings(
-            repeats=repeats, sweeps=parse_sweeps(sweeps), grid=GRIDS[str(grid)], seed=seed
+            repeats=repeats,
+            sweeps=parse_sweeps(sweeps),
+            grid=GRIDS[str(grid)],
+            seed=seed,
         )
         check_device(str(device))
         run_experiment(settings, out, jobs, str(device))
@@ -100,7 +105,9 @@ def demo(out: opt.ResultsFolder = Path("optirank-demo")) -> None:
         run_experiment(Settings(repeats=1, sweeps=(), seed=0), out / "synthetic", None)
 
 
-def run_experiment(settings: Settings, out: Path, jobs: int | None, device: str = "cpu") -> Written:
+def run_experiment(
+    settings: Settings, out: Path, jobs: int | None, device: str = "cpu"
+) -> Written:
     """Run a synthetic experiment, write its report and show the table."""
     from optirank_lab.benchmark import report
     from optirank_lab.benchmark.engine import Work

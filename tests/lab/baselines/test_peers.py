@@ -15,17 +15,19 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from optirank_lab.benchmark.tools.run_tool import TOOLS, linear, log1p_scaled
 
 import fake_peers
 from benchmark_cases import designs, write_sets
 from fake_peers import make_peer
 from optirank_lab.baselines.peers import SCRIPT
+from optirank_lab.baselines.tools.run_tool import TOOLS, linear, log1p_scaled
 from optirank_lab.benchmark.classifiers import CLASSIFIERS
 from optirank_lab.benchmark.designs import ALL, Profile
 from optirank_lab.benchmark.work import run_unit
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="the made-up Pythons are shell scripts")
+pytestmark = pytest.mark.skipif(
+    os.name != "posix", reason="the made-up Pythons are shell scripts"
+)
 
 
 @pytest.fixture(scope="module")
@@ -45,12 +47,16 @@ def test_every_peer_of_the_registry_is_one_of_the_script():
 
 def test_the_script_needs_neither_optirank_nor_a_new_python():
     nodes = [*ast.walk(ast.parse(SCRIPT.read_text(), feature_version=(3, 9)))]
-    modules = {one.name for node in nodes if isinstance(node, ast.Import) for one in node.names}
+    modules = {
+        one.name for node in nodes if isinstance(node, ast.Import) for one in node.names
+    }
     modules |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
     assert not [one for one in modules if one.split(".")[0] == "optirank"]
 
 
-def test_a_peer_is_run_by_the_python_that_is_named_and_gets_the_preselected_genes(design, tmp_path):
+def test_a_peer_is_run_by_the_python_that_is_named_and_gets_the_preselected_genes(
+    design, tmp_path
+):
     record = run(design, make_peer(tmp_path, "singler", fake_peers.GOOD, "0.77"))
     assert record["version"] == "singler 0.77"
     assert record["test"]["found"][0] > 0.8
@@ -88,7 +94,9 @@ def test_the_first_calls_of_a_peer_are_not_counted_and_may_fail(design, tmp_path
         globals()["first_call"] = lambda: None
         raise ValueError("of the example only")
     """
-    code = (slow + fake_peers.GOOD).replace("return Built", "first_call(); return Built")
+    code = (slow + fake_peers.GOOD).replace(
+        "return Built", "first_call(); return Built"
+    )
     record = run(design, make_peer(tmp_path, "singler", code))
     assert record["fit_seconds"][0] < 0.4
 
@@ -99,7 +107,9 @@ def test_a_peer_that_hangs_is_ended_with_all_that_it_started(design, tmp_path):
     assert "not finished after 4 s" in record["failed"]
     started = tmp_path / "packages" / "singler" / "pid"
     if not started.is_file():
-        pytest.skip("the machine is so busy that the tool was ended before it started a process")
+        pytest.skip(
+            "the machine is so busy that the tool was ended before it started a process"
+        )
     pid = int(started.read_text())
     deadline = time.monotonic() + 10.0
     while _runs(pid) and time.monotonic() < deadline:
@@ -115,7 +125,9 @@ def _runs(pid: int) -> bool:
     return state != "Z"
 
 
-def test_celltypist_beside_a_new_scikit_learn_is_a_gap_with_the_remedy(design, tmp_path):
+def test_celltypist_beside_a_new_scikit_learn_is_a_gap_with_the_remedy(
+    design, tmp_path
+):
     python = make_peer(tmp_path, "celltypist", "")
     (tmp_path / "packages" / "sklearn.py").write_text("__version__ = '1.8.0'")
     record = run(design, python, "CellTypist")
@@ -123,7 +135,9 @@ def test_celltypist_beside_a_new_scikit_learn_is_a_gap_with_the_remedy(design, t
     assert "--peer celltypist=PYTHON" in record["failed"]
 
 
-def test_a_peer_that_is_not_installed_is_a_gap_that_says_how_to_get_it(design, tmp_path):
+def test_a_peer_that_is_not_installed_is_a_gap_that_says_how_to_get_it(
+    design, tmp_path
+):
     reason = run(design, make_peer(tmp_path, "another", ""))["failed"]
     assert reason.startswith("singler is not installed for ")
     assert "(--peer singler=PYTHON), or pip install 'optirank[peers]'" in reason
@@ -134,8 +148,14 @@ def test_a_peer_that_is_not_installed_is_a_gap_that_says_how_to_get_it(design, t
     [
         (lambda path: None, "cannot be run (No such file or directory)"),
         (lambda path: path.mkdir(), "cannot be run (Permission denied)"),
-        (lambda path: script(path, "echo hello"), "exit code 0 and without a result: hello"),
-        (lambda path: script(path, "echo no >&2; exit 3"), "exit code 3 and without a result: no"),
+        (
+            lambda path: script(path, "echo hello"),
+            "exit code 0 and without a result: hello",
+        ),
+        (
+            lambda path: script(path, "echo no >&2; exit 3"),
+            "exit code 3 and without a result: no",
+        ),
     ],
     ids=["missing", "folder", "another program", "fails"],
 )
@@ -150,7 +170,9 @@ def script(path: Path, code: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tool", [name for name, one in CLASSIFIERS.items() if one.peer])
+@pytest.mark.parametrize(
+    "tool", [name for name, one in CLASSIFIERS.items() if one.peer]
+)
 def test_the_real_peer_learns_a_simple_pair(design, tool):
     peer = CLASSIFIERS[tool].peer
     python = os.environ.get(f"OPTIRANK_PEER_{peer.upper()}", sys.executable)
@@ -175,7 +197,9 @@ def test_counts_get_the_asked_for_sum_per_sample_and_are_not_changed(X):
     found = log1p_scaled(one).toarray()
     np.testing.assert_array_equal(one.X.toarray(), X)
     total = X.sum(axis=1)
-    np.testing.assert_allclose(np.expm1(found).sum(axis=1), np.where(total > 0, 1e4, 0.0))
+    np.testing.assert_allclose(
+        np.expm1(found).sum(axis=1), np.where(total > 0, 1e4, 0.0)
+    )
     expected = np.log1p(1e4 * X / np.maximum(total, 1)[:, None])
     np.testing.assert_allclose(found, expected)
 
@@ -193,16 +217,24 @@ def test_negative_intensities_count_as_nothing():
 
 @pytest.mark.parametrize("kind", ["linear", "counts"])
 def test_values_that_are_not_logarithms_stay(kind):
-    np.testing.assert_array_equal(linear(part([[0, 2], [3, 4]], kind)).toarray(), [[0, 2], [3, 4]])
+    np.testing.assert_array_equal(
+        linear(part([[0, 2], [3, 4]], kind)).toarray(), [[0, 2], [3, 4]]
+    )
 
 
 def test_logarithms_of_arrays_are_undone():
-    np.testing.assert_allclose(linear(part([[-1, 2], [3, 1]], "log")).toarray(), [[0.5, 4], [8, 2]])
+    np.testing.assert_allclose(
+        linear(part([[-1, 2], [3, 1]], "log")).toarray(), [[0.5, 4], [8, 2]]
+    )
 
 
 def test_log_ratios_keep_their_zeros_as_values():
-    np.testing.assert_allclose(linear(part([[-1, 0], [0, 0]], "log")).toarray(), [[0.5, 1], [1, 1]])
+    np.testing.assert_allclose(
+        linear(part([[-1, 0], [0, 0]], "log")).toarray(), [[0.5, 1], [1, 1]]
+    )
 
 
 def test_what_was_not_seen_in_a_cell_stays_zero():
-    np.testing.assert_allclose(linear(part([[0, 2], [3, 0]], "log")).toarray(), [[0, 3], [7, 0]])
+    np.testing.assert_allclose(
+        linear(part([[0, 2], [3, 0]], "log")).toarray(), [[0, 3], [7, 0]]
+    )

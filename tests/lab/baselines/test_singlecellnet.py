@@ -62,7 +62,9 @@ def test_classes_are_told_apart_on_new_samples_of_another_scale(n_classes):
     X_new, y_new = counts_with_classes(n_classes=n_classes, seed=1)
     names = np.array(["a", "b", "c", "d"])
     model = small(n_top_genes=4, n_top_pairs=10).fit(X, names[y])
-    assert balanced_accuracy_score(names[y_new], model.predict(np.log1p(X_new * 7))) > 0.97
+    assert (
+        balanced_accuracy_score(names[y_new], model.predict(np.log1p(X_new * 7))) > 0.97
+    )
     assert len(model.pairs_) <= 10 * (1 if n_classes == 2 else n_classes)
 
 
@@ -83,7 +85,10 @@ def test_a_sample_that_looks_random_gets_equal_probabilities(monkeypatch):
     X, y = counts_with_classes(n_classes=3)
     model = small().fit(X, y)
     monkeypatch.setattr(
-        model.forest_, "predict_proba", lambda P: np.eye(4)[np.full(len(P), 3)], raising=False
+        model.forest_,
+        "predict_proba",
+        lambda P: np.eye(4)[np.full(len(P), 3)],
+        raising=False,
     )
     np.testing.assert_allclose(model.predict_proba(X), 1 / 3)
 
@@ -110,7 +115,9 @@ def test_sparse_input_gives_the_same_model(n_classes):
     X, y = counts_with_classes(n_classes=n_classes)
     dense, sparse = small().fit(X, y), small().fit(sp.csc_array(X), y)
     np.testing.assert_array_equal(dense.pairs_, sparse.pairs_)
-    np.testing.assert_array_equal(dense.predict_proba(X), sparse.predict_proba(sp.csr_array(X)))
+    np.testing.assert_array_equal(
+        dense.predict_proba(X), sparse.predict_proba(sp.csr_array(X))
+    )
 
 
 def test_the_same_seed_gives_the_same_model_and_gene_names_are_kept():
@@ -118,7 +125,9 @@ def test_the_same_seed_gives_the_same_model_and_gene_names_are_kept():
     frame = pd.DataFrame(X, columns=[f"g{j}" for j in range(X.shape[1])])
     model = small().fit(frame, y)
     again = clone(model).fit(frame, y)
-    np.testing.assert_array_equal(model.predict_proba(frame), again.predict_proba(frame))
+    np.testing.assert_array_equal(
+        model.predict_proba(frame), again.predict_proba(frame)
+    )
     assert model.feature_names_in_[0] == "g0"
 
 

@@ -38,7 +38,9 @@ def pairs_by_definition(X, positive, weights, k_max):
         outside = np.average(values[rest], axis=0, weights=weights[rest])
         return values[positive].mean(axis=0) - outside
 
-    ranks = np.array([((x[:, None] > x) + 0.5 * (x[:, None] == x)).sum(axis=1) for x in X])
+    ranks = np.array(
+        [((x[:, None] > x) + 0.5 * (x[:, None] == x)).sum(axis=1) for x in X]
+    )
     shift = difference(ranks / X.shape[1])
     found = []
     for a, b in itertools.permutations(range(X.shape[1]), 2):
@@ -72,8 +74,12 @@ def test_pairs_follow_from_the_definition(table, as_sparse, k_max):
         positives, best_pairs(order_samples(given), y, k_max, None), strict=True
     ):
         expected = pairs_by_definition(X, y == positive, weights, k_max)
-        assert [tuple(pair) for pair in pairs.genes] == [pair for _, pair, _ in expected]
-        np.testing.assert_allclose(pairs.scores, [score for score, *_ in expected], atol=1e-9)
+        assert [tuple(pair) for pair in pairs.genes] == [
+            pair for _, pair, _ in expected
+        ]
+        np.testing.assert_allclose(
+            pairs.scores, [score for score, *_ in expected], atol=1e-9
+        )
         np.testing.assert_array_equal(pairs.signs, [sign for *_, sign in expected])
 
 
@@ -93,11 +99,20 @@ def test_a_small_example_by_hand():
     +1 (a > b) and +1 or -1 (c, d).
     """
     X = pd.DataFrame(
-        [[5, 1, 4, 2], [9, 3, 8, 7], [6, 0, 1, 2], [1, 4, 3, 2], [2, 9, 1, 5], [0, 3, 1, 2]],
+        [
+            [5, 1, 4, 2],
+            [9, 3, 8, 7],
+            [6, 0, 1, 2],
+            [1, 4, 3, 2],
+            [2, 9, 1, 5],
+            [0, 3, 1, 2],
+        ],
         columns=["a", "b", "c", "d"],
     )
     y = ["case"] * 3 + ["control"] * 3
-    (pairs,) = best_pairs(order_samples(X.to_numpy()), np.array([1, 1, 1, 0, 0, 0]), 9, None)
+    (pairs,) = best_pairs(
+        order_samples(X.to_numpy()), np.array([1, 1, 1, 0, 0, 0]), 9, None
+    )
     assert [frozenset(pair) for pair in pairs.genes.tolist()] == [{0, 1}, {2, 3}]
     np.testing.assert_allclose(pairs.scores, [1, 1 / 3])
     model = TopScoringPairsClassifier().fit(X, y)
@@ -135,7 +150,9 @@ def test_decisions_are_votes_and_probabilities_their_shares():
     means = votes.mean(axis=1)
     small = 1 / (2 * model.k_[0] ** 2)  # decides between equal votes alone
     np.testing.assert_allclose(model.decision_function(X), means, atol=small)
-    np.testing.assert_allclose(model.predict_proba(X)[:, 1], (1 + means) / 2, atol=small)
+    np.testing.assert_allclose(
+        model.predict_proba(X)[:, 1], (1 + means) / 2, atol=small
+    )
     decided = means != 0
     expected = (means[decided] > 0).astype(int)
     np.testing.assert_array_equal(model.predict(X)[decided], expected)
@@ -177,13 +194,17 @@ def test_a_monotone_map_of_each_sample_changes_nothing():
     scaled = np.exp(X * np.linspace(0.5, 2, len(X))[:, None])
     again = TopScoringPairsClassifier().fit(scaled, y)
     np.testing.assert_array_equal(first.pairs_, again.pairs_)
-    np.testing.assert_array_equal(first.decision_function(X), again.decision_function(scaled))
+    np.testing.assert_array_equal(
+        first.decision_function(X), again.decision_function(scaled)
+    )
 
 
 def test_sparse_input_gives_the_dense_result():
     X, y = swapped_pairs()
     X = np.where(X > 0.3, np.round(X * 3), 0.0)
-    dense, sparse = (TopScoringPairsClassifier().fit(one, y) for one in (X, sp.csr_array(X)))
+    dense, sparse = (
+        TopScoringPairsClassifier().fit(one, y) for one in (X, sp.csr_array(X))
+    )
     np.testing.assert_array_equal(dense.pairs_, sparse.pairs_)
     np.testing.assert_array_equal(dense.predict(X), sparse.predict(sp.csc_array(X)))
 

@@ -42,7 +42,9 @@ def test_scikit_learn_contract(estimator, check):
 
 @pytest.mark.parametrize("transformer", TRANSFORMERS, ids=str)
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array, sp.coo_array])
-def test_sparse_input_gives_the_dense_result_and_stays_sparse(transformer, kind, counts, labels):
+def test_sparse_input_gives_the_dense_result_and_stays_sparse(
+    transformer, kind, counts, labels
+):
     before, X = counts.copy(), kind(counts)
     dense = transformer.fit(counts, labels).transform(counts)
     sparse = transformer.fit(X, labels).transform(X)
@@ -88,7 +90,9 @@ def test_duplicate_entries_of_a_sparse_matrix_are_added_first():
     twice = sp.coo_array(([1.0, 3.0, 4.0], ([0, 0, 0], [0, 0, 1])), shape=(1, 2))
     rows = sp.csr_array((twice.data, twice.col, np.array([0, 3])), shape=(1, 2))
     for X in (twice, rows):
-        np.testing.assert_allclose(LogCPM(8).fit_transform(X).toarray(), np.log1p([[4, 4]]))
+        np.testing.assert_allclose(
+            LogCPM(8).fit_transform(X).toarray(), np.log1p([[4, 4]])
+        )
     assert rows.nnz == 3
 
 
@@ -96,22 +100,30 @@ def test_duplicate_entries_of_a_sparse_matrix_are_added_first():
 def test_precision_is_kept(counts, dtype):
     for transformer in (LogCPM(), Downsample(100)):
         assert transformer.fit_transform(counts.astype(dtype)).dtype == dtype
-        assert transformer.fit_transform(sp.csr_array(counts.astype(dtype))).dtype == dtype
+        assert (
+            transformer.fit_transform(sp.csr_array(counts.astype(dtype))).dtype == dtype
+        )
 
 
 @pytest.mark.parametrize("transformer", [LogCPM(), Downsample()])
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 def test_negative_values_are_refused_with_place_and_remedy(transformer, kind, counts):
     counts[4, 7] = -2.5
-    with pytest.raises(ValueError, match=r"-2\.5 \(sample 4, gene 7\).*leave this step out"):
+    with pytest.raises(
+        ValueError, match=r"-2\.5 \(sample 4, gene 7\).*leave this step out"
+    ):
         transformer.fit(kind(counts))
 
 
 def test_downsampling_keeps_n_counts_of_each_sample_and_adds_none(counts):
     counts[:5] = np.minimum(counts[:5], 1)
-    drawn, again = (Downsample(200, random_state=0).fit_transform(counts) for _ in range(2))
+    drawn, again = (
+        Downsample(200, random_state=0).fit_transform(counts) for _ in range(2)
+    )
     np.testing.assert_array_equal(drawn, again)
-    np.testing.assert_array_equal(drawn[:5], counts[:5])  # fewer counts: kept as they are
+    np.testing.assert_array_equal(
+        drawn[:5], counts[:5]
+    )  # fewer counts: kept as they are
     np.testing.assert_array_equal(drawn[5:].sum(axis=1), 200)
     assert np.all(drawn <= counts)
     assert np.all(drawn == np.floor(drawn))
@@ -177,7 +189,9 @@ def test_marker_genes_are_chosen_from_counts():
 
 
 @pytest.mark.parametrize("spoil", [lambda X: X - 1, lambda X: X + 0.5, np.log1p])
-def test_data_that_are_not_counts_are_used_as_they_are_and_the_log_says_so(spoil, caplog):
+def test_data_that_are_not_counts_are_used_as_they_are_and_the_log_says_so(
+    spoil, caplog
+):
     rng = np.random.default_rng(3)
     X, y = spoil(rng.poisson(3, size=(40, 30)) + 0.0), np.arange(40) % 2
     with caplog.at_level(logging.INFO, logger="optirank"):
@@ -199,7 +213,9 @@ def test_rare_genes_pass_only_when_strongly_expressed():
     assert stricter.get_support().tolist() == [True, False, True, False]
 
 
-def test_fewer_genes_than_asked_for_are_all_taken_and_constant_ones_never(expression, caplog):
+def test_fewer_genes_than_asked_for_are_all_taken_and_constant_ones_never(
+    expression, caplog
+):
     X, y = expression
     X[:, 7] = 1.1
     with caplog.at_level(logging.INFO, logger="optirank"):

@@ -18,7 +18,14 @@ from optirank_lab.benchmark.designs import PAPER, QUICK
 from optirank_lab.benchmark.report import look
 
 SIZES = {"ANrank-lr": 250, "SCN": 1, "lr": 25, "optirank": 250, "rank-lr": 25, "rf": 1}
-SIZES |= {"oracle": 25, "k-TSP": 1, "lr-log": 1, "lr-ranks": 1, "svm-ranks": 1, "centroid": 1}
+SIZES |= {
+    "oracle": 25,
+    "k-TSP": 1,
+    "lr-log": 1,
+    "lr-ranks": 1,
+    "svm-ranks": 1,
+    "centroid": 1,
+}
 SIZES |= {"lr-l1": 1}
 PEERS = ["CellTypist", "SingleR", "pySingleCellNet"]
 SMALL = {"SCN": {"random_state": 0}, "rf": {"random_state": 0}}
@@ -41,7 +48,9 @@ def test_all_are_there_with_the_papers_grids():
 
 
 def test_an_unknown_name_is_refused():
-    with pytest.raises(ValueError, match="classifier 'svm' is not known: use one of panel"):
+    with pytest.raises(
+        ValueError, match="classifier 'svm' is not known: use one of panel"
+    ):
         get("svm")
 
 
@@ -64,7 +73,9 @@ def test_each_is_made_fitted_and_counts_its_genes(name, counts):
         assert n_genes == 16
 
 
-@pytest.mark.parametrize("name", [name for name in SIZES if get(name).family is not None])
+@pytest.mark.parametrize(
+    "name", [name for name in SIZES if get(name).family is not None]
+)
 def test_a_family_has_the_grid_of_its_classifier(name):
     classifier = get(name)
     family = classifier.make_family(classifier.grid)
@@ -85,11 +96,15 @@ def test_a_family_fits_what_its_classifier_fits(name, counts):
     family = classifier.make_family(grid, warm_start=False)
     samples = Samples(X, order_samples(X), dataset)
     (chain,) = family.chains(16)
-    (one,) = family.fit_chain(samples, y.astype(float), sample_weights(y), chain).values()
+    (one,) = family.fit_chain(
+        samples, y.astype(float), sample_weights(y), chain
+    ).values()
     model = classifier.make(**{key: values[0] for key, values in grid.items()})
     more = {"dataset": dataset} if name == "ANrank-lr" else {}
     model.fit(X, y, **more)
-    np.testing.assert_allclose(one.w, model.coef_[0], atol=1e-4)  # the tolerance of the fits
+    np.testing.assert_allclose(
+        one.w, model.coef_[0], atol=1e-4
+    )  # the tolerance of the fits
     assert one.genes.sum() == classifier.n_genes(model)
 
 
@@ -107,9 +122,21 @@ def test_names_choose_where_each_can_take_part():
 @pytest.mark.parametrize(
     ("names", "problems", "words"),
     [
-        (["svm"], "binary", "classifier 'svm' is not known for --problems binary: use one of"),
-        (["CellTypist"], "binary", "classifier 'CellTypist' is not known for --problems binary"),
-        (["ANrank-lr"], "whole", "classifier 'ANrank-lr' is not known for --problems whole"),
+        (
+            ["svm"],
+            "binary",
+            "classifier 'svm' is not known for --problems binary: use one of",
+        ),
+        (
+            ["CellTypist"],
+            "binary",
+            "classifier 'CellTypist' is not known for --problems binary",
+        ),
+        (
+            ["ANrank-lr"],
+            "whole",
+            "classifier 'ANrank-lr' is not known for --problems whole",
+        ),
     ],
 )
 def test_what_cannot_take_part_is_refused(names, problems, words):
@@ -118,7 +145,9 @@ def test_what_cannot_take_part_is_refused(names, problems, words):
 
 
 def test_interpreters_of_peers_are_named_by_lower_case_names():
-    assert check_peers(["CellTypist=/env/bin/python"]) == {"celltypist": "/env/bin/python"}
+    assert check_peers(["CellTypist=/env/bin/python"]) == {
+        "celltypist": "/env/bin/python"
+    }
     assert check_peers(["singler=python3"]) == {"singler": "python3"}
     here = str(Path.cwd() / "env/bin/python")  # workers may run in another folder
     assert check_peers(["singler=env/bin/python"]) == {"singler": here}

@@ -31,7 +31,9 @@ def test_every_method_has_every_size(study):
         assert (everything["n_genes"] == everything["n_candidates"]).all()
     exact = table[table["method"].str.contains("ranks") | (table["method"] == "panel")]
     exact = exact[exact["k"] != "all"]
-    expected = exact["k"].astype(int).clip(upper=exact["n_candidates"])  # of fewer than 120 genes
+    expected = (
+        exact["k"].astype(int).clip(upper=exact["n_candidates"])
+    )  # of fewer than 120 genes
     assert (exact["n_genes"] == expected).all()
     assert len(table["pair"].unique()) == len(pairs)
     assert table["balanced_accuracy"].mean() > 0.8
@@ -60,16 +62,22 @@ def test_the_figure_shows_means_over_pairs_with_intervals(study):
     table = table.assign(tissue=table["pair"])
     means = curve.means(table)
     row = means[(means["method"] == "panel") & (means["k"] == "20")].iloc[0]
-    own = table[(table["method"] == "panel") & (table["k"] == "20")]["balanced_accuracy"]
+    own = table[(table["method"] == "panel") & (table["k"] == "20")][
+        "balanced_accuracy"
+    ]
     assert row["mean"] == pytest.approx(own.mean())
     assert row["low"] <= row["mean"] <= row["high"]
     assert curve.draw(table, out).read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_size_of_a_panel_is_judged_on_tissues_that_did_not_choose_it(study, tmp_path):
+def test_the_size_of_a_panel_is_judged_on_tissues_that_did_not_choose_it(
+    study, tmp_path
+):
     table, *_ = study
     assert curve.write_left_out(table, tmp_path / "curve.csv") is None  # one tissue
-    path = curve.write_left_out(table.assign(tissue=table["pair"]), tmp_path / "curve.csv")
+    path = curve.write_left_out(
+        table.assign(tissue=table["pair"]), tmp_path / "curve.csv"
+    )
     found = pd.read_csv(path, comment="#")
     assert path.name == "curve-left-out.csv"
     panel = found[found["method"] == "panel"]

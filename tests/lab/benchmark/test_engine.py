@@ -12,7 +12,12 @@ from optirank_lab.benchmark.engine import Work, plan_real, run
 from optirank_lab.benchmark.results import Storage, collect
 
 SMALL = Profile(
-    "small", n_top=8, n_genes=40, n_splits=2, n_whole=1, grids={"l1": (0.0,), "l2": (1e-2, 1e-1)}
+    "small",
+    n_top=8,
+    n_genes=40,
+    n_splits=2,
+    n_whole=1,
+    grids={"l1": (0.0,), "l2": (1e-2, 1e-1)},
 )
 NAMES = ["lr", "rank-lr", "centroid"]
 VARYING = ["fit_seconds", "predict_seconds", "unit_seconds"]
@@ -42,7 +47,9 @@ def finished(source, tmp_path_factory):
     return plan, scores
 
 
-def test_a_plan_has_binary_and_whole_units_and_the_tasks_that_test_their_models(finished):
+def test_a_plan_has_binary_and_whole_units_and_the_tasks_that_test_their_models(
+    finished,
+):
     plan, _ = finished
     assert plan.tasks == ["pair", "base", "other"]
     assert set(plan.designs) == {"pair", "base"}
@@ -53,25 +60,39 @@ def test_a_plan_has_binary_and_whole_units_and_the_tasks_that_test_their_models(
     assert len({unit.path for unit in plan.units}) == len(plan.units)
 
 
-def test_a_classifier_that_needs_a_second_source_is_left_out_where_there_is_none(source, tmp_path):
+def test_a_classifier_that_needs_a_second_source_is_left_out_where_there_is_none(
+    source, tmp_path
+):
     tasks = tuple(task for task in TASKS if task.name in ("pair", "triple"))
     chosen = choose(["ANrank-lr", "lr"], "binary")
-    plan = plan_real(source, tasks, chosen, SMALL, Storage(tmp_path / "out"), named=True)
+    plan = plan_real(
+        source, tasks, chosen, SMALL, Storage(tmp_path / "out"), named=True
+    )
     found = {(unit.design, unit.classifier) for unit in plan.units}
     assert ("pair", "lr") in found
-    assert {name for name, one in found if one == "ANrank-lr"} == {"triple.single", "triple.multi"}
+    assert {name for name, one in found if one == "ANrank-lr"} == {
+        "triple.single",
+        "triple.multi",
+    }
 
 
 def test_one_record_holds_both_kinds_of_problems(finished):
     _, scores = finished
-    assert set(scores["group"]) == {"Each class against the rest", "All classes at once"}
+    assert set(scores["group"]) == {
+        "Each class against the rest",
+        "All classes at once",
+    }
     assert set(scores["task"]) == {"pair", "base", "other"}
-    chosen = scores[scores["classifier"] == "lr"].groupby(["task", "problem"])["setting"]
+    chosen = scores[scores["classifier"] == "lr"].groupby(["task", "problem"])[
+        "setting"
+    ]
     assert (chosen.nunique() == 1).all()  # one setting for the splits of a problem
     assert scores["test"].mean() > 0.9
 
 
-def test_a_rerun_and_more_processes_change_nothing(source, finished, tmp_path, monkeypatch):
+def test_a_rerun_and_more_processes_change_nothing(
+    source, finished, tmp_path, monkeypatch
+):
     _, _, scores = run_all(source, tmp_path, jobs=2)
     assert scores.equals(finished[1])
     monkeypatch.setattr(engine, "run_unit", None)  # would fail
@@ -92,14 +113,18 @@ def test_an_interrupted_run_goes_on_where_it_stopped(source, finished, tmp_path)
 
     with pytest.raises(KeyboardInterrupt):
         run_all(source, tmp_path, progress=interrupt)
-    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "units").rglob("*.json")}
+    times = {
+        path: path.stat().st_mtime_ns for path in (tmp_path / "units").rglob("*.json")
+    }
     assert len(times) == 7
     _, _, scores = run_all(source, tmp_path)
     assert scores.equals(finished[1])
     assert all(path.stat().st_mtime_ns == before for path, before in times.items())
 
 
-def test_a_failing_unit_is_a_gap_that_the_next_run_fills(source, finished, tmp_path, monkeypatch):
+def test_a_failing_unit_is_a_gap_that_the_next_run_fills(
+    source, finished, tmp_path, monkeypatch
+):
     run_unit = engine.run_unit
 
     def unlucky(design, split, name, classifier, *others, **options):
@@ -109,7 +134,9 @@ def test_a_failing_unit_is_a_gap_that_the_next_run_fills(source, finished, tmp_p
 
     monkeypatch.setattr(engine, "run_unit", unlucky)
     told = []
-    _, failed, scores = run_all(source, tmp_path, warn=lambda unit, why: told.append(why))
+    _, failed, scores = run_all(
+        source, tmp_path, warn=lambda unit, why: told.append(why)
+    )
     assert set(failed) == {"pair", "base"}
     assert told == ["RuntimeError: out of luck"]
     assert set(scores["classifier"]) == {"lr", "centroid"}
@@ -119,7 +146,9 @@ def test_a_failing_unit_is_a_gap_that_the_next_run_fills(source, finished, tmp_p
     assert run_all(source, tmp_path)[2].equals(finished[1])
 
 
-def test_a_problem_that_lacks_a_split_is_left_out_and_reported(source, finished, tmp_path):
+def test_a_problem_that_lacks_a_split_is_left_out_and_reported(
+    source, finished, tmp_path
+):
     run_all(source, tmp_path)
     next((tmp_path / "units" / "pair").glob("01-a_*-lr.json")).unlink()
     results = collect(Storage(tmp_path))

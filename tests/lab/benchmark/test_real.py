@@ -56,7 +56,9 @@ def test_models_of_one_task_are_tested_by_others_over_genes_common_to_all(sets):
     assert set(design.tests["other"].labels) == {"a", "b"}
 
 
-def test_a_set_that_cannot_test_the_models_of_a_task_does_not_keep_it_from_running(sets):
+def test_a_set_that_cannot_test_the_models_of_a_task_does_not_keep_it_from_running(
+    sets,
+):
     (sets / f"{THIRD}.h5ad").write_bytes(b"damaged")
     (design,) = designs(sets, "base")
     assert list(design.tests) == ["base"]
@@ -150,7 +152,9 @@ def test_log_values_by_hand():
 
 
 def break_genes(data):
-    return replace(data, gene_names=np.array([f"other{j}" for j in range(data.n_genes)]))
+    return replace(
+        data, gene_names=np.array([f"other{j}" for j in range(data.n_genes)])
+    )
 
 
 def break_classes(data):
@@ -198,6 +202,8 @@ def test_a_damaged_file_is_named(sets):
         ("golub_leukemia-armstrong_leukemia", 4510, 2),
     ],
 )
-def test_real_tasks_have_the_known_genes_and_classes(data_folder, name, n_genes, n_classes):
+def test_real_tasks_have_the_known_genes_and_classes(
+    data_folder, name, n_genes, n_classes
+):
     (design,) = RealTasks(data_folder, built_in()).designs(name)
     assert (len(design.source.genes), len(design.classes)) == (n_genes, n_classes)

@@ -10,7 +10,13 @@ import pytest
 
 from browser import open_page
 from optirank_lab.benchmark import report
-from optirank_lab.benchmark.report import by_task_text, markdown, standings_text, wins_text, write
+from optirank_lab.benchmark.report import (
+    by_task_text,
+    markdown,
+    standings_text,
+    wins_text,
+    write,
+)
 from optirank_lab.benchmark.results import SCORES, Results
 
 HOSTILE = "<script>alert('x')</script> & _100%"
@@ -33,8 +39,12 @@ def made(groups=("Each class against the rest", "All classes at once")) -> Resul
                     }  # fmt: skip
                     rows.append(row)
     scores = pd.DataFrame(rows)
-    gaps = pd.DataFrame([{"task": HOSTILE, "classifier": "panel", "reason": "out of <luck>"}])
-    tasks = pd.DataFrame({"task": ["one", HOSTILE], "title": ["x", HOSTILE], "tissue": "pancreas"})
+    gaps = pd.DataFrame(
+        [{"task": HOSTILE, "classifier": "panel", "reason": "out of <luck>"}]
+    )
+    tasks = pd.DataFrame(
+        {"task": ["one", HOSTILE], "title": ["x", HOSTILE], "tissue": "pancreas"}
+    )
     run = {
         "profile": "quick", "settings chosen by": "one_se", "seed": 0,
         "classifiers": {"lr": "logistic regression"}, "cpu_seconds": 100.0,
@@ -114,11 +124,15 @@ def test_the_tables_say_what_the_statistics_found(written):
     assert rows.loc[HOSTILE, "panel"] == "–"
 
 
-def test_a_report_of_the_same_results_is_the_same_and_files_of_others_stay(written, tmp_path):
+def test_a_report_of_the_same_results_is_the_same_and_files_of_others_stay(
+    written, tmp_path
+):
     mine = tmp_path / "tables" / "mine.csv"
     mine.parent.mkdir()
     mine.write_text("mine")
-    write(made(("Each class against the rest",)), tmp_path)  # the first of two comparisons
+    write(
+        made(("Each class against the rest",)), tmp_path
+    )  # the first of two comparisons
     assert mine.read_text() == "mine"
     for path in (*tmp_path.rglob("figures/*-1.svg"), *tmp_path.rglob("tables/*.md")):
         other = written[0] / path.relative_to(tmp_path)
@@ -126,7 +140,9 @@ def test_a_report_of_the_same_results_is_the_same_and_files_of_others_stay(writt
 
 
 def test_without_the_extra_there_are_tables_only(tmp_path, monkeypatch):
-    monkeypatch.setattr(report, "missing_extra", lambda: "pip install 'optirank[report]'")
+    monkeypatch.setattr(
+        report, "missing_extra", lambda: "pip install 'optirank[report]'"
+    )
     found = write(made(), tmp_path)
     assert found.page is None
     assert found.missing == "pip install 'optirank[report]'"

@@ -15,7 +15,9 @@ sizes = st.dictionaries(st.sampled_from("abcd"), st.integers(5, 300), min_size=2
 
 
 def labels(counts: dict[str, int]) -> np.ndarray:
-    return np.repeat(sorted(counts), [counts[name] for name in sorted(counts)]).astype(object)
+    return np.repeat(sorted(counts), [counts[name] for name in sorted(counts)]).astype(
+        object
+    )
 
 
 def splits(scheme, y, auxiliary=None, scenario="", seed=0):
@@ -76,7 +78,8 @@ def test_folds_validate_every_sample_once(counts):
     found = splits("folds", y)
     assert len(found) == 5
     np.testing.assert_array_equal(
-        np.sort(np.concatenate([split.validation for split in found])), np.arange(len(y))
+        np.sort(np.concatenate([split.validation for split in found])),
+        np.arange(len(y)),
     )
 
 

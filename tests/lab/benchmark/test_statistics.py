@@ -67,9 +67,15 @@ def test_wins_ties_and_losses_are_counted_task_by_task():
 def test_the_standings_put_the_best_of_all_tasks_first():
     tissues = pd.Series(["a", "a", "b", "b"], index=list("wxyz"))
     found = standings(table(), tissues).set_index("classifier")
-    assert list(found.index) == ["optirank", "lr", "ANrank-lr"]  # the last has one task only
+    assert list(found.index) == [
+        "optirank",
+        "lr",
+        "ANrank-lr",
+    ]  # the last has one task only
     assert found.loc["optirank", "mean"] == pytest.approx(0.75)
-    assert found.loc["optirank", ["low", "high"]].tolist() == pytest.approx([0.65, 0.85])
+    assert found.loc["optirank", ["low", "high"]].tolist() == pytest.approx(
+        [0.65, 0.85]
+    )
     assert found.loc["lr", ["median", "worst"]].tolist() == pytest.approx([0.65, 0.5])
     assert found.loc["optirank", ["won", "tied", "lost"]].tolist() == [2, 1, 2]
     assert found.loc["ANrank-lr", ["tasks", "rank"]].tolist() == [1, 1.0]
@@ -79,7 +85,9 @@ def test_the_standings_put_the_best_of_all_tasks_first():
 def test_the_t_test_is_scipys(pairs):
     first, second = np.array(pairs).T
     if np.std(first - second) > 1e-3:
-        assert t_test(first, second) == pytest.approx(ttest_rel(first, second).pvalue, abs=1e-6)
+        assert t_test(first, second) == pytest.approx(
+            ttest_rel(first, second).pvalue, abs=1e-6
+        )
 
 
 def test_without_a_difference_or_a_second_pair_nothing_is_significant():
@@ -127,5 +135,7 @@ def test_a_choice_is_scored_on_the_tissue_that_had_no_part_in_it():
     found = left_out(choices()).set_index("tissue")
     assert found.loc["z"].tolist() == [1, "b", 0.1, 0.9]  # chosen by x and y
     assert found.loc["x", "setting"] == "a"  # z decides
-    assert found.loc["x", ["pairs", "score", "best"]].tolist() == pytest.approx([2, 0.6, 0.75])
+    assert found.loc["x", ["pairs", "score", "best"]].tolist() == pytest.approx(
+        [2, 0.6, 0.75]
+    )
     assert found.loc["all", "score"] == pytest.approx((2 * 0.6 + 0.5 + 0.1) / 4)

@@ -31,7 +31,9 @@ def test_what_is_saved_is_found_again_and_names_its_unit(storage):
 
 def test_names_that_read_alike_have_files_of_their_own():
     problems = ["b cell", "b_cell", "b/cell", "é", ALL, "all"]
-    assert len({Unit("t", "t", 0, problem, "lr").path for problem in problems}) == len(problems)
+    assert len({Unit("t", "t", 0, problem, "lr").path for problem in problems}) == len(
+        problems
+    )
 
 
 def test_a_damaged_unit_or_a_gap_is_run_again(storage):
@@ -47,7 +49,9 @@ def test_a_folder_of_other_settings_is_refused(storage, monkeypatch):
     for profile, seed, word in ((QUICK, 0, "other settings"), (PAPER, 1, "seed was 0")):
         with pytest.raises(ValueError, match=word):
             Storage(storage.folder).check(profile, seed)
-    with pytest.raises(ValueError, match="experiment was 'real', now it is 'synthetic'"):
+    with pytest.raises(
+        ValueError, match="experiment was 'real', now it is 'synthetic'"
+    ):
         Storage(storage.folder, "synthetic").check(PAPER, 0)
     Storage(storage.folder).check(PAPER, 0)
     monkeypatch.setattr(results, "__version__", "99.0")
@@ -80,7 +84,10 @@ def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path, name):
 
 
 def test_files_of_others_in_a_folder_of_results_stay(storage):
-    mine = [storage.folder / ".mine.tmp", storage.folder / "units" / ".notes.json.1.tmp"]
+    mine = [
+        storage.folder / ".mine.tmp",
+        storage.folder / "units" / ".notes.json.1.tmp",
+    ]
     storage.save(UNIT, {})
     for path in mine:
         path.write_text("mine")
@@ -103,11 +110,15 @@ def test_what_a_killed_run_left_behind_is_removed(storage):
         assert sorted(storage.folder.rglob("*")) == before
 
 
-def test_two_processes_that_write_the_same_file_do_not_share_a_temporary_name(storage, monkeypatch):
+def test_two_processes_that_write_the_same_file_do_not_share_a_temporary_name(
+    storage, monkeypatch
+):
     """A report and a running benchmark write at the same time."""
     seen = []
     replace = os.replace
-    monkeypatch.setattr(os, "replace", lambda a, b: (seen.append(str(a)), replace(a, b)))
+    monkeypatch.setattr(
+        os, "replace", lambda a, b: (seen.append(str(a)), replace(a, b))
+    )
     for _ in range(2):
         storage.note({"missing": {}})
     assert len(set(seen)) == 2

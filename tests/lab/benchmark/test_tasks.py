@@ -21,17 +21,28 @@ def test_the_built_in_tasks_are_well_formed():
         assert task.shift in ("none", "batch", "platform", "technology", "biological")
         assert bool(task.train) != bool(task.models_of)
         assert len(set(task.sets)) == len(task.sets)
-        assert (task.test is None) == (not task.models_of and task.scheme in ("hold-out", "nested"))
-        assert [harmonise([label])[0] for label, _ in task.merge] == [one for one, _ in task.merge]
+        assert (task.test is None) == (
+            not task.models_of and task.scheme in ("hold-out", "nested")
+        )
+        assert [harmonise([label])[0] for label, _ in task.merge] == [
+            one for one, _ in task.merge
+        ]
         assert task.models_of is None or tasks[task.models_of].train
-        assert make_splits(task.scheme, np.repeat(["a", "b"], 20), None, "", name="x", seed=0)
+        assert make_splits(
+            task.scheme, np.repeat(["a", "b"], 20), None, "", name="x", seed=0
+        )
 
 
 def test_tasks_are_chosen_by_name():
     tasks = built_in()
     assert choose(tasks, []) == tasks
-    assert [task.name for task in choose(tasks, ["TCGA", "BRCA", "TCGA"])] == ["TCGA", "BRCA"]
-    with pytest.raises(ValueError, match="no task is called 'nothing': optirank benchmark list"):
+    assert [task.name for task in choose(tasks, ["TCGA", "BRCA", "TCGA"])] == [
+        "TCGA",
+        "BRCA",
+    ]
+    with pytest.raises(
+        ValueError, match="no task is called 'nothing': optirank benchmark list"
+    ):
         choose(tasks, ["nothing"])
 
 
@@ -39,7 +50,9 @@ def test_every_ordered_pair_of_sets_with_common_classes_is_found(tmp_path):
     found, problems = find_pairs(write_sets(tmp_path))
     assert problems == {}
     assert len(found) == 6
-    assert {task.tissue for task in found} == {"breast"}  # of the sets that tasks.toml knows
+    assert {task.tissue for task in found} == {
+        "breast"
+    }  # of the sets that tasks.toml knows
     assert all(task.scheme == "all" for task in found)
 
 

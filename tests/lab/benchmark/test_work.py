@@ -43,14 +43,19 @@ def spoil(one, rows):
     raw[rows] = random.poisson(50.0, raw[rows].shape)
     values[rows] = random.normal(5.0, 1.0, values[rows].shape)
     labels[rows] = labels[rows][::-1]
-    return replace(one, raw=sp.csr_array(raw), values=sp.csr_array(values), labels=labels)
+    return replace(
+        one, raw=sp.csr_array(raw), values=sp.csr_array(values), labels=labels
+    )
 
 
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize(
-    ("name", "scenario"), [("pair", ""), ("base", ""), ("inside", ""), ("triple", "multi")]
+    ("name", "scenario"),
+    [("pair", ""), ("base", ""), ("inside", ""), ("triple", "multi")],
 )
-def test_genes_and_training_samples_do_not_see_validation_and_test(sets, name, scenario, whole):
+def test_genes_and_training_samples_do_not_see_validation_and_test(
+    sets, name, scenario, whole
+):
     design = next(one for one in designs(sets, name) if one.scenario == scenario)
     split = design.splits[0]
     unseen = np.setdiff1d(np.arange(len(design.source.labels)), split.train)
@@ -63,13 +68,19 @@ def test_genes_and_training_samples_do_not_see_validation_and_test(sets, name, s
         },
     )
     if scenario == "multi":
-        rest = np.setdiff1d(np.arange(len(design.auxiliary.labels)), split.auxiliary_train)
+        rest = np.setdiff1d(
+            np.arange(len(design.auxiliary.labels)), split.auxiliary_train
+        )
         other = replace(other, auxiliary=spoil(design.auxiliary, rest))
     problem = ALL if whole else design.positives[0]
-    before, after = (make_problem(one, split, problem, SMALL) for one in (design, other))
+    before, after = (
+        make_problem(one, split, problem, SMALL) for one in (design, other)
+    )
     np.testing.assert_array_equal(before.train.genes, after.train.genes)
     np.testing.assert_array_equal(before.train.raw.toarray(), after.train.raw.toarray())
-    np.testing.assert_array_equal(before.train.values.toarray(), after.train.values.toarray())
+    np.testing.assert_array_equal(
+        before.train.values.toarray(), after.train.values.toarray()
+    )
     np.testing.assert_array_equal(before.train.labels, after.train.labels)
     for part, changed in zip(before.validation, after.validation, strict=True):
         assert (part.raw != changed.raw).nnz > 0  # the spoiling did spoil
@@ -114,7 +125,9 @@ def test_every_classifier_gives_one_value_per_setting(sets, name):
         assert max(result["n_genes"]) <= 16
 
 
-@pytest.mark.parametrize("name", [n for n in names_for("whole") if not CLASSIFIERS[n].peer])
+@pytest.mark.parametrize(
+    "name", [n for n in names_for("whole") if not CLASSIFIERS[n].peer]
+)
 def test_every_classifier_tells_all_classes_apart(sets, name):
     (design,) = designs(sets, "found")
     result = run_unit(design, design.splits[0], ALL, name, SMALL)
@@ -127,7 +140,10 @@ def test_every_classifier_tells_all_classes_apart(sets, name):
 @pytest.mark.parametrize("name", ["optirank", "rank-lr"])
 def test_scores_are_those_of_the_estimator(sets, name):
     (design,) = designs(sets, "pair")
-    split, problem = design.splits[0], make_problem(design, design.splits[0], "b", SMALL)
+    split, problem = (
+        design.splits[0],
+        make_problem(design, design.splits[0], "b", SMALL),
+    )
     result = run_unit(design, split, "b", name, SMALL)
     for k, setting in enumerate(result["settings"]):
         make = OptirankClassifier if name == "optirank" else RankLogisticRegression
@@ -149,7 +165,8 @@ def test_validation_of_two_sources_is_the_mean_of_their_own_scores(sets):
     model = RankLogisticRegression(**result["settings"][0])
     model.fit(problem.train.raw, problem.train.labels)
     each = [
-        balanced_accuracy_score(part.labels, model.predict(part.raw)) for part in problem.validation
+        balanced_accuracy_score(part.labels, model.predict(part.raw))
+        for part in problem.validation
     ]
     assert result["validation"][0] == pytest.approx(np.mean(each), abs=1e-12)
 

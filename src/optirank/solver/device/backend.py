@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DEVICES = ("cpu", "cuda")
-_C_TYPES = {"uint16": "unsigned short", "uint32": "unsigned int", "uint64": "unsigned long long"}
+_C_TYPES = {
+    "uint16": "unsigned short",
+    "uint32": "unsigned int",
+    "uint64": "unsigned long long",
+}
 
 
 class DeviceError(ValueError):
@@ -88,7 +92,9 @@ class Backend:
         if x.ndim == 3:
             return self.dot(matrix, x[:, 0])[:, None]
         if matrix[0].size >= FILLS_DEVICE:
-            return self.xp.stack([one @ row for one, row in zip(matrix, x, strict=True)])
+            return self.xp.stack(
+                [one @ row for one, row in zip(matrix, x, strict=True)]
+            )
         return self.xp.matmul(matrix, x[:, :, None])[:, :, 0]
 
     def transpose_dot(self, a: Any, matrix: Any) -> Any:
@@ -98,14 +104,18 @@ class Backend:
         if a.ndim == 3:
             return self.transpose_dot(a[:, 0], matrix)[:, None]
         if matrix[0].size >= FILLS_DEVICE:
-            return self.xp.stack([row @ one for one, row in zip(matrix, a, strict=True)])
+            return self.xp.stack(
+                [row @ one for one, row in zip(matrix, a, strict=True)]
+            )
         return self.xp.matmul(a[:, None, :], matrix)[:, 0, :]
 
 
 @cache
 def _kernel(name: str, types: tuple[str, str] | None) -> Any:
     kernel = _module(types).get_function(name)
-    if types is not None:  # those of orders ask for shared memory at each launch, up to all of it
+    if (
+        types is not None
+    ):  # those of orders ask for shared memory at each launch, up to all of it
         kernel.max_dynamic_shared_size_bytes = _most_shared_bytes()
     return kernel
 

@@ -36,7 +36,9 @@ class Batch:
     l1: Any  # (B,)
     l2: Any  # (B,)
     owner: Any  # (B,) position of the problem that a start belongs to
-    allowed: Any = None  # (d,) mask of the genes that may be in a reference set; None: all
+    allowed: Any = (
+        None  # (d,) mask of the genes that may be in a reference set; None: all
+    )
 
     @property
     def backend(self) -> Backend:
@@ -85,7 +87,9 @@ class States:
 
     def take(self, items: Any) -> States:
         """Some of the points."""
-        return States(**{one.name: getattr(self, one.name)[items] for one in fields(self)})
+        return States(
+            **{one.name: getattr(self, one.name)[items] for one in fields(self)}
+        )
 
     def put(self, items: Any, others: States) -> States:
         """These points with some of them replaced."""
@@ -113,7 +117,9 @@ class CentredBatch:
     def __init__(self, backend: Backend, values: Any, v: Any) -> None:
         self.backend = backend
         self.values = values
-        self.mean = backend.transpose_dot(v.astype(values.dtype), values).astype(backend.xp.float64)
+        self.mean = backend.transpose_dot(v.astype(values.dtype), values).astype(
+            backend.xp.float64
+        )
 
     @property
     def n_columns(self) -> int:
@@ -123,14 +129,18 @@ class CentredBatch:
     def dot(self, x: Any) -> Any:
         """``(M - 1 mean^T) x`` of each problem, float64."""
         xp = self.backend.xp
-        z = self.backend.dot(self.values, x.astype(self.values.dtype)).astype(xp.float64)
+        z = self.backend.dot(self.values, x.astype(self.values.dtype)).astype(
+            xp.float64
+        )
         return z - (self.mean * x).sum(axis=1)[:, None]
 
     def transpose_dot(self, a: Any) -> Any:
         """``(M - 1 mean^T)^T a`` of each problem, float64; a is (B, n), or (B, m, n)."""
         mean = self.mean if a.ndim == 2 else self.mean[:, None, :]
         product = self.backend.transpose_dot(a.astype(self.values.dtype), self.values)
-        return product.astype(self.backend.xp.float64) - mean * a.sum(axis=-1)[..., None]
+        return (
+            product.astype(self.backend.xp.float64) - mean * a.sum(axis=-1)[..., None]
+        )
 
     def take(self, items: Any, v: Any) -> CentredBatch:
         """The matrices of some problems, whose sample weights are ``v``."""
@@ -168,7 +178,9 @@ def _formulas(backend: Backend) -> tuple[Callable, Callable]:
 
     def loss(z, b, y, v):
         score = z + b
-        return v * (xp.log1p(xp.exp(-xp.abs(score))) + xp.maximum(score, 0.0) - y * score)
+        return v * (
+            xp.log1p(xp.exp(-xp.abs(score))) + xp.maximum(score, 0.0) - y * score
+        )
 
     return backend.fuse(logistic), backend.fuse(loss)
 
@@ -187,7 +199,9 @@ def best_intercept(batch: Batch, z: Any, b: Any, n_steps: int = 10) -> Any:
     """The b of each problem that minimises the loss at scores z + b, by Newton steps."""
     xp, n = batch.xp, z.shape[1]
     b = xp.array(b, dtype=xp.float64)
-    rows = (xp.ascontiguousarray(one, dtype=xp.float64) for one in (z, batch.y, batch.v))
+    rows = (
+        xp.ascontiguousarray(one, dtype=xp.float64) for one in (z, batch.y, batch.v)
+    )
     arguments = (*rows, xp.int32(n), xp.int32(n_steps), b)
     batch.backend.launch("best_intercepts", (len(b),), threads_for(n), arguments)
     return b
@@ -262,11 +276,18 @@ def accelerated_steps(
     limit = xp.full(size, -1.0) if tol is None else tol
     residual, done = xp.full(size, xp.inf), xp.zeros(size, bool)
     taken = xp.zeros(size, xp.int64)
-    ahead, z_ahead, b_ahead, t = x.copy(), z.copy(), b.copy(), xp.ones(size)  # with momentum
+    ahead, z_ahead, b_ahead, t = (
+        x.copy(),
+        z.copy(),
+        b.copy(),
+        xp.ones(size),
+    )  # with momentum
     slopes, curvatures = xp.empty((size, n), xp.float32), xp.empty((size, n))
     total, L_b = xp.empty(size), xp.empty(size)  # sum of the slopes, curvature in b
     to, single = xp.empty((size, d)), xp.empty((size, d), xp.float32)
-    facts = xp.empty((4, size))  # squared change, product with momentum, largest, mean . to
+    facts = xp.empty(
+        (4, size)
+    )  # squared change, product with momentum, largest, mean . to
     y, v = xp.ascontiguousarray(batch.y), xp.ascontiguousarray(batch.v)
     for step in range(n_steps):
         arguments = (z_ahead, b_ahead, y, v, n_, slopes, curvatures, total, L_b)
@@ -292,7 +313,11 @@ def start_length(batch: Batch, matrix: CentredBatch, L: Any) -> Any:
     """The step sizes to start from: those known, else from the curvature."""
     xp = batch.xp
     unknown = L <= 0
-    return xp.where(unknown, _curvature_scale(batch, matrix), L) if bool(unknown.any()) else L
+    return (
+        xp.where(unknown, _curvature_scale(batch, matrix), L)
+        if bool(unknown.any())
+        else L
+    )
 
 
 def _curvature_scale(batch: Batch, matrix: CentredBatch) -> Any:

@@ -22,14 +22,23 @@ from optirank.solver.device.blocks import (
     logistic,
     ranks_of,
 )
-from optirank.solver.device.weights import newton_steps, solve_hessian, steps_on_w, with_weights
+from optirank.solver.device.weights import (
+    newton_steps,
+    solve_hessian,
+    steps_on_w,
+    with_weights,
+)
 
 
 def exchange_batches(batch: Batch, states: States, n_tries: int) -> States:
     """Swap batches of genes by the gradient of gamma, halving a batch that a refit refuses."""
     xp = batch.xp
-    n_allowed = batch.orders.n_genes if batch.allowed is None else int(batch.allowed.sum())
-    first = xp.maximum(1, xp.minimum(batch.s, n_allowed - batch.s) // 4).astype(xp.int64)
+    n_allowed = (
+        batch.orders.n_genes if batch.allowed is None else int(batch.allowed.sum())
+    )
+    first = xp.maximum(1, xp.minimum(batch.s, n_allowed - batch.s) // 4).astype(
+        xp.int64
+    )
     states = replace(states, swap=xp.where(states.swap < 0, first, states.swap))
     for _ in range(n_tries):
         active = xp.flatnonzero(states.swap)
@@ -37,7 +46,9 @@ def exchange_batches(batch: Batch, states: States, n_tries: int) -> States:
             break
         part, here = batch.take(active), states.take(active)
         gradient, *_ = _gradient_gamma(part, here)
-        out_first, in_first, n_in, n_out = _sorted_candidates(part, here.gamma, gradient)
+        out_first, in_first, n_in, n_out = _sorted_candidates(
+            part, here.gamma, gradient
+        )
         most = int(here.swap.max())
         goes, comes = out_first[:, :most], in_first[:, :most]
         rows = xp.broadcast_to(xp.arange(len(active))[:, None], goes.shape)
@@ -53,7 +64,9 @@ def exchange_batches(batch: Batch, states: States, n_tries: int) -> States:
         improved = tried & (new.objective < here.objective * (1.0 - c.SMALLEST_GAIN))
         smaller = xp.where(tried, here.swap // 2, 0)
         kept = here.better(xp, new, improved)
-        states = states.put(active, replace(kept, swap=xp.where(improved, here.swap, smaller)))
+        states = states.put(
+            active, replace(kept, swap=xp.where(improved, here.swap, smaller))
+        )
     return states
 
 
@@ -80,7 +93,9 @@ def _gradient_gamma(batch: Batch, states: States) -> tuple[Any, CentredBatch, An
     return matrix.transpose_dot(slopes), matrix, slopes, curvatures
 
 
-def _sorted_candidates(batch: Batch, gamma: Any, gradient: Any) -> tuple[Any, Any, Any, Any]:
+def _sorted_candidates(
+    batch: Batch, gamma: Any, gradient: Any
+) -> tuple[Any, Any, Any, Any]:
     """Genes inside that most want out and outside that most want in, best first, with counts."""
     xp = batch.xp
     inside = gamma > 0.5
@@ -100,7 +115,9 @@ def _one_model(batch: Batch, states: States, effort: int) -> tuple[States, Any]:
     states = steps_on_w(batch, states, c.REFIT_STEPS)
     gradient, coranks, slopes, curvatures = _gradient_gamma(batch, states)
     out_first, in_first, n_in, n_out = _sorted_candidates(batch, states.gamma, gradient)
-    m_in, m_out = (min(effort * c.PAIR_GENES, int(count.min())) for count in (n_in, n_out))
+    m_in, m_out = (
+        min(effort * c.PAIR_GENES, int(count.min())) for count in (n_in, n_out)
+    )
     if not m_in or not m_out:
         return states, xp.zeros(len(batch), bool)
     chosen = xp.concatenate([out_first[:, :m_in], in_first[:, :m_out]], axis=1)
@@ -136,13 +153,17 @@ def _turns(batch: Batch, slopes: Any, chosen: Any) -> Any:
     xp, d = batch.xp, batch.orders.n_genes
     size, m = chosen.shape
     out = xp.empty((size, d, m))
-    at_once = max(1, batch.backend.free_bytes() // 4 // (4 * batch.orders.n_samples * d * size))
+    at_once = max(
+        1, batch.backend.free_bytes() // 4 // (4 * batch.orders.n_samples * d * size)
+    )
     for begin in range(0, m, at_once):
         genes = chosen[:, begin : begin + at_once]
         n_here = genes.shape[1]
         one = xp.zeros((size * n_here, d), xp.float32)
         one[xp.arange(size * n_here), genes.reshape(-1)] = 1.0
-        columns = batch.orders.ranks(one, batch.ties)  # less the offset, which sums away in H
+        columns = batch.orders.ranks(
+            one, batch.ties
+        )  # less the offset, which sums away in H
         repeated = xp.repeat(slopes.astype(xp.float32), n_here, axis=0)
         sums = batch.backend.transpose_dot(repeated, columns).reshape(size, n_here, d)
         out[:, :, begin : begin + at_once] = sums.transpose(0, 2, 1)
@@ -187,8 +208,12 @@ def _judged(batch: Batch, states: States, effort: int) -> States:
     """Steps on (w, b) that tell what an exchange is worth."""
     matrix = ranks_of(batch, states.gamma)
     if batch.orders.n_genes <= c.SMALL and not bool((batch.l1 > 0).any()):
-        w, b, objective, _ = newton_steps(batch, matrix, states.w, states.b, c.TRIAL_NEWTON_STEPS)
+        w, b, objective, _ = newton_steps(
+            batch, matrix, states.w, states.b, c.TRIAL_NEWTON_STEPS
+        )
         return replace(states, w=w, b=b, objective=objective)
     penalty, n_steps = elastic_net(batch), effort * c.REFIT_STEPS
-    done = accelerated_steps(batch, matrix, states.w, states.b, penalty, states.L_w, n_steps)
+    done = accelerated_steps(
+        batch, matrix, states.w, states.b, penalty, states.L_w, n_steps
+    )
     return with_weights(batch, states, done)

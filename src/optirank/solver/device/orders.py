@@ -75,7 +75,9 @@ class DeviceOrders:
         tie, _ = check_ties(ties)
         return self._pass(w, w.sum(axis=1), -1.0, 1.0 - tie)
 
-    def scores_of_many(self, w: NDArray, gamma: NDArray, ties: str = "average") -> NDArray:
+    def scores_of_many(
+        self, w: NDArray, gamma: NDArray, ties: str = "average"
+    ) -> NDArray:
         """``w . (C_i gamma - offset)`` of each sample for each row of w and gamma: (B, n)."""
         backend, xp = self.backend, self.backend.xp
         found = np.empty((len(w), self.n_samples))
@@ -111,7 +113,12 @@ class DeviceOrders:
             )  # fmt: skip
             types = (str(self.perm.dtype), "uint32")
             backend.launch(
-                "rank_pass", (n, len(part)), threads, arguments, shared=shared, types=types
+                "rank_pass",
+                (n, len(part)),
+                threads,
+                arguments,
+                shared=shared,
+                types=types,
             )
         return out
 
@@ -196,7 +203,9 @@ def _keys(xp: Any, values: Any) -> Any:
         raise ValueError("X has values that are not finite: remove or replace them")
     single = values.astype(xp.float32)
     if values.dtype.itemsize > 4 and not bool((single == values).all()):
-        bits = (values.astype(xp.float64) + 0.0).view(xp.uint64)  # + 0.0: one zero, not two
+        bits = (values.astype(xp.float64) + 0.0).view(
+            xp.uint64
+        )  # + 0.0: one zero, not two
         return xp.where(bits >> xp.uint64(63), ~bits, bits | xp.uint64(1 << 63))
     bits = (single + xp.float32(0.0)).view(xp.uint32)
     return xp.where(bits >> xp.uint32(31), ~bits, bits | xp.uint32(1 << 31))
@@ -220,7 +229,9 @@ def _sort(backend: Backend, keys: Any, perm: Any, start: Any, end: Any) -> None:
         ordered = xp.take_along_axis(keys[rows], order, axis=1)
         first = xp.ones(order.shape, bool)
         first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-        bounds = xp.append(xp.flatnonzero(first), first.size)  # of the groups of all rows
+        bounds = xp.append(
+            xp.flatnonzero(first), first.size
+        )  # of the groups of all rows
         group = xp.cumsum(first.ravel()).reshape(order.shape) - 1
         sample = xp.arange(len(order))[:, None]
         perm[rows] = order

@@ -52,7 +52,9 @@ class Options:
     thorough: bool = True
 
 
-def solve_together(problems: Sequence[Problem], options: Options | None = None) -> list[Solution]:
+def solve_together(
+    problems: Sequence[Problem], options: Options | None = None
+) -> list[Solution]:
     """Solutions of problems over the same sorted samples, as many at once as memory allows.
 
     The problems also share the candidates of the reference and the way to rank ties.
@@ -74,7 +76,10 @@ def solve_together(problems: Sequence[Problem], options: Options | None = None) 
     n_allowed = d if first.candidates is None else int(first.candidates.sum())
     learned = np.array([one.n_reference < n_allowed for one in problems])
     found: dict[int, Solution] = {}
-    for solve, places in ((_learn_sets, np.flatnonzero(learned)), (_fit, np.flatnonzero(~learned))):
+    for solve, places in (
+        (_learn_sets, np.flatnonzero(learned)),
+        (_fit, np.flatnonzero(~learned)),
+    ):
         for begin in range(0, len(places), at_once):
             some = places[begin : begin + at_once].tolist()
             found |= zip(some, solve([problems[k] for k in some], options), strict=True)
@@ -85,7 +90,9 @@ def _fit(problems: Sequence[Problem], options: Options) -> list[Solution]:
     """Solve problems whose reference set is all genes that may be in it: nothing to choose."""
     batch = _batch(problems, np.arange(len(problems)))
     states = tilted_starts(batch, batch.xp.ones(len(batch), bool))
-    states = replace(states, gamma=(states.gamma > 0).astype(float))  # a projection is near ones
+    states = replace(
+        states, gamma=(states.gamma > 0).astype(float)
+    )  # a projection is near ones
     return _finished(batch, states, replace(options, refit=True))
 
 
@@ -95,7 +102,9 @@ def _learn_sets(problems: Sequence[Problem], options: Options) -> list[Solution]
     rising = np.tile([side == "rising" for side in sides], len(problems))
     states = tilted_starts(batch, batch.backend.array(rising))
     if not options.integral:
-        states, converged = relax(batch, states, max(1, options.max_iter // 6), options.tol)
+        states, converged = relax(
+            batch, states, max(1, options.max_iter // 6), options.tol
+        )
         kept = _near_best(batch, states, 0.0)
         return _packed(batch.take(kept), states.take(kept), converged[kept])
 
@@ -133,7 +142,15 @@ def _batch(problems: Sequence[Problem], owner: np.ndarray) -> Batch:
     )
     allowed = None if first.candidates is None else array(first.candidates)
     return Batch(
-        orders, first.ties, array(y[owner]), array(v[owner]), s, l1, l2, array(owner), allowed
+        orders,
+        first.ties,
+        array(y[owner]),
+        array(v[owner]),
+        s,
+        l1,
+        l2,
+        array(owner),
+        allowed,
     )
 
 
@@ -152,7 +169,9 @@ def _finished(batch: Batch, states: States, options: Options) -> list[Solution]:
     """(w, b) to convergence at the final sets."""
     converged = batch.xp.ones(len(batch), bool)
     if options.refit:
-        states, converged = fit_weights(batch, states, tol=options.tol, max_iter=options.max_iter)
+        states, converged = fit_weights(
+            batch, states, tol=options.tol, max_iter=options.max_iter
+        )
     return _packed(batch, states, converged)
 
 
@@ -164,9 +183,15 @@ def _packed(batch: Batch, states: States, converged: Any) -> list[Solution]:
     objective = loss_of(batch, z, b) + batch.penalty(states.w)
     columns = (states.w, b, states.gamma, objective, states.n_iter, converged)
     packed = []
-    for w, b_one, gamma, value, n_iter, done in zip(*map(backend.host, columns), strict=True):
+    for w, b_one, gamma, value, n_iter, done in zip(
+        *map(backend.host, columns), strict=True
+    ):
         path = [{"stage": "end", "objective": float(value)}]
-        packed.append(Solution(w, float(b_one), gamma, float(value), int(n_iter), bool(done), path))
+        packed.append(
+            Solution(
+                w, float(b_one), gamma, float(value), int(n_iter), bool(done), path
+            )
+        )
     return packed
 
 
@@ -191,7 +216,9 @@ def tilted_starts(batch: Batch, rising: Any) -> States:
     )  # fmt: skip
 
 
-def one_round(batch: Batch, states: States, push: Any = None, *, first: bool = False) -> States:
+def one_round(
+    batch: Batch, states: States, push: Any = None, *, first: bool = False
+) -> States:
     """A few steps on (w, b), then on (gamma, b) with the tangent of the push penalty.
 
     The scores ``R(gamma) w = V(w) gamma`` are those of both blocks, so that each starts from what
@@ -208,7 +235,9 @@ def one_round(batch: Batch, states: States, push: Any = None, *, first: bool = F
     L = start_length(batch, matrix, states.L_gamma) if first else states.L_gamma
     linear = None if push is None else push[:, None] * (1.0 - 2.0 * states.gamma)
     in_set = capped_simplex(batch, linear)
-    on_gamma = accelerated_steps(batch, matrix, states.gamma, on_w.b, in_set, L, steps, z=on_w.z)
+    on_gamma = accelerated_steps(
+        batch, matrix, states.gamma, on_w.b, in_set, L, steps, z=on_w.z
+    )
     b = best_intercept(batch, on_gamma.z, on_w.b, 5)
     objective = loss_of(batch, on_gamma.z, b) + batch.penalty(on_w.x)
     n_iter = states.n_iter + on_w.taken + on_gamma.taken
@@ -217,7 +246,9 @@ def one_round(batch: Batch, states: States, push: Any = None, *, first: bool = F
     )  # fmt: skip
 
 
-def relax(batch: Batch, states: States, n_rounds: int, tol: float) -> tuple[States, Any]:
+def relax(
+    batch: Batch, states: States, n_rounds: int, tol: float
+) -> tuple[States, Any]:
     """Rounds on the relaxed problems until one lowers an objective by less than ``tol`` of it.
 
     A round that takes no step, its steps being too long, says nothing about convergence.

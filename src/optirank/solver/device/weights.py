@@ -30,7 +30,9 @@ def steps_on_w(batch: Batch, states: States, n_steps: int) -> States:
     """Steps on (w, b) alone at the states' reference weights."""
     matrix = ranks_of(batch, states.gamma)
     L = start_length(batch, matrix, states.L_w)
-    done = accelerated_steps(batch, matrix, states.w, states.b, elastic_net(batch), L, n_steps)
+    done = accelerated_steps(
+        batch, matrix, states.w, states.b, elastic_net(batch), L, n_steps
+    )
     return with_weights(batch, states, done)
 
 
@@ -39,10 +41,14 @@ def with_weights(batch: Batch, states: States, done: BlockResult) -> States:
     b = best_intercept(batch, done.z, done.b)
     objective = loss_of(batch, done.z, b) + batch.penalty(done.x)
     n_iter = states.n_iter + done.taken
-    return replace(states, w=done.x, b=b, objective=objective, L_w=done.L, n_iter=n_iter, z=done.z)
+    return replace(
+        states, w=done.x, b=b, objective=objective, L_w=done.L, n_iter=n_iter, z=done.z
+    )
 
 
-def fit_weights(batch: Batch, states: States, *, tol: float, max_iter: int) -> tuple[States, Any]:
+def fit_weights(
+    batch: Batch, states: States, *, tol: float, max_iter: int
+) -> tuple[States, Any]:
     """Minimise in (w, b) at the states' gamma; the states and whether each converged.
 
     Converged means that the proximal gradient is below ``tol`` times the gradient at w = 0. Steps
@@ -62,7 +68,9 @@ def fit_weights(batch: Batch, states: States, *, tol: float, max_iter: int) -> t
         w, b, stalled = here.w, here.b, xp.zeros(len(open_), bool)
         newton = spent >= c.FIRST_STEPS
         if newton:
-            w, b, objective, decrease = newton_on_support(part, some, w, b, c.NEWTON_STEPS)
+            w, b, objective, decrease = newton_on_support(
+                part, some, w, b, c.NEWTON_STEPS
+            )
             stalled = decrease <= c.STALLED * objective
         n_steps = min(c.MORE_STEPS, max_iter - spent)
         done = accelerated_steps(
@@ -80,7 +88,9 @@ def fit_weights(batch: Batch, states: States, *, tol: float, max_iter: int) -> t
     if len(few):
         part, here = batch.take(few), states.take(few)
         exact = ranks_of(part, here.gamma, exact=True)
-        w, b, objective, _ = newton_on_support(part, exact, here.w, here.b, 20, tol=1e-15)
+        w, b, objective, _ = newton_on_support(
+            part, exact, here.w, here.b, 20, tol=1e-15
+        )
         states = states.put(few, replace(here, w=w, b=b, objective=objective))
         del exact
     open_ = xp.flatnonzero(~reached)
@@ -114,7 +124,13 @@ def _n_weights(batch: Batch, w: Any) -> Any:
 
 
 def newton_on_support(
-    batch: Batch, matrix: CentredBatch, w: Any, b: Any, n_steps: int, *, tol: float = c.STALLED
+    batch: Batch,
+    matrix: CentredBatch,
+    w: Any,
+    b: Any,
+    n_steps: int,
+    *,
+    tol: float = c.STALLED,
 ) -> tuple[Any, Any, Any, Any]:
     """As :func:`newton_steps`, on the columns of the weights alone where these are few."""
     xp = batch.xp
@@ -132,7 +148,13 @@ def newton_on_support(
 
 
 def newton_steps(
-    batch: Batch, matrix: CentredBatch, w: Any, b: Any, n_steps: int, *, tol: float = c.STALLED
+    batch: Batch,
+    matrix: CentredBatch,
+    w: Any,
+    b: Any,
+    n_steps: int,
+    *,
+    tol: float = c.STALLED,
 ) -> tuple[Any, Any, Any, Any]:
     """Damped Newton steps on (w, b), each weight kept on its side of zero where l1 > 0.
 
@@ -205,10 +227,15 @@ def _conjugate_gradients(
     ridge = 2.0 * batch.l2 + 1e-6 * square.max(axis=1) + 1e-30
     diagonal = spread + ridge[:, None]
     support = xp.ascontiguousarray(support)
-    r = xp.ascontiguousarray(xp.where(support[:, None, :], right.transpose(0, 2, 1), 0.0))
+    r = xp.ascontiguousarray(
+        xp.where(support[:, None, :], right.transpose(0, 2, 1), 0.0)
+    )
     x, p = xp.zeros_like(r), r / diagonal[:, None, :]
     single, weighted = p.astype(xp.float32), xp.empty((size, m, n), xp.float32)
-    rz, limit = (r * p).sum(axis=2), c.CG_TOL**2 * xp.maximum((r * r).sum(axis=2), 1e-300)
+    rz, limit = (
+        (r * p).sum(axis=2),
+        c.CG_TOL**2 * xp.maximum((r * r).sum(axis=2), 1e-300),
+    )
     active = xp.ones((size, m), bool)
     for step in range(c.CG_STEPS):
         u = xp.ascontiguousarray(backend.dot(values, single))
@@ -230,7 +257,9 @@ def _solve_factored(
     xp, values = batch.xp, matrix.values
     dtype = values.dtype
     total = xp.maximum(curvatures.sum(axis=1), 1e-30)
-    mean = batch.backend.transpose_dot(curvatures.astype(dtype), values) / total[:, None]
+    mean = (
+        batch.backend.transpose_dot(curvatures.astype(dtype), values) / total[:, None]
+    )
     roots = xp.sqrt(curvatures)[:, :, None].astype(dtype)
     scaled = (values - mean[:, None, :].astype(dtype)) * roots
     system = xp.matmul(scaled.transpose(0, 2, 1), scaled).astype(xp.float64)

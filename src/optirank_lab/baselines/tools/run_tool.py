@@ -108,7 +108,9 @@ class CellTypist:
 
     def predict(self, part) -> list[str]:
         """The class with the largest score; every sample gets one."""
-        found = self.package.annotate(_table(log1p_scaled(part), part.genes), model=self.model)
+        found = self.package.annotate(
+            _table(log1p_scaled(part), part.genes), model=self.model
+        )
         return [str(one) for one in found.predicted_labels["predicted_labels"]]
 
 
@@ -181,7 +183,9 @@ class PySingleCellNet:
         data.layers["counts"] = data.X.copy()
         sc.pp.normalize_total(data)
         sc.pp.log1p(data)
-        flavour = {"flavor": "seurat_v3", "layer": "counts"} if train.kind == "counts" else {}
+        flavour = (
+            {"flavor": "seurat_v3", "layer": "counts"} if train.kind == "counts" else {}
+        )
         try:
             sc.pp.highly_variable_genes(data, n_top_genes=n_variable, **flavour)
         except ValueError:  # its local regression is singular on some sparse counts
@@ -191,7 +195,9 @@ class PySingleCellNet:
 
     def n_genes(self) -> int:
         """The genes of the pairs."""
-        return len({gene for pair in self.model["topPairs"] for gene in str(pair).split("_")})
+        return len(
+            {gene for pair in self.model["topPairs"] for gene in str(pair).split("_")}
+        )
 
     def predict(self, part) -> list[str | None]:
         """The class with the most votes; none where that is "rand", of shuffled profiles."""
@@ -213,7 +219,11 @@ def _numbers(part) -> list[str]:
     return [f"g{k}" for k in range(len(part.genes))]
 
 
-TOOLS = {"celltypist": CellTypist, "singler": SingleR, "pysinglecellnet": PySingleCellNet}
+TOOLS = {
+    "celltypist": CellTypist,
+    "singler": SingleR,
+    "pysinglecellnet": PySingleCellNet,
+}
 
 
 def main() -> None:
@@ -241,7 +251,9 @@ def _read(path: Path, genes: list[str]) -> SimpleNamespace:
     with np.load(path, allow_pickle=False) as file:
         arrays = tuple(file[key] for key in ("data", "indices", "indptr"))
         X = sp.csr_matrix(arrays, tuple(file["shape"]))
-        return SimpleNamespace(X=X, labels=file["labels"], kind=str(file["kind"]), genes=genes)
+        return SimpleNamespace(
+            X=X, labels=file["labels"], kind=str(file["kind"]), genes=genes
+        )
 
 
 def _measured(tool, job: dict, folder: Path) -> dict:
@@ -250,12 +262,16 @@ def _measured(tool, job: dict, folder: Path) -> dict:
     except Exception:
         traceback.print_exc()  # what fails on the data as well is reported there
     train, *parts = (
-        _read(folder / f"{name}.npz", job["genes"]) for name in ("train", *range(job["n_parts"]))
+        _read(folder / f"{name}.npz", job["genes"])
+        for name in ("train", *range(job["n_parts"]))
     )
     start = cpu_seconds()
     tool.fit(train, job["seed"])
     fitted = cpu_seconds()
-    found = [[None if one is None else str(one) for one in tool.predict(part)] for part in parts]
+    found = [
+        [None if one is None else str(one) for one in tool.predict(part)]
+        for part in parts
+    ]
     return {
         "version": tool.version,
         "n_genes": int(tool.n_genes()),
@@ -272,7 +288,9 @@ def _fit_example(tool) -> None:
     for k in range(3):
         X[k::3, 40 * k : 40 * (k + 1)] += draw.poisson(6.0, size=(20, 40))
     labels, genes = np.array(["a", "b", "c"] * 20), [f"gene{k}" for k in range(200)]
-    part = SimpleNamespace(X=sp.csr_matrix(X), kind="counts", labels=labels, genes=genes)
+    part = SimpleNamespace(
+        X=sp.csr_matrix(X), kind="counts", labels=labels, genes=genes
+    )
     tool.fit(part, 0)
     tool.predict(part)
 

@@ -18,7 +18,9 @@ from optirank.workflow.predict import PredictOptions, label_profiles
 
 
 def labelled(adata, model, **options):
-    return label_profiles(profiles_of(adata, None, None), model, PredictOptions(**options))
+    return label_profiles(
+        profiles_of(adata, None, None), model, PredictOptions(**options)
+    )
 
 
 def rows(text: str, table: str) -> list[list[str]]:
@@ -39,14 +41,20 @@ def figure(text: str) -> str:
 
 def test_labels_are_counted_by_confidence():
     table = label_table(
-        ["b", "a", "a", "none", "none", "none"], [0.5, 0.95, 0.3, 0.1, 0.99, 0.2], "none"
+        ["b", "a", "a", "none", "none", "none"],
+        [0.5, 0.95, 0.3, 0.1, 0.99, 0.2],
+        "none",
     )
     assert table.index.tolist() == ["a", "b", "none"]
     assert table["n_samples"].tolist() == [2, 1, 3]
     np.testing.assert_allclose(table["share"], [1 / 3, 1 / 6, 1 / 2])
     np.testing.assert_allclose(table["confidence"], [0.625, 0.5, 0.43])
     steps = table[["≥ 0.95", "0.8–0.95", "0.5–0.8", "< 0.5", "withheld"]]
-    assert steps.to_numpy().tolist() == [[1, 0, 0, 1, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, 3]]
+    assert steps.to_numpy().tolist() == [
+        [1, 0, 0, 1, 0],
+        [0, 0, 1, 0, 0],
+        [0, 0, 0, 0, 3],
+    ]
 
 
 def test_the_page_has_the_numbers_of_the_labels(model, query):
@@ -70,7 +78,12 @@ def test_the_page_has_the_numbers_of_the_labels(model, query):
         assert f">{mine.sum()} ({share})</text>" in figure(text)
     for part in ('id="card"', "no true classes", "optirank evaluate", "--unknown-rate"):
         assert part in text
-    for part in ('id="classes"', 'id="confusion"', "balanced accuracy of", 'id="clusters"'):
+    for part in (
+        'id="classes"',
+        'id="confusion"',
+        "balanced accuracy of",
+        'id="clusters"',
+    ):
         assert part not in text
     for word in ("http://", "https://", "<script"):
         assert word not in text
@@ -78,7 +91,11 @@ def test_the_page_has_the_numbers_of_the_labels(model, query):
 
 
 def test_a_model_of_two_classes_has_two_bars(query):
-    two = (query.labels(LABEL) == "b cell").map({True: "b cell", False: "other"}).to_numpy()
+    two = (
+        (query.labels(LABEL) == "b cell")
+        .map({True: "b cell", False: "other"})
+        .to_numpy()
+    )
     adata = as_anndata(query)
     found = labelled(adata, PanelClassifier(10).fit(adata.to_df(), two))
     text = page(found)
@@ -103,13 +120,18 @@ def test_labels_withheld_come_last_and_are_counted_apart(model, query):
 
 def test_clusters_and_missing_genes_have_their_tables(model, query):
     panel = [gene for gene in panel_names(model) if gene in set(query.gene_names)]
-    adata = as_anndata(query)[:, [one for one in query.gene_names if one not in panel[:3]]].copy()
+    adata = as_anndata(query)[
+        :, [one for one in query.gene_names if one not in panel[:3]]
+    ].copy()
     found = labelled(adata, model, clusters="leiden")
     text = page(found)
     assert [(row[0], row[2]) for row in rows(text, "clusters")] == [
         (one.cluster, one.label) for one in found.clusters.table.itertuples()
     ]
-    assert f"{len(found.missing)} of the {len(panel_names(model))} genes of the panel" in text
+    assert (
+        f"{len(found.missing)} of the {len(panel_names(model))} genes of the panel"
+        in text
+    )
     assert panel[0] in text
     assert len(rows(text, "losses")) == len(model.classes_)
     for note in found.notes:
@@ -118,16 +140,23 @@ def test_clusters_and_missing_genes_have_their_tables(model, query):
 
 @pytest.mark.parametrize("n_classes", [30, 200])
 def test_many_classes_with_odd_names_are_all_there(n_classes, model, query):
-    names = np.array([f"<b onclick=x>& {'long ' * 40} {k}" for k in range(n_classes)], object)
+    names = np.array(
+        [f"<b onclick=x>& {'long ' * 40} {k}" for k in range(n_classes)], object
+    )
     found = labelled(as_anndata(query), model)
     codes = np.arange(3 * n_classes) % n_classes
-    found = replace(found, classes=names, codes=codes, confidence=np.full(3 * n_classes, 0.9))
+    found = replace(
+        found, classes=names, codes=codes, confidence=np.full(3 * n_classes, 0.9)
+    )
     text = page(found)
     assert "<b onclick" not in text
     assert text.count("&lt;b onclick") == n_classes
     assert "<b onclick" not in figure(text)
     assert figure(text).count("3 (") == n_classes
-    assert tiles(text)[-1] == (f"{n_classes} of {n_classes}", "classes among the labels")
+    assert tiles(text)[-1] == (
+        f"{n_classes} of {n_classes}",
+        "classes among the labels",
+    )
 
 
 def test_one_sample_is_a_sample(model, query):

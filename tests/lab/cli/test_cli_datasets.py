@@ -14,7 +14,8 @@ from typer.testing import CliRunner, Result
 
 from optirank.cli.app import complete_app
 from optirank.cli.common import BAD_INPUT
-from optirank.datasets import read_expression, registry
+from optirank.datasets import read_expression
+from optirank_lab.data import registry
 
 app = complete_app()
 
@@ -33,7 +34,9 @@ def example(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("command", [[], ["list"], ["info"], ["fetch"], ["check"], ["example"]])
+@pytest.mark.parametrize(
+    "command", [[], ["list"], ["info"], ["fetch"], ["check"], ["example"]]
+)
 def test_help_has_examples_and_imports_nothing_heavy(command):
     code = (
         "import sys; from optirank.cli.app import complete_app\napp = complete_app()\n"
@@ -42,7 +45,9 @@ def test_help_has_examples_and_imports_nothing_heavy(command):
         "heavy = {'numpy', 'sklearn', 'pandas', 'anndata'} & set(sys.modules)\n"
         "sys.exit(f'imported: {heavy}' if heavy else 0)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "optirank datasets" in done.stdout.partition("Examples:")[2]
 
@@ -50,7 +55,13 @@ def test_help_has_examples_and_imports_nothing_heavy(command):
 def test_list_shows_the_paper_and_the_folder(example):
     done = datasets("list", "--data", example)
     assert done.exit_code == 0
-    for word in ("tcga", "by hand", "Public stand-ins", "nki_er", "droplet (generated)"):
+    for word in (
+        "tcga",
+        "by hand",
+        "Public stand-ins",
+        "nki_er",
+        "droplet (generated)",
+    ):
         assert word in done.stdout
     by_environment = datasets("list", env={"OPTIRANK_DATA": str(example)})
     assert by_environment.stdout == done.stdout
@@ -65,7 +76,13 @@ def test_list_without_a_folder(tmp_path):
 def test_info_of_a_registered_and_of_a_local_set(example):
     done = datasets("info", "Murano", "--data", example)
     assert done.exit_code == 0
-    for word in ("GSE85241", "CEL-Seq2", "see source", "stList_murano.rda", "no sha256 known"):
+    for word in (
+        "GSE85241",
+        "CEL-Seq2",
+        "see source",
+        "stList_murano.rda",
+        "no sha256 known",
+    ):
         assert word in done.stdout
     assert str(example / "pcawg") in datasets("info", "pcawg", "--data", example).stdout
     local = datasets("info", "query", "--data", example).stdout
@@ -104,7 +121,9 @@ def test_check_names_what_is_broken_and_ends_with_2(example, tmp_path):
     ],
 )
 def test_bad_input_ends_with_2_and_says_what_was_wrong(arguments, message, example):
-    data = [] if "--data" in arguments or "example" in arguments else ["--data", example]
+    data = (
+        [] if "--data" in arguments or "example" in arguments else ["--data", example]
+    )
     done = datasets(*arguments, *data)
     assert done.exit_code == BAD_INPUT
     assert message in done.stderr + done.stdout
@@ -117,7 +136,9 @@ def test_fetch_tells_the_steps_then_builds_what_was_put_there(tmp_path):
     assert "\n2. " in done.stderr
     home = tmp_path / "pcawg"
     assert str(home / "samples.tsv") in done.stderr
-    frame = pd.DataFrame(np.arange(6).reshape(2, 3), ["ENSG1.1", "ENSG2.7"], ["a", "b", "c"])
+    frame = pd.DataFrame(
+        np.arange(6).reshape(2, 3), ["ENSG1.1", "ENSG2.7"], ["a", "b", "c"]
+    )
     frame.to_csv(home / "expression.tsv.gz", sep="\t", index_label="gene")
     (home / "samples.tsv").write_text("aliquot_id\ttissue\na\tColon\nb\tPancreas\n")
     done = datasets("fetch", "pcawg", "--data", tmp_path)
@@ -128,13 +149,17 @@ def test_fetch_tells_the_steps_then_builds_what_was_put_there(tmp_path):
     assert list(read.gene_names) == ["ENSG1", "ENSG2"]
 
 
-def test_stand_ins_are_built_from_given_files_and_what_is_gone_is_told(tmp_path, monkeypatch):
+def test_stand_ins_are_built_from_given_files_and_what_is_gone_is_told(
+    tmp_path, monkeypatch
+):
     raw = Path(__file__).resolve().parents[3] / "shared" / "raw" / "files"
     if not raw.is_dir():
         pytest.skip(f"no raw files here ({raw})")
     nki = registry.find_entry("nki_er")
     gone = registry.RemoteFile("a.rda", "http://127.0.0.1:9/a.rda")
-    monkeypatch.setattr(registry, "stand_ins", lambda: [replace(nki, name="x", files=(gone,)), nki])
+    monkeypatch.setattr(
+        registry, "stand_ins", lambda: [replace(nki, name="x", files=(gone,)), nki]
+    )
     done = datasets("fetch", "stand-ins", "--data", tmp_path, "--from", raw)
     assert done.exit_code == BAD_INPUT
     assert "x: http://127.0.0.1:9/a.rda could not be fetched" in done.stderr
