@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup browser demo test test-all test-gpu lint format bench results models docs clean
+.PHONY: setup browser demo lint typecheck format test coverage test-gpu test-all bench results \
+	peers independent models docs clean
 
 setup: $(STAMP)
 
@@ -30,14 +31,25 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+# Basic mode, src alone: [tool.basedpyright] of pyproject.toml.
+typecheck: setup
+	$(BIN)/basedpyright
+
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 # A file's tests stay in one process, which keeps what they share. A worker that dies ends the run,
 # with the name of its test.
+FAST_TESTS := $(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0 \
+	-m "not slow and not timing"
+
 test: lint
-	$(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0 -m "not slow and not timing"
+	$(FAST_TESTS)
+
+# The share of lines and branches that the fast tests run; below fail_under of pyproject.toml it fails.
+coverage: setup
+	$(FAST_TESTS) --cov --cov-report term
 
 # Fits on a GPU, with the Python of the machine that has one (CuPy and pytest installed there).
 test-gpu:
@@ -49,10 +61,20 @@ test-all: lint
 bench: setup
 	$(BIN)/python benchmarks/run.py
 
+# The competing tools, each in an environment of its own in .peers, from PyPI with pinned versions.
+peers: setup
+	$(BIN)/python benchmarks/make_peers.py
+
 # Every study again, into results/, then the tables of the pages and the figure: see CONTRIBUTING.
-# QUICK=1: a part of each, into a temporary folder. DATA=DIR: a folder of sets.
+# QUICK=1: a part of each, into a temporary folder. DATA=DIR: a folder of sets. Competing tools take
+# part where make peers installed them.
 results: setup
 	$(BIN)/python benchmarks/make_results.py $(if $(QUICK),--quick) $(if $(DATA),--data $(DATA))
+
+# Sets that no choice was made on, into results/independent.csv and docs/evidence.md. DATA=DIR: a
+# folder of .h5ad sets; PAIRS=FILE: the CSV of pairs (DIR/pairs.csv by default).
+independent: setup
+	$(BIN)/python benchmarks/independent.py --data $(DATA) $(if $(PAIRS),--pairs $(PAIRS))
 
 # The models that come with optirank, into src/optirank/models, and their figures into
 # results/models.csv. DATA=DIR: a folder of sets (optirank datasets fetch stand-ins --data DIR).
@@ -65,4 +87,4 @@ docs: setup
 	@echo "docs/_build/html/index.html"
 
 clean:
-	rm -rf $(VENV) build dist docs/_build .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build .pytest_cache .ruff_cache .hypothesis .coverage

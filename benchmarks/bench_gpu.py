@@ -3,7 +3,7 @@
 ``python benchmarks/bench_gpu.py anchors grid units binary classes`` runs the parts named, all by
 default, on a machine with an NVIDIA GPU and CuPy; ``--gpu-only`` leaves out the CPU, which takes
 minutes. Everything is run once before it is timed, so that compilation is not counted; the transfer
-of the data to the GPU is. Anchor problems are read from OPTIRANK_ANCHORS.
+of the data to the GPU is.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import Manager, get_context
-from pathlib import Path
 from threading import Barrier
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from timing import QUICK, columns, heading, line
+from timing import ANCHORS, QUICK, columns, heading, line
 
 from optirank import OptirankClassifier, OptirankClassifierCV
 from optirank.solver.device.backend import DeviceError, backend_of
@@ -29,7 +28,6 @@ from optirank.solver.device.orders import orders_for
 from optirank.tuning.families import OptirankFamily, Samples
 from optirank.tuning.search import Unit, search
 
-ANCHORS = Path(os.environ.get("OPTIRANK_ANCHORS", "anchors"))
 REFERENCE_SIZES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 PROCESSES = (
     5  # as with `optirank benchmark run --jobs 5`: one alone does not fill the GPU

@@ -1,12 +1,11 @@
 """The whole grid of the paper in one search: time, memory, and the same fits one by one.
 
-The anchor problem is read from OPTIRANK_ANCHORS. CPU seconds are what to compare on a busy machine.
+CPU seconds are what to compare on a busy machine.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -15,13 +14,12 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from timing import QUICK, columns, heading, line
+from timing import ANCHORS, QUICK, columns, heading, line
 
 from optirank import OptirankClassifier, OptirankClassifierCV
 from optirank.tuning.folds import make_folds
 from optirank_lab.benchmark.classifiers import get
 
-ANCHORS = Path(os.environ.get("OPTIRANK_ANCHORS", "anchors"))
 N_FOLDS = 2 if QUICK else 5
 N_SAMPLES = 100 if QUICK else 875  # 700 in each training part
 GRID_CPU = 300.0  # seconds: two cores for two and a half minutes
@@ -106,9 +104,6 @@ def one_by_one(grid_cpu: float | None) -> None:
 
 
 def main() -> None:
-    if not (ANCHORS / "nb_n1000_d1000.npz").is_file():
-        print("no anchor problems here: set OPTIRANK_ANCHORS to their folder")
-        return
     one_by_one(whole_grid())
 
 

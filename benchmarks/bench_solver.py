@@ -1,8 +1,7 @@
 """OptirankClassifier on the anchor problems: objective, time against saga, memory, first fits.
 
 The paper's algorithm (``algorithm="bpcd"`` without its refit) stands beside the published results.
-Anchor problems are read from OPTIRANK_ANCHORS, real sets from OPTIRANK_DATA; parts without their
-data say so.
+Real sets are read from OPTIRANK_DATA; parts without their data say so.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
-from timing import QUICK, columns, heading, line, peak_memory
+from timing import ANCHORS, QUICK, columns, heading, line, peak_memory
 
 from optirank import OptirankClassifier
 from optirank.ranks.orders import order_samples
@@ -27,7 +26,6 @@ from optirank.ranks.relative import relative_ranks
 from optirank.solver.bpcd import solve_bpcd
 from optirank.solver.problem import Problem, sample_weights
 
-ANCHORS = Path(os.environ.get("OPTIRANK_ANCHORS", "anchors"))
 DATA = Path(os.environ.get("OPTIRANK_DATA", "data"))
 
 # seconds of saga on the machine of the published times (anchors/README.md), by problem and l1
@@ -73,10 +71,7 @@ def median_cpu(works: dict, repeats: int = 3) -> dict[str, float]:
 
 
 def published_rows() -> list[dict[str, str]]:
-    """The lines of the published results, small problems first; empty where there are none."""
-    if not (ANCHORS / "published.csv").is_file():
-        print("no anchor problems here: set OPTIRANK_ANCHORS to their folder")
-        return []
+    """The lines of the published results, small problems first."""
     with (ANCHORS / "published.csv").open() as file:
         rows = list(csv.DictReader(file))
     rows.sort(key=lambda row: (row["problem"].split("_d")[-1].zfill(4), row["problem"]))
@@ -87,8 +82,7 @@ def bpcd() -> None:
     heading(
         "The paper's algorithm on the anchor problems, beside the published results"
     )
-    if not (rows := published_rows()):
-        return
+    rows = published_rows()
     print(
         "| problem | l1 | s | objective | published | iterations | published | CPU s | published |"
     )
@@ -124,8 +118,7 @@ def anchors() -> None:
     heading(
         "The anchor problems; ratios are CPU seconds over saga's, sorting included, in one run"
     )
-    if not (rows := published_rows()):
-        return
+    rows = published_rows()
     data = {
         name: np.load(ANCHORS / f"{name}.npz")
         for name in {row["problem"] for row in rows}

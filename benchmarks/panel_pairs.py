@@ -1,205 +1,247 @@
-"""The panel model from one platform to another: accuracy, adaptation, error control, missing genes.
+"""The panel model from one platform to another: plain, with genes missing, adapted.
 
     python benchmarks/panel_pairs.py [--data DIR] [--out DIR] [--jobs N] [--quick]
+                                     [--prototype FILE]
 
-For every ordered pair of sets (sets of one tissue that share classes and genes) one training as
-`optirank train --for QUERY --genes 100` does it, on all samples; then four tables:
+For every ordered pair of sets (sets of one tissue that share classes and genes)
+`PanelClassifier(100)` is fitted on at most 200 samples per class, and 300 samples of the
+query, drawn at random, are labelled; then three tables:
 
-panel_pairs     20, 30, 50 and 100 genes, beside twenty lines of scikit-learn (elimination with
-                C = 0.1 on the ranks of the 3000 genes of best t statistic), as they are and with
-                the query's prevalences matched (`predict --adapt`)
-adaptation      100 genes, plain and adapted: the whole query, one class alone, one class left out,
-                one class at 90 %; balanced accuracy over the classes that are there
-error_control   100 genes, `predict --target-error`: labels given, and how many of them are wrong
-missing         30 and 100 genes, some of them missing from the query at random, five draws
+panel_pairs     20, 30, 50 and 100 genes, as they are and after learning from the query
+                (`predict --adapt`)
+adaptation      30 and 100 genes, plain and adapted: the whole query, one class alone, one
+                class left out, one class at 90 % (queries of ten samples or more); balanced
+                accuracy over the classes that are there
+missing         20, 30, 50 and 100 genes, some of them missing from the query at random,
+                three draws
+
+With ``--prototype``, a file with the reference implementation in plain scikit-learn
+(functions `logs`, `best_genes`, `panels`, `fit`, `ranks`, `softmax`, `adapt`), the same pairs
+and samples go through it too (model "scikit-learn" of panel_pairs and missing).
 """
 
 from __future__ import annotations
 
+import argparse
+import importlib.util
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from functools import partial
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.stats import rankdata
-from sklearn.linear_model import LogisticRegression
-from studies import Rows, dense, options, over_pairs, scores_of, trained
+from studies import Rows, options, over_pairs
 from tables import against, by_pairs
 
+from optirank import PanelClassifier
 from optirank._util.metrics import balanced_accuracy
-from optirank.model import Predictor, match_prevalences
+from optirank.panel.adaptation import learn_from_query
+from optirank.panel.elimination import MatrixSource
+from optirank.panel.votes import vote_scores
 from optirank.ranks.scoring import best_class
-from optirank_lab.benchmark.designs import best_genes
+from optirank_lab.benchmark.splits import at_most
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.estimators.panel_classifier import PanelClassifier
     from optirank_lab.benchmark.sets import Set
     from optirank_lab.benchmark.tasks import Task
 
 SIZES = (20, 30, 50, 100)
-TARGETS = (0.01, 0.02, 0.05, 0.1)
-MISSING = (0.0, 0.1, 0.3, 0.5)
-DRAWS = 5
+MISSING = (0.0, 0.3, 0.5, 0.7)
+DRAWS = 3
+PER_CLASS = 200  # training samples: the reference implementation is slow
+N_QUERY = 300
+FEWEST = 10  # samples of a query that is adapted to
+
+
+class Samples(NamedTuple):
+    """A part of a pair's samples; classes as numbers."""
+
+    X: sparse.csr_matrix
+    y: NDArray
+    new: sparse.csr_matrix
+    truth: NDArray
 
 
 def main() -> None:
-    tables = over_pairs(study, options(__doc__))
+    args = options(__doc__, add_prototype)
+    tables = over_pairs(partial(study, prototype=args.prototype), args)
     table = tables["panel_pairs"]
     keys = ["model", "genes", "adapted"]
     print(by_pairs(table, keys).round(4).to_string(index=False))
+    missing = tables["missing"]
+    print(by_pairs(missing, ["model", "genes", "missing"]).round(4).to_string())
+    compositions_table = tables["adaptation"].groupby(["genes", "query"], sort=False)
+    print(compositions_table[["plain", "adapted"]].mean().round(4).to_string())
+    if args.prototype is None:
+        return
     wide = table.pivot_table(index="pair", columns=keys, values="balanced_accuracy")
     for size in SIZES:
         for adapted in (False, True):
-            one, other = (
-                wide[name, size, adapted] for name in ("optirank", "scikit-learn")
-            )
-            print(
-                f"{size} genes, adapted {adapted}: {against(one, other)} against the recipe"
-            )
+            ours = wide["optirank", size, adapted]
+            reference = wide["scikit-learn", size, adapted]
+            counts = against(ours, reference)
+            print(f"{size} genes, adapted {adapted}: won / tied / lost {counts}")
 
 
-def study(pair: Task, reference: Set, query: Set) -> Rows:
+def add_prototype(parser: argparse.ArgumentParser) -> None:
+    """The option of this study."""
+    text = "the reference implementation, a Python file"
+    parser.add_argument("--prototype", type=Path, help=text)
+
+
+def study(pair: Task, reference: Set, query: Set, prototype: Path | None) -> Rows:
     """The rows of one pair."""
-    model, new = trained(reference), sparse.csr_matrix(query.raw)
-    truth, scores = np.asarray(query.labels), scores_of(model, query)
-    return {
-        "panel_pairs": [*accuracies(model, reference, query)],
-        "adaptation": [*compositions(model.classes_, scores, truth)],
-        "error_control": [*withheld(model, scores, truth)],
-        "missing": [*with_missing_genes(model, reference.genes, new, truth)],
+    samples = drawn(reference, query)
+    n_genes = min(max(SIZES), samples.X.shape[1])
+    largest = PanelClassifier(n_genes).fit(samples.X, samples.y)
+    models = {n: largest.smaller(n) for n in SIZES if n in largest.path_}
+    rows: Rows = {
+        "panel_pairs": [*accuracies(models, samples)],
+        "adaptation": [*compositions(models, samples)],
+        "missing": [*with_missing_genes(models, samples)],
     }
+    if prototype is not None:
+        for name, row in by_prototype(loaded(prototype), samples):
+            rows[name].append(row)
+    return rows
 
 
-def accuracies(model: PanelClassifier, reference: Set, query: Set) -> Iterator[dict]:
-    """Ours and the recipe, plain and adapted."""
-    truth = np.asarray(query.labels)
-    sizes = [size for size in SIZES if size in model.path_]
-    recipes = recipe(reference, query, sizes)
-    for size in sizes:
-        small = model.smaller(size)
-        ours = small.classes_, scores_of(small, query)
-        for name, (classes, scores) in {
-            "optirank": ours,
-            "scikit-learn": recipes[size],
-        }.items():
-            for adapted in (False, True):
-                z = match_prevalences(scores).apply(scores) if adapted else scores
-                score = balanced_accuracy(truth, classes[best_class(z)])
-                what = {"model": name, "genes": size, "adapted": adapted}
-                yield what | {"balanced_accuracy": score}
+def drawn(reference: Set, query: Set) -> Samples:
+    """Some training samples of each class, and some of the query."""
+    classes, y = np.unique(reference.labels, return_inverse=True)
+    rows = at_most(reference.labels, PER_CLASS, np.random.default_rng(0))
+    truth = np.searchsorted(classes, query.labels)
+    order = np.random.default_rng(0).permutation(len(truth))
+    asked = np.sort(order[:N_QUERY])
+    X = sparse.csr_matrix(reference.raw)[rows]
+    return Samples(X, y[rows], sparse.csr_matrix(query.raw)[asked], truth[asked])
 
 
-def compositions(classes: NDArray, scores: NDArray, truth: NDArray) -> Iterator[dict]:
+def accuracies(models: dict[int, PanelClassifier], samples: Samples) -> Iterator[dict]:
+    """Accuracy on the query, plain and adapted."""
+    for size, model in models.items():
+        plain = model.predict_proba(samples.new)
+        learned = learn_from_query(plain, MatrixSource(samples.new))
+        for adapted, probabilities in ((False, plain), (True, learned)):
+            accuracy = balanced_accuracy(samples.truth, probabilities.argmax(axis=1))
+            row = {"model": "optirank", "genes": size, "adapted": adapted}
+            yield row | {"balanced_accuracy": accuracy}
+
+
+def compositions(
+    models: dict[int, PanelClassifier], samples: Samples
+) -> Iterator[dict]:
     """Plain and adapted accuracy of queries with other shares of the classes."""
+    for size in (30, 100):
+        if size not in models:
+            continue
+        plain = models[size].predict_proba(samples.new)
+        for name, queries in queries_of(samples.truth).items():
+            accuracies = []
+            for rows in queries:
+                if len(rows) < FEWEST:
+                    continue
+                source = MatrixSource(samples.new[rows])
+                learned = learn_from_query(plain[rows], source)
+                truth = samples.truth[rows]
+                both = [
+                    balanced_accuracy(truth, probabilities.argmax(axis=1))
+                    for probabilities in (plain[rows], learned)
+                ]
+                accuracies.append(both)
+            if accuracies:
+                means = np.mean(accuracies, axis=0)
+                row = {"genes": size, "query": name, "queries": len(accuracies)}
+                yield row | {"plain": means[0], "adapted": means[1]}
+
+
+def queries_of(truth: NDArray) -> dict[str, list[NDArray]]:
+    """Samples of a query by the composition of its classes."""
     random = np.random.default_rng(0)
-    queries: dict[str, list[NDArray]] = {
+    classes = np.unique(truth)
+    queries = {
         "whole query": [np.arange(len(truth))],
-        "one class alone": [np.flatnonzero(truth == one) for one in classes],
-        "one class at 90 %": [_mostly(truth, one, random) for one in classes],
+        "one class alone": [np.flatnonzero(truth == label) for label in classes],
+        "one class at 90 %": [mostly(truth, label, random) for label in classes],
     }
     if len(classes) > 2:
-        queries["one class left out"] = [
-            np.flatnonzero(truth != one) for one in classes
-        ]
-    for name, parts in queries.items():
-        found = []
-        for rows in parts:
-            z = scores[rows]
-            moved = match_prevalences(z).apply(z)
-            labels = [classes[best_class(one)] for one in (z, moved)]
-            found.append([balanced_accuracy(truth[rows], one) for one in labels])
-        plain, adapted = np.mean(found, axis=0)
-        yield {"query": name, "queries": len(parts), "plain": plain, "adapted": adapted}
+        left_out = [np.flatnonzero(truth != label) for label in classes]
+        queries["one class left out"] = left_out
+    return queries
 
 
-def _mostly(truth: NDArray, one: str, random: np.random.Generator) -> NDArray:
+def mostly(truth: NDArray, label: int, random: np.random.Generator) -> NDArray:
     """Samples of which nine tenths are of one class."""
-    own, others = (random.permutation(np.flatnonzero(which)) for which in
-                   (truth == one, truth != one))  # fmt: skip
+    own = random.permutation(np.flatnonzero(truth == label))
+    others = random.permutation(np.flatnonzero(truth != label))
     n = max(1, min(len(others), len(own) // 9))
     return np.sort(np.concatenate([own[: 9 * n], others[:n]]))
 
 
-def withheld(model: PanelClassifier, scores: NDArray, truth: NDArray) -> Iterator[dict]:
-    """Labels given and wrong labels for each error asked for."""
-    found = model.calibration_.probabilities(scores)
-    chosen = best_class(scores)
-    right = model.classes_[chosen] == truth
-    confidence = found[np.arange(len(chosen)), chosen]
-    _, codes, counts = np.unique(truth, return_inverse=True, return_counts=True)
-    weights = 1.0 / counts[codes]
-    for target in TARGETS:
-        try:
-            threshold = model.error_control_.at(target).threshold
-        except ValueError:  # the held-out samples cannot show so small an error
-            threshold = np.inf
-        given = confidence >= threshold
-        equal = (
-            np.average(~right[given], weights=weights[given]) if given.any() else np.nan
-        )
-        yield {
-            "target": target,
-            "can_be_shown": bool(np.isfinite(threshold)),
-            "n_query": len(truth),
-            "n_wrong_of_all": int((~right).sum()),
-            "n_given": int(given.sum()),
-            "n_wrong": int((given & ~right).sum()),
-            "error_classes_equal": equal,
-        }
-
-
 def with_missing_genes(
-    model: PanelClassifier, genes: NDArray, new: sparse.csr_matrix, truth: NDArray
+    models: dict[int, PanelClassifier], samples: Samples
 ) -> Iterator[dict]:
     """Accuracy with a part of the panel's genes missing, mean over the draws."""
-    for size in (30, 100):
-        if size not in model.path_:
-            continue
-        small = model.smaller(size)
+    for size, model in models.items():
         for share in MISSING:
-            found = []
-            for draw in range(DRAWS if share else 1):
-                random = np.random.default_rng(draw)
-                lost = random.permutation(small.panel_)[: round(share * size)]
-                kept = np.setdiff1d(small.panel_, lost)
-                predictor = Predictor(small, genes[kept], max_missing=1.0)
-                found.append(
-                    balanced_accuracy(truth, predictor.predict(new[:, kept]).labels)
+            accuracies = []
+            for kept in kept_genes(size, share):
+                genes = model.panel_[kept]
+                scores = vote_scores(samples.new, genes, model.coef_[:, genes])
+                accuracy = balanced_accuracy(samples.truth, best_class(scores))
+                accuracies.append(accuracy)
+            row = {"model": "optirank", "genes": size, "missing": share}
+            yield row | {"balanced_accuracy": np.mean(accuracies)}
+
+
+def kept_genes(size: int, share: float) -> list[NDArray]:
+    """The genes that are left of a panel, for each draw."""
+    n_lost = round(share * size)
+    orders = [np.random.default_rng(draw).permutation(size) for draw in range(DRAWS)]
+    return [np.sort(order[n_lost:]) for order in orders]
+
+
+def loaded(path: Path) -> ModuleType:
+    """A Python file as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{path} is no Python file: give that of the prototype")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def by_prototype(prototype: ModuleType, samples: Samples) -> Iterator[tuple[str, dict]]:
+    """The same measurements of the reference implementation, with their tables."""
+    X = prototype.logs(SimpleNamespace(X=samples.X))
+    new = prototype.logs(SimpleNamespace(X=samples.new))
+    order = prototype.best_genes(X, samples.y)
+    X, new = X[:, order], new[:, order]
+    for size, left in prototype.panels(X, samples.y).items():
+        if size not in SIZES:
+            continue
+        W = prototype.fit(X[:, left], samples.y, 0.03)
+        scores = prototype.ranks(new[:, left]) @ W.T
+        learned = prototype.adapt(prototype.softmax(scores), new)
+        row = {"model": "scikit-learn", "genes": size}
+        for adapted, given in ((False, scores), (True, learned)):
+            accuracy = balanced_accuracy(samples.truth, given.argmax(axis=1))
+            measured = {"adapted": adapted, "balanced_accuracy": accuracy}
+            yield "panel_pairs", row | measured
+        for share in MISSING:
+            accuracies = [
+                balanced_accuracy(
+                    samples.truth,
+                    (prototype.ranks(new[:, left[kept]]) @ W[:, kept].T).argmax(axis=1),
                 )
-            row = {"genes": size, "missing": share, "draws": len(found)}
-            yield row | {"balanced_accuracy": np.mean(found)}
-
-
-def recipe(
-    reference: Set, query: Set, sizes: list[int]
-) -> dict[int, tuple[NDArray, NDArray]]:
-    """The recipe in scikit-learn: classes and scores of the query by number of genes."""
-    order = best_genes(reference, 3000)
-    X, new, y = (
-        dense(reference.raw)[:, order],
-        dense(query.raw)[:, order],
-        reference.labels,
-    )
-    left, found = np.arange(X.shape[1]), {}
-    for size in (300, 200, 150, 100, 70, 50, 30, 20):
-        while len(left) > size:
-            weight = np.abs(_fit(X[:, left], y).coef_).max(axis=0)
-            left = left[np.argsort(-weight)[: max(size, len(left) // 2)]]
-        if size in sizes:
-            model = _fit(X[:, left], y)
-            found[size] = model.classes_, model.decision_function(_ranks(new[:, left]))
-    return found
-
-
-def _fit(X: NDArray, y: NDArray) -> LogisticRegression:
-    model = LogisticRegression(C=0.1, class_weight="balanced", max_iter=1000, tol=1e-3)
-    return model.fit(_ranks(X), y)
-
-
-def _ranks(X: NDArray) -> NDArray:
-    return rankdata(X, axis=1) / X.shape[1]
+                for kept in kept_genes(size, share)
+            ]
+            measured = {"missing": share, "balanced_accuracy": np.mean(accuracies)}
+            yield "missing", row | measured
 
 
 if __name__ == "__main__":

@@ -8,11 +8,8 @@ first pair of each tissue, or one seed).
 from __future__ import annotations
 
 import argparse
-import platform
 import sys
-from collections.abc import Callable, Iterable
-from datetime import date
-from importlib.metadata import version
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,12 +19,14 @@ from joblib import Parallel, delayed
 from scipy import sparse
 from tables import RESULTS
 
-from optirank import __version__
+from optirank._util.files import write_text
 from optirank._util.workers import one_blas_thread
 from optirank.datasets import ExpressionData
 from optirank.model import Predictor
 from optirank.workflow.train import TrainingOptions, train
+from optirank_lab.benchmark import curve
 from optirank_lab.benchmark.designs import RealTasks
+from optirank_lab.benchmark.sets import dense
 from optirank_lab.benchmark.splits import at_most
 from optirank_lab.benchmark.tasks import find_pairs
 from optirank_lab.data.registry import data_folder
@@ -36,14 +35,30 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.estimators.panel_classifier import PanelClassifier
+    from optirank.model.predictor import Prediction
     from optirank_lab.benchmark.sets import Set
-    from optirank_lab.benchmark.tasks import Task
+    from optirank_lab.benchmark.tasks import BenchmarkTask
+
+__all__ = [
+    "Rows",
+    "collect",
+    "dense",
+    "header",
+    "option_parser",
+    "options",
+    "over_pairs",
+    "pairs_of",
+    "predicted",
+    "scores_of",
+    "trained",
+]
 
 Rows = dict[str, list[dict]]  # of each CSV, by its name
+PairStudy = Callable[["BenchmarkTask", "Set", "Set"], Rows]
 
 
-def options(description: str) -> argparse.Namespace:
-    """Read the options of a study."""
+def option_parser(description: str | None) -> argparse.ArgumentParser:
+    """The options that every study has."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -55,10 +70,21 @@ def options(description: str) -> argparse.Namespace:
     )
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--quick", action="store_true", help="a part of it, in minutes")
+    return parser
+
+
+def options(
+    description: str | None,
+    add: Callable[[argparse.ArgumentParser], None] | None = None,
+) -> argparse.Namespace:
+    """Read the options of a study; ``add`` adds those that it alone has."""
+    parser = option_parser(description)
+    if add is not None:
+        add(parser)
     return parser.parse_args()
 
 
-def pairs_of(args: argparse.Namespace) -> tuple[Task, ...]:
+def pairs_of(args: argparse.Namespace) -> tuple[BenchmarkTask, ...]:
     """Every ordered pair of sets of the folder, or the first of each tissue."""
     pairs, problems = find_pairs(args.data) if args.data.is_dir() else ((), {})
     for name, problem in problems.items():
@@ -67,35 +93,39 @@ def pairs_of(args: argparse.Namespace) -> tuple[Task, ...]:
         sys.exit(
             f"no pair of sets in {args.data}: run optirank datasets fetch stand-ins"
         )
-    first: dict[str, Task] = {}
+    first: dict[str, BenchmarkTask] = {}
     for pair in pairs:
         first.setdefault(pair.tissue, pair)
     return tuple(first.values()) if args.quick else pairs
 
 
-def over_pairs(
-    study: Callable[[Task, Set, Set], Rows], args: argparse.Namespace
-) -> dict[str, pd.DataFrame]:
-    """Run a study on every ordered pair of sets, and write its tables.
-
-    ``study`` is told the pair, the training set and the query, over common genes and classes.
-    """
+def over_pairs(study: PairStudy, args: argparse.Namespace) -> dict[str, pd.DataFrame]:
+    """Run a study on every ordered pair of sets, and write its tables."""
     pairs = pairs_of(args)
-    source = RealTasks(args.data.resolve(), pairs)
-    parts = (delayed(_one_pair)(study, source, pair) for pair in pairs)
-    return collect(
-        Parallel(n_jobs=args.jobs, return_as="generator")(parts), args, len(pairs)
-    )
+    return collect(rows_of_pairs(study, pairs, args), args, len(pairs))
 
 
-def _one_pair(
-    study: Callable[[Task, Set, Set], Rows], source: RealTasks, pair: Task
-) -> Rows:
+def rows_of_pairs(
+    study: PairStudy, pairs: Sequence[BenchmarkTask], args: argparse.Namespace
+) -> Iterable[Rows]:
+    """The rows of each pair, in order.
+
+    ``study`` gets the pair, the training set and the query, over common genes and classes.
+    """
+    source = RealTasks(args.data.resolve(), tuple(pairs))
+    parallel = Parallel(n_jobs=args.jobs, return_as="generator")
+    return parallel(delayed(_rows_of_pair)(study, source, pair) for pair in pairs)
+
+
+def _rows_of_pair(study: PairStudy, source: RealTasks, pair: BenchmarkTask) -> Rows:
     (design,) = source.designs(pair.name)
+    query = design.tests[pair.name]
+    if query is None:
+        raise ValueError(f"{pair.name} has no query: name a pair of sets")
     with one_blas_thread():
-        found = study(pair, design.source, design.tests[pair.name])
-    same = {"pair": pair.name, "tissue": pair.tissue}
-    return {name: [same | row for row in rows] for name, rows in found.items()}
+        tables = study(pair, design.source, query)
+    about = {"pair": pair.name, "tissue": pair.tissue, "shift": pair.shift}
+    return {name: [about | row for row in rows] for name, rows in tables.items()}
 
 
 def collect(
@@ -103,32 +133,26 @@ def collect(
 ) -> dict[str, pd.DataFrame]:
     """Gather the rows of all parts, and write one CSV per name."""
     gathered: Rows = {}
-    for k, part in enumerate(parts, 1):
+    for number, part in enumerate(parts, 1):
         for name, rows in part.items():
             gathered.setdefault(name, []).extend(rows)
-        print(
-            f"\r{k} of {total}",
-            end="\n" if k == total else "",
-            file=sys.stderr,
-            flush=True,
-        )
+        end = "\n" if number == total else ""
+        print(f"\r{number} of {total}", end=end, file=sys.stderr, flush=True)
     tables = {name: pd.DataFrame(rows) for name, rows in gathered.items()}
     args.out.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
-        text = table.to_csv(index=False, float_format="%.6g")
-        (args.out / f"{name}.csv").write_text(
-            header(args.quick) + text, encoding="utf-8"
+        path = args.out / f"{name}.csv"
+        write_text(
+            path, header(args.quick) + table.to_csv(index=False, float_format="%.6g")
         )
-        print(args.out / f"{name}.csv")
+        print(path)
     return tables
 
 
 def header(quick: bool = False) -> str:
     """The line above a table: how it was made."""
-    command = f"python benchmarks/{Path(sys.argv[0]).name}{' --quick' if quick else ''}"
-    used = [f"optirank {__version__}", f"Python {platform.python_version()}"]
-    used += [f"{name} {version(name)}" for name in ("scikit-learn", "numpy")]
-    return f"# {command}; {', '.join(used)}; {date.today().isoformat()}\n"
+    name = Path(sys.argv[0]).name
+    return curve.header(f"python benchmarks/{name}{' --quick' if quick else ''}")
 
 
 def trained(
@@ -153,6 +177,6 @@ def scores_of(model: PanelClassifier, query: Set) -> NDArray:
     return Predictor(model, query.genes).scores(sparse.csr_matrix(query.raw))
 
 
-def dense(X: NDArray | sparse.csr_array) -> NDArray:
-    """A matrix as an array of numbers in single precision."""
-    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float32)
+def predicted(model: PanelClassifier, query: Set) -> Prediction:
+    """Labels and confidences of a query, as `predict` gives them."""
+    return Predictor(model, query.genes).predict(sparse.csr_matrix(query.raw))

@@ -27,7 +27,7 @@ from optirank_lab.benchmark.splits import at_most
 
 if TYPE_CHECKING:
     from optirank_lab.benchmark.sets import Set
-    from optirank_lab.benchmark.tasks import Task
+    from optirank_lab.benchmark.tasks import BenchmarkTask
 
 SINGLE_CELLS = (
     *(
@@ -48,7 +48,7 @@ def main() -> None:
     print(by_pairs(table, ["kind", "scale", "penalty"]).round(4).to_string(index=False))
 
 
-def study(pair: Task, reference: Set, query: Set) -> Rows:
+def study(pair: BenchmarkTask, reference: Set, query: Set) -> Rows:
     """The rows of one pair."""
     reference = reference.take(
         at_most(reference.labels, PER_CLASS, np.random.default_rng(0))

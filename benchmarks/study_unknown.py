@@ -22,7 +22,7 @@ from optirank.model import Predictor
 
 if TYPE_CHECKING:
     from optirank_lab.benchmark.sets import Set
-    from optirank_lab.benchmark.tasks import Task
+    from optirank_lab.benchmark.tasks import BenchmarkTask
 
 PER_CLASS = 100
 RATE = 0.05
@@ -36,7 +36,7 @@ def main() -> None:
     )
 
 
-def study(pair: Task, reference: Set, query: Set) -> Rows:
+def study(pair: BenchmarkTask, reference: Set, query: Set) -> Rows:
     """The rows of one pair."""
     classes = np.unique(reference.labels)
     rows = []

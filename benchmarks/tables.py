@@ -12,7 +12,15 @@ from pathlib import Path
 
 import pandas as pd
 
-from optirank_lab.benchmark.statistics import bootstrap_interval
+from optirank_lab.benchmark.report import interval, percent
+from optirank_lab.benchmark.rivals import ALL, METHODS, PANEL, TOOLS
+from optirank_lab.benchmark.statistics import (
+    PairedComparison,
+    bootstrap_interval,
+    compare,
+    over_tissues,
+)
+from optirank_lab.benchmark.tasks import SAME_PLATFORM
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 DEFAULTS = (2.0, 0.1)  # strength of simulated platforms and last l2 of the panel model
@@ -23,6 +31,7 @@ PLATFORM_PAIRS = (  # the benchmark's tasks of single cells between platforms, o
     ("tm_10x_immune", "zilionis_mouse_immune"),
     ("zilionis_mouse_immune", "tm_10x_immune"),
 )
+LARGE_CALIBRATION_ERROR = 0.1  # a confidence of 0.9 that is right 8 times of 10
 TIE = 1e-9  # accuracies that differ by less are the same
 TABLES: dict[str, Callable[[], pd.DataFrame]] = {}
 
@@ -38,69 +47,216 @@ def read(name: str) -> pd.DataFrame:
     return pd.read_csv(RESULTS / f"{name}.csv", comment="#", dtype={"k": str})
 
 
-def by_pairs(found: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+def across_platforms(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of pairs of two platforms."""
+    return rows[rows["shift"] != SAME_PLATFORM]
+
+
+def by_pairs(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Mean over pairs, and over tissues (of their means) with its interval."""
-    rows = []
-    for key, part in found.groupby(keys, sort=False):
+    records = []
+    for key, part in rows.groupby(keys, sort=False):
         tissues = part.groupby("tissue")["balanced_accuracy"].mean()
         low, high = bootstrap_interval(tissues, tissues.index)
-        rows.append(
+        records.append(
             dict(zip(keys, key, strict=True))
             | {
                 "pairs": part["pair"].nunique(),
                 "over pairs": part["balanced_accuracy"].mean(),
+                "over tissues": tissues.mean(),
+                "low": low,
+                "high": high,
             }
-            | {"over tissues": tissues.mean(), "low": low, "high": high}
         )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(records)
 
 
-def against(one: pd.Series, other: pd.Series) -> str:
+def against(first: pd.Series, second: pd.Series) -> str:
     """Pairs won, tied and lost."""
-    gap = (one - other).dropna()
+    gap = (first - second).dropna()
     return f"{(gap > TIE).sum()} / {(gap.abs() <= TIE).sum()} / {(gap < -TIE).sum()}"
+
+
+def counts(won_tied_lost: tuple[int, int, int]) -> str:
+    """Won, tied and lost as text."""
+    return " / ".join(map(str, won_tied_lost))
+
+
+def difference(comparison: PairedComparison) -> str:
+    """A mean difference in points with its sign and interval."""
+    mean = f"{100 * comparison.mean:+.1f}"
+    if pd.isna(comparison.low):
+        return mean
+    return f"{mean} ({100 * comparison.low:+.1f} to {100 * comparison.high:+.1f})"
+
+
+def p_value(p: float) -> str:
+    """A p value with two digits."""
+    return f"{p:.2g}" if p >= 0.001 else "< 0.001"
+
+
+def tissues_of(rows: pd.DataFrame) -> pd.Series:
+    """The tissue of each pair."""
+    return rows.drop_duplicates("pair").set_index("pair")["tissue"]
+
+
+def mean_over_tissues(rows: pd.DataFrame, keys: list[str]) -> pd.Series:
+    """Mean over tissues of each group; pairs of one tissue are averaged first."""
+    by_tissue = rows.groupby([*keys, "tissue"], sort=False)["balanced_accuracy"].mean()
+    return by_tissue.groupby(level=keys, sort=False).mean()
 
 
 @table
 def curve() -> pd.DataFrame:
-    """Mean over pairs by method and number of genes."""
-    found = read("curve")
-    sizes = sorted(found["k"].unique(), key=lambda k: (k == "all", k.rjust(9)))
-    wide = found.pivot_table(index="method", columns="k", values="balanced_accuracy")
-    order = wide.mean(axis=1).sort_values(ascending=False).index
-    order = ["panel", *(name for name in order if name != "panel")]
+    """Mean over tissues by method and number of genes, pairs across platforms."""
+    rows = across_platforms(read("curve"))
+    sizes = sorted(rows["k"].unique(), key=lambda k: (k == ALL, k.rjust(9)))
+    wide = mean_over_tissues(rows, ["method", "k"]).unstack()
+    order = [name for name in (*METHODS, *TOOLS) if name in wide.index]
     return _text(wide.loc[order, sizes].map(percent), "genes")
 
 
 @table
-def peers_at_100() -> pd.DataFrame:
+def rivals() -> pd.DataFrame:
     """The panel of 100 genes against every other method, at 100 genes and with all."""
-    found = read("curve")
-    wide = found.pivot_table(
+    return rivals_of(across_platforms(read("curve")))
+
+
+def rivals_of(rows: pd.DataFrame, tissue: str = "tissues") -> pd.DataFrame:
+    """The panel of 100 genes minus each method: paired differences over tissues."""
+    wide = rows.pivot_table(
         index="pair", columns=["method", "k"], values="balanced_accuracy"
     )
-    tissues = (
-        found.drop_duplicates("pair").set_index("pair")["tissue"].reindex(wide.index)
+    tissues = tissues_of(rows)
+    genes = rows.groupby(["method", "k"])["n_genes"].median()
+    ours = wide[PANEL, "100"]
+    shown = [key for key in wide if key[1] in ("100", ALL) or key == (PANEL, "30")]
+    records = []
+    for key in shown:
+        scores = wide[key]
+        comparison = compare(ours, scores, tissues)
+        same = key == (PANEL, "100")
+        records.append(
+            {
+                "method": key[0],
+                "genes (median)": f"{genes[key]:.0f}",
+                "pairs": str(scores.count()),
+                f"mean over {tissue}": over_tissues(scores, tissues).mean(),
+                "median of pairs": percent(scores.median()),
+                "lowest": percent(scores.min()),
+                f"panel of 100 minus it, over {tissue}": "–"
+                if same
+                else difference(comparison),
+                f"{tissue} won / tied / lost": "–"
+                if same
+                else counts(comparison.tissues),
+                "p (sign test)": "–" if same else p_value(comparison.sign_p),
+                "pairs won / tied / lost": "–" if same else counts(comparison.tasks),
+            }
+        )
+    mean = f"mean over {tissue}"
+    records.sort(key=lambda record: -record[mean])
+    return pd.DataFrame([record | {mean: percent(record[mean])} for record in records])
+
+
+@table
+def same_platform() -> pd.DataFrame:
+    """Pairs within one platform, apart from the others: 30 and 100 genes, and all."""
+    rows = read("curve")
+    rows = rows[rows["shift"] == SAME_PLATFORM]
+    shown = rows["k"].isin(["30", "100", ALL])
+    wide = rows[shown].pivot_table(
+        index=["method", "k"], columns="pair", values="balanced_accuracy"
     )
-    ours, rows = wide["panel", "100"], []
-    for method, k in wide:
-        if k in ("100", "all"):
-            one = wide[method, k]
-            rows.append(
+    order = [
+        (name, k)
+        for name in (*METHODS, *TOOLS)
+        for k in ("30", "100", ALL)
+        if (name, k) in wide.index
+    ]
+    text = wide.loc[order].map(percent)
+    text.index = [f"{name}, {k} genes" for name, k in order]
+    return _text(text, "method")
+
+
+@table
+def seeds() -> pd.DataFrame:
+    """Mean over tissues: its mean and range over the seeds."""
+    means = mean_over_tissues(read("seeds"), ["method", "seed"])
+    groups = means.groupby(level="method", sort=False)
+    frame = pd.DataFrame(
+        {
+            "seeds": groups.count().astype(str),
+            "mean": groups.mean().map(percent),
+            "lowest": groups.min().map(percent),
+            "highest": groups.max().map(percent),
+        }
+    )
+    return _text(frame, "method")
+
+
+@table
+def calibration() -> pd.DataFrame:
+    """Expected calibration error of the panel of 100 on the query, over pairs."""
+    rows = read("calibration")
+    groups = {
+        "across platforms": across_platforms(rows),
+        "one platform": rows[rows["shift"] == SAME_PLATFORM],
+    }
+    records = []
+    for name, part in groups.items():
+        if part.empty:
+            continue
+        worst = part.loc[part["calibration_error"].idxmax()]
+        large = (part["calibration_error"] > LARGE_CALIBRATION_ERROR).sum()
+        above = (part["confidence"] > part["accuracy"]).sum()
+        records.append(
+            {
+                "pairs": f"{name} ({len(part)})",
+                "mean error": f"{part['calibration_error'].mean():.3f}",
+                "over tissues": f"{_tissue_mean(part, 'calibration_error'):.3f}",
+                "median": f"{part['calibration_error'].median():.3f}",
+                f"above {LARGE_CALIBRATION_ERROR:g}": f"{large} of {len(part)}",
+                "worst": f"{worst['calibration_error']:.3f} ({worst['pair']})",
+                "too sure": f"{above} of {len(part)}",
+            }
+        )
+    return pd.DataFrame(records)
+
+
+def _tissue_mean(rows: pd.DataFrame, column: str) -> float:
+    return rows.groupby("tissue")[column].mean().mean()
+
+
+@table
+def ablation() -> pd.DataFrame:
+    """Each part of the panel model changed alone: difference to the model as it is."""
+    rows = across_platforms(read("ablation"))
+    tissues = tissues_of(rows)
+    records = []
+    for (size, missing), part in rows.groupby(["genes", "missing"]):
+        wide = part.pivot_table(
+            index="pair", columns="variant", values="balanced_accuracy", sort=False
+        )
+        whole = wide[wide.columns[0]]
+        for variant in wide:
+            comparison = compare(wide[variant], whole, tissues)
+            same = variant == wide.columns[0]
+            records.append(
                 {
-                    "method": method,
-                    "genes": k,
-                    "mean": one.mean(),
-                    "interval": interval(*bootstrap_interval(one, tissues)),
-                    "median": percent(one.median()),
-                    "lowest": percent(one.min()),
-                    "panel won / tied / lost": "–"
-                    if method == "panel"
-                    else against(ours, one),
+                    "genes": str(size),
+                    "missing": f"{percent(missing, 0)} %",
+                    "variant": variant,
+                    "mean over tissues": percent(
+                        over_tissues(wide[variant], tissues).mean()
+                    ),
+                    "minus the first": "–" if same else difference(comparison),
+                    "tissues better / same / worse": "–"
+                    if same
+                    else counts(comparison.tissues),
                 }
             )
-    rows.sort(key=lambda row: -row["mean"])
-    return pd.DataFrame([row | {"mean": percent(row["mean"])} for row in rows])
+    return pd.DataFrame(records)
 
 
 @table
@@ -159,30 +315,38 @@ def adaptation() -> pd.DataFrame:
 
 @table
 def error_control() -> pd.DataFrame:
-    """For each error asked for: pairs on which it was kept, labels given, pairs without labels."""
-    rows = []
-    for target, part in read("error_control").groupby("target"):
-        some = part[part["n_given"] > 0]
-        error = some["n_wrong"] / some["n_given"]
-        rows.append(
+    """For each error asked for: pairs on which it was kept, with and without the control."""
+    return error_control_of(read("error_control"))
+
+
+def error_control_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """Kept on how many pairs, those that could not be served, the worst pair, labels given."""
+    records = []
+    for target, part in rows.groupby("target"):
+        given = part[part["n_given"] > 0]
+        error = given["n_wrong"] / given["n_given"]
+        without = part["n_wrong_of_all"] / part["n_query"]
+        worst = "–"
+        if len(given):
+            place = error.idxmax()
+            worst = f"{percent(error[place])} ({given.loc[place, 'pair']})"
+        records.append(
             {
                 "asked for": percent(target, 0) + " %",
-                "pairs without labels": f"{len(part) - len(some)} of {len(part)}",
-                "error at most that, of pairs with labels": f"{(error <= target).sum()} "
-                f"of {len(some)}",
-                "classes counted equally": f"{(some['error_classes_equal'] <= target).sum()} "
-                f"of {len(some)}",
-                "labels given there": percent(
-                    (some["n_given"] / some["n_query"]).mean()
+                "kept": f"{(error <= target).sum()} of {len(given)}",
+                "classes counted equally": (
+                    f"{(given['error_classes_equal'] <= target).sum()} of {len(given)}"
                 ),
-                "median error": percent(error.median()),
+                "not served": f"{len(part) - len(given)} of {len(part)}",
+                "labels given": percent((given["n_given"] / given["n_query"]).mean()),
                 "mean error": percent(error.mean()),
-                "mean error without control": percent(
-                    (some["n_wrong_of_all"] / some["n_query"]).mean()
-                ),
+                "worst": worst,
+                "without control, kept": f"{(without <= target).sum()} of {len(part)}",
+                "mean error ": percent(without.mean()),
+                "of the pairs served": percent(without[given.index].mean()),
             }
         )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(records)
 
 
 @table
@@ -375,16 +539,6 @@ def _models(shipped: str) -> pd.DataFrame:
             row |= {"classes": str(len(part)), "samples": str(part["n"].sum())}
             rows.append(row | {"accuracy": percent((part["right"] / part["n"]).mean())})
     return pd.DataFrame(rows)
-
-
-def percent(share: float, digits: int = 1) -> str:
-    """A share in %, an en dash where there is none."""
-    return "–" if pd.isna(share) else f"{100 * share:.{digits}f}"
-
-
-def interval(low: float, high: float) -> str:
-    """An interval of shares in %."""
-    return f"{percent(low)} to {percent(high)}"
 
 
 def _text(wide: pd.DataFrame, name: str) -> pd.DataFrame:

@@ -11,15 +11,15 @@ import scipy.sparse as sp
 from optirank.io.data import ExpressionData
 from optirank.io.reading import write_h5ad
 from optirank_lab.benchmark.designs import RealTasks
-from optirank_lab.benchmark.tasks import Task
+from optirank_lab.benchmark.tasks import BenchmarkTask
 
 # The names of sets of built-in tasks, so that the command finds tasks in their folder.
 FIRST, SECOND, THIRD = "nki_er", "vdx_er", "expo_er"
 TASKS = (
-    Task(
+    BenchmarkTask(
         "pair", "one platform to another", train=(FIRST,), test=SECOND, scheme="cells"
     ),
-    Task(
+    BenchmarkTask(
         "triple",
         "two to a third",
         train=(FIRST,),
@@ -27,10 +27,14 @@ TASKS = (
         test=THIRD,
         scheme="cells",
     ),
-    Task("base", "tested on itself", train=(FIRST,), scheme="hold-out"),
-    Task("other", "the same models on another set", models_of="base", test=THIRD),
-    Task("inside", "nested", train=(SECOND,), scheme="nested"),
-    Task("found", "all samples train", train=(FIRST,), test=SECOND, scheme="all"),
+    BenchmarkTask("base", "tested on itself", train=(FIRST,), scheme="hold-out"),
+    BenchmarkTask(
+        "other", "the same models on another set", models_of="base", test=THIRD
+    ),
+    BenchmarkTask("inside", "nested", train=(SECOND,), scheme="nested"),
+    BenchmarkTask(
+        "found", "all samples train", train=(FIRST,), test=SECOND, scheme="all"
+    ),
 )
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import functools
-from typing import Any
 
 import anndata
 import pandas as pd
 
 from optirank.datasets import ExpressionData
 from optirank.datasets.example import make_example
+from optirank.model import Model
 from optirank.workflow.train import TrainingOptions, TrainingResult, train
 
 N_QUERY = 60
@@ -40,9 +39,9 @@ def reference_set() -> ExpressionData:
     return _pair()[0]
 
 
-def trained_example() -> tuple[Any, ExpressionData]:
-    """A copy of the model, and the query; the query lacks a few genes of the reference."""
-    return copy.deepcopy(_result().model), _pair()[1]
+def trained_example() -> tuple[Model, ExpressionData]:
+    """The model, and the query; the query lacks a few genes of the reference."""
+    return _result().model, _pair()[1]
 
 
 def as_anndata(data: ExpressionData, storage: str = "csr") -> anndata.AnnData:
@@ -56,6 +55,6 @@ def as_anndata(data: ExpressionData, storage: str = "csr") -> anndata.AnnData:
     return anndata.AnnData(X, obs=obs, var=var, layers={"double": X * 2})
 
 
-def panel_names(model: Any) -> list[str]:
+def panel_names(model: Model) -> list[str]:
     """The genes that the model needs."""
-    return model.feature_names_in_[model.genes_].tolist()
+    return model.genes.tolist()

@@ -20,7 +20,7 @@ NAMES = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")),
     min_size=1,
     max_size=8,
-)
+).filter(lambda name: name == name.strip())
 
 
 @st.composite

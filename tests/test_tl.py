@@ -6,8 +6,8 @@ import inspect
 import logging
 import subprocess
 import sys
-import types
 import typing
+from dataclasses import replace
 
 import anndata
 import numpy as np
@@ -23,7 +23,7 @@ from example_model import (
     trained_example,
 )
 from optirank.datasets import DataError
-from optirank.model import MissingGenesError, Predictor, save
+from optirank.model import MissingGenesError, save
 from optirank.workflow.predict import PredictOptions
 from optirank.workflow.train import TrainingOptions
 
@@ -41,20 +41,26 @@ def adata():
 def test_the_fields_that_are_set(model, adata):
     before = adata.copy()
     assert optirank.tl.annotate(adata, model) is None
-    expected = Predictor(model, adata.var_names).predict(adata.X)
+    expected = model.label(adata.X, adata.var_names)
     assert adata.obs["optirank"].dtype == "category"
-    assert adata.obs["optirank"].tolist() == expected.labels.tolist()
-    np.testing.assert_array_equal(adata.obs["optirank_confidence"], expected.confidence)
+    assert adata.obs["optirank"].tolist() == expected["label"].tolist()
+    np.testing.assert_array_equal(
+        adata.obs["optirank_confidence"], expected["confidence"]
+    )
     frame = adata.obsm["optirank_proba"]
-    np.testing.assert_array_equal(frame, expected.probabilities)
-    assert frame.columns.tolist() == model.classes_.tolist()
+    np.testing.assert_array_equal(frame, expected.filter(like="probability_"))
+    assert frame.columns.tolist() == model.classes.tolist()
     record = adata.uns["optirank"]
-    assert record["classes"].tolist() == model.classes_.tolist()
+    assert record["classes"].tolist() == model.classes.tolist()
     assert set(record["missing_genes"]) == set(panel_names(model)) - set(
         adata.var_names
     )
-    assert record["losses"].index.tolist() == model.classes_.tolist()
-    assert set(adata.obs) - set(before.obs) == {"optirank", "optirank_confidence"}
+    assert len(record["model_sha256"]) == 64
+    assert set(adata.obs) - set(before.obs) == {
+        "optirank",
+        "optirank_confidence",
+        "optirank_withheld_because",
+    }
     assert (adata.X != before.X).nnz == 0
 
 
@@ -62,11 +68,12 @@ def test_names_of_classes_that_files_cannot_hold_are_changed_in_columns_alone(
     model, adata, tmp_path
 ):
     names = ["_index", "b", "b/c", "b|c", "."]
-    model.classes_ = np.array(names[: len(model.classes_)], dtype=object)
+    classes = np.array(names[: len(model.classes)], dtype=object)
+    model = replace(model, classes=classes)
     optirank.tl.annotate(adata, model)
-    columns = ["class _index", "b", "b|c", "b|c (2)", "class ."][: len(model.classes_)]
+    columns = ["class _index", "b", "b|c", "b|c (2)", "class ."][: len(model.classes)]
     assert adata.obsm["optirank_proba"].columns.tolist() == columns
-    assert adata.uns["optirank"]["classes"].tolist() == model.classes_.tolist()
+    assert adata.uns["optirank"]["classes"].tolist() == model.classes.tolist()
     adata.write_h5ad(tmp_path / "annotated.h5ad")
     found = anndata.read_h5ad(tmp_path / "annotated.h5ad").obsm["optirank_proba"]
     pd.testing.assert_frame_equal(found, adata.obsm["optirank_proba"])
@@ -149,24 +156,6 @@ def test_a_column_with_the_model_s_names_is_pointed_out(model, adata):
     optirank.tl.annotate(adata, model, gene_column="symbol")
 
 
-def test_clusters_are_computed_by_scanpy_where_asked_for(model, adata, monkeypatch):
-    del adata.obs["leiden"]
-    monkeypatch.setitem(sys.modules, "scanpy", None)
-    with pytest.raises(DataError, match="pip install scanpy leidenalg"):
-        optirank.tl.annotate(adata, model, clusters="leiden")
-
-    def leiden(data, key_added):
-        data.obs[key_added] = pd.Categorical(["0", "1"] * (N_QUERY // 2))
-
-    nothing = types.SimpleNamespace(
-        pca=len, neighbors=len, log1p=len, normalize_total=lambda data: None
-    )
-    fake = types.SimpleNamespace(pp=nothing, tl=types.SimpleNamespace(leiden=leiden))
-    monkeypatch.setitem(sys.modules, "scanpy", fake)
-    optirank.tl.annotate(adata, model, clusters="leiden")
-    assert adata.obs["optirank_cluster_label"].notna().all()
-
-
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -235,10 +224,7 @@ def test_train_says_what_the_command_prints(capsys, caplog, adata):
     assert not [record for record in caplog.records if record.levelno > logging.INFO]
     assert set(panel_names(model)) <= set(adata.var_names)
     assert not [gene for gene in panel_names(model) if gene.startswith("CD")]
-    assert (
-        "optirank.tl.train(adata, label='cell_type'"
-        in model.training_summary_["command"]
-    )
+    assert "optirank.tl.train(adata, label='cell_type'" in model.card.command
     optirank.tl.annotate(adata, model)
     truth = adata.obs["cell_type"].astype(str)
     assert (adata.obs["optirank"].astype(str) == truth).groupby(

@@ -7,12 +7,19 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from anndata import AnnData
 
+    from optirank.model import Model
     from optirank.workflow.evaluate import Evaluation
 else:  # typing.get_type_hints works without importing them
-    AnnData = Evaluation = Any
+    AnnData = Any
+    Evaluation = Any
+    Model = Any
+
+from optirank._util.metrics import percent
 
 __all__ = ["annotate", "evaluate", "train"]
 
@@ -42,7 +49,7 @@ def train(
     description: str = "",
     n_jobs: int | None = None,
     verbose: bool = True,
-) -> Any:
+) -> Model:
     """Train a classifier on labelled profiles.
 
     Parameters
@@ -79,8 +86,9 @@ def train(
 
     Returns
     -------
-    The fitted model, for :func:`annotate` and :func:`optirank.save`; ``model.training_summary_``
-    has its accuracy on held-out samples and the notes. ``adata`` is not changed.
+    Model
+        For :func:`annotate` and :func:`optirank.save`; ``model.card`` has its accuracy on
+        held-out samples and the notes. ``adata`` is not changed.
     """
     from optirank._util.progress import progress_bar
     from optirank._util.workers import worker_count
@@ -88,24 +96,15 @@ def train(
     from optirank.workflow.train import TrainingOptions
     from optirank.workflow.train import train as run
 
+    given = dict(locals())
     check_anndata(adata, "train")
     profiles = profiles_of(adata, layer, gene_column, use_raw=use_raw)
-    options = TrainingOptions(
-        label=label,
-        batch=batch,
-        n_genes=n_genes,
-        gene_list=gene_list,
-        available=None
-        if query is None
-        else list(map(str, getattr(query, "var_names", query))),
-        include=include,
-        exclude=exclude,
-        method=method,
-        target_error=target_error,
-        n_jobs=worker_count(-1) if n_jobs is None else n_jobs,
-        name=name,
-        description=description,
-    )
+    if query is not None:
+        given["query_genes"] = [
+            str(gene) for gene in getattr(query, "var_names", query)
+        ]
+    given["n_jobs"] = worker_count(-1) if n_jobs is None else n_jobs
+    options = TrainingOptions.among(given)
 
     def say(line: str) -> None:
         logger.info("%s", line)
@@ -114,24 +113,29 @@ def train(
 
     if not use_raw and adata.raw is not None and adata.raw.n_vars > adata.n_vars:
         say(
-            f"adata.raw has {adata.raw.n_vars} genes, X has {adata.n_vars}: use_raw=True trains on "
-            "adata.raw"
+            f"adata.raw has {adata.raw.n_vars} genes, X has {adata.n_vars}: use_raw=True "
+            "trains on adata.raw"
         )
+    shown = ("label", "batch", "n_genes", "method", "target_error", "layer", "use_raw")
+    call = ", ".join(f"{name}={given[name]!r}" for name in shown if given[name])
     with progress_bar("training", shown=None if verbose else False) as bar:
-        result = run(profiles, options, say=say, progress=bar.update)
+        result = run(
+            profiles,
+            options,
+            command=f"optirank.tl.train(adata, {call})",
+            say=say,
+            progress=bar.update,
+        )
     for warning in result.warnings:
         say(warning)
-    sizes = result.curve.sort_values("n_genes").itertuples()
-    shares = [
-        f"{one.n_genes:.0f} genes {100 * one.balanced_accuracy:.1f} %" for one in sizes
+    curve = result.model.card.curve
+    sizes = [
+        f"{point.n_genes} genes {percent(point.balanced_accuracy)}" for point in curve
     ]
-    say(f"held-out accuracy by size: {', '.join(shares)}")
+    say(f"held-out accuracy by size: {', '.join(sizes)}")
     accuracy = result.performance.headline()
-    say(f"balanced accuracy of held-out samples {accuracy}, {len(result.genes)} genes")
-    call = {"label": label, "batch": batch, "n_genes": n_genes, "method": method}
-    call |= {"target_error": target_error, "layer": layer, "use_raw": use_raw}
-    told = ", ".join(f"{key}={value!r}" for key, value in call.items() if value)
-    result.model.training_summary_["command"] = f"optirank.tl.train(adata, {told})"
+    n_needed = result.model.n_genes
+    say(f"balanced accuracy of held-out samples {accuracy}, {n_needed} genes")
     return result.model
 
 
@@ -145,7 +149,6 @@ def annotate(
     target_error: float | None = None,
     threshold: float | None = None,
     unknown_rate: float | None = None,
-    max_missing: float = 0.5,
     drop_classes: bool = False,
     homologs: Mapping[str, str] | str | os.PathLike[str] | None = None,
     layer: str | None = None,
@@ -163,20 +166,22 @@ def annotate(
     key_added : str, default="optirank"
         Name of the fields that are set.
     clusters : str, optional
-        Column of ``adata.obs``: each cluster also gets the majority label of its samples, or
-        "heterogeneous". "leiden" is computed with scanpy if there is no such column.
+        Column of ``adata.obs``: each cluster also gets the majority label of its samples,
+        or "heterogeneous".
     adapt : bool, default=False
-        Whether to shift the classes to their shares in the query. A label then depends on the other
-        samples. If False, a note says where adapting may help.
+        Whether to learn from the query: a regression on the query's own genes, taught by
+        the surest labels, is mixed with the model. A label then depends on the other
+        samples. If False, a note says where it is worth trying.
     target_error : float, optional
-        Withhold labels ("unassigned") so that at most this share of those given is wrong, judged by
-        the held-out samples of the training. None: as the model was trained; 1: withhold none.
+        Withhold labels ("unassigned") so that at most this share of those given is wrong,
+        judged by the held-out samples of the training, with 80 % confidence, and by the
+        query's own confidences. None: as the model was trained; 1: withhold none.
     threshold, unknown_rate : float, optional
         Withhold labels of a lower confidence; of samples that look like no class of the training
         data, where the rate is the share of held-out samples that may lose their label (0.01).
-    max_missing, drop_classes : float, default=0.5, and bool, default=False
-        Share of a class's genes or weights that may be missing; whether to leave out classes that
-        lack more instead of raising an error.
+    drop_classes : bool, default=False
+        Whether to leave out classes that cannot be told because their genes are missing,
+        instead of raising an error.
     homologs : mapping or file, optional
         Genes of another species; mouse and human names are recognised. ``"mouse"``; a mapping from
         the data's gene names to the model's; a table of two columns; or ``"case"``: names that
@@ -199,14 +204,18 @@ def annotate(
     ``adata.obsm[key_added + "_proba"]`` : DataFrame, samples x classes
         Probabilities, one column per class, in the order of ``adata.uns[key_added]["classes"]``.
         Since an .h5ad file cannot store a column name with "/", it is "|" in the column's name.
+    ``adata.obs[key_added + "_withheld_because"]`` : categorical
+        Why a label is withheld; "" where it is given.
     ``adata.uns[key_added]`` : dict
-        The classes, the genes that are missing, what each class loses by them (``losses``), the
-        threshold, the word for labels that are withheld and the ``notes``.
+        How the labels were made: the model and its digest, the options, the classes, the
+        genes that are missing, the threshold, the word for labels that are withheld, how
+        far the samples are from the training data (``shift``), and the ``notes``.
     """
     from optirank.io.reading import check_anndata, profiles_of
     from optirank.model.file import as_model
     from optirank.workflow.predict import PredictOptions, label_profiles
 
+    options = PredictOptions.among(locals())
     if copy and getattr(adata, "isbacked", False):
         raise ValueError(
             "copy=True needs data in memory: adata.to_memory(), or copy=False"
@@ -214,36 +223,23 @@ def annotate(
     check_anndata(adata, "annotate")
     adata = adata.copy() if copy else adata
     profiles = profiles_of(adata, layer, gene_column, use_raw=use_raw)
-    model = as_model(model)
-    if clusters == "leiden" and clusters not in adata.obs:
-        _cluster(adata, clusters)
-    options = PredictOptions(
-        clusters=clusters,
-        threshold=threshold,
-        target_error=target_error,
-        adapt=adapt,
-        unknown_rate=unknown_rate,
-        max_missing=max_missing,
-        drop_classes=drop_classes,
-        homologs=homologs,
-    )
-    found = label_profiles(profiles, model, options)
-    notes, raw = found.notes, None if use_raw else adata.raw
-    if there := set(found.missing).intersection(
-        () if raw is None else map(str, raw.var_names)
-    ):
-        notes.append(
-            f"{len(there)} missing genes are in adata.raw: use_raw=True uses it"
-        )
-    found.record["notes"] = notes
+    labels = label_profiles(profiles, as_model(model), options)
+    notes = [*labels.alarms, *labels.notes]
+    if not use_raw and adata.raw is not None:
+        in_raw = set(labels.missing).intersection(map(str, adata.raw.var_names))
+        if in_raw:
+            notes.append(
+                f"{len(in_raw)} missing genes are in adata.raw: use_raw=True uses it"
+            )
+    labels.record["notes"] = np.array(notes, dtype=object)
     for note in notes:
         logger.warning("note: %s", note)
-    columns, probabilities = found.fields(key_added)
+    columns, probabilities = labels.fields(key_added)
     for name, values in columns.items():
         adata.obs[name] = values
     probabilities.index = adata.obs_names
     adata.obsm[f"{key_added}_proba"] = probabilities
-    adata.uns[key_added] = found.record
+    adata.uns[key_added] = labels.record
     return adata if copy else None
 
 
@@ -252,11 +248,14 @@ def evaluate(
     model: Any,
     label: str,
     *,
+    mapping: Mapping[str, str] | None = None,
     prevalence: Mapping[str, float] | None = None,
     report: str | os.PathLike[str] | None = None,
     adapt: bool = False,
     target_error: float | None = None,
-    max_missing: float = 0.5,
+    threshold: float | None = None,
+    unknown_rate: float | None = None,
+    drop_classes: bool = False,
     homologs: Mapping[str, str] | str | os.PathLike[str] | None = None,
     layer: str | None = None,
     use_raw: bool = False,
@@ -271,13 +270,17 @@ def evaluate(
     model : a fitted model, the file of one, or the name of a shipped one
     label : str
         Column of ``adata.obs`` with the true classes; samples without one are left out.
+    mapping : mapping, optional
+        Classes of that column, and the model's names for them.
     prevalence : mapping from class to share, optional
         How frequent classes are where the model will be used, for PPV and NPV; by default as in
         ``adata``.
     report : file, optional
         Where to write the report, one HTML page.
-    adapt, target_error, max_missing, homologs, layer, use_raw, gene_column
+    adapt, target_error, threshold, unknown_rate, drop_classes, homologs
         As in :func:`annotate`.
+    layer, use_raw, gene_column
+        As in :func:`train`.
 
     Returns
     -------
@@ -292,41 +295,19 @@ def evaluate(
     from optirank.workflow.evaluate import evaluate_profiles
     from optirank.workflow.predict import PredictOptions
 
+    options = PredictOptions.among(locals())
     check_anndata(adata, "evaluate")
     profiles = profiles_of(adata, layer, gene_column, use_raw=use_raw)
-    options = PredictOptions(
-        target_error=target_error,
-        adapt=adapt,
-        max_missing=max_missing,
-        homologs=homologs,
+    evaluation = evaluate_profiles(
+        profiles,
+        as_model(model),
+        label,
+        options,
+        mapping=mapping,
+        prevalence=prevalence,
     )
-    found = evaluate_profiles(
-        profiles, as_model(model), label, options, prevalence=prevalence
-    )
-    for note in found.notes:
+    for note in [*evaluation.alarms, *evaluation.notes]:
         logger.warning("note: %s", note)
     if report is not None:
-        write_report(found, report)
-    return found
-
-
-def _cluster(adata: AnnData, key: str) -> None:
-    """Cluster the samples as scanpy's tutorials do, into ``adata.obs[key]``."""
-    from optirank._util.names import some
-    from optirank.io.data import DataError
-
-    try:
-        import scanpy
-    except ImportError as error:
-        raise DataError(
-            f"obs has no column {key!r}: there are {some(adata.obs.columns, 20)}; with scanpy "
-            "(pip install scanpy leidenalg) it is computed"
-        ) from error
-    work = adata.copy()
-    if work.X.min() >= 0 and work.X.max() > 50:  # log values are below, counts are not
-        scanpy.pp.normalize_total(work)
-        scanpy.pp.log1p(work)
-    scanpy.pp.pca(work)
-    scanpy.pp.neighbors(work)
-    scanpy.tl.leiden(work, key_added=key)
-    adata.obs[key] = work.obs[key]
+        write_report(evaluation, report)
+    return evaluation

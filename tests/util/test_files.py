@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 
 import pytest
 
-from optirank._util.files import replacing, write_bytes, write_text
+from optirank._util.files import (
+    check_outputs,
+    claimed_outputs,
+    replacing,
+    write_bytes,
+    write_text,
+)
 
 
 def test_a_file_is_replaced_whole(tmp_path):
@@ -54,3 +62,96 @@ def test_a_link_stays_a_link(tmp_path):
     write_bytes(link, b"new")
     assert link.is_symlink()
     assert there.read_text() == "new"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link to a device"])
+def test_a_device_or_a_pipe_is_written_into_and_stays_what_it_is(kind, tmp_path):
+    path = tmp_path / "out"
+    if kind == "pipe":
+        os.mkfifo(path)
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    else:
+        path.symlink_to(os.devnull)
+    check_outputs({"the model": path}, [], force=True)
+    write_text(path, "content")
+    if kind == "pipe":
+        assert os.read(reader, 100) == b"content"
+        os.close(reader)
+        assert path.is_fifo()
+    else:
+        assert path.is_char_device()
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_name_of_250_bytes_is_written(tmp_path):
+    path = tmp_path / ("ä" * 123 + ".txt")
+    with claimed_outputs({"the text": path}, [], force=False):
+        write_text(path, "text")
+    assert path.read_text() == "text"
+    assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("kind", ["loop", "too long"])
+def test_names_that_no_file_can_have_are_refused_before_any_work(kind, tmp_path):
+    path = tmp_path / ("n" * 256)
+    if kind == "loop":
+        path = tmp_path / "loop"
+        path.symlink_to(path)
+    words = {"loop": "leads back to itself", "too long": "256 bytes"}
+    with pytest.raises(ValueError, match=words[kind]):
+        check_outputs({"the model": path}, [], force=True)
+
+
+CLAIM = """
+import sys
+from optirank._util.files import claimed_outputs, write_text
+try:
+    with claimed_outputs({"the model": sys.argv[1]}, [], force=False):
+        print("claimed", flush=True)
+        if sys.stdin.readline().strip() == "die":
+            import os, signal
+            os.kill(os.getpid(), signal.SIGKILL)
+        write_text(sys.argv[1], "by another")
+except ValueError as error:
+    print(error)
+"""
+
+
+def other_process(path):
+    return subprocess.Popen(
+        [sys.executable, "-c", CLAIM, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_of_two_processes_that_write_one_new_name_the_second_is_refused(tmp_path):
+    path = tmp_path / "model"
+    with other_process(path) as process:
+        assert process.stdout.readline() == "claimed\n"
+        words = rf"is being written by process {process.pid}"
+        with (
+            pytest.raises(ValueError, match=words),
+            claimed_outputs({"the model": path}, [], force=True),
+        ):
+            pass
+        process.communicate("write\n")
+    assert path.read_text() == "by another"
+    assert os.listdir(tmp_path) == ["model"]
+    with (
+        pytest.raises(ValueError, match="exists"),
+        claimed_outputs({"the model": path}, [], force=False),
+    ):
+        pass
+
+
+def test_the_claim_of_a_process_that_died_is_taken_over(tmp_path):
+    path = tmp_path / "model"
+    with other_process(path) as process:
+        process.stdout.readline()
+        process.communicate("die\n")
+    assert os.listdir(tmp_path) == [".model.claim"]
+    with claimed_outputs({"the model": path}, [], force=False):
+        write_text(path, "new")
+    assert os.listdir(tmp_path) == ["model"]

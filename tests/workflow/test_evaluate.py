@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from dataclasses import replace
 
@@ -15,7 +14,7 @@ from example_model import (
     LABEL,
     as_anndata,
     panel_names,
-    trained_example,
+    reference_set,
     training_result,
 )
 from optirank import tl
@@ -77,18 +76,36 @@ def test_samples_of_one_class_have_no_curves(model, query, tmp_path):
     assert "area under the ROC curve</span>" not in text
 
 
-def test_an_evaluation_on_the_training_data_is_called_unfair(query):
-    model = copy.copy(trained_example()[0])
-    model.training_summary_ = model.training_summary_ | {"source": "one.h5ad, two.h5ad"}
-    told = "trained on a file called two.h5ad"
-    for source, expected in (("some/two.h5ad", True), ("some/three.h5ad", False)):
-        done = evaluate_profiles(replace(query, source=source), model, "cell_type")
-        assert any(told in note for note in done.notes) is expected
-    model.training_summary_ = model.training_summary_ | {"source": "adata"}
-    assert not any(
-        "trained on" in note
-        for note in tl.evaluate(as_anndata(query), model, LABEL).notes
-    )
+def test_training_samples_are_recognised_whatever_their_file_and_scale(model, query):
+    reference = reference_set()
+    logs = replace(reference, X=np.log1p(reference.X.toarray()), source="other.h5ad")
+    some = reference.select_samples(np.arange(0, reference.n_samples, 2))
+    for data in (reference, logs, some):
+        alarms = evaluate_profiles(data, model, LABEL).alarms
+        assert any("no test on independent data" in alarm for alarm in alarms)
+    assert not evaluate_profiles(query, model, LABEL).alarms
+
+
+def test_more_errors_than_asked_for_are_an_alarm(model, query):
+    wrong = query.obs[LABEL].astype(str).to_numpy(copy=True)
+    wrong[::3] = np.roll(wrong, 7)[::3]
+    data = replace(query, obs=query.obs.assign(**{LABEL: wrong}))
+    done = evaluate_profiles(data, model, LABEL, PredictOptions(target_error=0.1))
+    assert any("asked for an error of 10.0%, found" in alarm for alarm in done.alarms)
+
+
+def test_classes_of_other_names_are_mapped(model, query):
+    names = query.obs[LABEL].astype(str).replace("b cell", "B lymphocyte")
+    data = replace(query, obs=query.obs.assign(**{LABEL: names}))
+    plain = evaluate_profiles(query, model, LABEL).performance
+    mapped = evaluate_profiles(
+        data, model, LABEL, mapping={"B lymphocyte": "b cell"}
+    ).performance
+    assert mapped.per_class.equals(plain.per_class)
+    with pytest.raises(DataError, match="the model has no class 'martian'"):
+        evaluate_profiles(data, model, LABEL, mapping={"B lymphocyte": "martian"})
+    with pytest.raises(DataError, match="has no class 'nowhere'"):
+        evaluate_profiles(data, model, LABEL, mapping={"nowhere": "b cell"})
 
 
 def test_withheld_labels_are_in_no_share(model, query_file):
@@ -113,7 +130,7 @@ def test_pages_have_their_tables_and_need_nothing_else(model, query, tmp_path):
         'id="confusion"',
         'id="roc"',
         'id="withholding"',
-        'id="losses"',
+        'id="missing"',
     ):
         assert part in text
     assert "b cell 50.0%" in text
@@ -129,9 +146,8 @@ def test_names_out_of_files_cannot_write_html(model, query):
     adata = as_anndata(query)
     bad = "<b onclick=x>&"
     adata.obs[LABEL] = adata.obs[LABEL].astype(str).replace("b cell", bad)
-    model.classes_ = np.array(
-        [bad if c == "b cell" else c for c in model.classes_], dtype=object
-    )
+    names = [bad if name == "b cell" else name for name in model.classes]
+    model = replace(model, classes=np.array(names, dtype=object))
     text = page(tl.evaluate(adata, model, LABEL))
     assert bad not in text
     assert "&lt;b onclick" in text

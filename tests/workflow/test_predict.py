@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import replace
 
 import anndata
@@ -14,9 +16,22 @@ from expression_files import write_rows
 from optirank import tl
 from optirank.datasets import DataError
 from optirank.io.reading import write_table
-from optirank.model import MissingGenesError, Predictor, save
+from optirank.model import MissingGenesError, save
 from optirank.workflow import predict as workflow
-from optirank.workflow.predict import PredictOptions, predict_file
+from optirank.workflow.label_files import write_record
+from optirank.workflow.predict import (
+    NO_INFORMATION,
+    PredictOptions,
+    label_profiles,
+    predict_file,
+)
+
+
+def with_panel(model, **changes):
+    """The model with something else stored beside the weights it uses."""
+    panels = dict(model.panels)
+    panels[model.n_genes] = replace(model.panel, **changes)
+    return replace(model, panels=panels)
 
 
 def options(**given) -> PredictOptions:
@@ -31,13 +46,21 @@ def test_a_csv_has_names_then_label_confidence_and_a_probability_per_class(
         query_file, tmp_path / "model.optirank", tmp_path / "labels.csv"
     )
     table = pd.read_csv(tmp_path / "labels.csv")
-    probabilities = [f"probability_{label}" for label in model.classes_]
-    assert table.columns.tolist() == ["sample", "label", "confidence", *probabilities]
+    probabilities = [f"probability_{label}" for label in model.classes]
+    last = "withheld_because"
+    assert table.columns.tolist() == [
+        "sample",
+        "label",
+        "confidence",
+        *probabilities,
+        last,
+    ]
+    assert table[last].isna().all()
     assert table["sample"].tolist() == query.sample_names.tolist()
-    expected = Predictor(model, query.gene_names).predict(query.X)
-    assert table["label"].tolist() == expected.labels.tolist()
+    expected = model.label(query.X, query.gene_names)
+    assert table["label"].tolist() == expected["label"].tolist()
     np.testing.assert_allclose(
-        table[probabilities], expected.probabilities, atol=5.1e-5
+        table[probabilities], expected[probabilities], atol=5.1e-5
     )
     assert sum(done.counts().values()) == N_QUERY
     assert list(done.counts().values()) == sorted(done.counts().values(), reverse=True)
@@ -99,7 +122,7 @@ def test_every_output_has_the_same(end, model, query_file, tmp_path):
             == done.clusters.labels.tolist()
         )
         np.testing.assert_array_equal(found.obsm["optirank_proba"], done.probabilities)
-        assert found.uns["optirank"]["notes"].tolist() == done.notes
+        assert found.uns["optirank"]["notes"].tolist() == [*done.alarms, *done.notes]
         return
     read = pd.read_csv if end == "csv" else pd.read_parquet
     table = read(tmp_path / f"out.{end}")
@@ -128,7 +151,7 @@ def test_files_and_anndata_get_the_same_labels_and_the_same_notes(
         adata = anndata.read_h5ad(query_file)
         tl.annotate(adata, model, **given)
         assert adata.obs["optirank"].tolist() == done.labels.tolist()
-        assert list(adata.uns["optirank"]["notes"]) == done.notes
+        assert list(adata.uns["optirank"]["notes"]) == [*done.alarms, *done.notes]
 
 
 def test_a_model_trained_with_a_target_error_withholds_by_itself(
@@ -137,8 +160,8 @@ def test_a_model_trained_with_a_target_error_withholds_by_itself(
     """The threshold acts unless another is asked for, and what is withheld is said."""
     out = tmp_path / "labels.csv"
     asked = predict_file(query_file, model, out, options(target_error=0.1))
-    model.error_control_ = replace(model.error_control_, target_error=0.1)
-    by_itself = predict_file(query_file, model, out)
+    control = replace(model.panel.error_control, target_error=0.1)
+    by_itself = predict_file(query_file, with_panel(model, error_control=control), out)
     assert by_itself.threshold == asked.threshold
     np.testing.assert_array_equal(
         by_itself.withheld, by_itself.confidence < asked.threshold
@@ -173,7 +196,7 @@ def test_samples_unlike_every_class_are_withheld(model, query, tmp_path):
     done = predict_file(tmp_path / "strange.h5ad", model, tmp_path / "l.csv", rate)
     assert done.withheld[:10].mean() > 0.5
     assert done.withheld[10:].mean() < 0.3
-    del model.novelty_
+    model = with_panel(model, likeness=None)
     with pytest.raises(ValueError, match="no out-of-distribution score"):
         predict_file(tmp_path / "strange.h5ad", model, tmp_path / "l.csv", rate)
 
@@ -183,8 +206,8 @@ def test_a_sample_s_label_does_not_depend_on_the_others_unless_adapted(
 ):
     as_anndata(query)[:5].write_h5ad(tmp_path / "few.h5ad")
     few = predict_file(tmp_path / "few.h5ad", model, tmp_path / "few.csv")
-    whole = Predictor(model, query.gene_names).predict(query.X)
-    np.testing.assert_allclose(few.probabilities, whole.probabilities[:5])
+    whole = model.predict_proba(query.X, query.gene_names)
+    np.testing.assert_allclose(few.probabilities, whole[:5])
 
 
 def test_missing_genes_are_named_and_too_many_refused(model, query, tmp_path):
@@ -196,8 +219,7 @@ def test_missing_genes_are_named_and_too_many_refused(model, query, tmp_path):
     done = predict_file(tmp_path / "some.h5ad", model, tmp_path / "l.csv")
     assert set(panel[:2]) <= set(done.missing)
     assert any("genes are missing" in note for note in done.notes)
-    assert done.losses["n_missing"].max() >= 2
-    as_anndata(query.select_genes([*rest, *panel[:3]])).write_h5ad(
+    as_anndata(query.select_genes([*rest, *panel[:1]])).write_h5ad(
         tmp_path / "few.h5ad"
     )
     (tmp_path / "l.csv").unlink()
@@ -237,3 +259,82 @@ def test_bad_input_is_refused_and_nothing_is_written(
         assert out == "query.h5ad" or not (tmp_path / out).exists()
     with pytest.raises(DataError, match="no column 'louvain'"):
         predict_file(query_file, model, tmp_path / "l.csv", options(clusters="louvain"))
+
+
+@pytest.mark.parametrize("value", [0.0, 3.5])
+def test_a_profile_without_information_gets_no_label(value, model, query):
+    X = query.X.toarray()
+    X[[3, 8]] = value
+    done = label_profiles(replace(query, X=X), model)
+    assert np.flatnonzero(done.withheld).tolist() == [3, 8]
+    assert set(done.reasons[[3, 8]]) == {NO_INFORMATION}
+    assert (done.labels[[3, 8]] == "unassigned").all()
+    assert any("2 samples have the same value" in note for note in done.notes)
+
+
+def test_samples_with_little_information_are_counted(model, query):
+    X = query.X.toarray()
+    X[3] = 0.0
+    X[3, np.flatnonzero(np.isin(query.gene_names, panel_names(model)))[:2]] = [1, 2]
+    done = label_profiles(replace(query, X=X), model)
+    assert not done.withheld.any()
+    assert any("rest on few genes" in note for note in done.notes)
+
+
+def test_the_query_s_own_confidences_raise_the_threshold(model, query):
+    """Scrambled samples are labelled with low confidence: few labels may be given."""
+    rng = np.random.default_rng(0)
+    X = np.array([rng.permutation(row) for row in query.X.toarray()])
+    target = 0.1
+    held_out = model.panel.error_control.at(target).threshold
+    done = label_profiles(replace(query, X=X), model, options(target_error=target))
+    assert done.threshold > held_out
+    given = done.confidence[~done.withheld]
+    assert not given.size or (1 - given).mean() <= target
+    assert any("own confidences" in note for note in done.notes)
+
+
+def test_a_query_that_looks_like_nothing_known_is_an_alarm(model, query):
+    rng = np.random.default_rng(0)
+    X = np.array([rng.permutation(row) for row in query.X.toarray()])
+    scrambled = label_profiles(replace(query, X=X), model)
+    assert any("do not look like the training data" in one for one in scrambled.alarms)
+    assert not any("--adapt" in note for note in scrambled.notes)
+    known = label_profiles(query, model)
+    assert not known.alarms
+    assert any("--adapt" in note for note in known.notes)
+
+
+def test_learning_from_few_samples_is_refused(model, query):
+    few = query.select_samples(np.arange(9))
+    with pytest.raises(DataError, match="9 samples: learning from the query"):
+        label_profiles(few, model, options(adapt=True))
+    done = label_profiles(query, model, options(adapt=True))
+    assert any("learning from the query changed" in note for note in done.notes)
+    np.testing.assert_allclose(done.probabilities.sum(axis=1), 1.0)
+
+
+def test_labels_say_how_they_were_made(model, query_file, tmp_path):
+    save(model, tmp_path / "model.optirank")
+    out = tmp_path / "labels.csv"
+    done = predict_file(query_file, tmp_path / "model.optirank", out)
+    record = json.loads(write_record(done, out).read_text("utf-8"))
+    content = (tmp_path / "model.optirank").read_bytes()
+    assert record["model_sha256"] == hashlib.sha256(content).hexdigest()
+    assert record["model"] == "example"
+    assert record["query"] == "query.h5ad"
+    other = predict_file(query_file, model, out, options(threshold=0.9))
+    assert other.record["options"] == {"threshold": 0.9}
+    assert other.record["query_checksum"] == record["query_checksum"]
+
+
+def test_texts_that_a_spreadsheet_would_run_can_be_escaped(model, query, tmp_path):
+    adata = as_anndata(query)
+    adata.obs_names = ["=1+1", "+2", "@x", *adata.obs_names[3:]]
+    adata.write_h5ad(tmp_path / "odd.h5ad")
+    for spreadsheet in (False, True):
+        out = tmp_path / "labels.csv"
+        predict_file(tmp_path / "odd.h5ad", model, out, spreadsheet=spreadsheet)
+        names = pd.read_csv(out)["sample"].tolist()[:3]
+        expected = ["=1+1", "+2", "@x"]
+        assert names == ([f"'{name}" for name in expected] if spreadsheet else expected)

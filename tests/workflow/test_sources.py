@@ -35,9 +35,10 @@ def data():
 def test_a_target_error_is_kept_for_prediction(data, tmp_path):
     model = run(data, target_error=0.2)[0].model
     save(model, tmp_path / "model.optirank")
-    assert load(tmp_path / "model.optirank").error_control_.target_error == 0.2
-    with pytest.raises(DataError, match="cannot show it"):
-        run(data, target_error=1e-6)
+    assert load(tmp_path / "model.optirank").panel.error_control.target_error == 0.2
+    kept, _ = run(data, target_error=1e-6)  # a training is not lost by it
+    assert kept.model.panel.error_control.target_error is None
+    assert any("cannot show it" in warning for warning in kept.warnings)
 
 
 def test_odd_labels_and_samples_without_one_are_told(data):
@@ -50,7 +51,7 @@ def test_odd_labels_and_samples_without_one_are_told(data):
     assert "'Unknown'" in told
     assert "4 samples" in told
     assert "lonely" in told
-    assert "lonely" not in result.model.classes_
+    assert "lonely" not in result.model.classes
 
 
 def test_several_files_are_one_training_set_with_their_common_genes(data, tmp_path):

@@ -1,14 +1,21 @@
-"""Files to write: whether they may be, and written completely or not at all."""
+"""Files to write: whether they may be, claimed first, written completely or not at all."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import secrets
+import shutil
+import socket
+import stat
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 
 PathLike = str | os.PathLike[str]
+
+_LONGEST_NAME = 255  # bytes of a file name on all common file systems
 
 
 def check_outputs(
@@ -19,9 +26,9 @@ def check_outputs(
 ) -> None:
     """Refuse, before any work, files that cannot or must not be written.
 
-    Refused are folders, files in folders that do not exist or cannot be written to, inputs (also
-    under another name or through a link), the same file twice, and, unless ``force`` is given,
-    files that exist.
+    Refused are folders, disks and sockets, files in folders that do not exist or cannot be
+    written to, inputs (also under another name or through a link), the same file twice,
+    and, unless ``force`` is given, files that exist.
 
     Parameters
     ----------
@@ -31,64 +38,209 @@ def check_outputs(
     """
     wanted = {what: Path(path) for what, path in outputs.items() if path is not None}
     read = [Path(path) for path in inputs if path is not None]
-    seen: dict[Path, str] = {}
+    purposes: dict[Path, str] = {}
     for what, path in wanted.items():
-        if path.is_dir():
-            raise ValueError(f"{path} is a folder: name a file for {what}")
-        if not path.parent.is_dir():
-            raise ValueError(
-                f"{path}: the folder {path.parent} does not exist: make it first"
-            )
-        if not os.access(path.parent, os.W_OK):
-            raise ValueError(
-                f"{path}: nothing can be written in the folder {path.parent}"
-            )
-        if any(_part_of(path, one) for one in read):
+        _check_place(path, what)
+        if any(_part_of(path, source) for source in read):
             raise ValueError(f"{path} is an input too: name another file for {what}")
-        if path.resolve() in seen:
+        target = path.resolve()
+        if target in purposes:
             raise ValueError(
-                f"{path} is named for {seen[path.resolve()]} and for {what}: name two"
+                f"{path} is named for {purposes[target]} and for {what}: name two"
             )
-        seen[path.resolve()] = what
+        purposes[target] = what
         if path.exists() and not force:
             raise ValueError(
                 f"{path} exists: name another file for {what}, or add --force"
             )
 
 
-def _part_of(path: Path, one: Path) -> bool:
+def _check_place(path: Path, what: str) -> None:
+    """Refuse a name that no file can be written to."""
+    name_bytes = len(os.fsencode(path.name))
+    if name_bytes > _LONGEST_NAME:
+        raise ValueError(
+            f"{path}: its name has {name_bytes} bytes, more than {_LONGEST_NAME}: "
+            f"choose a shorter name for {what}"
+        )
+    if _is_link_loop(path):
+        raise ValueError(
+            f"{path} is a link that leads back to itself: name another file for {what}"
+        )
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: name a file for {what}")
+    if path.is_block_device() or path.is_socket():
+        raise ValueError(f"{path} is a disk or a socket: name a file for {what}")
+    if _is_stream(path):
+        if not os.access(path, os.W_OK):
+            raise ValueError(f"{path}: nothing can be written to it")
+        return
+    if not path.parent.is_dir():
+        raise ValueError(
+            f"{path}: the folder {path.parent} does not exist: make it first"
+        )
+    if not os.access(path.parent, os.W_OK):
+        raise ValueError(f"{path}: nothing can be written in the folder {path.parent}")
+
+
+def _is_link_loop(path: Path) -> bool:
+    try:
+        path.resolve(strict=True)
+    except RuntimeError:  # what Python before 3.13 raises
+        return True
+    except OSError:
+        return path.is_symlink() and not os.path.lexists(path.resolve())
+    return False
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether a path is a device or a pipe, which is written into and never replaced."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, RuntimeError):
+        return False
+    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
+
+
+def _part_of(path: Path, source: Path) -> bool:
     """Whether a file is this input, or a file inside of it."""
-    if not path.exists() or not one.exists():
-        return path.resolve() == one.resolve()
-    return path.samefile(one) or (
-        one.is_dir() and one.resolve() in path.resolve().parents
+    if not path.exists() or not source.exists():
+        return path.resolve() == source.resolve()
+    return path.samefile(source) or (
+        source.is_dir() and source.resolve() in path.resolve().parents
     )
 
 
-@contextmanager
+@contextlib.contextmanager
+def claimed_outputs(
+    outputs: Mapping[str, PathLike | None],
+    inputs: Iterable[PathLike | None],
+    *,
+    force: bool,
+) -> Iterator[None]:
+    """Check outputs as `check_outputs` does, and keep other processes from writing them.
+
+    While the block runs, a small hidden file beside each output says which process writes
+    it. A second process that asks for the same name is refused. The claim of a process that
+    has died is taken over.
+    """
+    inputs = list(inputs)
+    check_outputs(outputs, inputs, force=force)
+    with contextlib.ExitStack() as stack:
+        for path in outputs.values():
+            if path is not None and not _is_stream(Path(path)):
+                stack.enter_context(_claimed(_target(Path(path))))
+        # Another process may have written a file between the check and the claim
+        check_outputs(outputs, inputs, force=force)
+        yield
+
+
+@contextlib.contextmanager
+def _claimed(path: Path) -> Iterator[None]:
+    claim = _beside(path, "claim")
+    owner = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
+    while True:
+        try:
+            handle = os.open(claim, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+            break
+        except FileExistsError:
+            _remove_stale(claim, path)
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(owner)
+        yield
+    finally:
+        claim.unlink(missing_ok=True)
+
+
+def _remove_stale(claim: Path, path: Path) -> None:
+    """Remove the claim of a process that has died; refuse where its owner may be alive."""
+    try:
+        content = claim.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:  # released in the meantime
+        return
+    try:
+        owner = json.loads(content)
+        pid, host = int(owner["pid"]), str(owner["host"])
+    except (ValueError, TypeError, KeyError):
+        pid, host = 0, ""
+    if host == socket.gethostname() and not _is_alive(pid):
+        # Only one of several processes that see the same dead owner moves its claim away
+        moved = _beside(path, f"{secrets.token_hex(4)}.stale")
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(claim, moved)
+            if moved.read_text(encoding="utf-8", errors="replace") != content:
+                with contextlib.suppress(FileExistsError):
+                    os.link(moved, claim)  # the claim of a living process goes back
+            moved.unlink()
+        return
+    owner_name = f"process {pid} on {host}" if pid else "another process"
+    raise ValueError(
+        f"{path} is being written by {owner_name}: name another file, or wait. If that "
+        f"process has ended, remove {claim}"
+    )
+
+
+def _is_alive(pid: int) -> bool:
+    if pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is there and belongs to another user
+        return True
+    return True
+
+
+def _target(path: Path) -> Path:
+    """The file that a name stands for: that of a link is where the link leads."""
+    return path.resolve() if path.is_symlink() else path
+
+
+def _beside(path: Path, ending: str) -> Path:
+    """A hidden name in the same folder, cut so that it is not too long for a file."""
+    room = _LONGEST_NAME - len(ending) - 2
+    stem = os.fsdecode(os.fsencode(path.name)[:room])
+    return path.with_name(f".{stem}.{ending}")
+
+
+@contextlib.contextmanager
 def replacing(path: PathLike) -> Iterator[Path]:
     """A temporary name beside a file, renamed to it when the block ends without an error.
 
-    The content is on disk before the file has its name. A link stays a link. An OSError that names
-    no file, such as that of a full disk, gets the name of this one.
+    The content is on disk before the file has its name. A link stays a link. The content is
+    copied into a device or a pipe, which stays what it is. An OSError that names no file,
+    such as that of a full disk, gets the name of this one.
     """
     path = Path(path)
-    target = path.resolve() if path.is_symlink() else path
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    if _is_stream(path):
+        with _written_into(path) as temporary:
+            yield temporary
+        return
+    target = _target(path)
+    temporary = _beside(target, f"{secrets.token_hex(4)}.tmp")
     try:
         yield temporary
         _to_disk(temporary)
         os.replace(temporary, target)
     except OSError as error:
-        if error.errno is not None and error.filename in (
-            None,
-            str(temporary),
-            temporary,
-        ):
+        unnamed = error.filename in (None, str(temporary), temporary)
+        if error.errno is not None and unnamed:
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _written_into(stream: Path) -> Iterator[Path]:
+    """A temporary file whose content goes into a device or a pipe at the end."""
+    with tempfile.TemporaryDirectory() as folder:
+        temporary = Path(folder) / "content"
+        yield temporary
+        with temporary.open("rb") as content, stream.open("wb") as file:
+            shutil.copyfileobj(content, file)
 
 
 def write_text(path: PathLike, text: str) -> None:

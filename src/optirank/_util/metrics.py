@@ -1,4 +1,4 @@
-"""Balanced accuracy, and the standard error of a mean over folds."""
+"""Balanced accuracy, the standard error of a mean over folds, shares as text."""
 
 from __future__ import annotations
 
@@ -27,3 +27,10 @@ def standard_error(scores: NDArray) -> NDArray:
     if n_folds < 2:
         return np.zeros(scores.shape[:-1])
     return scores.std(axis=-1, ddof=1) / np.sqrt(n_folds)
+
+
+def percent(share: float | None) -> str:
+    """A share as text, such as 91.3 %; a dash where there is none."""
+    if share is None or share != share:
+        return "–"
+    return f"{100 * share:.1f} %"

@@ -12,6 +12,13 @@ _LINEAR_ABOVE = (
 )
 TOTAL = 1e4  # counts per sample before logarithms, as is usual for cells
 _ROWS = 200  # samples that are looked at: values of one file are of one kind
+_NEAR = 0.01  # far from 0 and 1 for any gene that was not standardised
+STANDARDISED = (
+    "genes have mean 0 and standard deviation 1: these values were standardised per "
+    "gene (z-scores, StandardScaler, scanpy's pp.scale), and the order of genes within a "
+    "sample, which is all that ranks see, means little then; give counts, linear values "
+    "or logarithms instead"
+)
 
 
 def value_scale(X: Any) -> str:
@@ -47,6 +54,28 @@ def log_values(X: Any, scale: str) -> Any:
     if scale == "counts":
         values = values * _factors(values)[:, None]
     return np.sign(values) * np.log1p(np.abs(values))
+
+
+def looks_standardised(X: Any) -> bool:
+    """Whether the values were standardised: genes have mean 0 and standard deviation 1.
+
+    Most genes that vary must have a mean within 0.01 of 0, and a standard deviation within 0.01 of
+    1 (that of a sample or of a population); not all, because values are often clipped afterwards.
+    X is an array or a sparse matrix of samples by genes.
+    """
+    n = X.shape[0]
+    stored = X.data if sparse.issparse(X) else X
+    if n < 2 or not stored.size or stored.min() >= 0:
+        return False
+    squared = X.multiply(X) if sparse.issparse(X) else np.square(X, dtype=np.float64)
+    mean = np.ravel(X.mean(axis=0))
+    variance = np.ravel(squared.mean(axis=0)) - mean**2
+    varies = variance > 0
+    deviation = np.sqrt(variance[varies])
+    unit = np.abs(deviation - 1.0) < _NEAR
+    unit |= np.abs(deviation * np.sqrt(n / (n - 1)) - 1.0) < _NEAR
+    standard = unit & (np.abs(mean[varies]) < _NEAR)
+    return bool(standard.sum() > varies.sum() / 2)
 
 
 def _factors(X: Any) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from optirank import __version__
-from optirank.cli import inspect, models, predict, train
+from optirank.cli import evaluate, inspect, models, predict, train
 from optirank.cli.common import outlive_readers, set_up
 from optirank.cli.options import GroupedCommand, PlainGroup
 
@@ -50,7 +50,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _command in (
-    *(models.models, train.train, predict.predict, predict.evaluate),
+    *(models.models, train.train, predict.predict, evaluate.evaluate),
     *(inspect.panel, inspect.inspect),
 ):
     app.command(cls=GroupedCommand)(_command)

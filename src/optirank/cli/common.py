@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import io
-import math
 import os
 import shlex
 import shutil
@@ -22,6 +21,7 @@ from optirank._util.names import printable
 from optirank._util.workers import worker_count
 
 if TYPE_CHECKING:
+    from optirank.model import Model
     from optirank.workflow.performance import Performance
 
 UNEXPECTED, BAD_INPUT, INTERRUPTED = 1, 2, 130
@@ -33,6 +33,7 @@ _TEXT = (  # columns that are not numbers
         "gene",
         "how",
         "label",
+        "licence",
         "organism",
         "platform",
         "role",
@@ -281,7 +282,7 @@ def this_command(
 
 @contextmanager
 def remedies_for_missing_genes(
-    context: typer.Context, fitted: Any, query: Path
+    context: typer.Context, fitted: Model, query: Path
 ) -> Iterator[None]:
     """Add the commands that help to the error of missing genes."""
     from optirank.model import MissingGenesError
@@ -299,21 +300,17 @@ def remedies_for_missing_genes(
             )
             notes.append(this_command(context, drop_classes=True))
         if error.match.present.sum() > 1:
-            summary = getattr(fitted, "training_summary_", {})
-            files = str(summary.get("source", "")).split(", ")
+            card = fitted.card
+            files = card.source.split(", ")
             words = ["REFERENCE", "--label", "LABEL", "--for", str(query)]
             if all(
                 Path(name).is_file() for name in files
             ):  # the training data are here
-                words = [*files, "--label", str(summary["label"]), "--for", str(query)]
+                words = [*files, "--label", card.label, "--for", str(query)]
             notes.append("train a model for the genes that the query has:")
             notes.append(
                 shlex.join(["optirank", "train", *words, "-o", "for_query.optirank"])
             )
-        if error.enough is not None and "max_missing" in context.params:
-            limit = math.ceil(100 * error.enough) / 100
-            notes.append("label all the same, with little to go by for these classes:")
-            notes.append(this_command(context, max_missing=limit))
         for note in notes:
             error.add_note(note)
         if notes:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optirank.cli import options as opt
-from optirank.cli.common import check_outputs, echo, file_or_stdout, show_table, tidy
+from optirank.cli.common import (
+    STDOUT,
+    check_outputs,
+    echo,
+    file_or_stdout,
+    show_table,
+    tidy,
+)
 from optirank.cli.options import option
 
 if TYPE_CHECKING:
@@ -38,13 +45,20 @@ def inspect(
         str | None,
         option("CLASS", "Class to explain; default: the label.", None, "--class"),
     ] = None,
+    drop_classes: opt.DropClasses = False,
+    layer: opt.Layer = None,
     gene_column: opt.GeneColumn = None,
     genes_in: opt.GenesIn = None,
+    annotations: opt.Annotations = None,
+    samples: opt.Samples = None,
+    drop_missing: opt.DropMissing = False,
+    homologs: opt.Homologs = None,
 ) -> None:
     """Describe a model; with --explain, show why a sample gets its label.
 
-    A gene contributes its weight times how far its rank in this sample is from its mean rank in
-    training. The contributions and the intercept sum to the score of the class.
+    The genes of a panel vote in pairs. A gene contributes its weight times its rank among
+    the panel, from -1/2 to 1/2; the contributions sum to the score of the class. The pairs
+    of genes whose votes count most are listed below.
 
     Examples:
 
@@ -62,10 +76,15 @@ def inspect(
                 "name the file and the sample: inspect MODEL FILE --explain SAMPLE"
             )
         if file is not None:
-            found = explain_sample(
-                file, load(model), explain, **opt.reading_options(context)
+            explanation = explain_sample(
+                file,
+                load(model),
+                explain,
+                homologs=homologs,
+                drop_classes=drop_classes,
+                **opt.reading_options(context),
             )
-            _show_explanation(found, label)
+            _show_explanation(explanation, label)
             return
         show_card(find_model(model))
 
@@ -73,7 +92,7 @@ def inspect(
 def show_card(path: Path) -> None:
     """Print what there is to know of a model."""
     from optirank.model import load
-    from optirank.workflow.explain import card_tables, model_card
+    from optirank.workflow.cards import card_tables, model_card
 
     fitted = load(path.absolute())  # not a name again
     width = max(60, shutil.get_terminal_size().columns)
@@ -89,28 +108,49 @@ def show_card(path: Path) -> None:
     echo("Accuracies are balanced; shares are in %, with 95 % intervals.")
 
 
-def _show_explanation(found: Explanation, label: str | None) -> None:
-    for note in found.notes:
+def _show_explanation(explanation: Explanation, label: str | None) -> None:
+    for note in explanation.notes:
         echo(f"note: {note}", err=True)
-    echo(f"{found.sample}: {found.label}, confidence {found.confidence:.3f}")
-    scores = found.scores.itertuples(index=False)
+    echo(
+        f"{explanation.sample}: {explanation.label}, confidence "
+        f"{explanation.confidence:.3f}"
+    )
+    scores = explanation.scores.itertuples(index=False)
     rows = [(name, f"{score:+.3f}", f"{share:.3f}") for name, score, share in scores]
     show_table("Scores", ("class", "score", "probability"), rows)
-    name, lines = found.of_class(label)
+    name, contributions = explanation.of_class(label)
+    _show_contributions(name, contributions)
+    pairs = explanation.pairs.get(name)
+    if pairs is not None and len(pairs):
+        rows = [
+            (f"{higher} > {lower}", f"{vote:+.4f}", speaks)
+            for higher, lower, vote, speaks in zip(
+                pairs["higher"],
+                pairs["lower"],
+                pairs["vote"],
+                pairs["speaks_for"],
+                strict=True,
+            )
+        ]
+        title = f"The pairs of genes that count most for {name}"
+        show_table(title, ("gene", "vote", "speaks"), rows)
+
+
+def _show_contributions(name: str, contributions: pd.DataFrame) -> None:
     rows = []
-    for row in lines.head(_SHOWN + 1).itertuples():
-        cells, speaks = ("",) * 4, ""
-        if row.weight == row.weight:  # the intercept has none
-            speaks = row.speaks_for
-            value = "missing" if row.missing else f"{row.value:g}"
-            ranks = (f"{one:.3f}" for one in (row.relative_rank, row.mean_rank))
-            cells = (value, *ranks, f"{row.weight:+.3g}")
-        rows.append((row.gene, *cells, f"{row.contribution:+.4f}", speaks))
-    rest = lines.iloc[_SHOWN + 1 :]
+    for row in contributions.head(_SHOWN).to_dict("records"):
+        cells = ["", "", ""]
+        if row["weight"] == row["weight"]:  # the intercept has none
+            value = "missing" if row["missing"] else f"{row['value']:g}"
+            rank = "" if row["missing"] else f"{row['rank']:+.3f}"
+            cells = [value, rank, f"{row['weight']:+.3g}"]
+        amount = f"{row['contribution']:+.4f}"
+        rows.append((row["gene"], *cells, amount, row["speaks_for"]))
+    rest = contributions.iloc[_SHOWN:]
     if len(rest):
         total = f"{rest['contribution'].sum():+.4f}"
-        rows.append((f"{len(rest)} more", "", "", "", "", total, ""))
-    columns = ("gene", "value", "rank", "mean rank", "weight", "contribution", "speaks")
+        rows.append((f"{len(rest)} more", "", "", "", total, ""))
+    columns = ("gene", "value", "rank", "weight", "contribution", "speaks")
     show_table(f"The score of {name}", columns, rows)
 
 
@@ -128,7 +168,7 @@ def panel(
 
     No other gene has to be measured: a file with only these genes gets the same labels. The genes
     of a panel are ranked among themselves. The .csv has all that is needed to label samples in
-    another program: genes, weights, intercepts, and the mean ranks that stand in for missing genes.
+    another program: genes and weights.
 
     Examples:
 
@@ -140,20 +180,27 @@ def panel(
         from optirank import save
         from optirank._util.files import replacing
         from optirank.cli.train import show_sizes
-        from optirank.model import load, panel_table
-        from optirank.workflow.explain import exported, size_table, smaller_model
+        from optirank.model import load
+        from optirank.workflow.cards import size_table
 
         check_outputs({"the panel": out}, [model], force)
+        suffix = "" if out is None or out == STDOUT else out.suffix.lower()
+        if suffix not in ("", ".csv", ".optirank"):
+            raise ValueError(
+                f"{out}: a panel is written as .csv (genes and weights) or .optirank (a "
+                "model): use such a name"
+            )
         fitted = load(model)
         if genes is not None:
-            fitted = smaller_model(fitted, genes)
-        table = panel_table(fitted)
+            fitted = fitted.smaller(genes)
+        table = fitted.table()
         with file_or_stdout(out, ".csv") as target:
             _show_genes(table)
             show_sizes(size_table(fitted))
-            if target is not None and target.suffix == ".csv":
+            if target is not None and target.suffix.lower() == ".csv":
+                written = fitted.export() if fitted.votes else table
                 with replacing(target) as temporary:
-                    exported(fitted).to_csv(temporary, index=False)
+                    written.to_csv(temporary, index=False)
                 echo(f"{out}: {len(table)} genes")
             elif target is not None:
                 save(fitted, target, overwrite=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from optirank.cli.common import echo, show_table, tidy
+
+if TYPE_CHECKING:
+    from optirank.model import Model
 
 
 def models(
@@ -29,48 +32,48 @@ def models(
     """
     with tidy():
         from optirank.cli.inspect import show_card
+        from optirank.model import load
         from optirank.model.catalogue import find_model, known_models
-        from optirank.model.file import read_summary
-        from optirank.workflow.explain import judged
 
         if name is not None:
             show_card(find_model(name))
             return
-        rows, damaged = [], []
+        rows = []
+        damaged = []
         for known, path in known_models().items():
             try:
-                summary = read_summary(path)
-                mean, lowest, n_sets = judged(summary)
-            except Exception as error:  # one damaged file does not hide the others
+                model = load(path.absolute())
+            except ValueError as error:  # one damaged file does not hide the others
                 damaged.append(f"{path} is left out: {error}")
                 continue
-            seen = {
-                name for one in summary.get("sources", ()) for name in one["classes"]
-            }
-            rows.append(
-                (
-                    *(
-                        known,
-                        " ".join(
-                            str(summary.get(key, "")) for key in ("species", "tissue")
-                        ),
-                    ),
-                    *(f"{len(seen)}/{len(summary['classes'])}", summary["n_panel"]),
-                    summary.get("n_samples", ""),
-                    f"{100 * mean:.0f} ({100 * lowest:.0f})" if n_sets else "",
-                    f"{path.stat().st_size / 1e3:.0f}",
-                )
-            )
-        columns = ("name", "tissue", "classes", "genes", "samples", "accuracy", "kB")
+            rows.append(_row(known, model))
+        columns = ("name", "tissue", "classes", "genes", "samples", "accuracy")
         show_table("Models", columns, rows)
+        echo("samples: those it was trained on")
         echo(
-            "classes: judged on other data sets / all; samples: those it was trained on"
-        )
-        echo(
-            "accuracy: balanced, in %, mean (lowest) over data sets or sources left out"
+            "accuracy: balanced, in %, mean (lowest) over other data sets or sources left "
+            "out of training"
         )
         echo(
             "optirank models NAME shows a card; predict FILE --model NAME labels samples"
         )
         for text in damaged:
             echo(f"note: {text}", err=True)
+
+
+def _row(name: str, model: Model) -> tuple[str, ...]:
+    """A model in one line of the table."""
+    from optirank._util.names import some
+    from optirank.workflow.cards import judged_accuracy
+
+    card = model.card
+    mean, lowest, n_sets = judged_accuracy(card)
+    accuracy = f"{100 * mean:.0f} ({100 * lowest:.0f})" if n_sets else ""
+    return (
+        name,
+        f"{card.species} {card.tissue}".strip(),
+        some(model.classes, 20),
+        str(model.n_genes),
+        str(card.n_samples or ""),
+        accuracy,
+    )

@@ -134,18 +134,32 @@ Homologs = Annotated[
         READING,
     ),
 ]
-MaxMissing = Annotated[
-    float,
-    share("Share of a class's genes that may be missing.", "Options for missing genes"),
+DropClasses = Annotated[
+    bool,
+    option(
+        None,
+        "Leave out classes that cannot be told because their genes are missing.",
+        "Options for missing genes",
+        "--drop-classes",
+    ),
+]
+Threshold = Annotated[float | None, share("Withhold labels of a lower confidence.")]
+UnknownRate = Annotated[
+    float | None,
+    share(
+        "Withhold labels of samples that look like no class; the share of held-out samples "
+        "that may lose their label, such as 0.01."
+    ),
 ]
 TargetError = Annotated[
     float | None,
     share(
-        "Withhold labels so that at most this share of those given is wrong, judged by held-out "
-        "samples; default: as the model was trained; 1 withholds none."
+        "Withhold labels so that at most this share of those given is wrong, judged by "
+        "held-out samples (with 80 % confidence) and by the query's own confidences; "
+        "default: as the model was trained; 1 withholds none."
     ),
 ]
-_ADAPT = "Shift the classes to their shares in the query; labels then depend on the other samples."
+_ADAPT = "Learn from the query; labels then depend on its other samples."
 Adapt = Annotated[bool, option(None, _ADAPT, None, "--adapt")]
 Report = Annotated[
     Path | None, option("PAGE.html", "Write a report, one page.", OUTPUT)

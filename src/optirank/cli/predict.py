@@ -1,4 +1,4 @@
-"""`optirank predict` and `optirank evaluate`: labels for samples, and labels against the truth."""
+"""`optirank predict`: labels for the samples of a file."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ from optirank.cli.common import (
     echo,
     file_or_stdout,
     remedies_for_missing_genes,
-    show_performance,
     show_table,
     tidy,
 )
-from optirank.cli.options import option, share
+from optirank.cli.options import option
 
 if TYPE_CHECKING:
-    from optirank.workflow.labels import Labelled
+    from optirank.workflow.labels import Labels
 
-_MISSING = "Options for missing genes"
 _OUT = "Labels: .csv (- for stdout), .parquet, or .h5ad (the query with labels)."
 
 
@@ -40,24 +38,16 @@ def predict(
     ] = None,
     adapt: opt.Adapt = False,
     target_error: opt.TargetError = None,
-    threshold: Annotated[
-        float | None, share("Withhold labels of a lower confidence.")
-    ] = None,
-    unknown_rate: Annotated[
-        float | None,
-        share(
-            "Withhold labels of samples that look like no class; the share of held-out samples "
-            "that may lose their label, such as 0.01."
-        ),
-    ] = None,
-    max_missing: opt.MaxMissing = 0.5,
-    drop_classes: Annotated[
+    threshold: opt.Threshold = None,
+    unknown_rate: opt.UnknownRate = None,
+    drop_classes: opt.DropClasses = False,
+    spreadsheet: Annotated[
         bool,
         option(
             None,
-            "Leave out classes that lack more than that.",
-            _MISSING,
-            "--drop-classes",
+            "Write texts that a spreadsheet would run as formulas with an apostrophe.",
+            opt.OUTPUT,
+            "--spreadsheet",
         ),
     ] = False,
     report: opt.Report = None,
@@ -72,10 +62,11 @@ def predict(
 ) -> None:
     """Label the samples of a file with a trained model.
 
-    Only the genes of the model's panel are read, in blocks of samples. Genes that are missing or
-    spelled differently are named. If a class lacks too many genes, the command stops and says what
-    can be done. Labels that are withheld are called 'unassigned'. The report shows how many samples
-    got each label, how confident the labels are, and which genes are missing.
+    Only the genes of the model's panel are read, in blocks of samples. Genes that are
+    missing or spelled differently are named. Labels that are withheld are called
+    'unassigned', and a column says why. The report shows how many samples got each label,
+    how confident the labels are, and which genes are missing. FILE.json beside the labels
+    says how they were made.
 
     Examples:
 
@@ -86,6 +77,7 @@ def predict(
     """
     with tidy():
         from optirank.model import load
+        from optirank.workflow.label_files import write_record
         from optirank.workflow.predict import PredictOptions, predict_file
 
         outputs = {"the labels": out, "the report": report}
@@ -94,151 +86,57 @@ def predict(
             from optirank.report.pages import check_report, write_report
 
             check_report()
-        options = PredictOptions.among(context.params)
-        reading, fitted = opt.reading_options(context), load(model)
+        fitted = load(model)
         with file_or_stdout(out, ".csv") as target:
             with (
                 remedies_for_missing_genes(context, fitted, query),
                 progress_bar("predicting", lines=True) as bar,
             ):
-                done = predict_file(
-                    query, fitted, target, options, progress=bar.update, **reading
+                labels = predict_file(
+                    query,
+                    fitted,
+                    target,
+                    PredictOptions.among(context.params),
+                    spreadsheet=spreadsheet,
+                    progress=bar.update,
+                    **opt.reading_options(context),
                 )
-            _show_notes(done)
-            n = len(done.codes)
-            rows = [
-                (label, count, f"{count / n:.1%}")
-                for label, count in done.counts().items()
-            ]
-            show_table("Labels", ("label", "samples", "share"), rows)
-            if done.clusters is not None:
-                lines = done.clusters.table.itertuples()
-                rows = [
-                    (one.cluster, one.n_samples, one.label, f"{one.share:.0%}")
-                    for one in lines
-                ]
-                show_table("Clusters", ("cluster", "samples", "label", "share"), rows)
-            sure = f"mean confidence {done.confidence.mean():.3f}"
+            if target == out and out.suffix.lower() != ".h5ad":
+                write_record(labels, out)
+            show_notes(labels)
+            _show_labels(labels)
+            n_samples = len(labels.chosen)
             echo(
-                f"{out}: {n} sample{'s' * (n != 1)}, {sure}, {done.withheld.sum()} labels withheld"
+                f"{out}: {n_samples} sample{'s' * (n_samples != 1)}, mean confidence "
+                f"{labels.confidence.mean():.3f}, {labels.withheld.sum()} labels withheld"
             )
             if report is not None:
-                echo(f"Report: {write_report(done, report)}")
+                echo(f"Report: {write_report(labels, report)}")
 
 
-def evaluate(
-    context: typer.Context,
-    query: opt.File,
-    model: opt.Model,
-    label: Annotated[str, option("COLUMN", "True classes.", None, "--label", "-l")],
-    prevalence: Annotated[
-        list[str] | None,
-        option(
-            "CLASS=SHARE",
-            "Share of a class where the model will be used, for PPV and NPV; default: as in the "
-            "query. Repeatable.",
-            None,
-        ),
-    ] = None,
-    adapt: opt.Adapt = False,
-    target_error: opt.TargetError = None,
-    max_missing: opt.MaxMissing = 0.5,
-    report: opt.Report = None,
-    force: opt.Force = False,
-    layer: opt.Layer = None,
-    gene_column: opt.GeneColumn = None,
-    genes_in: opt.GenesIn = None,
-    annotations: opt.Annotations = None,
-    samples: opt.Samples = None,
-    drop_missing: opt.DropMissing = False,
-    homologs: opt.Homologs = None,
-) -> None:
-    """Compare the labels of a model with the true classes of samples.
-
-    Prints the balanced accuracy with a 95 % interval, and for each class sensitivity, specificity,
-    PPV and NPV. The report has the intervals of all of them, the confusion of classes, ROC and
-    precision-recall curves, calibration, and what withholding labels would give.
-
-    Examples:
-
-      optirank evaluate query.h5ad --model model.optirank --label cell_type --report page.html
-      optirank evaluate cohort.csv -m er.optirank --label er --genes-in columns --report er.html
-      optirank evaluate cohort.h5ad -m er.optirank --label er --prevalence 'ER positive=0.7'
-    """
-    with tidy():
-        from optirank.io.reading import open_expression
-        from optirank.model import load
-        from optirank.report.pages import check_report, write_report
-        from optirank.workflow.evaluate import evaluate_profiles
-        from optirank.workflow.predict import PredictOptions
-
-        check_outputs({"the report": report}, [query, model, samples, homologs], force)
-        if report is not None:
-            check_report()
-        options = PredictOptions.among(context.params)
-        reading, fitted, shares = (
-            opt.reading_options(context),
-            load(model),
-            _shares(prevalence),
+def _show_labels(labels: Labels) -> None:
+    """Print how many samples got each label, and the labels of clusters."""
+    n_samples = len(labels.chosen)
+    rows = [
+        (label, count, f"{count / n_samples:.1%}")
+        for label, count in labels.counts().items()
+    ]
+    show_table("Labels", ("label", "samples", "share"), rows)
+    if labels.clusters is not None:
+        table = labels.clusters.table
+        lines = zip(
+            table["cluster"],
+            table["n_samples"],
+            table["label"],
+            [f"{share:.0%}" for share in table["share"]],
+            strict=True,
         )
-        with (
-            remedies_for_missing_genes(context, fitted, query),
-            open_expression(query, label=label, **reading) as opened,
-            progress_bar("predicting", lines=True) as bar,
-        ):
-            told = {"prevalence": shares, "progress": bar.update}
-            done = evaluate_profiles(opened, fitted, label, options, **told)
-        _show_notes(done.labelled)
-        found = done.performance
-        show_performance(found, f"Labels against {label}")
-        rows = [
-            (f"{one.target_error:.0%}", f"{one.given:.1%}", _percent(one.error))
-            for one in found.withholding.itertuples()
-        ]
-        show_table("Withholding", ("error asked for", "labels given", "error"), rows)
-        echo(
-            f"Balanced accuracy {found.headline()}, {found.n_right} of {found.n_given} labels "
-            f"right, {found.n_withheld} withheld"
-            + ("" if found.auc != found.auc else f", mean AUC {found.auc:.3f}")
-        )
-        if report is not None:
-            write_report(done, report)
-            echo(f"Report: {report}")
+        show_table("Clusters", ("cluster", "samples", "label", "share"), lines)
 
 
-def _show_notes(done: Labelled) -> None:
-    """Print notes and what is lost by missing genes to stderr."""
-    for note in done.notes:
+def show_notes(labels: Labels) -> None:
+    """Print warnings and notes to stderr."""
+    for alarm in labels.alarms:
+        echo(f"WARNING: {alarm}", err=True)
+    for note in labels.notes:
         echo(f"note: {note}", err=True)
-    if done.missing:
-        losses = done.losses.sort_values("weight_lost", ascending=False).itertuples()
-        rows = [
-            (one.label, one.n_genes, one.n_missing, f"{one.weight_lost:.0%}")
-            for one in losses
-        ]
-        show_table(
-            "Genes missing",
-            ("class", "genes", "missing", "weight lost"),
-            rows,
-            err=True,
-        )
-
-
-def _percent(share: float) -> str:
-    return "" if share != share else f"{share:.1%}"
-
-
-def _shares(items: list[str] | None) -> dict[str, float] | None:
-    """Shares of classes from ``CLASS=SHARE``."""
-    shares = {}
-    for item in items or ():
-        name, _, share = item.rpartition("=")
-        try:
-            shares[name] = float(share)
-        except ValueError:
-            name = ""
-        if not name:
-            raise ValueError(
-                f"--prevalence {item!r}: use CLASS=SHARE, as 'ER positive=0.7'"
-            )
-    return shares or None

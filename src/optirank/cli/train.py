@@ -54,14 +54,23 @@ def train(
         ),
     ] = None,
     jobs: opt.Processes = None,
-    genes: Annotated[
+    n_genes: Annotated[
         int | None,
         option(
-            "N", "Genes in the panel; default: by held-out accuracy.", _GENES, min=2
+            "N",
+            "Genes in the panel; default: by held-out accuracy.",
+            _GENES,
+            "--genes",
+            min=2,
         ),
     ] = None,
     gene_list: Annotated[
-        Path | None, option("FILE", "Use only these genes, one per line.", _GENES)
+        Path | None,
+        option(
+            "FILE",
+            "Use these genes, one per line; with --genes the best of them.",
+            _GENES,
+        ),
     ] = None,
     query: Annotated[
         list[Path] | None,
@@ -90,8 +99,9 @@ def train(
     ] = None,
     report: opt.Report = None,
     name: Annotated[str, option("TEXT", "Name of the model.", OUTPUT)] = "",
-    describe: Annotated[
-        str, option("TEXT", "Its intended use, kept in the model.", OUTPUT)
+    description: Annotated[
+        str,
+        option("TEXT", "Its intended use, kept in the model.", OUTPUT, "--describe"),
     ] = "",
     force: opt.Force = False,
     layer: opt.Layer = None,
@@ -127,50 +137,48 @@ def train(
         from optirank.workflow.train import train as run
 
         lists = [gene_list, *(include or ()), *(exclude or ())]
-        inputs = [*files, samples, *(query or ()), *(one for one in lists if one)]
+        inputs = [*files, samples, *(query or ()), *(name for name in lists if name)]
         check_outputs({"the model": out, "the report": report}, inputs, force)
         if report is not None:
             from optirank.report.pages import check_report, write_report
 
             check_report()
         reading = opt.reading_options(context)
+        given = dict(context.params)
         with (
             file_or_stdout(out, ".optirank") as target,
-            open_sources(
-                files, label, batch, for_query=bool(query), **reading
-            ) as opened,
+            open_sources(files, label, batch, for_query=bool(query), **reading) as (
+                data,
+                source_column,
+            ),
         ):
-            data, batch = opened
-            options = TrainingOptions(
-                label=label,
-                batch=batch,
-                n_genes="auto" if genes is None else genes,
-                gene_list=None
-                if gene_list is None
-                else gene_names_in([str(gene_list)]),
-                available=genes_of_queries(query or [], reading["genes_in"]),
-                include=gene_names_in(include or []),
-                exclude=gene_names_in(exclude or []),
-                method=str(method),
-                target_error=target_error,
-                n_jobs=workers(jobs),
-                name=name,
-                description=describe,
-            )
+            given["batch"] = source_column
+            given["n_genes"] = "auto" if n_genes is None else n_genes
+            given["method"] = str(method)
+            given["n_jobs"] = workers(jobs)
+            given["include"] = gene_names_in(include or [])
+            given["exclude"] = gene_names_in(exclude or [])
+            given["query_genes"] = genes_of_queries(query or [], reading["genes_in"])
+            if gene_list is not None:
+                given["gene_list"] = gene_names_in([str(gene_list)])
             with progress_bar("training", lines=True) as bar:
-                result = run(data, options, say=echo, progress=bar.update)
-            result.model.training_summary_ |= {
-                "source": ", ".join(path.name for path in files),  # not where they lie
-                "command": this_command(context, names=True),
-            }
+                result = run(
+                    data,
+                    TrainingOptions.among(given),
+                    command=this_command(context, names=True),
+                    source=", ".join(path.name for path in files),  # not where they lie
+                    say=echo,
+                    progress=bar.update,
+                )
             save(result.model, target, overwrite=True)
-            show_sizes(result.curve, auto=genes is None)
+            show_sizes(result.curve, auto=n_genes is None and gene_list is None)
             show_performance(result.performance, "On held-out samples")
             for warning in result.warnings:
                 echo(f"Warning: {warning}", err=True)
             accuracy = result.performance.headline()
             echo(
-                f"Balanced accuracy of held-out samples {accuracy}, {len(result.genes)} genes"
+                f"Balanced accuracy of held-out samples {accuracy}, "
+                f"{result.model.n_genes} genes"
             )
             echo(f"Model:  {out}")
             if report is not None:
@@ -179,23 +187,22 @@ def train(
 
 
 def show_sizes(curve: pd.DataFrame, *, auto: bool = False) -> None:
-    """Print the accuracy of each size of the panel, and how one was chosen automatically."""
+    """Print the accuracy of each size of the panel, and how one was chosen."""
     rows = []
-    for row in curve.sort_values("n_genes").itertuples():
-        measured, known = (
-            one == one for one in (row.balanced_accuracy, row.standard_error)
-        )
-        error = f" ± {100 * row.standard_error:.1f}" if known else ""
-        accuracy = f"{100 * row.balanced_accuracy:.1f}{error} %" if measured else ""
-        rows.append((f"{row.n_genes:.0f}", accuracy, "chosen" if row.chosen else ""))
+    for point in curve.sort_values("n_genes").itertuples():
+        accuracy = ""
+        if point.balanced_accuracy == point.balanced_accuracy:
+            accuracy = f"{100 * point.balanced_accuracy:.1f}"
+            if point.standard_error == point.standard_error:
+                accuracy += f" ± {100 * point.standard_error:.1f}"
+            accuracy += " %"
+        rows.append((point.n_genes, accuracy, "chosen" if point.chosen else ""))
     if len(rows) > 1:
         show_table(
             "Panels on held-out samples", ("genes", "balanced accuracy", ""), rows
         )
-    chosen = curve[curve["chosen"] & (curve["n_genes"] >= 100)][
-        "balanced_accuracy"
-    ].max()
-    if auto and curve["balanced_accuracy"].max() > chosen:  # never where it is NaN
+    if auto and len(rows) > 1:
         echo(
-            "chosen: the smallest of at least 100 genes within one standard error of the best"
+            "chosen: the smallest within one standard error of the best, of at least 100 "
+            "genes where there is one"
         )

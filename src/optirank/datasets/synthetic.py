@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral, Real
+from typing import cast
 
 import numpy as np
 from scipy.optimize import brentq
@@ -143,9 +145,7 @@ def _balanced_and_accurate(
 
     def intercept(log_factor: float) -> float:
         z = np.exp(log_factor) * scores
-        return brentq(
-            lambda b: expit(z + b).mean() - 0.5, -z.max(), -z.min(), xtol=1e-13
-        )
+        return _root(lambda b: expit(z + b).mean() - 0.5, -z.max(), -z.min(), 1e-13)
 
     def excess(log_factor: float) -> float:
         p = expit(np.exp(log_factor) * scores + intercept(log_factor))
@@ -154,12 +154,18 @@ def _balanced_and_accurate(
     spread = np.ptp(scores)
     if spread < 1e-9:
         return None
-    flattest = np.log(
-        (label_accuracy - 0.5) / spread
-    )  # too flat: |p - 1/2| <= log-odds / 4
+    # With log-odds of a smaller spread labels are too noisy: |p - 1/2| <= log-odds / 4
+    flattest = np.log((label_accuracy - 0.5) / spread)
     # With log-odds of a larger spread the labels are noiseless but for ties
     steepest = np.log(1e4 / spread)
     if excess(steepest) < 0.0:
         return None
-    log_factor = brentq(excess, flattest, steepest, xtol=1e-12)
-    return float(np.exp(log_factor)), float(intercept(log_factor))
+    log_factor = _root(excess, flattest, steepest, 1e-12)
+    return float(np.exp(log_factor)), intercept(log_factor)
+
+
+def _root(
+    function: Callable[[float], float], low: float, high: float, tolerance: float
+) -> float:
+    """Where a function crosses zero between two numbers."""
+    return float(cast(float, brentq(function, low, high, xtol=tolerance)))

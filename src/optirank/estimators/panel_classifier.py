@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Self
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from sklearn.utils.validation import (
@@ -14,10 +16,20 @@ from sklearn.utils.validation import (
 )
 
 from optirank._util.names import some
+from optirank._util.scales import STANDARDISED, looks_standardised
 from optirank._util.workers import worker_count
-from optirank.estimators._base import LinearScores, RankClassifier, label_codes
-from optirank.panel.elimination import MatrixSource, Panel, search_panels
+from optirank.estimators._base import RankClassifier, label_codes
+from optirank.panel.elimination import (
+    L2,
+    MatrixSource,
+    Panel,
+    search_panels,
+    stages,
+)
+from optirank.panel.votes import vote_scores
 from optirank.ranks.transformer import reference_positions
+from optirank.solver.device.backend import is_device_array
+from optirank.solver.problem import is_number
 from optirank.tuning.folds import make_folds
 
 if TYPE_CHECKING:
@@ -34,23 +46,37 @@ OF_SIZE = (
 _OF_TRAINING = (*OF_SIZE, "of_sizes_", "training_summary_")
 
 
-class PanelClassifier(LinearScores, RankClassifier):
+class PanelClassifier(RankClassifier):
     """Softmax regression on the ranks of a panel of genes among themselves.
 
     One set S of k genes is the reference set and the support of the weights at once, for all
-    classes: ``z = W r + b``, where r are the ranks of the genes of S among themselves, from 0 to 1.
-    S is found by elimination: rank the genes that are left among themselves, fit, keep the half of
-    largest weight, again. There is nothing to tune, and the same data give the same model.
+    classes. The scores are ``z = W c``, without intercept, where c are the ranks of the genes of
+    S among themselves, centred: ``c = (r - (k - 1) / 2) / k``. Written out, every pair of genes
+    votes: ``z = sum over pairs (j, l) of (w_j - w_l) sign(x_j - x_l) / (2 k)``. With two genes
+    this is a top scoring pair.
+
+    S is selected by recursive elimination: rank the genes that are left among themselves, fit,
+    keep the half of largest weight, again. There is nothing to tune, and the same data give the
+    same model, whatever the order of the columns.
 
     Parameters
     ----------
     n_genes : int or "auto", default="auto"
-        Genes of the panel. "auto" is the smallest size on the path, of at least 100, whose
-        held-out balanced accuracy, in five folds, is within one standard error of the best.
+        Genes of the panel. "auto" is the smallest size on the path whose held-out balanced
+        accuracy, in five folds, is within one standard error of the best. It has at least 100
+        genes where such a size is good enough, to be robust to missing genes.
+    l2 : float, default=0.03
+        The penalty ``l2 |W|^2`` against the mean loss, in the elimination and in the last fit.
     include : sequence of int, of bool or of str, optional
         Genes that must be in the panel: positions, a mask, or names where X has names.
+    class_weight : "balanced", None or dict, default="balanced"
+        "balanced": all classes count the same, whatever their sample weights. None: samples
+        count by their weights. A dict: further weights of the classes' samples, 1 where it has
+        no entry.
     n_jobs : int, optional
         Threads; -1 for all processors. They change the time, not the model.
+    verbose : int, default=0
+        1 prints a line for each stage of the fit.
 
     Attributes
     ----------
@@ -60,18 +86,14 @@ class PanelClassifier(LinearScores, RankClassifier):
     genes_ : boolean array of shape (n_features_in_,)
         The panel as a mask.
     coef_ : array of shape (1 or n_classes, n_features_in_)
-        Weights on the ranks, zero outside the panel; one row for two classes.
+        Weights on the centred ranks, zero outside the panel; one row for two classes.
     intercept_ : array of shape (1 or n_classes,)
-    mean_ranks_ : array of shape (k,)
-        Mean rank of each gene of the panel in training, classes counted equally.
+        Zeros: the model has no intercept.
     path_ : dict of int to Panel
         The nested panels up to this one by size (10, 20, 30, 50, 70, 100, 200, 300, 500, 1000),
         each with its own weights.
     held_out_ : HeldOut
         Scores of held-out samples by panels of each size, where these were measured ("auto").
-    of_sizes_ : dict of int to dict
-        Calibration, error control and out-of-distribution score of the smaller panels, where
-        ``optirank train`` or ``tl.train`` made the model.
 
     Examples
     --------
@@ -90,12 +112,18 @@ class PanelClassifier(LinearScores, RankClassifier):
         self,
         n_genes: int | str = "auto",
         *,
+        l2: float = L2,
         include: ArrayLike | None = None,
+        class_weight: str | dict | None = "balanced",
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_genes = n_genes
+        self.l2 = l2
         self.include = include
+        self.class_weight = class_weight
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -105,7 +133,8 @@ class PanelClassifier(LinearScores, RankClassifier):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_genes)
-            Expression on any scale: counts, linear values or logarithms.
+            Expression on any scale: counts, linear values or logarithms, but not values that
+            were standardised per gene, whose order within a sample means little.
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,) or a number, optional
         """
@@ -118,10 +147,14 @@ class PanelClassifier(LinearScores, RankClassifier):
             X, y, weight = X[kept], y[kept], weight[kept]
         classes, codes = label_codes(y)
         self._check_n_genes(X.shape[1])
+        if looks_standardised(X):
+            warnings.warn(STANDARDISED, UserWarning, stacklevel=2)
         fold_of = None
         if self.n_genes == "auto":
             fold_of = fold_numbers(codes, make_folds(codes, N_FOLDS, None))
-        self._fit_source(MatrixSource(X), classes, codes, fold_of, weight)
+        n_folds = 0 if fold_of is None else int(fold_of.max()) + 1
+        tell = _print_stages(n_folds) if self.verbose else None
+        self._fit_source(MatrixSource(X), classes, codes, fold_of, weight, tell)
         return self
 
     def _fit_source(
@@ -131,42 +164,63 @@ class PanelClassifier(LinearScores, RankClassifier):
         codes: NDArray,
         fold_of: NDArray | None = None,
         sample_weight: NDArray | None = None,
-        progress: Any = None,
+        progress: Callable[[int, int], None] | None = None,
     ) -> PanelSearch:
         """Fit on samples that are read in blocks; see `search_panels`."""
-        include = self._include_positions(source.shape[1])
-        found = search_panels(
+        if not is_number(self.l2) or not 0 < self.l2 < np.inf:
+            raise ValueError(
+                f"l2={self.l2!r}: use a positive, finite penalty, such as {L2}"
+            )
+        search = search_panels(
             source,
             codes,
             len(classes),
             sample_weight=sample_weight,
+            class_weight=self._class_weight(classes),
             n_genes=self.n_genes,
-            include=include,
+            include=self._include_positions(source.shape[1]),
             fold_of=fold_of,
+            l2=float(self.l2),
             n_threads=worker_count(self.n_jobs),
             progress=progress,
         )
         for name in (*_OF_TRAINING, "held_out_"):
             vars(self).pop(name, None)
-        self.n_features_in_, self.classes_, self.path_ = (
-            source.shape[1],
-            classes,
-            found.path,
-        )
-        if found.held_out is not None:
-            self.held_out_ = found.held_out
-        self._take(found.path[max(found.path)])
-        return found
+        self.n_features_in_ = source.shape[1]
+        self.classes_ = classes
+        self.path_ = {
+            size: panel for size, panel in search.path.items() if size <= search.n_genes
+        }
+        if search.held_out is not None:
+            self.held_out_ = search.held_out
+        self._take(search.path[search.n_genes])
+        return search
 
     def _take(self, panel: Panel) -> Self:
         """Make this panel the model's."""
-        self.panel_, self.mean_ranks_ = panel.genes, panel.mean_ranks
+        self.panel_ = panel.genes
         self.genes_ = np.zeros(self.n_features_in_, dtype=bool)
         self.genes_[panel.genes] = True
         self.coef_ = np.zeros((len(panel.coef), self.n_features_in_))
         self.coef_[:, panel.genes] = panel.coef
-        self.intercept_ = panel.intercept
+        self.intercept_ = np.zeros(len(panel.coef))
         return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray:
+        """Scores: one per sample for two classes, one per sample and class for more.
+
+        Only the genes of the panel are looked at.
+        """
+        check_is_fitted(self)
+        columns = self.panel_
+        coef = self.coef_[:, columns]
+        if is_device_array(X):
+            X = X[:, columns].get()  # only the panel leaves the device
+            columns = np.arange(len(columns))
+        else:
+            X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
+        scores = vote_scores(X, columns, coef)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def smaller(self, n_genes: int) -> PanelClassifier:
         """The model of a smaller panel of the path, without training."""
@@ -211,6 +265,31 @@ class PanelClassifier(LinearScores, RankClassifier):
     def reference_weights_(self) -> NDArray:
         """The reference set of every class: the panel."""
         return np.tile(self.genes_.astype(float), (len(self.coef_), 1))
+
+    def _class_weight(self, classes: NDArray) -> str | NDArray | None:
+        """The class weights as `search_panels` takes them."""
+        given = self.class_weight
+        if given is None:
+            return None
+        if isinstance(given, str) and given == "balanced":
+            return given
+        if not isinstance(given, dict):
+            raise ValueError(
+                f"class_weight={given!r}: use 'balanced', None or a dict of one weight "
+                "per class"
+            )
+        labels = classes.tolist()
+        if unknown := [label for label in given if label not in labels]:
+            raise ValueError(
+                f"class_weight names {unknown[0]!r}, which is not a class of y: the "
+                f"classes are {some(labels, 20)}"
+            )
+        for label, weight in given.items():
+            if not is_number(weight) or not 0 < weight < np.inf:
+                raise ValueError(
+                    f"class_weight[{label!r}]={weight!r}: use a positive, finite number"
+                )
+        return np.array([float(given.get(label, 1.0)) for label in labels])
 
     def _check_n_genes(self, n_features: int) -> None:
         n = self.n_genes
@@ -265,9 +344,21 @@ def fold_numbers(codes: NDArray, folds: list[tuple[NDArray, NDArray]]) -> NDArra
     return fold_of
 
 
+def _print_stages(n_folds: int) -> Callable[[int, int], None]:
+    """Prints a line when a stage of the fit is done."""
+    names = stages(n_folds)
+    start = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        seconds = time.monotonic() - start
+        print(f"[PanelClassifier] {done}/{total} {names[done - 1]} ({seconds:.1f} s)")
+
+    return tell
+
+
 def _of_classes(panel: Panel, kept: NDArray) -> Panel:
     """The weights of some classes; two have one row, the difference of theirs."""
-    coef, intercept = panel.coef[kept], panel.intercept[kept]
+    coef = panel.coef[kept]
     if len(kept) == 2:
-        coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
-    return Panel(panel.genes, coef, intercept, panel.mean_ranks)
+        coef = coef[1:] - coef[:1]
+    return Panel(panel.genes, coef)

@@ -5,22 +5,25 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse, vstack
 
 from optirank._util.names import some
-from optirank.io.stored import Sliceable, StoredMatrix, take_rows
+from optirank._util.scales import value_scale
+from optirank.io.stored import ChosenColumns, SummedColumns, as_stored, take_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MERGES = ("first", "sum", "drop")
+SCALE_SAMPLES = 200  # samples and genes that tell what kind of values data hold
+SCALE_GENES = 2000
 
 
 class DataError(ValueError):
@@ -66,14 +69,46 @@ def readable(path: Path | str) -> Iterator[None]:
 
 
 class Profiles(Protocol):
-    """A matrix of samples by genes with names and annotations, in memory or larger, on disk."""
+    """A matrix of samples by genes with names and annotations, in memory or larger."""
 
-    gene_names: np.ndarray
-    sample_names: np.ndarray
-    obs: pd.DataFrame
-    source: str
-    n_samples: int
-    blocks: Callable[..., Iterator[ExpressionData]]  # as those of ExpressionData
+    @property
+    def gene_names(self) -> np.ndarray:
+        """Names of the genes."""
+        ...
+
+    @property
+    def sample_names(self) -> np.ndarray:
+        """Names of the samples."""
+        ...
+
+    @property
+    def obs(self) -> pd.DataFrame:
+        """Annotations of the samples."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """Where the data come from, for messages."""
+        ...
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader left out or changed, a sentence each."""
+        ...
+
+    def blocks(
+        self,
+        genes: Sequence[str] | np.ndarray | None = None,
+        block_size: int = 1024,
+        rows: np.ndarray | None = None,
+    ) -> Iterator[ExpressionData]:
+        """Blocks of samples, as those of ExpressionData."""
+        ...
 
 
 def block_rows(n_genes: int) -> int:
@@ -86,6 +121,9 @@ def block_rows(n_genes: int) -> int:
 class ExpressionData:
     """Expression profiles, in memory or, of an opened file, left where they are stored.
 
+    Data of an opened file are pickled as the file's name and the options of reading, so
+    that another process can open the file itself.
+
     Attributes
     ----------
     X : CSR matrix or array, samples by genes; or a stored matrix, for `read` and `blocks`
@@ -96,14 +134,29 @@ class ExpressionData:
         Where the data come from; error messages name it.
     other_gene_names : dict of arrays of str
         What ``gene_column`` could name instead, by column.
+    raw_gene_names : array of str, optional
+        The genes of ``raw``, where the data have it and it was not asked for.
+    notes : tuple of str
+        What was left out or changed when the data were read.
+    reopen : callable and its arguments, optional
+        What opens the same data in another process.
     """
 
-    X: csr_matrix | np.ndarray | StoredMatrix
+    X: Any
     gene_names: np.ndarray
     sample_names: np.ndarray
     obs: pd.DataFrame
     source: str = "these data"
     other_gene_names: dict[str, np.ndarray] = field(default_factory=dict)
+    raw_gene_names: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
+    reopen: tuple[Callable[..., ExpressionData], tuple[Any, ...]] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.reopen is not None:
+            return self.reopen
+        values = tuple(getattr(self, entry.name) for entry in fields(self))
+        return type(self), values
 
     def __post_init__(self) -> None:
         expected = (len(self.sample_names), len(self.gene_names))
@@ -158,36 +211,102 @@ class ExpressionData:
         self, genes: Sequence[str] | np.ndarray | None
     ) -> Callable[[np.ndarray], ExpressionData]:
         """Choose genes, and return what reads rows of them."""
-        columns = (
-            None
-            if genes is None
-            else gene_positions(self.gene_names, genes, self.source)
-        )
-        names = self.gene_names if columns is None else self.gene_names[columns]
+        columns = None
+        names = self.gene_names
+        if genes is not None:
+            columns = gene_positions(self.gene_names, genes, self.source)
+            names = names[columns]
         with readable(self.source):
-            stored = self.X if isinstance(self.X, StoredMatrix) else Sliceable(self.X)
-            reader = stored.reader(columns)
+            reader = as_stored(self.X).reader(columns)
 
         def read(rows: np.ndarray) -> ExpressionData:
             with readable(self.source):
                 X = take_rows(reader, rows)
-            samples, obs = self.sample_names[rows], self.obs.iloc[rows]
-            return ExpressionData(X, names, samples, obs, self.source)
+            return ExpressionData(
+                X, names, self.sample_names[rows], self.obs.iloc[rows], self.source
+            )
 
         return read
 
     def select_genes(self, genes: Sequence[str] | np.ndarray) -> ExpressionData:
         """Keep these genes, by name or by position, in the order given."""
         positions = gene_positions(self.gene_names, genes, self.source)
+        if hasattr(self.X, "reader"):
+            X = ChosenColumns(self.X, positions)
+        else:
+            X = self.X[:, positions]
         return replace(
-            self, X=self.X[:, positions], gene_names=self.gene_names[positions]
+            self,
+            X=X,
+            gene_names=self.gene_names[positions],
+            other_gene_names=_at(self.other_gene_names, positions),
+            reopen=_then(self.reopen, "select_genes", positions),
         )
 
     def select_samples(self, samples: np.ndarray) -> ExpressionData:
         """Keep these samples: a boolean mask or positions."""
-        samples = np.arange(self.n_samples)[samples]
-        names, obs = self.sample_names[samples], self.obs.iloc[samples]
-        return replace(self, X=self.X[samples], sample_names=names, obs=obs)
+        positions = np.arange(self.n_samples)[samples]
+        return replace(
+            self,
+            X=self.X[positions],
+            sample_names=self.sample_names[positions],
+            obs=self.obs.iloc[positions],
+            reopen=None,
+        )
+
+    def rename_genes(
+        self, names: Sequence[str], notes: Sequence[str] = ()
+    ) -> ExpressionData:
+        """Give the genes other names, with notes that say why."""
+        return replace(
+            self,
+            gene_names=np.array(list(names), dtype=object),
+            notes=(*self.notes, *notes),
+            reopen=_then(self.reopen, "rename_genes", list(names), list(notes)),
+        )
+
+    def unique_genes(self) -> ExpressionData:
+        """Merge genes of the same name, without reading the data: the one rule for it.
+
+        Counts are added up. Of values on another scale the first gene of each name is used,
+        since sums of logarithms mean nothing.
+        """
+        repeated = self.duplicated_genes
+        if not repeated:
+            return self
+        names = self.gene_names.astype(str)
+        _, first, group = np.unique(names, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        place = np.argsort(order)[
+            group
+        ]  # of each gene among the unique names, in order
+        kept = first[order]
+        if self._looks_like_counts():
+            X = SummedColumns(as_stored(self.X), place, len(kept))
+            how = "their counts are summed"
+        else:
+            X = ChosenColumns(as_stored(self.X), kept)
+            how = "the first of each is used"
+        note = (
+            f"{len(repeated)} gene names occur more than once, {how}: {some(repeated)}"
+        )
+        return replace(
+            self,
+            X=X,
+            gene_names=self.gene_names[kept],
+            other_gene_names=_at(self.other_gene_names, kept),
+            notes=(*self.notes, note),
+            reopen=_then(self.reopen, "unique_genes"),
+        )
+
+    def _looks_like_counts(self) -> bool:
+        """Whether some samples, evenly spaced, hold counts in some genes, likewise."""
+        if not self.n_samples:
+            return False
+        rows = np.arange(0, self.n_samples, max(1, self.n_samples // SCALE_SAMPLES))
+        genes = np.arange(0, self.n_genes, max(1, self.n_genes // SCALE_GENES))
+        blocks = self.blocks(genes, len(rows), rows)
+        return value_scale(next(blocks).X) == "counts"
 
     def merge_duplicates(self, how: str) -> ExpressionData:
         """Make gene names unique: keep the ``first`` of each, ``sum`` them, or ``drop`` them."""
@@ -203,10 +322,37 @@ class ExpressionData:
             return self.select_genes(np.sort(first[counts == 1]))
         if how == "first":
             return self.select_genes(np.sort(first))
-        entries = np.ones(self.n_genes, self.X.dtype), (np.arange(self.n_genes), group)
+        ones = np.ones(self.n_genes, self.X.dtype)
+        entries = (ones, (np.arange(self.n_genes), group))
         order = np.argsort(first)
         X = (self.X @ csr_matrix(entries, shape=(self.n_genes, len(first))))[:, order]
-        return replace(self, X=X, gene_names=self.gene_names[first[order]])
+        return replace(
+            self, X=X, gene_names=self.gene_names[first[order]], other_gene_names={}
+        )
+
+
+def _at(
+    names: Mapping[str, np.ndarray], positions: np.ndarray
+) -> dict[str, np.ndarray]:
+    return {column: values[positions] for column, values in names.items()}
+
+
+def _then(
+    reopen: tuple[Callable[..., ExpressionData], tuple[Any, ...]] | None,
+    method: str,
+    *arguments: Any,
+) -> tuple[Callable[..., ExpressionData], tuple[Any, ...]] | None:
+    """What opens data in another process and then calls one of their methods."""
+    return None if reopen is None else (_reopened, (reopen, method, arguments))
+
+
+def _reopened(
+    reopen: tuple[Callable[..., ExpressionData], tuple[Any, ...]],
+    method: str,
+    arguments: tuple[Any, ...],
+) -> ExpressionData:
+    opens, options = reopen
+    return getattr(opens(*options), method)(*arguments)
 
 
 def duplicates(names: Iterable[str]) -> list[str]:

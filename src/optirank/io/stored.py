@@ -1,24 +1,68 @@
-"""Matrices that stay on disk: rows of them, restricted to some columns, in flat memory."""
+"""Matrices that stay where they are stored: rows of them, some columns, in flat memory.
+
+A stored matrix has a ``shape`` and a ``reader(columns)``, which chooses columns and returns
+what reads rows of them (``rows(start, stop)``). `take_rows` uses such a reader.
+"""
 
 from __future__ import annotations
 
+import copy
 import logging
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from scipy.sparse import csr_matrix, vstack
+from scipy.sparse import csr_matrix, issparse, vstack
+
+from optirank.io.chunks import entries_of
 
 logger = logging.getLogger("optirank.datasets")
 
-_PIECE = (
-    1 << 17
-)  # entries looked at together: 1 MB of values and columns fits a core's cache
+# Entries looked at together: 1 MB of values and columns fits a core's cache
+_PIECE = 1 << 17
+# A run of columns costs one request to the store: with more than this share of the
+# columns chosen, whole rows are read instead
+_SPARSE_SHARE = 0.25
+
+Block = csr_matrix | np.ndarray
+
+
+class RowReader(Protocol):
+    """What reads rows of the columns that were chosen."""
+
+    def rows(self, start: int, stop: int) -> Block:
+        """Return these rows."""
+        ...
+
+
+class StoredMatrix(Protocol):
+    """A matrix of samples by genes that is read in parts."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and genes."""
+        ...
+
+    def reader(self, columns: np.ndarray | None) -> RowReader:
+        """Choose columns (None: all)."""
+        ...
+
+
+def as_stored(X: Any) -> StoredMatrix:
+    """A stored matrix as it is; anything else that gives slices of rows as one."""
+    if hasattr(X, "reader"):
+        return X
+    return LazyMatrix(X) if is_dask(X) else Sliceable(X)
+
+
+def is_dask(X: Any) -> bool:
+    """Whether this is a dask array, without importing dask."""
+    return hasattr(X, "dask") and hasattr(X, "chunks")
 
 
 @dataclass(frozen=True)
 class Sliceable:
-    """A matrix that gives slices of rows: array or sparse, in memory, in a file, or lazy (dask)."""
+    """A matrix that gives slices of rows: array or sparse, in memory, HDF5 or zarr."""
 
     values: Any
     columns: np.ndarray | None = None
@@ -26,38 +70,132 @@ class Sliceable:
     @property
     def shape(self) -> tuple[int, int]:
         """Samples and genes."""
-        return tuple(self.values.shape)
+        n_rows, n_columns = self.values.shape
+        return n_rows, n_columns
 
-    def reader(self, columns: np.ndarray | None) -> Sliceable:
-        """Choose columns; a matrix stored by genes is cut to them before samples are read."""
+    def reader(self, columns: np.ndarray | None) -> RowReader:
+        """Choose columns; a matrix stored by genes is cut to them before rows are read."""
         if getattr(self.values, "format", "") == "csc":
             chosen = self.values if columns is None else self.values[:, columns]
-            return Sliceable(_in_memory(chosen).tocsr())
+            return Sliceable(in_memory(chosen).tocsr())
         return Sliceable(self.values, columns)
 
-    def rows(self, start: int, stop: int) -> csr_matrix | np.ndarray:
+    def rows(self, start: int, stop: int) -> Block:
         """Return these rows."""
-        block = _in_memory(self.values[start:stop])
+        if self.columns is not None and hasattr(
+            self.values, "get_orthogonal_selection"
+        ):
+            # zarr then reads only the chunks with these columns
+            selection = (slice(start, stop), self.columns)
+            return np.asarray(self.values.get_orthogonal_selection(selection))
+        block = in_memory(self.values[start:stop])
         if self.columns is not None:
             block = block[:, self.columns]
         return block if hasattr(block, "tocsr") else np.ascontiguousarray(block)
 
 
+class LazyMatrix:
+    """A dask array: its chunks of rows are computed one after the other, by any scheduler.
+
+    The last chunk is kept, because a block of samples may end within it.
+    """
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+        self.shape: tuple[int, int] = tuple(values.shape)
+        if np.isnan(self.shape).any():
+            raise ValueError(
+                "its dask array does not know its number of samples: call "
+                "compute_chunk_sizes() on it first"
+            )
+        self._bounds = np.cumsum([0, *values.chunks[0]])
+        self._kept: tuple[int, Block] | None = None
+
+    def reader(self, columns: np.ndarray | None) -> RowReader:
+        """Choose columns, before anything is computed."""
+        chosen = self.values
+        order = None
+        if columns is not None:
+            # dask slices rising positions well, and makes many small chunks of others
+            order = np.argsort(columns)
+            chosen = self.values[:, columns[order]]
+        if getattr(self.values, "_meta", None) is not None and (
+            getattr(self.values._meta, "format", "") == "csc"
+        ):
+            block = in_memory(chosen).tocsr()
+            return Sliceable(block if order is None else block[:, np.argsort(order)])
+        lazy = LazyMatrix(chosen)
+        if order is None:
+            return lazy
+        return _Reordered(lazy, np.argsort(order))
+
+    def rows(self, start: int, stop: int) -> Block:
+        """Compute the chunks with these rows."""
+        if len(self._bounds) == 2 or start == stop:
+            return _by_rows(in_memory(self.values[start:stop]))
+        first = int(np.searchsorted(self._bounds, start, side="right")) - 1
+        last = int(np.searchsorted(self._bounds, stop, side="left"))
+        chunks = [self._chunk(k) for k in range(first, last)]
+        offset = int(self._bounds[first])
+        return _stacked(chunks)[start - offset : stop - offset]
+
+    def _chunk(self, k: int) -> Block:
+        if self._kept is None or self._kept[0] != k:
+            rows = slice(int(self._bounds[k]), int(self._bounds[k + 1]))
+            self._kept = k, _by_rows(in_memory(self.values[rows]))
+        return self._kept[1]
+
+
+@dataclass(frozen=True)
+class _Reordered:
+    """A reader whose columns are put into another order."""
+
+    inner: RowReader
+    order: np.ndarray
+
+    def rows(self, start: int, stop: int) -> Block:
+        return self.inner.rows(start, stop)[:, self.order]
+
+
+@dataclass(frozen=True)
+class TransposedDense:
+    """An array of genes by samples in a file, as .loom has it."""
+
+    values: Any
+    columns: np.ndarray | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and genes."""
+        n_genes, n_samples = self.values.shape
+        return n_samples, n_genes
+
+    def reader(self, columns: np.ndarray | None) -> RowReader:
+        """Choose columns."""
+        return TransposedDense(self.values, columns)
+
+    def rows(self, start: int, stop: int) -> Block:
+        """Return these samples; few genes are read alone."""
+        if self.columns is None:
+            return np.ascontiguousarray(self.values[:, start:stop].T)
+        if len(self.columns) > _SPARSE_SHARE * self.values.shape[0]:
+            return np.ascontiguousarray(self.values[:, start:stop][self.columns].T)
+        genes = [self.values[int(gene), start:stop] for gene in self.columns]
+        if not genes:
+            return np.zeros((stop - start, 0), dtype=self.values.dtype)
+        return np.stack(genes, axis=1)
+
+
 class CompressedRows:
     """A CSR matrix in three stored arrays: only the entries of the rows asked for are read."""
 
-    def __init__(
-        self, parts: Any, shape: tuple[int, int], columns: np.ndarray | None = None
-    ) -> None:
-        self.parts, self.columns, self.stored_shape = parts, columns, shape
-        self.data, self.indices = parts["data"], parts["indices"]
+    def __init__(self, parts: Any, shape: tuple[int, int]) -> None:
+        self.data = entries_of(parts["data"])
+        self.indices = entries_of(parts["indices"])
         self.indptr = _pointers(parts, shape[0])
-        self.shape = shape if columns is None else (shape[0], len(columns))
-        if columns is not None:
-            self._wanted = np.zeros(shape[1], dtype=bool)
-            self._wanted[columns] = True
-            self._place = np.zeros(shape[1], dtype=np.int32)
-            self._place[columns] = np.arange(len(columns), dtype=np.int32)
+        self.stored_shape = shape
+        self.shape = shape
+        self.columns: np.ndarray | None = None
 
     def reader(self, columns: np.ndarray | None) -> CompressedRows:
         """Choose columns."""
@@ -65,34 +203,26 @@ class CompressedRows:
             return self
         if self.columns is not None:
             columns = self.columns[columns]
-        return CompressedRows(self.parts, self.stored_shape, columns)
+        chosen = copy.copy(self)
+        chosen.columns = columns
+        chosen.shape = self.stored_shape[0], len(columns)
+        chosen._wanted = np.zeros(self.stored_shape[1], dtype=bool)
+        chosen._wanted[columns] = True
+        chosen._place = np.zeros(self.stored_shape[1], dtype=np.int32)
+        chosen._place[columns] = np.arange(len(columns), dtype=np.int32)
+        return chosen
 
     def rows(self, start: int, stop: int) -> csr_matrix:
-        """Return these rows, with sorted columns.
-
-        Entries of columns that are not chosen leave by one look-up in a table of flags, a piece at
-        a time: both then stay in the processor's cache.
-        """
+        """Return these rows, with sorted columns."""
         pointers = self.indptr[start : stop + 1]
-        first, last = int(pointers[0]), int(pointers[-1])
-        step = max(last - first, 1) if self.columns is None else _PIECE
-        found = []
-        for begin in range(first, max(last, first + 1), step):
-            piece = slice(begin, min(begin + step, last))
-            indices = np.asarray(self.indices[piece])
-            if indices.size and (
-                indices.min() < 0 or indices.max() >= self.stored_shape[1]
-            ):
-                raise ValueError("its sparse matrix has entries outside its shape")
-            data = np.asarray(self.data[piece])
-            if self.columns is not None:
-                kept = np.flatnonzero(self._wanted[indices])
-                data, indices = data[kept], self._place[indices[kept]]
-                found.append((data, indices, kept + begin))
+        entries = slice(int(pointers[0]), int(pointers[-1]))
         if self.columns is None:
-            pointers = pointers - first
+            indices = np.asarray(self.indices[entries])
+            self._check(indices)
+            data = np.asarray(self.data[entries])
+            pointers = pointers - entries.start
         else:
-            data, indices, kept = map(np.concatenate, zip(*found, strict=True))
+            data, indices, kept = self._chosen(entries)
             pointers = np.searchsorted(kept, pointers)
         block = csr_matrix(
             (data, indices, pointers), shape=(len(pointers) - 1, self.shape[1])
@@ -100,13 +230,36 @@ class CompressedRows:
         block.sum_duplicates()
         return block
 
+    def _chosen(self, entries: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Values, columns and positions of the entries whose columns are chosen.
+
+        The others leave by one look-up in a table of flags, a piece at a time: both then
+        stay in the processor's cache.
+        """
+        pieces = []
+        for begin in range(entries.start, max(entries.stop, entries.start + 1), _PIECE):
+            piece = slice(begin, min(begin + _PIECE, entries.stop))
+            indices = np.asarray(self.indices[piece])
+            self._check(indices)
+            kept = np.flatnonzero(self._wanted[indices])
+            data = np.asarray(self.data[piece])[kept]
+            pieces.append((data, self._place[indices[kept]], kept + begin))
+        data, indices, kept = map(np.concatenate, zip(*pieces, strict=True))
+        return data, indices, kept
+
+    def _check(self, indices: np.ndarray) -> None:
+        if indices.size and (
+            indices.min() < 0 or indices.max() >= self.stored_shape[1]
+        ):
+            raise ValueError("its sparse matrix has entries outside its shape")
+
 
 @dataclass(frozen=True)
 class CompressedColumns:
-    """A CSC matrix in three stored arrays: the columns chosen are read once and kept as rows.
+    """A CSC matrix in three stored arrays: the columns chosen are read once, kept as rows.
 
-    Memory follows the number of entries in the columns chosen: little for the genes of a panel,
-    the whole matrix when all columns are asked for, which the log then says.
+    Memory follows the number of entries in the columns chosen: little for the genes of a
+    panel, the whole matrix when all columns are asked for, which the log then says.
     """
 
     parts: Any
@@ -114,11 +267,12 @@ class CompressedColumns:
     source: str
 
     def reader(self, columns: np.ndarray | None) -> Sliceable:
-        """Read the columns, which are the rows of the transposed matrix, and hold them by rows."""
+        """Read the columns, which are the rows of the transposed matrix."""
         genes = CompressedRows(self.parts, self.shape[::-1])
         if columns is None:
             logger.warning(
-                "%s stores its matrix by genes (CSC): it is read whole; write it as CSR to stream",
+                "%s stores its matrix by genes (CSC): it is read whole; write it as CSR to "
+                "stream",
                 self.source,
             )
             return Sliceable(genes.rows(0, self.shape[1]).T.tocsr())
@@ -127,13 +281,66 @@ class CompressedColumns:
         return Sliceable(chosen[np.argsort(order)].T.tocsr())
 
 
-StoredMatrix = Sliceable | CompressedRows | CompressedColumns
+@dataclass(frozen=True)
+class ChosenColumns:
+    """Some columns of a stored matrix, in this order."""
+
+    stored: StoredMatrix
+    columns: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and genes."""
+        return self.stored.shape[0], len(self.columns)
+
+    def reader(self, columns: np.ndarray | None) -> RowReader:
+        """Choose columns among those that are left."""
+        chosen = self.columns if columns is None else self.columns[columns]
+        return self.stored.reader(chosen)
 
 
-def take_rows(
-    reader: Sliceable | CompressedRows, rows: np.ndarray
-) -> csr_matrix | np.ndarray:
-    """Return the rows at sorted positions; rows with few others between them are read together."""
+@dataclass(frozen=True)
+class SummedColumns:
+    """A stored matrix in which groups of columns are added up to one each.
+
+    ``group[j]`` is the column that column j is added to, -1 for none.
+    """
+
+    stored: StoredMatrix
+    group: np.ndarray
+    n_groups: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and genes."""
+        return self.stored.shape[0], self.n_groups
+
+    def reader(self, columns: np.ndarray | None) -> RowReader:
+        """Choose columns, which are sums."""
+        place = np.full(self.n_groups + 1, -1)  # the last is that of "none"
+        chosen = np.arange(self.n_groups) if columns is None else columns
+        place[chosen] = np.arange(len(chosen))
+        target = place[self.group]
+        members = np.flatnonzero(target >= 0)
+        entries = (np.ones(len(members)), (np.arange(len(members)), target[members]))
+        sums = csr_matrix(entries, shape=(len(members), len(chosen)))
+        return _Summed(self.stored.reader(members), sums)
+
+
+@dataclass(frozen=True)
+class _Summed:
+    """A reader whose columns are added up by a matrix of zeros and ones."""
+
+    inner: RowReader
+    sums: csr_matrix
+
+    def rows(self, start: int, stop: int) -> Block:
+        block = self.inner.rows(start, stop)
+        return block @ self.sums.astype(block.dtype)
+
+
+def take_rows(reader: RowReader, rows: np.ndarray) -> Block:
+    """Return the rows at sorted positions; those with few others between are read together."""
     if not len(rows):
         return reader.rows(0, 0)
     parts = []
@@ -142,13 +349,10 @@ def take_rows(
         first, last = int(span[0]), int(span[-1]) + 1
         block = reader.rows(first, last)
         parts.append(block if len(span) == last - first else block[span - first])
-    if len(parts) == 1:
-        return parts[0]
-    dense = isinstance(parts[0], np.ndarray)
-    return np.concatenate(parts) if dense else vstack(parts, format="csr")
+    return _stacked(parts)
 
 
-def _in_memory(X: Any) -> Any:
+def in_memory(X: Any) -> Any:
     """A matrix, or part of one, that may be on disk or lazy, in memory."""
     for way in ("to_memory", "compute"):
         if hasattr(X, way):
@@ -156,9 +360,22 @@ def _in_memory(X: Any) -> Any:
     return X if hasattr(X, "tocsr") else np.asarray(X)
 
 
+def _by_rows(X: Any) -> Block:
+    return csr_matrix(X) if issparse(X) else np.asarray(X)
+
+
+def _stacked(parts: list[Block]) -> Block:
+    if len(parts) == 1:
+        return parts[0]
+    if any(issparse(part) for part in parts):
+        return csr_matrix(vstack(parts, format="csr"))
+    return np.concatenate(parts)
+
+
 def _pointers(parts: Any, count: int) -> np.ndarray:
     """Return where rows (or columns) begin, after checking that they fit the entries."""
-    data, pointers = parts["data"], np.asarray(parts["indptr"][:], dtype=np.int64)
+    data = parts["data"]
+    pointers = np.asarray(parts["indptr"][:], dtype=np.int64)
     if np.dtype(data.dtype).kind not in "fiub":
         raise ValueError(f"its values are of type {data.dtype}, not numbers")
     if (

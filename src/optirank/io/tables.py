@@ -1,311 +1,460 @@
-"""CSV and TSV tables, plain or gzipped, with genes in rows or in columns as the caller says."""
+"""Tables of text (CSV, TSV, plain or gzipped) and Parquet, with genes in rows or columns.
+
+Of a wide table only the columns that are asked for are parsed.
+"""
 
 from __future__ import annotations
 
 import csv
-import functools
 import gzip
-import logging
 import re
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from optirank._util.names import some
-from optirank._util.scales import value_scale
-from optirank.io.data import DataError, duplicates, readable
-from optirank.io.stored import Sliceable
+from optirank.io import table_checks
+from optirank.io.data import DataError, duplicates, need, readable
+from optirank.io.stored import RowReader, Sliceable, StoredMatrix
 
 if TYPE_CHECKING:
     import pandas as pd
 
-logger = logging.getLogger("optirank.datasets")
-
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
-_MISSING = ("", "na", "nan", "n/a", "null", "none", ".", "-")
-_CLINICAL = re.compile(
-    r"(^|[\W_])(age|ihc|percent|pct|bmi|weight|height|size|score|stage|grade|status|survival|time|"
-    r"event|months|days|years|dose)([\W_]|$)|%",
-    re.IGNORECASE,
-)  # words of clinical columns; no gene has such a symbol
-_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec"
-_DATE = re.compile(
-    rf"\d{{1,2}}-({_MONTHS})(-\d+)?|({_MONTHS})-\d{{1,2}}", re.IGNORECASE
-)
-_MANY = 20  # genes that tell what is usual; clinical columns are fewer
+# Columns up to which all are parsed at once: beyond, pandas takes long for each column
+_WIDE = 20_000
+
+
+class Table(Protocol):
+    """A table of a file: the names of its columns, and some of these when asked for."""
+
+    path: Path
+    header: list[str]  # the first is that of the names of the lines
+
+    def read(self, columns: Sequence[int]) -> pd.DataFrame:
+        """Some columns, by their positions in the header; column 0 as text."""
+        ...
 
 
 def open_text(path: Path) -> IO[str]:
-    """Open a text file (UTF-8), unpacking ``.gz``."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    return opener(path, "rt", encoding="utf-8-sig", newline="")
+    """Open a text file (UTF-8, or UTF-16 with its mark), unpacking ``.gz``."""
+    opener: Any = gzip.open if path.suffix.lower() == ".gz" else open
+    with opener(path, "rb") as file:
+        mark = file.read(2)
+    utf16 = mark in (b"\xff\xfe", b"\xfe\xff")
+    encoding = "utf-16" if utf16 else "utf-8-sig"
+    return opener(path, "rt", encoding=encoding, newline="")
 
 
 def separator(path: Path) -> str:
-    """The separator of a table: that of its name, or else the one its header has most often."""
-    usual = "," if ".csv" in path.suffixes[-2:] else "\t"
+    """The separator of a table: that of its name, else the most frequent of its header."""
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    usual = "," if ".csv" in suffixes else "\t"
     with readable(path), open_text(path) as file:
         header = file.readline()
     return usual if usual in header else max((usual, ",", "\t", ";"), key=header.count)
 
 
+@dataclass
+class TextTable:
+    """A table of text; its first column holds the names of the lines."""
+
+    path: Path
+    header: list[str]
+    separator: str
+    decimal: str
+    as_text: bool = False
+
+    @classmethod
+    def open(cls, path: Path, *, as_text: bool = False) -> TextTable:
+        """Read the header. ``as_text``: values are words, and one column is enough."""
+        sep = separator(path)
+        with readable(path), open_text(path) as file:
+            reader = csv.reader(file, delimiter=sep)
+            header = next(reader, [])
+            first_line = next(reader, [])
+        if len(header) == 1 and not as_text:
+            raise DataError(
+                f"{path} has a single column: separate its columns by commas, tabs or "
+                "semicolons"
+            )
+        if not first_line:
+            raise DataError(
+                f"{path} is empty: it should have a header line and a line for each entry"
+            )
+        if len(first_line) == len(header) + 1:  # R writes no name above names of rows
+            header = ["", *header]
+        commas = sep != "," and any(map(_DECIMAL_COMMA.fullmatch, first_line))
+        return cls(path, header, sep, "," if commas else ".", as_text)
+
+    def read(self, columns: Sequence[int]) -> pd.DataFrame:
+        """Some columns; where the table is not wide, all are parsed once and kept."""
+        if len(self.header) <= _WIDE or self.as_text:
+            return self._whole[list(columns)]
+        if len(columns) > len(self.header) // 2:
+            return self._wide_numbers(columns)
+        return self._parse(sorted(set(columns)))
+
+    @cached_property
+    def _whole(self) -> pd.DataFrame:
+        return self._parse(None)
+
+    def _parse(self, columns: list[int] | None) -> pd.DataFrame:
+        import pandas as pd
+
+        names = None if columns is not None else list(range(len(self.header)))
+        options: dict[str, Any] = {
+            "sep": self.separator,
+            "decimal": self.decimal,
+            "index_col": False,
+            "dtype": str if self.as_text else {0: str},
+            "keep_default_na": False,
+            "float_precision": "round_trip",
+            "low_memory": False,
+        }
+        with (
+            readable(self.path),
+            open_text(self.path) as file,
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            if names is not None:
+                return pd.read_csv(file, header=0, names=names, **options)
+            # Naming a million columns takes longer than reading some of them
+            return pd.read_csv(
+                file, header=None, skiprows=1, usecols=columns, **options
+            )
+
+    def _wide_numbers(self, columns: Sequence[int]) -> pd.DataFrame:
+        """Many columns of a wide table, line by line: far faster than column by column."""
+        import pandas as pd
+
+        inside = np.asarray([k for k in columns if k != 0])
+        described = sorted({0, *range(1, len(self.header))}.difference(inside.tolist()))
+        names = self._parse(described)[0]
+        lines = []
+        with readable(self.path), open_text(self.path) as file:
+            file.readline()
+            for line in file:
+                fields = line.rstrip("\r\n").split(self.separator)
+                if self.decimal == ",":
+                    fields = [text.replace(",", ".") for text in fields]
+                try:
+                    lines.append(np.array(fields, dtype=object)[inside].astype(float))
+                except (ValueError, IndexError):  # words, gaps or quotes: say which
+                    return self._parse(sorted(set(columns)))
+        frame = pd.DataFrame(np.array(lines), columns=inside.tolist())
+        frame.insert(0, 0, names.to_numpy())
+        return frame
+
+
+@dataclass
+class ParquetTable:
+    """A Parquet file; the names of its lines are its index, or else its first column."""
+
+    path: Path
+    header: list[str]
+    lines: np.ndarray
+
+    @classmethod
+    def open(cls, path: Path) -> ParquetTable:
+        """Read names of columns and lines."""
+        parquet = need("pyarrow.parquet", "parquet", f"reading {path}")
+        with readable(path):
+            schema = parquet.read_schema(path)
+            described = schema.pandas_metadata or {}
+            indices = [
+                name
+                for name in described.get("index_columns", [])
+                if isinstance(name, str)
+            ]
+            names = [name for name in schema.names if name not in indices]
+            if not indices and names and str(schema.field(names[0]).type) in _TEXT:
+                indices = [names.pop(0)]
+            if indices:
+                column = parquet.read_table(path, columns=indices[:1]).column(0)
+                lines = np.array([str(name) for name in column.to_pylist()], object)
+            else:
+                count = parquet.read_metadata(path).num_rows
+                lines = np.array([str(k) for k in range(count)], object)
+        return cls(path, [indices[0] if indices else "", *names], lines)
+
+    def read(self, columns: Sequence[int]) -> pd.DataFrame:
+        """Some columns."""
+        import pandas as pd
+
+        parquet = need("pyarrow.parquet", "parquet", f"reading {self.path}")
+        wanted = [k for k in columns if k != 0]
+        names = [self.header[k] for k in wanted]
+        with readable(self.path):
+            table = parquet.read_table(self.path, columns=names)
+        values = {
+            k: table.column(name).to_pandas()
+            for k, name in zip(wanted, names, strict=True)
+        }
+        return pd.DataFrame({0: self.lines, **values})
+
+
+_TEXT = (
+    "string",
+    "large_string",
+    "dictionary<values=string, indices=int32, ordered=0>",
+)
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a table is read, see `optirank.io.reading.read_expression`."""
+
+    genes_in: str | None
+    annotations: Sequence[str] = ()
+    gene_column: str | None = None
+    drop_missing: bool = False
+    any_scale: bool = False
+    known_genes: Sequence[str] = ()
+
+
+def open_table(path: Path) -> Table:
+    """Open a table of text, or a Parquet file by its name."""
+    if path.suffix.lower() == ".parquet":
+        return ParquetTable.open(path)
+    return TextTable.open(path)
+
+
 def read_table(
-    path: Path,
-    *,
-    genes_in: str | None,
-    annotations: Sequence[str] = (),
-    gene_column: str | None = None,
-    drop_missing: bool = False,
-    any_scale: bool = False,
-) -> tuple[Sliceable, np.ndarray, pd.DataFrame]:
-    """Read a table of numbers whose first column and first line hold the names.
+    path: Path, options: TableOptions
+) -> tuple[StoredMatrix, np.ndarray, pd.DataFrame]:
+    """Matrix, names of genes and annotations of samples of a table of numbers.
 
-    With ``genes_in="columns"`` a line is a sample and ``annotations`` are the columns that describe
-    samples. With ``genes_in="rows"`` a line is a gene and ``annotations`` are columns that
-    describe genes; they are left out, save ``gene_column``, which then names the genes. See
-    `read_expression` for ``drop_missing`` and ``any_scale``.
+    With ``genes_in="columns"`` a line is a sample and ``annotations`` are the columns that
+    describe samples. With ``genes_in="rows"`` a line is a gene and ``annotations`` are
+    columns that describe genes; they are left out, save ``gene_column``, which then names
+    the genes. Values are parsed and checked when they are read.
     """
-    import pandas as pd
-
-    header, frame = _read_oriented(path, genes_in)
-    described = [*annotations, *([gene_column] if gene_column else [])]
-    _check_described(described, header, frame, path)
-    if gene_column and genes_in == "columns":
+    table = open_table(path)
+    _check_orientation(table, options.genes_in)
+    described = [*options.annotations]
+    if options.gene_column:
+        described.append(options.gene_column)
+    _check_described(described, table)
+    if options.gene_column and options.genes_in == "columns":
         raise DataError(
-            f"{path}: the gene column {gene_column!r} is for tables with genes in rows"
+            f"{path}: the gene column {options.gene_column!r} is for tables with genes in "
+            "rows"
         )
-    beside = [k for k, name in enumerate(header) if k and name in described]
-    inside = [k for k in range(1, len(header)) if k not in set(beside)]
+    named = set(described)
+    beside = [k for k, name in enumerate(table.header) if k and name in named]
+    skipped = {0, *beside}
+    inside = [k for k in range(len(table.header)) if k not in skipped]
+    frame = table.read([0, *beside])
     if not inside or frame.empty:
         raise DataError(
             f"{path} holds no numbers: it has {len(frame)} lines, {len(inside)} columns"
         )
-    values = _numbers(frame, inside, header, path)
-    lines = frame[0].to_numpy(dtype=object)
-    columns = np.array([header[k] for k in inside], dtype=object)
-    if genes_in == "rows":
-        genes = (
-            frame[header.index(gene_column, 1)].to_numpy(dtype=object)
-            if gene_column
-            else lines
-        )
-        values, samples = np.ascontiguousarray(values.T), columns
-        obs = pd.DataFrame(index=pd.Index(columns, dtype=str))
+    if options.genes_in == "rows":
+        matrix, obs = _genes_in_rows(table, frame, inside, options)
     else:
-        genes, samples = columns, lines
-        obs = pd.DataFrame(
-            {header[k]: frame[k].to_numpy() for k in beside}, index=pd.Index(lines)
+        matrix, obs = _genes_in_columns(table, frame, inside, beside, options)
+    if options.drop_missing:
+        matrix = matrix.complete()
+    if not options.any_scale:
+        table_checks.warn_of_dates(matrix.genes, path)
+    return matrix, matrix.genes, obs
+
+
+def _genes_in_rows(
+    table: Table, frame: pd.DataFrame, inside: list[int], options: TableOptions
+) -> tuple[TableMatrix, pd.DataFrame]:
+    import pandas as pd
+
+    named_by = 0
+    if options.gene_column:
+        named_by = table.header.index(options.gene_column, 1)
+    genes = _stripped(frame[named_by])
+    samples = np.array([table.header[k] for k in inside], dtype=object)
+    obs = pd.DataFrame(index=pd.Index(samples, dtype=str))
+    return TableMatrix(table, inside, genes, samples, options), obs
+
+
+def _genes_in_columns(
+    table: Table,
+    frame: pd.DataFrame,
+    inside: list[int],
+    beside: list[int],
+    options: TableOptions,
+) -> tuple[TableMatrix, pd.DataFrame]:
+    import pandas as pd
+
+    genes = _stripped(table.header[k] for k in inside)
+    samples = frame[0].to_numpy(dtype=object)
+    annotations = {table.header[k]: frame[k].to_numpy() for k in beside}
+    obs = pd.DataFrame(annotations, index=pd.Index(samples))
+    return TableMatrix(table, inside, genes, samples, options), obs
+
+
+def _stripped(names: Any) -> np.ndarray:
+    texts = [str(name) for name in names]
+    return np.array([text.strip() or text for text in texts], dtype=object)
+
+
+class TableMatrix:
+    """The numbers of a table as samples by genes, parsed and checked when they are read."""
+
+    def __init__(
+        self,
+        table: Table,
+        inside: list[int],
+        genes: np.ndarray,
+        samples: np.ndarray,
+        options: TableOptions,
+        kept: np.ndarray | None = None,
+    ) -> None:
+        self.genes = genes
+        self.samples = samples
+        self._table = table
+        self._inside = inside
+        self._options = options
+        self._kept = kept  # positions of the genes that are left, None for all
+        self._values: np.ndarray | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and genes."""
+        return len(self.samples), len(self.genes)
+
+    def reader(self, columns: np.ndarray | None) -> RowReader:
+        """Parse and check the genes chosen; all are kept once most of them were read."""
+        if columns is None:
+            columns = np.arange(len(self.genes))
+        in_rows = self._options.genes_in == "rows"
+        if self._values is None and (in_rows or 2 * len(columns) > len(self.genes)):
+            self._values = self._parsed(np.arange(len(self.genes)))
+        if self._values is None:
+            values = self._parsed(columns)
+        else:
+            values = self._values[:, columns]
+        self._check(values, self.genes[columns])
+        return Sliceable(values)
+
+    def complete(self) -> TableMatrix:
+        """The matrix without the genes that have missing values."""
+        values = self._parsed(np.arange(len(self.genes)))
+        kept = table_checks.complete_genes(values, self._table.path)
+        complete = TableMatrix(
+            self._table,
+            self._inside,
+            self.genes[kept],
+            self.samples,
+            self._options,
+            kept,
         )
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        kept = _complete(values, genes, samples, path, drop_missing)
-        values, genes = values[:, kept], genes[kept]
-    if not any_scale:
-        _point_out_dates(
-            tuple(name for name in genes if _DATE.fullmatch(str(name))), path
-        )
-        _check_scales(values, genes, path, genes_in)
-    return Sliceable(values), genes, obs
+        complete._values = values[:, kept]
+        return complete
+
+    def _parsed(self, columns: np.ndarray) -> np.ndarray:
+        positions = columns if self._kept is None else self._kept[columns]
+        table = self._table
+        in_rows = self._options.genes_in == "rows"
+        chosen = self._inside if in_rows else [self._inside[k] for k in positions]
+        frame = table.read([0, *chosen])
+        values = table_checks.numbers_of(frame, chosen, table.header, table.path)
+        if in_rows:
+            values = values[positions].T
+        return np.ascontiguousarray(values)
+
+    def _check(self, values: np.ndarray, genes: np.ndarray) -> None:
+        path = self._table.path
+        options = self._options
+        table_checks.refuse_missing(values, genes, self.samples, path)
+        if not options.any_scale and values.size:
+            table_checks.refuse_clinical(
+                values, genes, options.known_genes, path, str(options.genes_in)
+            )
 
 
 def read_gene_names(path: Path, genes_in: str | None) -> list[str]:
     """The names that a table has where its genes are, annotations among them."""
-    header, frame = _read_oriented(path, genes_in)
-    return header[1:] if genes_in == "columns" else frame[0].tolist()
+    table = open_table(path)
+    _check_orientation(table, genes_in)
+    names = table.header[1:] if genes_in == "columns" else table.read([0])[0]
+    return _stripped(names).tolist()
 
 
 def _read_annotations(path: Path, key: str | None) -> pd.DataFrame:
-    """Read a table about samples, as text; their names are in the first column or in ``key``."""
+    """A table about samples, as text; their names are in the first column or in ``key``."""
     import pandas as pd
 
-    header, frame = _read(path, text=True)
-    _refuse_twice(duplicates(header), path)
+    if path.suffix.lower() == ".parquet":
+        table = ParquetTable.open(path)
+    else:
+        table = TextTable.open(path, as_text=True)
+    header = table.header
+    _refuse_repeated(duplicates(header), path)
     if key is not None and key not in header:
         raise DataError(f"{path} has no column {key!r}: there are {some(header, 20)}")
-    names = 0 if key is None else header.index(key)
-    twice = frame[names][frame[names].duplicated()]
-    if len(twice):
-        raise DataError(f"{path} names these samples more than once: {some(twice)}")
+    frame = table.read(list(range(len(header)))).copy()
+    position = 0 if key is None else header.index(key)
+    names = frame[position]
+    repeated = names[names.duplicated()]
+    if len(repeated):
+        raise DataError(f"{path} names these samples more than once: {some(repeated)}")
     frame.columns = pd.Index(header)
-    index = pd.Index(frame.iloc[:, names].to_numpy(dtype=object), dtype=str)
-    return frame.drop(columns=header[names]).replace("", np.nan).set_index(index)
+    index = pd.Index(names.to_numpy(dtype=object), dtype=str)
+    return frame.drop(columns=header[position]).replace("", np.nan).set_index(index)
 
 
 def join_annotations(
     obs: pd.DataFrame, paths: Sequence[Path], source: str, key: str | None = None
 ) -> tuple[pd.DataFrame, np.ndarray]:
-    """Annotations joined with tables about the samples, and the mask of the samples they name."""
+    """Annotations joined with tables about samples, and the mask of samples they name."""
     import pandas as pd
 
     table = pd.concat([_read_annotations(path, key) for path in paths])
-    named = obs.index.isin(table.index)
+    named = np.asarray(obs.index.isin(table.index))
     if not named.any():
         raise DataError(
-            f"{paths[0]} names no sample of {source}: it has {some(table.index, 3)}, the data have "
-            f"{some(obs.index, 3)}"
+            f"{paths[0]} names no sample of {source}: it has {some(table.index, 3)}, the "
+            f"data have {some(obs.index, 3)}"
         )
     both = [column for column in table.columns if column in obs.columns]
     return obs.drop(columns=both).join(table), named
 
 
-def _read_oriented(path: Path, genes_in: str | None) -> tuple[list[str], pd.DataFrame]:
-    """Read a table, whose genes must be said to be in rows or in columns."""
-    header, frame = _read(path)
+def _check_orientation(table: Table, genes_in: str | None) -> None:
+    """Refuse a table whose genes are not said to be in rows or in columns."""
     if genes_in not in ("rows", "columns"):
+        n_lines = len(table.read([0]))
         raise DataError(
-            f"{path} is a table of {len(frame)} lines and {len(header) - 1} columns: say whether "
-            "its genes are in 'rows' or in 'columns' (genes_in=, --genes-in), it is not guessed"
+            f"{table.path} is a table of {n_lines} lines and {len(table.header) - 1} "
+            "columns: say whether its genes are in 'rows' or in 'columns' (genes_in=, "
+            "--genes-in), it is not guessed"
         )
-    return header, frame
 
 
-def _read(path: Path, *, text: bool = False) -> tuple[list[str], pd.DataFrame]:
-    """Read a table: its header, and the lines below with columns numbered from 0."""
-    import pandas as pd
-
-    sep = separator(path)
-    with readable(path), open_text(path) as file:
-        reader = csv.reader(file, delimiter=sep)
-        header, first = next(reader, []), next(reader, [])
-    if len(header) == 1 and not text:
-        raise DataError(
-            f"{path} has a single column: separate its columns by commas, tabs or semicolons"
-        )
-    if not first:
-        raise DataError(
-            f"{path} is empty: it should have a header line and a line for each entry"
-        )
-    if len(first) == len(header) + 1:  # R writes no name above the names of rows
-        header = ["", *header]
-    with readable(path), open_text(path) as file, warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)
-        frame = pd.read_csv(
-            file,
-            sep=sep,
-            decimal=","
-            if sep != "," and any(map(_DECIMAL_COMMA.fullmatch, first))
-            else ".",
-            header=0,
-            names=list(range(len(header))),
-            index_col=False,
-            dtype=str if text else {0: str},
-            keep_default_na=False,
-            float_precision="round_trip",
-            low_memory=False,
-        )
-    return header, frame
-
-
-def _check_described(
-    described: Sequence[str], header: list[str], frame: pd.DataFrame, path: Path
-) -> None:
+def _check_described(described: Sequence[str], table: Table) -> None:
     """Refuse names of columns that are not there, or there twice."""
-    absent = [name for name in described if name not in header[1:]]
+    if not described:
+        return
+    path = table.path
+    columns = table.header[1:]
+    absent = [name for name in described if name not in columns]
     if absent:
         hint = ""
-        if frame[0].isin(absent).any():
+        if table.read([0])[0].isin(absent).any():
             hint = "; it has such a line: is it transposed? (genes_in='rows', --genes-in rows)"
         raise DataError(
-            f"{path} has no column {some(absent)}: there are {some(header[1:], 20)}{hint}"
+            f"{path} has no column {some(absent)}: there are {some(columns, 20)}{hint}"
         )
-    _refuse_twice([name for name in duplicates(header[1:]) if name in described], path)
+    _refuse_repeated([name for name in duplicates(columns) if name in described], path)
 
 
-def _refuse_twice(twice: list[str], path: Path) -> None:
-    if twice:
+def _refuse_repeated(repeated: list[str], path: Path) -> None:
+    if repeated:
         raise DataError(
-            f"{path} has several columns called {some(twice)}: rename or remove them"
-        )
-
-
-def _numbers(
-    frame: pd.DataFrame, columns: list[int], header: list[str], path: Path
-) -> np.ndarray:
-    """The columns as numbers, NaN where a value is missing; words are refused."""
-    import pandas as pd
-
-    parsed = {}
-    for k in columns:
-        if frame[k].dtype.kind in "iuf":
-            continue
-        text = frame[k].astype(str).str.strip()
-        parsed[k] = pd.to_numeric(text, errors="coerce")
-        wrong = (parsed[k].isna() & ~text.str.lower().isin(_MISSING)).to_numpy()
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            remedy = "correct it"
-            if wrong.all():
-                remedy = "if that column describes the lines, name it (annotations=, --annotations)"
-            raise DataError(
-                f"{path}: line {frame[0].iloc[row]!r} (number {row + 1} below the header), column "
-                f"{header[k]!r} holds {frame[k].iloc[row]!r}, which is not a number: {remedy}"
-            )
-    if not parsed:
-        return frame[columns].to_numpy()
-    return pd.concat([parsed.get(k, frame[k]) for k in columns], axis=1).to_numpy(
-        dtype=float
-    )
-
-
-def _complete(
-    values: np.ndarray, genes: np.ndarray, samples: np.ndarray, path: Path, drop: bool
-) -> np.ndarray:
-    """The positions of genes without missing values, if the others may be left out."""
-    missing = ~np.isfinite(values)
-    counts = missing.sum(axis=0)
-    if not drop:
-        named = [f"{genes[j]} ({counts[j]})" for j in np.flatnonzero(counts)]
-        row = samples[int(np.flatnonzero(missing.any(axis=1))[0])]
-        has = "has" if len(named) == 1 else "have"
-        raise DataError(
-            f"{path}: {len(named)} of {len(genes)} genes {has} missing or infinite values, in "
-            f"{int(missing.any(axis=1).sum())} of {len(samples)} samples (first {row!r}): "
-            f"{some(named, 20)}; fill them in, or leave these genes out (drop_missing=True, "
-            "--drop-missing-genes)"
-        )
-    if not (counts == 0).any():
-        raise DataError(f"{path}: every gene has a missing value: fill them in")
-    return np.flatnonzero(counts == 0)
-
-
-@functools.cache  # a file that is read again says it once
-def _point_out_dates(dates: tuple[str, ...], path: Path) -> None:
-    if dates:
-        logger.warning(
-            "%s: %s look like gene names that a spreadsheet turned into dates (1-Mar was MARCH1, "
-            "2-Sep was SEPT2): restore them, or they match no other data",
-            path,
-            some(dates),
-        )
-
-
-def _check_scales(
-    values: np.ndarray, genes: np.ndarray, path: Path, genes_in: str
-) -> None:
-    """Refuse columns that look like clinical data among genes: by their name or their scale."""
-    odd = {j for j, name in enumerate(genes) if _CLINICAL.search(str(name))}
-    largest, median = np.abs(values).max(axis=0), np.median(np.abs(values), axis=0)
-    # Most columns must look like logarithms; a few may be clinical ones
-    usual = largest <= np.quantile(largest, 0.8)
-    if len(genes) >= _MANY and value_scale(values[:, usual]) == "log":
-        top = max(median[usual].max(), 1.0)
-        whole = (values == np.rint(values)).all(axis=0)
-        # Logarithms of genes lie closer together than a factor of 3, and have medians below 20,
-        # the log2 of a million
-        high = median > max(3.0 * top, 20.0)
-        unlike = np.flatnonzero(high | (whole & (median > top)))
-        if len(unlike) <= _MANY:  # more are genes on a linear scale
-            odd |= set(unlike.tolist())
-    if odd:
-        names = [str(genes[j]) for j in sorted(odd)]
-        where = "columns" if genes_in == "columns" else "lines"
-        remedy = f"name them as annotations (annotations={names[:3]!r}, --annotations {names[0]})"
-        if genes_in == "rows":
-            remedy = "remove these lines"
-        raise DataError(
-            f"{path}: the {where} {some(names)} look like clinical data among the genes (by their "
-            f"name, or by values unlike those of the others): {remedy}; if they are genes, give "
-            "any_scale=True"
+            f"{path} has several columns called {some(repeated)}: rename or remove them"
         )

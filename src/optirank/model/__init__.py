@@ -1,12 +1,13 @@
-"""A trained model beyond its fit: the model file, the gene panel, prediction on new data.
+"""The model that training makes: its file, its genes in new data, prediction.
 
->>> from optirank.model import Predictor, load
->>> predictor = Predictor(load("model.optirank"), query.columns)  # doctest: +SKIP
->>> predictor.notes()  # how genes were found, what is missing  # doctest: +SKIP
->>> predictor.predict(query).table(query.index)  # doctest: +SKIP
+>>> import optirank
+>>> model = optirank.load("pancreas-human")
+>>> model.predict(query)  # a data frame, samples x genes  # doctest: +SKIP
+>>> model.label(query)  # labels, confidences, probabilities  # doctest: +SKIP
 """
 
 from optirank.model.archive import ModelFileError
+from optirank.model.card import Card
 from optirank.model.confidence import (
     Calibration,
     ErrorControl,
@@ -14,48 +15,34 @@ from optirank.model.confidence import (
     fit_calibration,
     fit_error_control,
 )
-from optirank.model.explanation import explain, export_table, panel_table
-from optirank.model.file import load, save
-from optirank.model.genes import (
-    BoundModel,
-    ClassLoss,
-    GeneMatch,
-    MissingGenesError,
-    bind,
-    match_genes,
+from optirank.model.explanation import (
+    deciding_pairs,
+    explain,
+    export_table,
+    panel_table,
 )
-from optirank.model.linear import describe_training, panel_ranks
-from optirank.model.novelty import Novelty, fit_novelty
-from optirank.model.predictor import Prediction, Predictor, mixed_word, withheld_word
-from optirank.model.query import Adaptation, ValueSummary, match_prevalences
+from optirank.model.file import load, save
+from optirank.model.likeness import Likeness, fit_likeness
+from optirank.model.model import Model
+from optirank.model.predictor import MissingGenesError, Predictor
 
 __all__ = [
-    "Adaptation",
-    "BoundModel",
     "Calibration",
-    "ClassLoss",
+    "Card",
     "ErrorControl",
-    "GeneMatch",
+    "Likeness",
     "MissingGenesError",
+    "Model",
     "ModelFileError",
-    "Novelty",
-    "Prediction",
     "Predictor",
-    "ValueSummary",
     "Withholding",
-    "bind",
-    "describe_training",
+    "deciding_pairs",
     "explain",
     "export_table",
     "fit_calibration",
     "fit_error_control",
-    "fit_novelty",
+    "fit_likeness",
     "load",
-    "match_genes",
-    "match_prevalences",
-    "mixed_word",
-    "panel_ranks",
     "panel_table",
     "save",
-    "withheld_word",
 ]

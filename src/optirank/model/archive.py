@@ -13,7 +13,7 @@ import json
 import math
 import zipfile
 from collections.abc import Mapping
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,10 @@ _JSON_VALUES = 1 << 21  # an empty list of two characters takes 60 bytes of memo
 _STRING_CHARACTERS = 1 << 22  # of one array of strings, padded to its longest: 16 MiB
 _HEADER_BYTES = 1 << 12  # NumPy writes 128 for an array of plain numbers
 _DOCUMENT = "model.json"
+T = TypeVar("T")
+
+
+Document = dict[str, Any]
 
 
 class ModelFileError(ValueError):
@@ -37,8 +41,8 @@ def write_archive(document: dict, arrays: Mapping[str, NDArray]) -> bytes:
     text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode("ascii")
     if len(text) > _JSON_BYTES:
         raise ValueError(
-            f"the model's names and notes take {len(text)} bytes, more than the {_JSON_BYTES} of a "
-            "model file: shorten model.training_summary_, or set model.path_ = [] where it has one"
+            f"the model's names and notes take {len(text)} bytes, more than the "
+            f"{_JSON_BYTES} of a model file: shorten the notes of its card"
         )
     members = {_DOCUMENT: text}
     for name, array in arrays.items():
@@ -139,6 +143,23 @@ class Archive:
         if len(content) != info.file_size:
             raise ModelFileError(f"{name} is not as long as the file says")
         return content
+
+
+def member(document: Document, key: str, kind: type[T]) -> T:
+    """An entry of the document, of the type it should have."""
+    value = document.get(key)
+    if type(value) is not kind:
+        raise ModelFileError(f"model.json has no {key} of the right type")
+    return value
+
+
+def read_classes(classes: Any) -> NDArray:
+    """Labels, checked to be two or more different ones."""
+    if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2:
+        raise ModelFileError("the classes are not two or more labels")
+    if len(np.unique(classes)) < len(classes) or (classes != classes).any():
+        raise ModelFileError("the classes are not distinct labels")
+    return classes
 
 
 def encode(value: Any) -> Any:

@@ -1,18 +1,21 @@
 """How far a label can be trusted: calibrated probabilities and error control.
 
-The label of a sample is the class of its highest score, everywhere. A calibration says how probable
-that is, by one rising function of the scores that all classes share (see
-:func:`optirank.ranks.scoring.probabilities`), so it never changes the order of the classes. It is
-fitted on scores of samples that the model was not trained on, each class counting the same, so the
-probabilities are those of a query in which the classes are equally frequent. A model stores it as
-``calibration_``.
+The label of a sample is the class of its highest score, everywhere. A calibration says
+how probable that is, by one rising function of the scores that all classes share (see
+:func:`optirank.ranks.scoring.probabilities`), so it never changes the order of the
+classes. It is fitted on scores of samples that the model was not trained on, each class
+counting the same, so the probabilities are those of a query in which the classes are
+equally frequent.
 
-Labels can be withheld so that those given are wrong no more often than asked for: a label is given
-where its confidence reaches the lowest threshold at which the error among the held-out samples
-above it is at most the target. That error is its upper bound by Clopper and Pearson, with classes
-counted equally, since a query may have other shares of them than the training data. It holds for
-samples like the held-out ones: on another platform labels may be wrong more often. A model stores
-the bounds as ``error_control_``, so that any target can be asked for.
+Labels can be withheld so that those given are wrong no more often than asked for. The
+held-out samples are ordered by confidence, and the labels of the most confident 5 %,
+10 %, ... of them are tested in this order: is the error among them, with 80 % confidence,
+at most the one asked for? The tests stop at the first failure (fixed-sequence testing),
+so that looking at many thresholds does not raise the risk of a wrong one. The error is
+its upper bound by Clopper and Pearson, with classes counted equally, since a query may
+have other shares of them than the training data. It holds for samples like the held-out
+ones. A query can be harder: where its own confidences say that more labels are wrong
+than asked for, :func:`raise_threshold` raises the threshold until they do not.
 """
 
 from __future__ import annotations
@@ -22,23 +25,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optirank.model.linear import class_codes
 from optirank.ranks.scoring import by_class, probabilities
 
-_SLOPES = (1e-3, 1e3)  # of scores divided by their spread: flat, and a step
-NEVER = (
-    -100.0
-)  # score of a class that could not be learned: far below those of ranks in [0, 1]
-_OFFSET = 30.0  # beyond, the function is a power or constant to all digits
-_CERTAINTY = (
+NEVER = -100.0  # score of a class that could not be learned: far below those of ranks
+CERTAINTY = (
     0.8  # one-sided: 32 samples without an error show 5 %; with 0.95 it takes 59
 )
-_STORED = 250  # thresholds kept, evenly over the held-out samples: half a percent each
+_SLOPES = (1e-3, 1e3)  # of scores divided by their spread: flat, and a step
+_OFFSET = 30.0  # beyond, the function is a power or constant to all digits
+_STEPS = 20  # shares of the held-out samples that are tested: 5 %, 10 %, ..., 100 %
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Probabilities ``p_k = g(z_k) / sum_m g(z_m)`` with ``g(z) = sigmoid(slope z + offset)``."""
+    """Probabilities ``p_k = g(z_k) / sum_m g(z_m)``.
+
+    ``g(z) = sigmoid(slope z + offset)`` is the same function for all classes.
+    """
 
     slope: float
     offset: float
@@ -50,9 +53,21 @@ class Calibration:
                 f"the calibration has slope {self.slope} and offset {self.offset}"
             )
 
-    def probabilities(self, scores: ArrayLike) -> NDArray:
-        """Probabilities (n, classes) of scores, (n,) for two classes and (n, classes) for more."""
+    def probabilities(self, scores: ArrayLike) -> NDArray[np.float64]:
+        """Probabilities (n, classes) of scores: (n,) for two classes, else (n, classes)."""
         return probabilities(np.asarray(scores, dtype=float), self.slope, self.offset)
+
+
+def class_codes(labels: ArrayLike, classes: NDArray) -> NDArray[np.intp]:
+    """The position of each held-out sample's label among the classes of a model."""
+    labels = np.asarray(labels)
+    equal = labels[:, None] == classes
+    known = equal.any(axis=1)
+    if not known.all():
+        raise ValueError(
+            f"a held-out sample is of class {labels[~known][0]!s}, which the model lacks"
+        )
+    return equal.argmax(axis=1)
 
 
 def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Calibration:
@@ -71,7 +86,8 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Cali
     """
     from scipy.optimize import minimize
 
-    classes, y = np.asarray(classes), np.asarray(y)
+    classes = np.asarray(classes)
+    y = np.asarray(y)
     z = by_class(np.asarray(scores, dtype=float))
     if z.shape != (len(y), len(classes)):
         raise ValueError(
@@ -86,42 +102,55 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Cali
             f"{only if len(y) else 'no sample was held out'}: calibration needs held-out samples "
             "of at least two classes"
         )
-    weights = 1.0 / (counts[codes] * np.count_nonzero(counts))
-    wrong = 1.0 / (len(y) + 2.0)
-    known = codes[:, None] == np.arange(len(classes))
-    there = np.isfinite(z)
-    others = np.where(
-        there, wrong / np.maximum(there.sum(axis=1, keepdims=True) - 1, 1), 0.0
-    )
-    target = np.where(known, 1.0 - wrong, others)
-    scale, z = float(np.abs(z[there]).mean()) or 1.0, np.maximum(z, NEVER)
-
-    def loss(x: NDArray) -> tuple[float, NDArray]:
-        slope, offset = np.exp(x[0]) / scale, x[1]
-        p = probabilities(z, slope, offset)
-        u = slope * z + offset
-        value = -(weights @ (target * np.log(np.maximum(p, 1e-300))).sum(axis=1))
-        slopes = weights[:, None] * (p - target) / (1.0 + np.exp(np.minimum(u, 700.0)))
-        return value, np.array([slope * (slopes * z).sum(), slopes.sum()])
-
-    # The loss has a flat end on each side in the offset: start between and towards the softmax
+    loss = _BalancedLogLoss(z, codes)
+    # The loss has a flat end on each side in the offset: start between, and towards the
+    # softmax
     bounds = [tuple(np.log(_SLOPES)), (-_OFFSET, _OFFSET)]
-    starts = [(np.clip(np.log(scale), *bounds[0]), 0.0), (0.0, 0.0), (0.0, -3.0)]
-    found = [
+    first_slope = np.clip(np.log(loss.scale), *bounds[0])
+    starts = [(first_slope, 0.0), (0.0, 0.0), (0.0, -3.0)]
+    fits = [
         minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
         for start in starts
     ]
-    log_slope, offset = min(found, key=lambda one: one.fun).x
-    return Calibration(float(np.exp(log_slope) / scale), float(offset), len(y))
+    log_slope, offset = min(fits, key=lambda fit: fit.fun).x
+    return Calibration(float(np.exp(log_slope) / loss.scale), float(offset), len(y))
+
+
+class _BalancedLogLoss:
+    """The log loss of held-out scores, classes counted equally, and its gradient."""
+
+    def __init__(self, z: NDArray[np.float64], codes: NDArray[np.intp]) -> None:
+        n_samples, n_classes = z.shape
+        counts = np.bincount(codes, minlength=n_classes)
+        self._weights = 1.0 / (counts[codes] * np.count_nonzero(counts))
+        wrong = 1.0 / (n_samples + 2.0)
+        learned = np.isfinite(z)
+        n_others = np.maximum(learned.sum(axis=1, keepdims=True) - 1, 1)
+        is_truth = codes[:, None] == np.arange(n_classes)
+        others = np.where(learned, wrong / n_others, 0.0)
+        self._target = np.where(is_truth, 1.0 - wrong, others)
+        self.scale = float(np.abs(z[learned]).mean()) or 1.0
+        self._z = np.maximum(z, NEVER)
+
+    def __call__(self, x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        slope = np.exp(x[0]) / self.scale
+        offset = x[1]
+        p = probabilities(self._z, slope, offset)
+        log_p = np.log(np.maximum(p, 1e-300))
+        value = -(self._weights @ (self._target * log_p).sum(axis=1))
+        u = slope * self._z + offset
+        slopes = self._weights[:, None] * (p - self._target)
+        slopes /= 1.0 + np.exp(np.minimum(u, 700.0))
+        return value, np.array([slope * (slopes * self._z).sum(), slopes.sum()])
 
 
 @dataclass(frozen=True)
 class Withholding:
-    """The confidence below which labels are withheld, and what held-out samples say of it."""
+    """The confidence below which labels are withheld, and what held-out samples say."""
 
     threshold: float
     target_error: float
-    error: float  # among the held-out samples that keep their label, classes counted equally
+    error: float  # among held-out samples that keep their label, classes equal
     kept: float  # share of the held-out samples that keep their label
     n_samples: int
 
@@ -130,54 +159,85 @@ class Withholding:
         """Why the threshold is what it is, in one sentence."""
         return (
             f"at a confidence of at least {self.threshold:.3f}, {self.kept:.1%} of the "
-            f"{self.n_samples} held-out samples keep their label, and {self.error:.1%} of these "
-            f"labels are wrong, classes counted equally (asked for: at most "
-            f"{self.target_error:.3g}, with {_CERTAINTY:.0%} certainty, on samples like these)"
+            f"{self.n_samples} held-out samples keep their label, and {self.error:.1%} "
+            "of these labels are wrong, classes counted equally (asked for: at most "
+            f"{self.target_error:.3g}, with {CERTAINTY:.0%} confidence, on samples like "
+            "these)"
         )
 
 
 @dataclass(frozen=True)
 class ErrorControl:
-    """Errors of held-out samples above each of some thresholds, the highest threshold first."""
+    """Errors of held-out samples above each of some thresholds, the highest first.
 
-    thresholds: NDArray  # confidences, falling
-    errors: NDArray  # share of wrong labels above each, classes counted equally
-    bounds: NDArray  # the upper bound of that error
-    kept: NDArray  # share of the held-out samples above each
+    Attributes
+    ----------
+    thresholds : confidences, falling.
+    errors : share of wrong labels above each, classes counted equally.
+    bounds : the upper bound of that error.
+    least : the upper bound if none of these labels were wrong.
+    kept : share of the held-out samples above each threshold.
+    n_samples : held-out samples.
+    target_error : the error that prediction uses unless another is asked for.
+    """
+
+    thresholds: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    bounds: NDArray[np.float64]
+    least: NDArray[np.float64]
+    kept: NDArray[np.float64]
     n_samples: int
-    target_error: float | None = None  # that prediction uses unless told otherwise
+    target_error: float | None = None
 
     def __post_init__(self) -> None:
-        columns = np.array(
-            [self.thresholds, self.errors, self.bounds, self.kept], dtype=float
-        )
-        falling = (np.diff(columns[0]) < 0).all()
-        if columns.ndim != 2 or not columns.size or not falling:
+        shares = (self.thresholds, self.errors, self.bounds, self.least, self.kept)
+        n_steps = {np.shape(share) for share in shares}
+        if len(n_steps) != 1 or np.ndim(self.thresholds) != 1 or not self.kept.size:
+            raise ValueError("the error control has no columns of the same length")
+        if not (np.diff(self.thresholds) < 0).all():
             raise ValueError("the error control has no falling thresholds")
-        if not ((columns >= 0) & (columns <= 1)).all():
+        if not all(((share >= 0) & (share <= 1)).all() for share in shares):
             raise ValueError("the error control has shares outside of 0 to 1")
         if self.target_error is not None:
-            _check_target(self.target_error)
+            check_target_error(self.target_error)
 
-    def at(self, target_error: float | None = None) -> Withholding:
-        """The threshold for a target error, by default that of the training.
+    def at(self, target_error: float) -> Withholding:
+        """The threshold for a target error.
 
-        A ValueError where the held-out samples cannot show such an error at any threshold.
+        A ValueError where the held-out samples cannot show such an error.
         """
-        target = self.target_error if target_error is None else target_error
-        _check_target(target)
-        fits = np.flatnonzero(self.bounds <= target)
-        if not fits.size:
+        check_target_error(target_error)
+        step = self._last_step_that_passes(target_error)
+        if step is None:
             raise ValueError(
-                f"target error {target:.3g}: {self.n_samples} held-out samples cannot show it. "
-                f"With {_CERTAINTY:.0%} certainty the error of the most confident ones is at most "
-                f"{self.bounds.min():.1%}, classes counted equally; of all, {self.errors[-1]:.1%} "
-                "are wrong. Allow a larger error, or train on more samples"
+                f"target error {target_error:.3g}: {self.n_samples} held-out samples "
+                f"cannot show it. With {CERTAINTY:.0%} confidence the error of the most "
+                f"confident ones is at most {self.bounds.min():.1%}, classes counted "
+                f"equally; of all, {self.errors[-1]:.1%} are wrong. Allow a larger "
+                "error, or train on more samples"
             )
-        k = fits[-1]
-        threshold = 0.0 if self.kept[k] == 1.0 else float(self.thresholds[k])
-        shares = float(self.errors[k]), float(self.kept[k])
-        return Withholding(threshold, float(target), *shares, self.n_samples)
+        everything = self.kept[step] == 1.0
+        return Withholding(
+            threshold=0.0 if everything else float(self.thresholds[step]),
+            target_error=float(target_error),
+            error=float(self.errors[step]),
+            kept=float(self.kept[step]),
+            n_samples=self.n_samples,
+        )
+
+    def _last_step_that_passes(self, target_error: float) -> int | None:
+        """Test from the most confident samples down, and stop at the first failure.
+
+        The first test is at the first step with samples enough to pass without an
+        error, which does not depend on whether labels are right.
+        """
+        possible = np.flatnonzero(self.least <= target_error)
+        if not possible.size:
+            return None
+        first = int(possible[0])
+        passes = self.bounds[first:] <= target_error
+        n_passed = len(passes) if passes.all() else int(passes.argmin())
+        return first + n_passed - 1 if n_passed else None
 
 
 def fit_error_control(
@@ -192,14 +252,12 @@ def fit_error_control(
     ----------
     confidence : the probability of the label given to each held-out sample.
     correct : whether that label is right.
-    truth : the true class of each, so that classes count equally; None to count samples.
-    target_error : the share of wrong labels to allow among those given, such as 0.05; stored for
-        prediction, and refused where the samples cannot show it.
+    truth : the true class of each, so that classes count equally; None: samples count.
+    target_error : the share of wrong labels to allow among those given, such as 0.05;
+        stored for prediction.
     """
-    confidence, correct = (
-        np.asarray(confidence, dtype=float),
-        np.asarray(correct, dtype=bool),
-    )
+    confidence = np.asarray(confidence, dtype=float)
+    correct = np.asarray(correct, dtype=bool)
     if not len(confidence) or confidence.shape != correct.shape:
         raise ValueError(
             "give one confidence and one verdict per held-out sample, at least one"
@@ -211,25 +269,67 @@ def fit_error_control(
         )
         weights = 1.0 / counts[codes]
     order = np.argsort(-confidence, kind="stable")
-    values, right, w = confidence[order], correct[order], weights[order]
-    total = np.cumsum(w)
-    errors = np.minimum(1.0, np.cumsum(np.where(right, 0.0, w)) / total)
-    bounds = _upper_bounds(errors, total**2 / np.cumsum(w**2))
-    last = np.flatnonzero(
-        np.append(values[1:] != values[:-1], True)
-    )  # equal ones stay together
-    if len(last) > _STORED:
-        last = last[np.linspace(0, len(last) - 1, _STORED).round().astype(int)]
-    control = ErrorControl(
-        values[last], errors[last], bounds[last], (last + 1) / len(values), len(values),
-        target_error,
-    )  # fmt: skip
-    if target_error is not None:
-        control.at()
-    return control
+    values = confidence[order]
+    weights = weights[order]
+    total = np.cumsum(weights)
+    wrong = np.cumsum(np.where(correct[order], 0.0, weights))
+    errors = np.minimum(1.0, wrong / total)
+    n_equal = total**2 / np.cumsum(weights**2)  # samples of equal weight
+    last = _ends_of_steps(values)
+    return ErrorControl(
+        thresholds=values[last],
+        errors=errors[last],
+        bounds=_upper_bounds(errors[last], n_equal[last]),
+        least=_upper_bounds(np.zeros(len(last)), n_equal[last]),
+        kept=(last + 1) / len(values),
+        n_samples=len(values),
+        target_error=target_error,
+    )
 
 
-def _upper_bounds(errors: NDArray, n: NDArray) -> NDArray:
+def raise_threshold(
+    confidence: NDArray[np.float64], threshold: float, target_error: float
+) -> float:
+    """The threshold at which a query's own confidences promise the target error.
+
+    A confidence of 0.7 says that 3 of 10 such labels are wrong. The threshold is raised
+    until the mean of these shares over the labels that are given is at most the target.
+    It is above 1 where no label can be given.
+    """
+    given = np.sort(confidence[confidence >= threshold])[::-1]
+    if not given.size:
+        return threshold
+    expected = np.cumsum(1.0 - given) / np.arange(1, len(given) + 1)
+    ends = np.append(given[1:] != given[:-1], True)  # equal ones stay together
+    fits = np.flatnonzero(ends & (expected <= target_error))
+    if not fits.size:
+        return float(np.nextafter(1.0, 2.0))
+    return threshold if fits[-1] == len(given) - 1 else float(given[fits[-1]])
+
+
+def check_target_error(target: float | None) -> None:
+    """Refuse a target error that is no share between 0 and 1."""
+    if not isinstance(target, float | int) or not 0 < target < 1:
+        raise ValueError(
+            f"target error {target!r}: use a share between 0 and 1, such as 0.05"
+        )
+
+
+def _ends_of_steps(falling: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Positions where the most confident 5 %, 10 %, ... of the samples end.
+
+    Samples of the same confidence stay together, in the step in which they begin.
+    """
+    n_samples = len(falling)
+    wanted = np.ceil(n_samples * np.arange(1, _STEPS + 1) / _STEPS).astype(np.intp) - 1
+    group_ends = np.flatnonzero(np.append(falling[1:] != falling[:-1], True))
+    places = np.searchsorted(group_ends, wanted)
+    return np.unique(group_ends[places])
+
+
+def _upper_bounds(
+    errors: NDArray[np.float64], n: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Upper bounds by Clopper and Pearson for shares of n samples of equal weight."""
     from scipy.stats import beta
 
@@ -237,13 +337,6 @@ def _upper_bounds(errors: NDArray, n: NDArray) -> NDArray:
     bounds = np.ones(len(errors))
     some_right = n - wrong > 0
     bounds[some_right] = beta.ppf(
-        _CERTAINTY, wrong[some_right] + 1.0, (n - wrong)[some_right]
+        CERTAINTY, wrong[some_right] + 1.0, (n - wrong)[some_right]
     )
     return bounds
-
-
-def _check_target(target: float | None) -> None:
-    if not isinstance(target, float | int) or not 0 < target < 1:
-        raise ValueError(
-            f"target error {target!r}: use a share between 0 and 1, such as 0.05"
-        )

@@ -1,4 +1,4 @@
-"""Why a sample got its label, and which genes a model needs: tables for people and programs."""
+"""Why a sample got its label, and which genes a model needs: tables of them."""
 
 from __future__ import annotations
 
@@ -8,165 +8,254 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optirank.model.genes import MAX_MISSING, BoundModel, bind
-from optirank.model.linear import linear_parts
 from optirank.ranks.relative import weighted_ranks
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from optirank.model.model import Model
+    from optirank.model.predictor import Predictor
+
 INTERCEPT = "(intercept)"
 _ROLES = np.array(["neither", "reference", "weight", "both"], dtype=object)
 
 
-def panel_table(model: Any) -> pd.DataFrame:
+def panel_table(model: Model) -> pd.DataFrame:
     """The genes of a model's panel, the heaviest first.
 
     Returns
     -------
-    A table with the columns ``gene`` and ``weight_<class>`` for each class; two classes have one
-    such column, for the second one. Where the genes differ in what they are for, as in the paper's
-    classifier, there are also ``role`` ("reference": others are compared with it; "weight": its
-    rank counts; "both") and ``n_reference``, the number of classes whose reference set it is in.
+    A table with the columns ``gene`` and ``weight_<class>`` for each class; two classes
+    have one such column, for the second one. Where the genes differ in what they are for,
+    as in the paper's classifier, there are also ``role`` ("reference": others are compared
+    with it; "weight": its rank counts; "both") and ``n_reference``, the number of classes
+    whose reference set it is in.
     """
     import pandas as pd
 
-    parts = linear_parts(model)
-    gamma = parts.reference_weights > 0
-    columns = {"gene": parts.genes}
-    if not parts.is_panel:
-        columns["role"] = _ROLES[gamma.any(axis=0) + 2 * (parts.coef != 0).any(axis=0)]
-        columns["n_reference"] = gamma.sum(axis=0)
-    for label, weights in zip(parts.score_classes, parts.coef, strict=True):
+    panel = model.panel
+    columns: dict[str, Any] = {"gene": panel.genes}
+    if panel.references is not None:
+        in_reference = panel.references.weights > 0
+        has_weight = (panel.coef != 0).any(axis=0)
+        columns["role"] = _ROLES[in_reference.any(axis=0) + 2 * has_weight]
+        columns["n_reference"] = in_reference.sum(axis=0)
+    for label, weights in zip(model.score_classes, panel.coef, strict=True):
         columns[f"weight_{label}"] = weights
-    heaviest = np.argsort(-np.abs(parts.coef).max(axis=0), kind="stable")
+    heaviest = np.argsort(-np.abs(panel.coef).max(axis=0), kind="stable")
     return pd.DataFrame(columns).iloc[heaviest].reset_index(drop=True)
 
 
-def export_table(model: Any) -> pd.DataFrame:
+def export_table(model: Model) -> pd.DataFrame:
     """A panel model as one table, from which a few lines of any language label a matrix.
 
     Returns
     -------
-    A table with the columns ``gene``, ``mean_rank`` (what stands in for a gene that is missing) and
-    one per class with its weights, and the intercepts in a last line, ``"(intercept)"``. The label
-    of a sample is the class of the highest score, ``(average ranks - 1) / k`` of the k genes
-    among themselves times the weights, plus the intercepts. The first of two classes has weights 0.
+    A table with the columns ``gene`` and one per class with its weights. The label of a
+    sample is the class of the highest score: the centred ranks of the k genes among
+    themselves, ``(average rank - (k + 1) / 2) / k``, times the weights. The first of two
+    classes has weights 0. Where genes are missing, the lines of those that are there are
+    used, and k is their number.
 
     In R, with genes in the rows of ``X``::
 
         t <- read.csv("panel.csv", check.names = FALSE)
-        k <- nrow(t) - 1
-        W <- as.matrix(t[, -(1:2)])
-        r <- (apply(X[t$gene[1:k], , drop = FALSE], 2, rank) - 1) / k
-        z <- t(r) %*% W[1:k, ] + rep(W[k + 1, ], each = ncol(X))
-        labels <- colnames(W)[max.col(z, ties.method = "first")]
+        t <- t[t$gene %in% rownames(X), ]
+        k <- nrow(t)
+        r <- (apply(X[t$gene, , drop = FALSE], 2, rank) - (k + 1) / 2) / k
+        z <- t(r) %*% as.matrix(t[, -1])
+        labels <- colnames(z)[max.col(z, ties.method = "first")]
     """
     import pandas as pd
 
-    parts = linear_parts(model)
-    if not parts.is_panel:
+    if not model.votes:
         raise TypeError(
-            "a model whose classes have reference sets of their own is no single table: train a "
-            "PanelClassifier to export one"
+            "a model whose classes have reference sets of their own is no single table: "
+            "train a panel model to export one"
         )
-    coef, intercept = parts.coef, parts.intercept
+    coef = model.panel.coef
     if len(coef) == 1:
-        coef, intercept = np.vstack([0.0 * coef, coef]), np.append(0.0, intercept)
-    columns = {
-        "gene": [*parts.genes, INTERCEPT],
-        "mean_rank": [*parts.mean_ranks[0], np.nan],
-    }
-    for label, weights, b in zip(parts.classes, coef, intercept, strict=True):
-        columns[str(label)] = [*weights, b]
+        coef = np.vstack([np.zeros_like(coef), coef])
+    columns: dict[str, Any] = {"gene": model.genes}
+    for label, weights in zip(model.classes, coef, strict=True):
+        columns[str(label)] = weights
     return pd.DataFrame(columns)
 
 
 def explain(
-    model: Any,
-    sample: Any,
-    genes: Iterable[str] | None = None,
-    *,
-    max_missing: float = MAX_MISSING,
+    model: Model, sample: Any, genes: Iterable[str] | None = None
 ) -> pd.DataFrame:
     """What each gene with a weight contributes to each class's score of one sample.
 
     Parameters
     ----------
-    model : a fitted linear classifier on ranks.
-    sample : one sample: a series or a data frame of one row (its genes are found by name), or a
-        row of values.
-    genes : the names of the values, where they are not in ``sample``; None when they are the
-        columns of the training data.
-    max_missing : the share of a class's genes that may be missing.
+    model : the model.
+    sample : one sample: a series or a data frame of one row (its genes are found by name),
+        or a row of values.
+    genes : the names of the values, where they are not in ``sample``; None when they are
+        the columns of the training data.
 
     Returns
     -------
-    A table with the columns ``class``, ``gene``, ``missing``, ``value`` (NaN where missing),
-    ``relative_rank``, ``mean_rank`` (of training), ``weight``, ``contribution``
-    ``weight * (relative_rank - mean_rank)``, and ``speaks_for`` in words ("for ER positive"), the
-    largest contributions of a class first. Each gene is listed once per score: two classes have one
-    score, whose positive contributions speak for the second class and negative ones for the first.
-    The line ``(intercept)`` is the score of a sample whose genes have their mean ranks, so the
-    contributions of a class sum to its score.
+    A table with the columns ``class``, ``gene``, ``missing``, ``value`` (NaN where
+    missing), ``rank`` (from -1/2 to 1/2, 0 for the middle of the panel), ``weight``,
+    ``contribution`` and ``speaks_for`` in words ("for ER positive"), the largest
+    contributions of a class first. They sum to the score of the class. Each gene is listed
+    once per score: two classes have one score, whose positive contributions speak for the
+    second class and negative ones for the first.
+
+    The contribution of a gene is ``weight * rank``: the sum of its votes against all other
+    genes of the panel (:func:`deciding_pairs` lists these). A missing gene has none. For
+    the paper's classifiers, ranks are those relative to the reference set minus their mean
+    in training, and a line ``(intercept)`` has the score of a sample of mean ranks.
     """
     import pandas as pd
 
-    if genes is None and hasattr(sample, "to_numpy"):
-        genes = sample.index if sample.ndim == 1 else sample.columns
-    bound = bind(model, genes, max_missing)
-    x = _row(sample, bound)
-    parts, here, means = bound.parts, bound.match.present, bound.imputed
-    values = np.full(len(parts.positions), np.nan)
-    values[here] = x
-    ranks = means.copy()
-    for row, gamma in enumerate(parts.reference_weights[:, here]):
-        ranks[row, here] = weighted_ranks(x[None, :], gamma, ties=parts.ties)[0]
-    other = parts.classes[0] if len(parts.coef) == 1 else None
+    predictor, values = _bound_sample(model, sample, genes)
+    panel = predictor.panel
+    present = predictor.match.present
+    ranks, base = _contributing_ranks(predictor, values)
+    shown = np.full(len(panel.genes), np.nan)
+    shown[present] = values
+    classes = predictor.model.classes
+    first_of_two = classes[0] if len(panel.coef) == 1 else None
     tables = []
-    for k, label in enumerate(parts.score_classes.tolist()):
-        coef = parts.coef[k]
-        contribution = coef * (ranks[k] - means[k])
+    for row, label in enumerate(predictor.model.score_classes.tolist()):
+        coef = panel.coef[row]
+        contribution = np.where(present, coef * ranks[row], 0.0)
         used = np.flatnonzero(coef)
         order = used[np.argsort(-np.abs(contribution[used]), kind="stable")]
         table = pd.DataFrame(
             {
                 "class": label,
-                "gene": [INTERCEPT, *parts.genes[order]],
-                "missing": [False, *~here[order]],
-                "value": [np.nan, *values[order]],
-                "relative_rank": [np.nan, *ranks[k, order]],
-                "mean_rank": [np.nan, *means[k, order]],
-                "weight": [np.nan, *coef[order]],
-                "contribution": [
-                    parts.intercept[k] + coef @ means[k],
-                    *contribution[order],
-                ],
+                "gene": panel.genes[order],
+                "missing": ~present[order],
+                "value": shown[order],
+                "rank": np.where(present[order], ranks[row, order], np.nan),
+                "weight": coef[order],
+                "contribution": contribution[order],
             }
         )
-        table["speaks_for"] = [_words(c, label, other) for c in table["contribution"]]
+        if panel.references is not None:
+            intercept = pd.DataFrame(
+                {
+                    "class": [label],
+                    "gene": [INTERCEPT],
+                    "missing": [False],
+                    "contribution": [base[row]],
+                }
+            )
+            table = pd.concat([intercept, table], ignore_index=True)
+        table["speaks_for"] = [
+            _words(amount, label, first_of_two) for amount in table["contribution"]
+        ]
         tables.append(table)
     return pd.concat(tables, ignore_index=True)
 
 
-def _words(contribution: float, label: Any, other: Any) -> str:
-    """For which class a contribution speaks; ``other`` is the first of two classes."""
-    if contribution == 0:
-        return ""
-    if contribution > 0:
-        return f"for {label}"
-    return f"against {label}" if other is None else f"for {other}"
+def deciding_pairs(
+    model: Model,
+    sample: Any,
+    label: Any,
+    genes: Iterable[str] | None = None,
+    n_pairs: int = 10,
+) -> pd.DataFrame:
+    """The pairs of genes whose votes decided most for or against a class.
+
+    The score of class c is the sum over pairs of genes (j, l) of
+    ``(w_cj - w_cl) sign(x_j - x_l) / 2k``, each pair counted once.
+
+    Returns
+    -------
+    A table with the columns ``higher`` and ``lower`` (the gene with the larger and the
+    smaller value), their values, ``vote`` and ``speaks_for``, the largest votes first.
+    Pairs of equal values have no vote.
+    """
+    import pandas as pd
+
+    if not model.votes:
+        raise TypeError("only the genes of a panel model vote in pairs")
+    predictor, values = _bound_sample(model, sample, genes)
+    names = predictor.panel.genes[predictor.match.present]
+    weights = _weights_of(predictor, label)[predictor.match.present]
+    first, second = np.triu_indices(len(names), 1)
+    sign = np.sign(values[first] - values[second])
+    votes = (weights[first] - weights[second]) * sign / (2 * len(names))
+    order = np.argsort(-np.abs(votes), kind="stable")[:n_pairs]
+    order = order[votes[order] != 0]
+    higher = np.where(sign > 0, first, second)[order]
+    lower = np.where(sign > 0, second, first)[order]
+    return pd.DataFrame(
+        {
+            "higher": names[higher],
+            "lower": names[lower],
+            "value_higher": values[higher],
+            "value_lower": values[lower],
+            "vote": votes[order],
+            "speaks_for": [_words(vote, label, None) for vote in votes[order]],
+        }
+    )
 
 
-def _row(sample: Any, bound: BoundModel) -> NDArray:
-    """The values of the bound columns of one sample."""
-    x = np.asarray(sample.toarray() if hasattr(sample, "toarray") else sample)
-    x = x[0] if x.ndim == 2 and len(x) == 1 else x
-    if x.shape != (bound.n_columns,):
+def _weights_of(predictor: Predictor, label: Any) -> NDArray[np.float64]:
+    """Weights of a class; the first of two has those of the second, turned."""
+    classes = [str(name) for name in predictor.model.classes]
+    if str(label) not in classes:
         raise ValueError(
-            f"the sample has shape {x.shape}: one sample of {bound.n_columns} values is needed"
+            f"the model has no class {label!r}: its classes are {', '.join(classes)}"
         )
-    x = x[bound.columns]
-    if not np.isfinite(x.astype(float)).all():
+    place = classes.index(str(label))
+    coef = predictor.panel.coef
+    if len(coef) == 1:
+        return coef[0] if place == 1 else -coef[0]
+    return coef[place]
+
+
+def _bound_sample(
+    model: Model, sample: Any, genes: Iterable[str] | None
+) -> tuple[Predictor, NDArray[np.float64]]:
+    """The model over the columns of a sample, and the values of the panel's genes."""
+    if genes is None and hasattr(sample, "to_numpy"):
+        genes = sample.index if sample.ndim == 1 else sample.columns
+    predictor = model.bind(genes)
+    values = np.asarray(sample.toarray() if hasattr(sample, "toarray") else sample)
+    values = values[0] if values.ndim == 2 and len(values) == 1 else values
+    if values.shape != (predictor.n_columns,):
+        raise ValueError(
+            f"the sample has shape {values.shape}: one sample of {predictor.n_columns} "
+            "values is needed"
+        )
+    needed = values[predictor.columns].astype(float)
+    if not np.isfinite(needed).all():
         raise ValueError("the sample has NaN or infinite values, which have no rank")
-    return x
+    return predictor, needed
+
+
+def _contributing_ranks(
+    predictor: Predictor, values: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Ranks (rows, genes) whose products with the weights make the scores, and the rest."""
+    panel = predictor.panel
+    present = predictor.match.present
+    ranks = np.zeros(panel.coef.shape)
+    if panel.references is None:
+        n_genes = len(values)
+        scaled = weighted_ranks(values[None, :], np.ones(n_genes))[0]
+        ranks[:, present] = scaled - (n_genes - 1) / (2.0 * n_genes)
+        return ranks, np.zeros(len(panel.coef))
+    references = panel.references
+    means = references.stand_ins(present)
+    for row, gamma in enumerate(references.weights[:, present]):
+        relative = weighted_ranks(values[None, :], gamma, ties=references.ties)[0]
+        ranks[row, present] = relative - means[row, present]
+    base = references.intercept + (panel.coef * means).sum(axis=1)
+    return ranks, base
+
+
+def _words(amount: float, label: Any, first_of_two: Any) -> str:
+    """For which class an amount speaks."""
+    if amount == 0:
+        return ""
+    if amount > 0:
+        return f"for {label}"
+    return f"against {label}" if first_of_two is None else f"for {first_of_two}"

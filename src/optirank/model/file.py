@@ -1,61 +1,61 @@
 """The model file: a zip of ``model.json`` and arrays, from which nothing can run.
 
-``model.json`` holds the schema version, the version of optirank that wrote it, the class, its
-parameters, the labels, the names of the training data's genes and what the model stores of its
-training; each array (``.npy``) holds weights, for the genes of the panel alone. Only the classes
-listed here are ever built: no name from a file is imported.
+``model.json`` holds the schema version, the version of optirank that wrote it, the
+labels, the names of the genes, the sizes of the panels, what held-out samples say of each
+and the card; each array (``.npy``) holds weights, for the genes of the panels alone.
 """
 
 from __future__ import annotations
 
-import inspect
+import hashlib
 import io
 import os
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import optirank
 from optirank._util.files import write_bytes
 from optirank._util.names import printable
 from optirank.model.archive import (
     Archive,
+    Document,
     ModelFileError,
     decode,
     encode,
+    member,
+    read_classes,
     write_archive,
 )
+from optirank.model.card import Card, from_plain, to_plain
 from optirank.model.catalogue import find_model
 from optirank.model.confidence import Calibration, ErrorControl
-from optirank.model.linear import linear_model, linear_parts
-from optirank.model.novelty import Novelty
+from optirank.model.likeness import N_LEVELS, Likeness
+from optirank.model.model import Model
+from optirank.model.weights import References, SizedPanel
 from optirank.ranks.relative import TIES
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-SCHEMA = 3
+SCHEMA = 4
 _FORMAT = "optirank-model"
 _MAX_ENTRIES = 1 << 24  # weights over all rows and genes: 128 MiB
+_CONTROL = ("thresholds", "errors", "bounds", "least", "kept")  # of an ErrorControl
 
-Document = dict[str, Any]
 
+def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write a model to a file that :func:`load` gives back.
 
-def save(model: Any, path: str | os.PathLike[str], overwrite: bool = False) -> None:
-    """Write a fitted model to a file that :func:`load` gives back.
-
-    The same model gives the same bytes. The file is written under another name and renamed, so a
-    reader never sees half of it.
+    The same model gives the same bytes. The file is written under another name and
+    renamed, so a reader never sees half of it.
 
     Parameters
     ----------
-    model : PanelClassifier, OptirankClassifier, OptirankClassifierCV, RankLogisticRegression or
-        AnovaRankLogisticRegression, fitted.
+    model : a Model, or a fitted PanelClassifier, OptirankClassifier, OptirankClassifierCV,
+        RankLogisticRegression or AnovaRankLogisticRegression.
     path : the file.
     overwrite : whether a file that exists may be replaced.
 
@@ -64,44 +64,49 @@ def save(model: Any, path: str | os.PathLike[str], overwrite: bool = False) -> N
     FileExistsError
         Where the file exists and ``overwrite`` is not given.
     TypeError
-        For a model that has no form in a file, such as SingleCellNetClassifier.
+        For anything that has no weights on ranks, such as SingleCellNetClassifier.
     """
-    from sklearn.utils.validation import check_is_fitted
-
-    name = type(model).__name__
-    if name not in _FORMS or type(model) is not getattr(optirank, name):
-        raise TypeError(
-            f"a {name} cannot be saved: known are {', '.join(_FORMS)}. A model file holds no "
-            "pickles, which could run code: fit it again from the data, or train a PanelClassifier"
-        )
-    check_is_fitted(model)
     path = Path(path)
+    to_save = model if isinstance(model, Model) else _of_estimator(model)
     if path.exists() and not overwrite:
         raise FileExistsError(
             f"{path} exists: name another file, or replace it (overwrite=True)"
         )
-    document, arrays = _FORMS[name][0](model)
-    versions = {"format": _FORMAT, "schema": SCHEMA, "optirank": optirank.__version__}
-    content = write_archive(versions | {"class": name} | document, arrays)
+    write_bytes(path, to_bytes(to_save))
+
+
+def _of_estimator(estimator: Any) -> Model:
+    """The model of an estimator, or a TypeError that says what can be saved."""
+    if hasattr(estimator, "steps") or hasattr(estimator, "named_steps"):
+        raise TypeError(
+            "a Pipeline cannot be saved: save its last step, for instance "
+            "optirank.save(pipeline[-1], path); a model file holds no other transformers"
+        )
+    best = getattr(estimator, "best_estimator_", None)
+    if best is not None and hasattr(best, "named_steps"):
+        raise TypeError(
+            "a search over a Pipeline cannot be saved: save the last step of its best "
+            "pipeline, optirank.save(search.best_estimator_[-1], path)"
+        )
     try:
-        _read(Archive(io.BytesIO(content)))  # what could not be opened is not written
-    except Exception as error:  # as for a damaged file
-        raise ValueError(f"this model cannot be saved: {error}") from error
-    write_bytes(path, content)
+        return Model.from_estimator(estimator)
+    except TypeError as error:
+        raise TypeError(
+            f"{error}. A model file holds no pickles, which could run code: fit it again "
+            "from the data, or train a PanelClassifier"
+        ) from error
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """The model in a file written by :func:`save`, or a shipped one; no code of a file's can run.
+def load(path: str | os.PathLike[str]) -> Model:
+    """The model in a file written by :func:`save`, or a shipped one.
+
+    No code of a file's can run.
 
     Parameters
     ----------
-    path : a file, or the name of a model, such as ``"pancreas-human"``: ``optirank models`` lists
-        them, with those in the folder that the variable ``OPTIRANK_MODELS`` names.
-
-    Returns
-    -------
-    The fitted estimator, of the class that was saved. Its predictions equal those of the saved
-    one bit for bit.
+    path : a file, or the name of a model, such as ``"pancreas-human"``: ``optirank
+        models`` lists them, with those in the folder that the variable
+        ``OPTIRANK_MODELS`` names.
 
     Raises
     ------
@@ -111,27 +116,40 @@ def load(path: str | os.PathLike[str]) -> Any:
         Where there is no such file, nor a model of this name.
     """
     path = find_model(path)
-    with open(path, "rb") as file, _damage(path):
-        return _read(Archive(file))
+    with open(path, "rb") as file, _naming(path):
+        model = _read(Archive(file))
+        file.seek(0)
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return replace(model, digest=digest)
 
 
-def read_summary(path: Path) -> dict[str, Any]:
-    """What a model file says of itself, without building the model.
+def as_model(model: Any) -> Model:
+    """A model, the one in a file or of a name, or that of a fitted estimator."""
+    if isinstance(model, Model):
+        return model
+    if isinstance(model, str | os.PathLike):
+        return load(model)
+    return Model.from_estimator(model)
 
-    The ``training_summary_``, with ``classes`` and ``n_panel``.
-    """
-    with open(path, "rb") as file, _damage(path):
-        document = _document(Archive(file))
-        summary = decode(document.get("training_summary", {}))
-        classes = decode(document.get("classes"))
-        return dict(summary) | {
-            "classes": list(classes),
-            "n_panel": document.get("n_panel"),
-        }
+
+def model_digest(model: Model) -> str:
+    """The SHA-256 of a model's file: the one it was read from, or would be written to."""
+    return model.digest or hashlib.sha256(to_bytes(model)).hexdigest()
+
+
+def to_bytes(model: Model) -> bytes:
+    """The content of a model's file; ValueError for one that could not be opened."""
+    document, arrays = _describe(model)
+    content = write_archive(document, arrays)
+    try:
+        _read(Archive(io.BytesIO(content)))
+    except Exception as error:  # as for a damaged file
+        raise ValueError(f"this model cannot be saved: {error}") from error
+    return content
 
 
 @contextmanager
-def _damage(path: Path) -> Iterator[None]:
+def _naming(path: Path) -> Iterator[None]:
     """Name the file in the error of whatever a damaged one leads to."""
     try:
         yield
@@ -141,34 +159,95 @@ def _damage(path: Path) -> Iterator[None]:
         raise ModelFileError(f"cannot open the model file {path}: {what}") from error
 
 
-def as_model(model: Any) -> Any:
-    """The model itself, or the one in a file or of a name."""
-    return load(model) if isinstance(model, str | os.PathLike) else model
+def _describe(model: Model) -> tuple[Document, dict[str, NDArray]]:
+    """The document and the arrays of a model."""
+    genes = list(model.path_genes)
+    place = {gene: position for position, gene in enumerate(genes)}
+    columns = np.zeros(len(genes), np.int32)
+    arrays: dict[str, NDArray] = {"columns": columns}
+    panels: Document = {}
+    for size in sorted(model.panels):
+        panel = model.panels[size]
+        positions = np.array([place[gene] for gene in panel.genes], np.int32)
+        columns[positions] = panel.columns
+        arrays[f"genes_{size}"] = positions
+        single = panel.coef.astype(np.float32)
+        exact = bool((single == panel.coef).all())
+        arrays[f"coef_{size}"] = single if exact else panel.coef.astype(np.float64)
+        panels[str(size)] = _describe_panel(panel) | {"n_rows": len(panel.coef)}
+        panels[str(size)]["single_precision"] = exact
+        arrays |= _arrays_beside_weights(panel, size)
+    document = {
+        "format": _FORMAT,
+        "schema": SCHEMA,
+        "optirank": optirank.__version__,
+        "classes": encode(model.classes),
+        "n_features": int(model.n_features),
+        "n_genes": int(model.n_genes),
+        "genes": genes,
+        "panels": panels,
+        "card": to_plain(model.card),
+    }
+    return document, arrays
 
 
-def _document(archive: Archive) -> Document:
-    """The document of an archive, of a schema that can be read."""
+def _describe_panel(panel: SizedPanel) -> Document:
+    """What held-out samples say of a panel, and how its rows are ranked."""
+    control = panel.error_control
+    described: Document = {
+        "calibration": panel.calibration and to_plain(panel.calibration),
+        "error_control": None,
+        "likeness_samples": panel.likeness and panel.likeness.n_samples,
+        "missing": to_plain(panel.missing),
+        "references": None,
+    }
+    if control is not None:
+        columns = {name: getattr(control, name).tolist() for name in _CONTROL}
+        described["error_control"] = columns | {
+            "n_samples": control.n_samples,
+            "target_error": control.target_error,
+        }
+    if panel.references is not None:
+        described["references"] = {
+            "ties": panel.references.ties,
+            "softmax": panel.references.softmax,
+            "mean_ranks": panel.references.mean_ranks is not None,
+        }
+    return described
+
+
+def _arrays_beside_weights(panel: SizedPanel, size: int) -> dict[str, NDArray]:
+    arrays: dict[str, NDArray] = {}
+    if panel.likeness is not None:
+        arrays[f"profiles_{size}"] = panel.likeness.profiles.astype(np.float32)
+        arrays[f"levels_{size}"] = panel.likeness.levels.astype(np.float32)
+    if panel.references is not None:
+        arrays[f"reference_{size}"] = panel.references.weights.astype(np.float64)
+        arrays[f"intercept_{size}"] = panel.references.intercept.astype(np.float64)
+        if panel.references.mean_ranks is not None:
+            arrays[f"mean_ranks_{size}"] = panel.references.mean_ranks
+    return arrays
+
+
+def _read(archive: Archive) -> Model:
+    """The model in an archive."""
     document = archive.document()
     schema = document.get("schema")
     if document.get("format") != _FORMAT or type(schema) is not int:
         raise ModelFileError("model.json does not say that it is an optirank model")
-    if schema != SCHEMA:
-        raise ModelFileError(
-            f"it has schema version {schema}, written by optirank {document.get('optirank')!r}; "
-            f"this is optirank {optirank.__version__}, which reads version {SCHEMA}: update "
-            "optirank, or train the model again"
-        )
-    return document
+    if schema == 3:
+        from optirank.model.schema3 import read_schema_3
 
-
-def _read(archive: Archive) -> Any:
-    document = _document(archive)
-    name = document.get("class")
-    if not isinstance(name, str) or name not in _FORMS:
+        model = read_schema_3(document, archive)
+    elif schema == SCHEMA:
+        model = _read_model(document, archive)
+    else:
         raise ModelFileError(
-            f"it holds a model of class {name!r}; known are {', '.join(_FORMS)}"
+            f"it has schema version {schema}, written by optirank "
+            f"{document.get('optirank')!r}; this is optirank {optirank.__version__}, "
+            f"which reads versions 3 and {SCHEMA}: update optirank, or train the model "
+            "again"
         )
-    model = _FORMS[name][1](getattr(optirank, name), document, archive)
     if archive.left:
         raise ModelFileError(
             f"it holds {min(archive.left)!r}, which does not belong there"
@@ -176,304 +255,139 @@ def _read(archive: Archive) -> Any:
     return model
 
 
-# What every form has
+def _read_model(document: Document, archive: Archive) -> Model:
+    classes = read_classes(decode(document.get("classes")))
+    genes = _read_genes(document)
+    n_features = member(document, "n_features", int)
+    columns = archive.take("columns", "int32", len(genes)).astype(np.intp)
+    if len(genes) and (columns.min() < 0 or columns.max() >= n_features):
+        raise ModelFileError("a gene's column is not one of the training data")
+    if len(np.unique(columns)) < len(genes):
+        raise ModelFileError("two genes have the same column of the training data")
+    described = member(document, "panels", dict)
+    panels = {}
+    for text, panel in described.items():
+        if not text.isdecimal() or not isinstance(panel, dict):
+            raise ModelFileError("the sizes of the panels are not numbers of genes")
+        size = int(text)
+        panels[size] = _read_panel(panel, archive, size, classes, genes, columns)
+    n_genes = member(document, "n_genes", int)
+    if n_genes not in panels:
+        raise ModelFileError(f"it has no panel of {n_genes} genes, the model's own")
+    card = from_plain(Card, member(document, "card", dict))
+    return Model(classes, n_genes, panels, n_features, card)
 
 
-def _describe_common(model: Any) -> Document:
-    """Parameters, labels, names of genes, and what the model stores beyond its fit."""
-    parameters = {}
-    for name, value in model.get_params(deep=False).items():
-        try:
-            parameters[name] = encode(value)
-        except TypeError as error:
-            raise TypeError(f"the parameter {name} cannot be saved: {error}") from error
-    names = getattr(model, "feature_names_in_", None)
-    document = {
-        "parameters": parameters,
-        "classes": encode(np.asarray(model.classes_)),
-        "n_features": int(model.n_features_in_),
-        "genes": None if names is None else np.asarray(names).tolist(),
-    }
-    return document | _describe_extras(vars(model))
+def _read_genes(document: Document) -> NDArray[np.object_]:
+    names = member(document, "genes", list)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ModelFileError("the gene names are not a list of strings")
+    if len(set(names)) < len(names):
+        raise ModelFileError("a gene name is there more than once")
+    return np.array(names, dtype=object)
 
 
-def _describe_extras(attributes: dict[str, Any]) -> Document:
-    """What a model stores beyond its fit."""
-    document = {}
-    for key, cls in _EXTRAS.items():
-        stored = attributes.get(f"{key}_")
-        if stored is not None and cls is not dict:
-            stored = {field.name: getattr(stored, field.name) for field in fields(cls)}
-        if stored is not None:
-            document[key] = encode(dict(stored))
-    return document
+def _read_panel(
+    described: Document,
+    archive: Archive,
+    size: int,
+    classes: NDArray,
+    genes: NDArray[np.object_],
+    columns: NDArray[np.intp],
+) -> SizedPanel:
+    n_classes = len(classes)
+    n_rows = member(described, "n_rows", int)
+    if n_rows not in ((1, 2) if n_classes == 2 else (n_classes,)):
+        raise ModelFileError(f"{n_rows} rows of weights do not fit {n_classes} classes")
+    if not 1 <= size <= len(genes) or n_rows * size > _MAX_ENTRIES:
+        raise ModelFileError(f"a panel of {size} genes does not fit {len(genes)} genes")
+    positions = archive.take(f"genes_{size}", "int32", size).astype(np.intp)
+    if positions.min() < 0 or positions.max() >= len(genes):
+        raise ModelFileError("a panel has a gene that is not in the list of genes")
+    if len(np.unique(positions)) < size:
+        raise ModelFileError("a panel has the same gene twice")
+    kind = "float32" if member(described, "single_precision", bool) else "float64"
+    coef = archive.take(f"coef_{size}", kind, n_rows, size).astype(np.float64)
+    return SizedPanel(
+        genes=genes[positions],
+        columns=columns[positions],
+        coef=coef,
+        references=_read_references(described, archive, size, n_rows),
+        calibration=_read_calibration(described),
+        error_control=_read_error_control(described),
+        likeness=_read_likeness(described, archive, size, n_classes),
+        missing=_read_missing(described),
+    )
 
 
-def _rebuild_common(cls: type, document: Document) -> Any:
-    """An estimator with all that :func:`_describe_common` stores."""
-    stored = _member(document, "parameters", dict)
-    if unknown := sorted(set(stored) - set(inspect.signature(cls).parameters)):
-        raise ModelFileError(f"{cls.__name__} has no parameter {unknown[0]!r}")
-    model = cls(**{name: decode(value) for name, value in stored.items()})
-    classes = decode(document.get("classes"))
-    if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2:
-        raise ModelFileError("the classes are not two or more labels")
-    if len(np.unique(classes)) < len(classes) or (classes != classes).any():
-        raise ModelFileError("the classes are not distinct labels")
-    n_features = _member(document, "n_features", int)
-    if not 1 <= n_features <= _MAX_ENTRIES // len(classes):
-        raise ModelFileError(
-            f"{len(classes)} classes and {n_features} genes are no model"
-        )
-    model.classes_, model.n_features_in_ = classes, n_features
-    if (names := document.get("genes")) is not None:
-        if not isinstance(names, list) or not all(
-            isinstance(name, str) for name in names
-        ):
-            raise ModelFileError("the gene names are not a list of strings")
-        if len(names) != n_features:
-            raise ModelFileError(f"{len(names)} gene names for {n_features} genes")
-        name, times = Counter(names).most_common(1)[0]
-        if times > 1:
-            raise ModelFileError(f"the gene name {name!r} is there more than once")
-        model.feature_names_in_ = np.array(names, dtype=object)
-    vars(model).update(_rebuild_extras(document, len(classes), n_features))
-    return model
+def _read_references(
+    described: Document, archive: Archive, size: int, n_rows: int
+) -> References | None:
+    stored = described.get("references")
+    if stored is None:
+        return None
+    ties = member(stored, "ties", str)
+    if ties not in TIES:
+        raise ModelFileError(f"ties={ties!r} is not a way to rank ties")
+    weights = archive.take(f"reference_{size}", "float64", n_rows, size)
+    check_reference_weights(weights)
+    means = None
+    if member(stored, "mean_ranks", bool):
+        means = archive.take(f"mean_ranks_{size}", "float64", n_rows, size)
+    return References(
+        weights=weights,
+        intercept=archive.take(f"intercept_{size}", "float64", n_rows),
+        mean_ranks=means,
+        ties=ties,
+        softmax=member(stored, "softmax", bool),
+    )
 
 
-def _rebuild_extras(
-    document: Document, n_classes: int, n_features: int
-) -> dict[str, Any]:
-    """The attributes that :func:`_describe_extras` stores."""
-    found = {}
-    for key, kind in _EXTRAS.items():
-        if document.get(key) is None:
-            continue
-        stored = decode(document[key])
-        if not isinstance(stored, dict):
-            raise ModelFileError(f"the {key.replace('_', ' ')} is not a dictionary")
-        found[f"{key}_"] = stored if kind is dict else kind(**stored)
-    summary = found.get(
-        "training_summary_", {}
-    )  # what a card computes with can be computed
-    for one in summary.get("sources", ()):
-        str(one["name"]), [right / n for right, n in one["classes"].values()]
-    [
-        (float(share), float(accuracy))
-        for share, accuracy in summary.get("missing_genes", ())
-    ]
-    novelty = found.get("novelty_")
-    if novelty is not None and (
-        len(novelty.profiles) != n_classes or novelty.genes[-1] >= n_features
-    ):
-        raise ModelFileError("the out-of-distribution score does not fit the model")
-    return found
-
-
-def _take_panel(archive: Archive, name: str, size: int, n_features: int) -> NDArray:
-    """The positions of a panel's genes."""
-    panel = archive.take(name, "int32", size).astype(np.intp)
-    if panel[0] < 0 or panel[-1] >= n_features or (np.diff(panel) <= 0).any():
-        raise ModelFileError(
-            "the panel's positions are not increasing positions of genes"
-        )
-    return panel
-
-
-def _spread(columns: NDArray, panel: NDArray, n_features: int) -> NDArray:
-    """The panel's columns among those of all genes, zero in the others."""
-    full = np.zeros((len(columns), n_features), columns.dtype)
-    full[:, panel] = columns
-    return full
-
-
-def _member(document: Document, key: str, kind: type) -> Any:
-    """An entry of the document, of the type it should have."""
-    value = document.get(key)
-    if type(value) is not kind:
-        raise ModelFileError(f"model.json has no {key} of the right type")
-    return value
-
-
-# The panel model: its nested panels
-
-
-def _describe_panel(model: Any) -> tuple[Document, dict[str, NDArray]]:
-    sizes = sorted(model.path_)
-    document = _describe_common(model) | {"sizes": sizes, "n_panel": len(model.panel_)}
-    document["of_sizes"] = {
-        str(size): _describe_extras(one)
-        for size, one in getattr(model, "of_sizes_", {}).items()
-    }
-    arrays = {}
-    for size in sizes:
-        panel = model.path_[size]
-        arrays[f"genes_{size}"] = np.asarray(panel.genes).astype(np.int32)
-        for name in ("coef", "intercept", "mean_ranks"):
-            arrays[f"{name}_{size}"] = np.asarray(
-                getattr(panel, name), dtype=np.float64
-            )
-    return document, arrays
-
-
-def _rebuild_panel(cls: type, document: Document, archive: Archive) -> Any:
-    from optirank.panel.elimination import Panel
-
-    model = _rebuild_common(cls, document)
-    d, n_classes = model.n_features_in_, len(model.classes_)
-    rows = 1 if n_classes == 2 else n_classes
-    sizes, own = _member(document, "sizes", list), _member(document, "n_panel", int)
-    if not all(type(one) is int and 1 <= one <= d for one in sizes):
-        raise ModelFileError("the sizes of the panels are not numbers of genes")
-    if rows * sum(sizes) > _MAX_ENTRIES:
-        raise ModelFileError(
-            f"panels of {sum(sizes)} genes together are more than a model has"
-        )
-    if len(set(sizes)) < len(sizes) or own != max(sizes, default=0):
-        raise ModelFileError("the model's own panel is not the largest of its panels")
-    model.path_ = {
-        size: Panel(
-            genes=_take_panel(archive, f"genes_{size}", size, d),
-            coef=archive.take(f"coef_{size}", "float64", rows, size),
-            intercept=archive.take(f"intercept_{size}", "float64", rows),
-            mean_ranks=archive.take(f"mean_ranks_{size}", "float64", size),
-        )
-        for size in sizes
-    }
-    of_sizes = _member(document, "of_sizes", dict)
-    if not set(of_sizes) <= {str(size) for size in sizes if size < own}:
-        raise ModelFileError(
-            "what is stored of smaller panels is of panels that are not there"
-        )
-    if of_sizes:
-        model.of_sizes_ = {
-            int(size): _rebuild_extras(one, n_classes, d)
-            for size, one in of_sizes.items()
-        }
-    return model._take(model.path_[own])
-
-
-# Linear classifiers with reference sets of their own
-
-
-def _describe_linear(model: Any) -> tuple[Document, dict[str, NDArray]]:
-    parts = linear_parts(model)
-    gamma = parts.reference_weights
-    document = _describe_common(model) | {
-        "n_rows": len(parts.coef),
-        "n_panel": len(parts.positions),
-        "path": encode(list(model.path_)),
-    }
-    arrays = {
-        "panel": parts.positions.astype(np.int32),
-        "coef": parts.coef,
-        "reference": gamma,
-        "intercept": parts.intercept,
-        "objective": np.asarray(model.objective_, dtype=np.float64),
-        "n_iter": np.asarray(model.n_iter_).astype(np.int64),
-    }
-    if parts.mean_ranks is not None:
-        arrays["mean_ranks"] = parts.mean_ranks
-    return document, arrays
-
-
-def _rebuild_linear(cls: type, document: Document, archive: Archive) -> Any:
-    model = _rebuild_common(cls, document)
-    if model.ties not in TIES:
-        raise ModelFileError(f"ties={model.ties!r} is not a way to rank ties")
-    d, n_classes = model.n_features_in_, len(model.classes_)
-    n_rows, n_panel = (_member(document, key, int) for key in ("n_rows", "n_panel"))
-    if (
-        n_rows not in ((1, 2) if n_classes == 2 else (n_classes,))
-        or not 1 <= n_panel <= d
-    ):
-        raise ModelFileError(
-            f"{n_rows} rows of {n_panel} out of {d} genes do not fit {n_classes} classes"
-        )
-    panel = _take_panel(archive, "panel", n_panel, d)
-    coef = archive.take("coef", "float64", n_rows, n_panel)
-    gamma = archive.take("reference", "float64", n_rows, n_panel)
-    if gamma.min() < 0 or gamma.max() > 1 or not gamma.any(axis=1).all():
+def check_reference_weights(weights: NDArray) -> None:
+    """Refuse reference weights that are none."""
+    if weights.min() < 0 or weights.max() > 1 or not weights.any(axis=1).all():
         raise ModelFileError(
             "reference weights lie outside [0, 1], or are all zero in a row"
         )
-    model.coef_ = _spread(coef, panel, d)
-    model.reference_weights_ = _spread(gamma, panel, d)
-    model.reference_ = model.reference_weights_ > 0
-    model.genes_ = (model.reference_ | (model.coef_ != 0)).any(axis=0)
-    model.intercept_ = archive.take("intercept", "float64", n_rows)
-    model.objective_ = archive.take("objective", "float64", n_rows)
-    model.n_iter_ = archive.take("n_iter", "int64", n_rows)
-    model.path_ = decode(_member(document, "path", list))
-    if "mean_ranks" in archive:
-        means = archive.take("mean_ranks", "float64", n_rows, n_panel)
-        model.mean_ranks_ = _spread(means, panel, d)
-    return model
 
 
-# A search over settings: its best model, and its results
+def _read_calibration(described: Document) -> Calibration | None:
+    stored = described.get("calibration")
+    return None if stored is None else from_plain(Calibration, stored, "calibration")
 
-_FOUND = ("best_params_", "best_index_", "best_score_", "folds_", "cv_results_")
 
-
-def _describe_search(model: Any) -> tuple[Document, dict[str, NDArray]]:
-    best, arrays = _describe_linear(linear_model(model))
-    found = {name: getattr(model, name) for name in _FOUND}
-    found["cv_results_"] = {
-        key: value
-        for key, value in model.cv_results_.items()
-        if not key.startswith("param_")
+def _read_error_control(described: Document) -> ErrorControl | None:
+    stored = described.get("error_control")
+    if stored is None:
+        return None
+    columns = {
+        name: np.array(from_plain(tuple[float, ...], stored.get(name), name))
+        for name in _CONTROL
     }
-    try:
-        document = _describe_common(model)
-    except TypeError as error:
-        raise TypeError(
-            f"{error}; model.best_estimator_ can be saved instead"
-        ) from error
-    return document | {"search": encode(found), "best": best}, arrays
-
-
-def _rebuild_search(cls: type, document: Document, archive: Archive) -> Any:
-    model = _rebuild_common(cls, document)
-    best = _rebuild_linear(
-        optirank.OptirankClassifier, _member(document, "best", dict), archive
+    target = stored.get("target_error")
+    return ErrorControl(
+        **columns,
+        n_samples=member(stored, "n_samples", int),
+        target_error=from_plain(float, target) if target is not None else None,
     )
-    found = decode(document.get("search"))
-    if not isinstance(found, dict) or set(found) != set(_FOUND):
-        raise ModelFileError("the results of the search are incomplete")
-    results = found["cv_results_"]
-    params = results.get("params") if isinstance(results, dict) else None
-    if (
-        not isinstance(params, list)
-        or not params
-        or not all(isinstance(p, dict) for p in params)
-    ):
-        raise ModelFileError("the results of the search have no settings")
-    found["cv_results_"] = {
-        f"param_{name}": np.ma.masked_array(
-            [one.get(name) for one in params], dtype=object
-        )
-        for name in params[0]
-    } | results
-    for name, value in found.items():
-        setattr(model, name, value)
-    model._take(best)
-    return model
 
 
-# What a model may store beyond its fit: attribute without underscore -> its class.
-_EXTRAS = {
-    "training_summary": dict,
-    "calibration": Calibration,
-    "error_control": ErrorControl,
-    "novelty": Novelty,
-}
+def _read_likeness(
+    described: Document, archive: Archive, size: int, n_classes: int
+) -> Likeness | None:
+    n_samples = described.get("likeness_samples")
+    if n_samples is None:
+        return None
+    return Likeness(
+        profiles=archive.take(f"profiles_{size}", "float32", n_classes, size),
+        levels=archive.take(f"levels_{size}", "float32", n_classes, N_LEVELS),
+        n_samples=member(described, "likeness_samples", int),
+    )
 
-# How each class is stored: from a model to a document and arrays, and back
-_FORMS = {
-    "PanelClassifier": (_describe_panel, _rebuild_panel),
-    "OptirankClassifier": (_describe_linear, _rebuild_linear),
-    "OptirankClassifierCV": (_describe_search, _rebuild_search),
-    "RankLogisticRegression": (_describe_linear, _rebuild_linear),
-    "AnovaRankLogisticRegression": (_describe_linear, _rebuild_linear),
-}
+
+def _read_missing(described: Document) -> tuple[tuple[float, float], ...]:
+    rows = from_plain(tuple[tuple[float, ...], ...], described.get("missing"))
+    shares = [row[0] for row in rows]
+    if any(len(row) != 2 for row in rows) or shares != sorted(set(shares)):
+        raise ModelFileError("the accuracies with missing genes are no rising table")
+    return tuple((row[0], row[1]) for row in rows)

@@ -1,238 +1,306 @@
-"""Labels, confidences and probabilities of new samples, block by block, from the panel's genes."""
+"""A model made ready for data whose columns are known; it scores block after block."""
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain, count
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optirank._util.names import some
-from optirank.model.genes import MAX_MISSING, bind, without_lacking
-from optirank.model.linear import carried, panel_ranks
-from optirank.model.query import Adaptation, match_prevalences
-from optirank.ranks.scoring import best_class, worth_compiling
+from optirank.io.genes import GeneMatch, match_genes
+from optirank.model.likeness import Likeness
+from optirank.ranks.scoring import ScoreRows, panel_ranks, worth_compiling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from optirank.model.model import Model
+    from optirank.model.weights import SizedPanel
 
-    import pandas as pd
-    from numpy.typing import NDArray
-
-    from optirank.model.confidence import ErrorControl, Withholding
-    from optirank.model.genes import ClassLoss
-    from optirank.model.novelty import Novelty
-    from optirank.model.query import ValueSummary
+MAX_MISSING = 0.5  # share of the genes or weights of a class of the paper's classifiers
+_LOST = 0.05  # of the held-out accuracy: more is said
 
 
-def free_word(classes: Iterable, *words: str) -> str:
-    """The first of some words that no class is called; the last one is numbered where all are."""
-    taken = {str(label) for label in classes}
-    more = (f"{words[-1]} {k}" for k in count(2))
-    return next(word for word in chain(words, more) if word not in taken)
+class MissingGenesError(ValueError):
+    """The data have too few of a model's genes.
+
+    ``lacking`` are the classes that cannot be told, ``droppable`` says whether at least
+    two others stay, and ``match`` how each gene was looked for.
+    """
+
+    def __init__(self, model: Model, match: GeneMatch, lacking: list[str]) -> None:
+        self.match = match
+        self.lacking = lacking
+        n_classes = len(model.classes)
+        n_present = int(match.present.sum())
+        self.droppable = n_present >= 2 and 2 <= n_classes - len(lacking) < n_classes
+        remedies = ["check that the gene names are of the same kind as the model's"]
+        if match.other_column:
+            column, n_genes = match.other_column
+            remedies = [
+                f"name the column {column!r}, which has {n_genes} of the "
+                f"{len(match.genes)} genes (gene_column=, --gene-column)"
+            ]
+        if self.droppable:
+            remedies.append(
+                "leave these classes out (drop_classes=True, --drop-classes)"
+            )
+        if n_present:
+            remedies.append("train again on the genes that are present (--for, query=)")
+        self.what = (
+            f"{_lack(model, match, lacking)} Missing genes: {some(match.missing)}."
+        )
+        super().__init__(f"{self.what} Please {', or '.join(remedies)}.")
 
 
-def withheld_word(classes: Iterable) -> str:
-    """The word for a label that is withheld, "unassigned" where no class is called so."""
-    return free_word(classes, "unassigned", "withheld")
+def _lack(model: Model, match: GeneMatch, lacking: list[str]) -> str:
+    """What is missing, in one sentence."""
+    n_present = int(match.present.sum())
+    n_genes = len(match.genes)
+    if n_present == 0:
+        return f"none of the model's {n_genes} genes are present."
+    if n_present == 1:
+        return f"one of the model's {n_genes} genes is present, and ranks need two."
+    classes = f"{len(lacking)} {'class' if len(lacking) == 1 else 'classes'}"
+    if model.votes:
+        return f"no gene with a vote for {classes} is present: {some(lacking)}."
+    return (
+        f"more than {MAX_MISSING:.0%} of the genes or weights of {classes} are missing: "
+        f"{some(lacking)}."
+    )
 
 
-def mixed_word(classes: Iterable) -> str:
-    """The word for a cluster of mixed labels, "heterogeneous" where no class is called so."""
-    return free_word(classes, "heterogeneous", "mixed")
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """What a model says of some samples."""
-
-    classes: NDArray
-    scores: NDArray  # (n,) for two classes, (n, classes) for more
-    probabilities: NDArray  # (n, classes)
-    chosen: NDArray  # (n,): positions in classes
-
-    @property
-    def labels(self) -> NDArray:
-        """The class of each sample."""
-        return self.classes[self.chosen]
-
-    @property
-    def confidence(self) -> NDArray:
-        """The probability of each sample's label."""
-        return self.probabilities[np.arange(len(self.chosen)), self.chosen]
-
-    def table(self, index: Iterable | None = None) -> pd.DataFrame:
-        """label, confidence and ``probability_<class>``, one line per sample."""
-        import pandas as pd
-
-        columns = {"label": self.labels, "confidence": self.confidence}
-        for label, column in zip(self.classes, self.probabilities.T, strict=True):
-            columns[f"probability_{label}"] = column
-        return pd.DataFrame(columns, index=None if index is None else list(index))
-
-
+@dataclass(frozen=True, eq=False)
 class Predictor:
-    """A model made ready for data whose columns are known; give it block after block.
-
-    Parameters
-    ----------
-    model : a fitted linear classifier on ranks, or a search whose best one is.
-    genes : the names of the data's columns; None when they are those of the training data.
-    max_missing : the share of a class's genes, and of its weights, that may be missing, see
-        ``optirank.model.genes`` for what stands in for them.
-    drop_classes : whether to leave out the classes that lack more, instead of refusing; ``notes``
-        then says which. Samples of these classes get the label of another.
-    other_names : other names that the data have for their columns, by kind; where genes are missing
-        that are found by them, that is said.
-    adapt : whether ``predict`` shifts the scores to where the query's samples lie, see
-        ``optirank.model.query``. What it is given is then the whole query, and labels depend
-        on the other samples in it. Block by block, use ``match_prevalences`` and ``from_scores``.
-    compiled : whether to use compiled loops; None uses them once there is enough to predict to be
-        worth loading numba, and NumPy before. Both give the same up to the last few bits.
+    """A model over the columns of some data; see :func:`bind`.
 
     Attributes
     ----------
     model : the model that predicts, without classes that were left out.
-    left_out : what the classes lack that were left out.
-    bound : the model over the data's columns, with ``bound.match`` (how each gene was found) and
-        ``bound.losses`` (what each class lacks).
-    novelty : the model's out-of-distribution score, None where it has none.
+    size : the size of its panel that is used.
+    match : how each gene of the panel was found.
+    columns : the columns of the data that are looked at.
+    n_columns : the number of columns of the data.
+    left_out : classes that were left out because their genes are missing.
+    choice : why a panel of another size is used than the model's own; "" where it is not.
+    compiled : whether to use compiled loops; None where there are samples enough.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        genes: Iterable[str] | None = None,
-        *,
-        max_missing: float = MAX_MISSING,
-        drop_classes: bool = False,
-        other_names: Mapping[str, Iterable[str]] | None = None,
-        adapt: bool = False,
-        compiled: bool | None = None,
-    ) -> None:
-        genes = None if genes is None else list(genes)
-        self.left_out: tuple[ClassLoss, ...] = ()
-        self._control: ErrorControl | None = carried(model, "error_control_")
-        if drop_classes:
-            model, self.left_out = without_lacking(model, genes, max_missing)
-        self.model = model
-        self.max_missing = max_missing
-        self.bound = bind(model, genes, max_missing, other_names)
-        self.compiled = compiled
-        self.adapt = adapt
-        self.novelty: Novelty | None = carried(model, "novelty_")
-        self._seen = 0
-        self._calibration = carried(model, "calibration_")
+    model: Model
+    size: int
+    match: GeneMatch
+    columns: NDArray[np.intp]
+    n_columns: int
+    left_out: tuple[str, ...] = ()
+    choice: str = ""
+    compiled: bool | None = None
 
     @property
-    def classes(self) -> NDArray:
-        """The labels."""
-        return self.bound.parts.classes
-
-    @property
-    def columns(self) -> NDArray:
-        """The columns of the data that are looked at."""
-        return self.bound.columns
-
-    def notes(self) -> list[str]:
-        """What there is to say about classes left out and the genes."""
-        notes = self.bound.notes()
-        if self.left_out:
-            what = (
-                "1 class is"
-                if len(self.left_out) == 1
-                else f"{len(self.left_out)} classes are"
-            )
-            notes.insert(
-                0,
-                f"{what} LEFT OUT, more than {self.max_missing:.0%} of their genes or weights are "
-                f"missing: {some(self.left_out)}; their samples get the label of another class",
-            )
-        return notes
-
-    def query_notes(
-        self, values: ValueSummary | None = None, adaptation: Adaptation | None = None
-    ) -> list[str]:
-        """How a query differs from the training data, by its values and by its scores."""
-        trained = (carried(self.model, "training_summary_") or {}).get("values")
-        notes = values.notes(trained) if values is not None else []
-        told = adaptation.note(self.adapt) if adaptation is not None else None
-        return notes if told is None else [*notes, told]
+    def panel(self) -> SizedPanel:
+        """The panel that is used."""
+        return self.model.panels[self.size]
 
     def narrowed(self) -> Predictor:
         """The same for data of which only ``columns`` were read, in that order."""
-        q = len(self.bound.columns)
-        narrow = copy.copy(self)
-        narrow.bound = replace(self.bound, columns=np.arange(q), n_columns=q)
-        return narrow
+        n_columns = len(self.columns)
+        return replace(self, columns=np.arange(n_columns), n_columns=n_columns)
 
-    def scores(self, X: Any) -> NDArray:
-        """Scores of the samples (rows) of X, as the model's ``decision_function`` has them."""
-        X, compiled = self._prepared(X)
-        found = self.bound.rows.scores(X, self.columns, compiled)
-        return found[:, 0] if found.shape[1] == 1 else found
+    def scores(self, X: Any) -> NDArray[np.float64]:
+        """Scores of the samples (rows) of X: (n,) for two classes, else (n, classes)."""
+        X = self._matrix(X)
+        scores = self._rows.scores(X, self.columns, self._compiles(X.shape[0]))
+        return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Any) -> Prediction:
-        """Labels, confidences and probabilities of the samples (rows) of X."""
-        scores = self.scores(X)
-        return self.from_scores(
-            match_prevalences(scores).apply(scores) if self.adapt else scores
-        )
+    @cached_property
+    def _rows(self) -> ScoreRows:
+        return self.panel.rows(self.match.present)
 
-    def from_scores(self, scores: NDArray) -> Prediction:
-        """Labels, confidences and probabilities of samples whose scores are known."""
-        link = self.bound.parts if self._calibration is None else self._calibration
-        return Prediction(
-            self.classes, scores, link.probabilities(scores), best_class(scores)
-        )
+    def probabilities(
+        self, scores: NDArray, *, calibrated: bool = True
+    ) -> NDArray[np.float64]:
+        """Probabilities (n, classes) of scores."""
+        return self.panel.probabilities(scores, calibrated=calibrated)
 
-    def likeness(self, X: Any, chosen: NDArray) -> NDArray:
-        """How much samples look like the class they are given, see ``optirank.model.novelty``."""
-        if self.novelty is None:
+    def ranks(self, X: Any) -> NDArray[np.float64]:
+        """Ranks of the panel's genes that are there, among themselves, from 0 to 1."""
+        X = self._matrix(X)
+        return panel_ranks(X, self.columns, self._compiles(X.shape[0]))
+
+    def likeness(self, X: Any, labels: NDArray) -> NDArray[np.float64]:
+        """How much samples look like the class they are given (its position)."""
+        return self.likeness_score.score(self.ranks(X), labels, self.match.present)
+
+    @property
+    def likeness_score(self) -> Likeness:
+        """The out-of-distribution score of the panel, or a ValueError."""
+        if self.panel.likeness is None:
             raise ValueError(
-                "the model has no out-of-distribution score, so unknown samples cannot be told: "
-                "train it with optirank train, or give a threshold instead"
+                "the model has no out-of-distribution score, so unknown samples cannot "
+                "be told: train it with optirank train, or give a threshold instead"
             )
-        X, compiled = self._prepared(X)
-        here = self.bound.parts.positions[self.bound.match.present]
-        _, known, read = np.intersect1d(self.novelty.genes, here, return_indices=True)
-        ranks = panel_ranks(X, self.columns[read], compiled)
-        return self.novelty.score(ranks, chosen, known)
+        return self.panel.likeness
 
-    def withholding(self, target_error: float | None = None) -> Withholding | None:
-        """The threshold of confidence for a target error, by default that of the training.
-
-        None where none is asked for, here or in training.
-        """
-        control = self._control
-        if target_error is None and (control is None or control.target_error is None):
-            return None
-        why = None
-        if control is None:
-            why = "the model stores no errors of held-out samples"
-        elif self.left_out:
-            why = "the model without some of its classes was never judged"
-        if why is not None:
-            target = control.target_error if target_error is None else target_error
-            raise ValueError(
-                f"target error {target:g}: {why}; give a threshold instead"
+    def notes(self) -> list[str]:
+        """Sentences about the genes, and classes that were left out."""
+        notes = self.match.notes()
+        if self.choice:
+            notes.append(self.choice)
+        lost = self.accuracy_lost
+        if lost is not None and lost > _LOST:
+            whole, without = self._accuracies()
+            notes.append(
+                f"without so many of its genes the model's held-out accuracy was "
+                f"{without:.1%}, with all of them {whole:.1%}: labels are less certain"
             )
-        return control.at(target_error)
+        if self.left_out:
+            notes.insert(
+                0,
+                f"{len(self.left_out)} classes are LEFT OUT because too many of their "
+                f"genes are missing: {some(self.left_out)}; their samples get the label "
+                "of another class",
+            )
+        return notes
 
-    def _prepared(self, X: Any) -> tuple[Any, bool]:
-        """X as an array of numbers or a CSR or CSC matrix, and whether to use compiled loops."""
+    @property
+    def accuracy_lost(self) -> float | None:
+        """By how much held-out accuracy falls without the missing genes; None unknown."""
+        whole, without = self._accuracies()
+        return None if without != without else whole - without
+
+    def _accuracies(self) -> tuple[float, float]:
+        share = 1.0 - float(self.match.present.mean())
+        own = self.model.panels[self.model.n_genes]
+        return own.expected_accuracy(0.0), self.panel.expected_accuracy(share)
+
+    def _compiles(self, n_samples: int) -> bool:
+        if self.compiled is not None:
+            return self.compiled
+        return worth_compiling(n_samples, len(self.panel.coef))
+
+    def _matrix(self, X: Any) -> Any:
+        """X as an array of numbers or a CSR or CSC matrix, of the columns announced."""
         if hasattr(X, "tocsr"):
             X = X if X.format in ("csr", "csc") else X.tocsr()
         else:
-            X = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+            X = np.asarray(X)
             X = X if X.dtype.kind in "biuf" else X.astype(np.float64)
-        if X.ndim != 2 or X.shape[1] != self.bound.n_columns:
+        if X.ndim != 2 or X.shape[1] != self.n_columns:
             raise ValueError(
-                f"X has shape {X.shape}, but {self.bound.n_columns} columns were announced"
+                f"X has shape {X.shape}, but {self.n_columns} columns were announced"
             )
-        self._seen += X.shape[0]  # blocks of one file count together
-        if self.compiled is not None:
-            return X, self.compiled
-        return X, worth_compiling(self._seen, len(self.bound.parts.coef))
+        return X
+
+
+def bind(
+    model: Model,
+    genes: Iterable[str] | None = None,
+    *,
+    other_names: Mapping[str, Iterable[str]] | None = None,
+    drop_classes: bool = False,
+    compiled: bool | None = None,
+) -> Predictor:
+    """Find a model's genes in data, and choose the panel that they serve best.
+
+    The model's own panel is used where all its genes are there. Otherwise it is the panel
+    of the path whose held-out accuracy, with as many of its genes missing, is highest; the
+    model's own where that is within a standard error of the best.
+
+    Parameters
+    ----------
+    model : the model.
+    genes : the names of the data's columns; None when they are those of the training data.
+    other_names : other names that the data have for their columns, by kind; where genes
+        are missing that are found by them, that is said.
+    drop_classes : whether to leave out the classes that cannot be told without the missing
+        genes, instead of refusing. Samples of these classes get the label of another.
+    compiled : whether to use compiled loops; None uses them where there are samples enough
+        to be worth loading numba. Both give the same up to the last few bits.
+    """
+    if genes is None:
+        panel = model.panel
+        match = GeneMatch(tuple(panel.genes.tolist()), panel.columns)
+        return Predictor(
+            model,
+            model.n_genes,
+            match,
+            panel.columns,
+            model.n_features,
+            compiled=compiled,
+        )
+    names = list(genes)
+    whole = match_genes(model.path_genes, names, other_names)
+    size = _best_size(model, whole)
+    match = whole.of_genes(model.panels[size].genes)
+    lacking = _lacking(model.panels[size], match.present, model.classes)
+    left_out: tuple[str, ...] = ()
+    if lacking or match.present.sum() < 2:
+        error = MissingGenesError(model, match, lacking)
+        if not (drop_classes and error.droppable):
+            raise error
+        left_out = tuple(lacking)
+        model = model.subset(
+            [label for label in model.classes if str(label) not in lacking]
+        )
+    return Predictor(
+        model,
+        size,
+        match,
+        match.columns[match.present],
+        len(names),
+        left_out,
+        _why(model, size, whole),
+        compiled,
+    )
+
+
+def _best_size(model: Model, match: GeneMatch) -> int:
+    """The size of the panel that the genes of the data serve best."""
+    own = model.n_genes
+    present = dict(zip(match.genes, match.present.tolist(), strict=True))
+    expected = {}
+    for size, panel in model.panels.items():
+        share = 1.0 - np.mean([present[gene] for gene in panel.genes])
+        if size == own and share == 0:
+            return own
+        expected[size] = panel.expected_accuracy(float(share))
+    error = model.card.standard_error or 0.0
+    best = max(expected, key=lambda size: (expected[size], -size))
+    better = expected[best] > expected[own] + error  # never where one is NaN
+    return best if better else own
+
+
+def _why(model: Model, size: int, match: GeneMatch) -> str:
+    """Why a panel of another size is used; "" for the model's own."""
+    if size == model.n_genes:
+        return ""
+    own = match.of_genes(model.panels[model.n_genes].genes)
+    used = match.of_genes(model.panels[size].genes)
+    return (
+        f"the panel of {size} genes on the model's path is used, of which "
+        f"{used.present.sum()} are present: the data lack {len(own.missing)} of the "
+        f"{model.n_genes} genes of the model's own panel, and held-out samples were "
+        "labelled better so"
+    )
+
+
+def _lacking(
+    panel: SizedPanel, present: NDArray[np.bool_], classes: NDArray
+) -> list[str]:
+    """Classes that cannot be told by the genes that are there."""
+    weights = np.abs(panel.coef)
+    if panel.references is None:
+        without = ~weights[:, present].any(axis=1)
+    else:
+        gamma = panel.references.weights
+        needed = (weights > 0) | (gamma > 0)
+        share_genes = (needed & ~present).sum(axis=1) / np.maximum(
+            needed.sum(axis=1), 1
+        )
+        total = weights.sum(axis=1)
+        share_weights = weights[:, ~present].sum(axis=1) / np.where(total, total, 1.0)
+        empty = ~gamma[:, present].any(axis=1)
+        without = empty | (np.maximum(share_genes, share_weights) > MAX_MISSING)
+    named = classes[-len(panel.coef) :]
+    return [str(label) for label in named[without]]

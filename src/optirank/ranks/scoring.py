@@ -19,7 +19,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optirank.ranks.relative import check_finite, check_ties, weighted_ranks
+from optirank.ranks.relative import (
+    check_finite,
+    check_ties,
+    relative_ranks,
+    weighted_ranks,
+)
 
 if TYPE_CHECKING:
     from optirank.ranks.orders import SampleOrders
@@ -133,6 +138,40 @@ def score_rows(
     rows = ScoreRows(coef, gamma, np.asarray(intercept, dtype=float), ties)
     base = rows.base - offset * coef.sum(axis=1) / rows.sizes
     return ScoreRows(coef, gamma, base, ties)
+
+
+def centred_rows(coef: NDArray) -> ScoreRows:
+    """Rows whose genes vote in pairs: ``sum over (j, l) of (w_j - w_l) sign(x_j - x_l) / 2k``.
+
+    The k genes are ranked among themselves, from 0, and the ranks centred:
+    ``c_j = (rank_j - (k - 1) / 2) / k``, which is the sum over l of
+    ``sign(x_j - x_l) / 2k``.
+    """
+    n_genes = coef.shape[1]
+    centre = (n_genes - 1) / (2.0 * max(1, n_genes))
+    return score_rows(coef, np.ones_like(coef), -centre * coef.sum(axis=1), "average")
+
+
+def panel_ranks(
+    X: Any, columns: NDArray | None = None, compiled: bool | None = None
+) -> NDArray:
+    """Ranks of each sample's values among themselves, ``(average rank - 1) / genes``.
+
+    Parameters
+    ----------
+    X : samples x genes, an array or CSR or CSC matrix.
+    columns : the columns to rank among themselves; all by default.
+    compiled : whether to use the compiled loop; None where there are samples enough. Both
+        give the same.
+    """
+    columns = np.arange(X.shape[1]) if columns is None else columns
+    X = needed_values(X, slice(None), columns)
+    if not (worth_compiling(X.shape[0], 1) if compiled is None else compiled):
+        return relative_ranks(X, np.ones(len(columns), dtype=bool))
+    from optirank.ranks.orders import order_samples
+
+    ranks = order_samples(X).ranks(np.ones(len(columns)), dtype=np.float64)
+    return ranks.columns(np.arange(len(columns))) / len(columns)
 
 
 def worth_compiling(n_samples: int, n_rows: int) -> bool:

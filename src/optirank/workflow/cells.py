@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,26 +17,34 @@ from optirank.io.data import ExpressionData
 from optirank.io.reading import write_h5ad, write_table
 from optirank.model.catalogue import SHIPPED
 from optirank.model.file import load
-from optirank.model.linear import linear_parts
+from optirank.model.model import Model
 
 _SPREAD = (
     8.0  # of the log means over the ranks from 0 to 1: counts from 0 to some thousands
 )
 
 
-def make_cells(model: Any, n_cells: int = 300, random_state: int = 0) -> ExpressionData:
+def make_cells(
+    model: Model, n_cells: int = 300, random_state: int = 0
+) -> ExpressionData:
     """Cells of a model's classes, in the shares of its training; ``obs`` has their cell_type."""
-    rng, parts = np.random.default_rng(random_state), linear_parts(model)
-    counts = model.training_summary_["class_counts"]
-    shares = np.array([counts[str(name)] for name in parts.classes], dtype=float)
+    rng = np.random.default_rng(random_state)
+    likeness = model.panel.likeness
+    if likeness is None:
+        raise ValueError(
+            "the model has no mean ranks of its classes to draw cells from"
+        )
+    counts = model.card.class_counts
+    shares = np.array([counts[str(name)] for name in model.classes], dtype=float)
     kinds = np.sort(rng.choice(len(shares), n_cells, p=shares / shares.sum()))
-    means = _SPREAD * (model.novelty_.profiles[kinds] - 0.5)
-    means += rng.normal(0.0, 0.5, means.shape[1]) + rng.normal(0.0, 0.5, means.shape)
+    means = _SPREAD * (likeness.profiles[kinds].astype(float) - 0.5)
+    means += rng.normal(0.0, 0.5, means.shape[1])
+    means += rng.normal(0.0, 0.5, means.shape)
     names = np.array([f"cell_{k:03d}" for k in range(n_cells)], dtype=object)
-    obs = pd.DataFrame({"cell_type": parts.classes[kinds].astype(object)}, index=names)
+    obs = pd.DataFrame({"cell_type": model.classes[kinds].astype(object)}, index=names)
     X = sparse.csr_matrix(rng.poisson(np.exp(means)), dtype=np.float32)
     return ExpressionData(
-        X, np.array(parts.genes, dtype=object), names, obs, "generated cells"
+        X, np.array(model.genes, dtype=object), names, obs, "generated cells"
     )
 
 

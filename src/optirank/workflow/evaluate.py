@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from optirank._util.names import some
 from optirank.io.data import DataError, check_column, text_column
-from optirank.model.linear import carried
-from optirank.workflow.performance import Performance, check_prevalence, performance
+from optirank.model.confidence import check_target_error
+from optirank.workflow.fingerprints import matching_fingerprints
+from optirank.workflow.performance import (
+    Performance,
+    check_prevalence,
+    performance,
+    wilson,
+)
 from optirank.workflow.predict import PredictOptions, Progress, label_profiles
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from optirank.io.data import Profiles
-    from optirank.workflow.labels import Labelled
+    from optirank.model import Model
+    from optirank.workflow.labels import Labels
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,97 +41,168 @@ class Evaluation:
     samples : one line per such sample: ``sample``, ``label`` (true), ``predicted`` (before
         withholding), ``confidence``, ``withheld``.
     unknown : samples of each class that the model does not have; they are in no table.
-    labelled : what the model says of all samples, with its notes and the missing genes.
+    labels : what the model says of all samples, with its notes and the missing genes.
     """
 
-    model: Any
+    model: Model
     performance: Performance
     label: str
     source: str
     samples: pd.DataFrame
     unknown: dict[str, int]
-    labelled: Labelled
+    labels: Labels
 
     def __repr__(self) -> str:
-        found = self.performance
-        accuracy = f"balanced accuracy {found.headline()}"
-        return f"Evaluation on {self.source}: {found.n_samples} samples, {accuracy}"
+        accuracy = f"balanced accuracy {self.performance.headline()}"
+        n_samples = self.performance.n_samples
+        return f"Evaluation on {self.source}: {n_samples} samples, {accuracy}"
 
     @property
     def notes(self) -> list[str]:
-        """What there is to say about the query and the comparison."""
-        return self.labelled.notes
+        """Sentences about the query and the comparison."""
+        return self.labels.notes
+
+    @property
+    def alarms(self) -> list[str]:
+        """Those that need attention."""
+        return self.labels.alarms
 
 
 def evaluate_profiles(
     profiles: Profiles,
-    model: Any,
+    model: Model,
     label: str,
     options: PredictOptions | None = None,
     *,
+    mapping: Mapping[str, str] | None = None,
     prevalence: Mapping[str, float] | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Label the samples of an open file or an AnnData and compare with its column ``label``.
+    """Label the samples of an open file or an AnnData and compare with a column.
 
-    Samples without a true class are left out; those of classes that the model does not have are
-    counted apart. ``prevalence`` are shares where the model will be used, for PPV and NPV.
+    Samples without a true class are left out; those of classes that the model does not
+    have are counted apart.
+
+    Parameters
+    ----------
+    profiles, model, options, progress : as in `label_profiles`.
+    label : the column with the true classes.
+    mapping : names of classes in that column, and the model's names for them.
+    prevalence : shares of the classes where the model will be used, for PPV and NPV.
     """
-    check_column(profiles.obs, label, str(profiles.source))
-    truth = text_column(profiles.obs, label, str(profiles.source)).to_numpy(
-        dtype=object
-    )
-    labelled = label_profiles(profiles, model, options, progress)
-    classes = labelled.classes
-    given = np.array([isinstance(one, str) for one in truth])
-    known = np.isin(truth, classes) & given
+    source = str(profiles.source)
+    options = options or PredictOptions()
+    check_column(profiles.obs, label, source)
+    truth = _mapped(text_column(profiles.obs, label, source), mapping, model, source)
+    labels = label_profiles(profiles, model, options, progress)
+    classes = labels.classes
+    has_label = np.array([isinstance(name, str) for name in truth])
+    known = np.isin(truth, classes) & has_label
     if not known.any():
         raise DataError(
-            f"{profiles.source}: no value of {label!r} is a class of the model: it has "
-            f"{some(sorted(set(truth[given])))}, the model {some(classes)}"
+            f"{source}: no value of {label!r} is a class of the model: it has "
+            f"{some(sorted(set(truth[has_label])))}, the model {some(classes)}; "
+            "--map 'theirs=ours' (mapping=) gives classes the model's names"
         )
     if prevalence is not None:
-        counts = dict(
-            zip(*np.unique(truth[known].astype(str), return_counts=True), strict=True)
-        )
-        prevalence = check_prevalence(prevalence, classes, counts)
-    result = performance(
+        names, numbers = np.unique(truth[known].astype(str), return_counts=True)
+        counts = dict(zip(names.tolist(), numbers.tolist(), strict=True))
+        prevalence = check_prevalence(prevalence, list(classes), counts)
+    predicted = classes[labels.chosen[known]]
+    judged = performance(
         truth[known],
-        classes[labelled.chosen[known]],
-        labelled.probabilities[known],
-        classes,
-        labelled.withheld[known],
+        predicted,
+        labels.probabilities[known],
+        list(classes),
+        labels.withheld[known],
         prevalence,
     )
-    names, counts = np.unique(truth[given & ~known].astype(str), return_counts=True)
-    unknown = dict(zip(names.tolist(), counts.tolist(), strict=True))
-    if unknown:
-        hidden = labelled.withheld[given & ~known].mean()
-        labelled.notes.append(
-            f"{sum(unknown.values())} samples are of classes that the model does not have and are "
-            f"in no table; {hidden:.0%} of their labels are withheld: {some(unknown)}"
+    unknown = _unknown(truth, has_label & ~known, labels)
+    if not has_label.all():
+        labels.notes.append(
+            f"{(~has_label).sum()} samples have no {label} and are in no table"
         )
-    trained_on = str(
-        (carried(model, "training_summary_") or {}).get("source", "")
-    ).split(", ")
-    name = Path(str(profiles.source)).name
-    if "." in name and name in trained_on:  # an AnnData has no name of its own
-        labelled.notes.append(
-            f"the model was trained on a file called {name}: is the test fair?"
-        )
-    if not given.all():
-        labelled.notes.append(
-            f"{(~given).sum()} samples have no {label} and are in no table"
-        )
+    _compare_with_training(profiles, model, labels)
+    _compare_with_target(judged, options, model, labels)
     samples = pd.DataFrame(
         {
-            "sample": labelled.names[known],
+            "sample": labels.names[known],
             "label": truth[known],
-            "predicted": classes[labelled.chosen[known]],
-            "confidence": labelled.confidence[known],
-            "withheld": labelled.withheld[known],
+            "predicted": predicted,
+            "confidence": labels.confidence[known],
+            "withheld": labels.withheld[known],
         }
     )
-    return Evaluation(
-        model, result, label, str(profiles.source), samples, unknown, labelled
-    )
+    return Evaluation(model, judged, label, source, samples, unknown, labels)
+
+
+def _mapped(
+    column: pd.Series,
+    mapping: Mapping[str, str] | None,
+    model: Model,
+    source: str,
+) -> NDArray[np.object_]:
+    """The true classes under the model's names."""
+    truth = column.to_numpy(dtype=object)
+    if not mapping:
+        return truth
+    classes = {str(name) for name in model.classes}
+    for theirs, ours in mapping.items():
+        if ours not in classes:
+            raise DataError(
+                f"--map {theirs}={ours}: the model has no class {ours!r}; its classes are "
+                f"{some(sorted(classes), 20)}"
+            )
+        if theirs not in set(truth):
+            values = some(sorted({name for name in truth if isinstance(name, str)}), 20)
+            raise DataError(
+                f"--map {theirs}={ours}: {source} has no class {theirs!r}; there are "
+                f"{values}"
+            )
+    return np.array([mapping.get(name, name) for name in truth], dtype=object)
+
+
+def _unknown(
+    truth: NDArray[np.object_], foreign: NDArray[np.bool_], labels: Labels
+) -> dict[str, int]:
+    """Samples of each class that the model does not have."""
+    names, numbers = np.unique(truth[foreign].astype(str), return_counts=True)
+    unknown = dict(zip(names.tolist(), numbers.tolist(), strict=True))
+    if unknown:
+        labels.notes.append(
+            f"{sum(unknown.values())} samples are of classes that the model does not have "
+            f"and are in no table; {labels.withheld[foreign].mean():.0%} of their labels "
+            f"are withheld: {some(unknown)}"
+        )
+    return unknown
+
+
+def _compare_with_training(profiles: Profiles, model: Model, labels: Labels) -> None:
+    """Say where samples of the training are among those that judge the model."""
+    n_same = matching_fingerprints(profiles, model)
+    if n_same:
+        n_known = len(model.card.fingerprints)
+        labels.alarms.append(
+            f"{n_same} of {n_known} training samples that were looked for are among these "
+            "samples: this is no test on independent data"
+        )
+
+
+def _compare_with_target(
+    judged: Performance, options: PredictOptions, model: Model, labels: Labels
+) -> None:
+    """Say where more labels are wrong than was asked for."""
+    control = model.panel.error_control
+    target = options.target_error
+    if target is None and control is not None and options.threshold is None:
+        target = control.target_error
+    if target is None or target == 1 or not judged.n_given:
+        return
+    check_target_error(target)
+    error = 1.0 - judged.n_right / judged.n_given
+    low, high = wilson(error, judged.n_given)
+    if math.isfinite(error) and error > target:
+        labels.alarms.append(
+            f"asked for an error of {target:.1%}, found {error:.1%} (95 % interval "
+            f"{float(low):.1%} to {float(high):.1%}) of the {judged.n_given} labels given"
+        )

@@ -1,29 +1,25 @@
-"""Labels of samples: odd ones among those given, majority labels of clusters, files of them."""
+"""Labels of samples: odd ones among those given, and majority labels of clusters."""
 
 from __future__ import annotations
 
-import csv
-import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from optirank._util.files import replacing
-from optirank.io.data import DataError, need
-from optirank.model.predictor import mixed_word, withheld_word
+from optirank._util.names import some
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-FORMATS = (".csv", ".parquet", ".h5ad")
+    from optirank.model import Model
+
 # Steps of confidence and where they begin: 19 in 20 should be right, 4 in 5, 1 in 2
 _STEPS = {"≥ 0.95": 0.95, "0.8–0.95": 0.8, "0.5–0.8": 0.5, "< 0.5": 0.0}
-_DIGITS = 4  # of confidences and probabilities in a CSV: more is noise
 _NO_CLASS = (  # words that mark samples without a label
     *("unknown", "unassigned", "undefined", "undetermined", "unlabelled", "unlabeled"),
     *("unclassified", "na", "n/a", "nan", "none", "null", "other", "missing", "?", "-"),
@@ -88,54 +84,75 @@ class Clusters:
     shares: NDArray  # (n,): share of the cluster's samples with that label
 
 
-@dataclass(frozen=True)
-class Labelled:
-    """The labels of all samples of a query and what there is to say about them.
+@dataclass(frozen=True, repr=False)
+class Labels:
+    """The labels of all samples of a query, and what there is to say about them.
 
-    ``codes`` are positions in ``classes``, and ``len(classes)`` for a label that is withheld;
-    ``chosen`` has the label before withholding. ``notes`` are sentences for the reader, ``record``
-    is what ``adata.uns`` keeps.
+    Attributes
+    ----------
+    model : the model that gave them.
+    source : where the samples come from.
+    names : of the samples.
+    classes : the model's classes, as text.
+    chosen : the class of each sample, a position in ``classes``.
+    reasons : why the label of a sample is withheld; "" where it is given.
+    confidence, probabilities : of each sample.
+    notes : sentences for the reader.
+    alarms : those that need attention: the labels may be wrong as a whole.
+    missing : genes of the panel that the query lacks.
+    threshold : the confidence below which labels are withheld, if any.
+    clusters : majority labels of clusters, where these were asked for.
+    record : what ``adata.uns`` and the file beside the labels keep.
     """
 
-    model: Any
-    source: str  # of the samples
+    model: Model
+    source: str
     names: NDArray
-    classes: NDArray  # as text
-    codes: NDArray
+    classes: NDArray
     chosen: NDArray
+    reasons: NDArray
     confidence: NDArray
     probabilities: NDArray
     notes: list[str]
-    missing: tuple[str, ...]  # genes of the panel that the query lacks
-    losses: pd.DataFrame  # what each class loses by that
+    alarms: list[str]
+    missing: tuple[str, ...]
     threshold: float | None = None
     clusters: Clusters | None = None
     record: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def words(self) -> NDArray:
-        """What the codes stand for: the classes, and the word for labels that are withheld."""
-        return np.array([*self.classes, withheld_word(self.classes)], dtype=object)
+    def __repr__(self) -> str:
+        counts = some(f"{label} {n}" for label, n in self.counts().items())
+        return f"Labels of {self.source}: {len(self.chosen)} samples: {counts}"
 
     @property
-    def labels(self) -> NDArray:
-        """The label of each sample."""
-        return self.words[self.codes]
+    def words(self) -> NDArray:
+        """The classes, and the word for labels that are withheld."""
+        return np.array([*self.classes, withheld_word(self.classes)], dtype=object)
 
     @property
     def withheld(self) -> NDArray:
         """Whether the label of each sample is withheld."""
-        return self.codes == len(self.classes)
+        return self.reasons != ""
+
+    @property
+    def codes(self) -> NDArray:
+        """Positions in ``words``."""
+        return np.where(self.withheld, len(self.classes), self.chosen)
+
+    @property
+    def labels(self) -> NDArray:
+        """The label of each sample, or the word for one that is withheld."""
+        return self.words[self.codes]
 
     def counts(self) -> dict[str, int]:
         """Samples of each label that occurs, the most frequent first."""
-        number = np.bincount(self.codes, minlength=len(self.words))
-        order = np.argsort(-number, kind="stable")
-        return {str(self.words[k]): int(number[k]) for k in order if number[k]}
+        numbers = np.bincount(self.codes, minlength=len(self.words))
+        order = np.argsort(-numbers, kind="stable")
+        return {str(self.words[k]): int(numbers[k]) for k in order if numbers[k]}
 
     def table(self) -> pd.DataFrame:
-        """One line per sample: label, confidence, ``probability_<class>``, then clusters."""
-        columns = {
+        """One line per sample: label, confidence, ``probability_<class>``, and more."""
+        columns: dict[str, Any] = {
             "sample": self.names,
             "label": self.labels,
             "confidence": self.confidence,
@@ -145,27 +162,47 @@ class Labelled:
         return pd.DataFrame(columns | self.further())
 
     def further(self) -> dict[str, NDArray]:
-        """Columns after the probabilities; what is added here is in every format of labels."""
-        found = self.clusters
-        if found is None:
-            return {}
-        shares = {"cluster_label": found.labels, "cluster_share": found.shares}
-        return {"cluster": found.names} | shares
+        """Columns after the probabilities; what is added here is in every format."""
+        columns = {"withheld_because": self.reasons}
+        if self.clusters is not None:
+            columns["cluster"] = self.clusters.names
+            columns["cluster_label"] = self.clusters.labels
+            columns["cluster_share"] = self.clusters.shares
+        return columns
 
     def fields(self, key: str) -> tuple[dict[str, Any], pd.DataFrame]:
         """What is added to ``obs`` and ``obsm`` of an AnnData under a key."""
-        columns = {
+        columns: dict[str, Any] = {
             key: as_category(self.labels, self.words),
             f"{key}_confidence": self.confidence,
         }
-        further = self.further()
+        further: dict[str, Any] = dict(self.further())
         further.pop("cluster", None)  # which the AnnData has
+        reasons = pd.Categorical(further["withheld_because"])
+        further["withheld_because"] = reasons
         if "cluster_label" in further:
             further["cluster_label"] = as_category(further["cluster_label"], self.words)
         columns |= {f"{key}_{name}": values for name, values in further.items()}
         names = probability_columns(self.classes)
         index = pd.Index(self.names, dtype=object)
         return columns, pd.DataFrame(self.probabilities, index=index, columns=names)
+
+
+def free_word(classes: Iterable, *words: str) -> str:
+    """The first of some words that no class is called; else the last, numbered."""
+    taken = {str(label) for label in classes}
+    numbered = (f"{words[-1]} {number}" for number in count(2))
+    return next(word for word in chain(words, numbered) if word not in taken)
+
+
+def withheld_word(classes: Iterable) -> str:
+    """The word for a label that is withheld, "unassigned" where no class is called so."""
+    return free_word(classes, "unassigned", "withheld")
+
+
+def mixed_word(classes: Iterable) -> str:
+    """The word for a cluster of mixed labels, "heterogeneous" unless a class is."""
+    return free_word(classes, "heterogeneous", "mixed")
 
 
 def probability_columns(classes: NDArray) -> list[str]:
@@ -231,78 +268,3 @@ def majority(
         "n_samples", ascending=False, kind="stable", ignore_index=True
     )
     return Clusters(table, where, labels, shares)
-
-
-def check_format(out: Path, query: Path, query_format: str) -> None:
-    """Refuse, before any work, a format that labels cannot be written in."""
-    if out.suffix not in FORMATS:
-        raise DataError(
-            f"{out}: labels are written as {', '.join(FORMATS)}: use such a name"
-        )
-    if out.suffix == ".parquet":
-        need("pyarrow", "parquet", f"writing {out}")
-    if out.suffix == ".h5ad" and query_format != "h5ad":
-        raise DataError(
-            f"{out} would be a copy of the query with labels, but {query} is not an .h5ad: write "
-            "the labels as .csv"
-        )
-
-
-def write_labels(labelled: Labelled, out: Path, query: Path) -> None:
-    """Write labels in the format the name says, whole or not at all."""
-    with replacing(out) as temporary:
-        if out.suffix == ".csv":
-            _write_csv(labelled, temporary)
-        elif out.suffix == ".parquet":
-            labelled.table().to_parquet(temporary, index=False)
-        else:
-            shutil.copyfile(query, temporary)
-            _add_to_h5ad(labelled, temporary)
-
-
-def _write_csv(labelled: Labelled, path: Path) -> None:
-    """Write the table with four digits; looking the digits up is faster than printing them."""
-    top = 10**_DIGITS
-    digits = np.array(
-        [f"{k / top:.{_DIGITS}f}" for k in range(top + 1)] + [""], dtype=object
-    )
-    table = labelled.table()
-    columns = []
-    for name in table.columns:
-        values = table[name].to_numpy()
-        if (
-            values.dtype.kind == "f" and not ((values < 0) | (values > 1)).any()
-        ):  # NaN is neither
-            places = np.rint(np.nan_to_num(values) * top).astype(np.int64)
-            values = digits[np.where(np.isnan(values), top + 1, places)]
-        columns.append(values.tolist())
-    with open(path, "x", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(table.columns)
-        writer.writerows(zip(*columns, strict=True))
-
-
-def _add_to_h5ad(labelled: Labelled, path: Path) -> None:
-    """Add to a copy what :func:`optirank.tl.annotate` adds in memory."""
-    need("anndata", "anndata", f"writing {path}")
-    import h5py
-
-    try:
-        from anndata.io import write_elem
-    except ImportError:  # anndata 0.10
-        from anndata.experimental import write_elem
-
-    key = "optirank"
-    columns, probabilities = labelled.fields(key)
-    with h5py.File(path, "r+") as file:
-        obs = file["obs"]
-        for name, values in columns.items():
-            write_elem(obs, name, values)
-        order = [str(name) for name in obs.attrs["column-order"]]
-        order += [name for name in columns if name not in order]
-        obs.attrs["column-order"] = np.array(order, dtype=h5py.string_dtype())
-        for group in ("obsm", "uns"):
-            if group not in file:
-                write_elem(file, group, {})
-        write_elem(file["obsm"], f"{key}_proba", probabilities)
-        write_elem(file["uns"], key, labelled.record)

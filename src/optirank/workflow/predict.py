@@ -1,17 +1,19 @@
 """From a model to labels: one way for files and for AnnData, with the same notes.
 
-Blocks of samples are read, with the genes of the panel alone, and scored; scores, labels and
-probabilities of all samples are kept in memory, which is little (20 classes: 200 bytes per sample).
+Blocks of samples are read, with the genes of the panel alone, and scored; scores, labels
+and probabilities of all samples are kept in memory, which is little (20 classes: 200 bytes
+per sample). The label of a sample never depends on other samples, unless the user asked
+for that: ``adapt`` learns from the whole query, and a target error raises its threshold
+where the query's own confidences are low.
 """
 
 from __future__ import annotations
 
-import csv
+import hashlib
 import importlib.util
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,46 +22,54 @@ import numpy as np
 import optirank
 from optirank._util.files import check_outputs
 from optirank._util.names import some
-from optirank.io.data import DataError, block_rows, readable, text_column
-from optirank.io.homologs import homolog_table
+from optirank.io.data import DataError, block_rows, text_column
+from optirank.io.genes import check_case
+from optirank.io.homologs import Homologs, in_names_of
 from optirank.io.reading import guess_format, open_expression
-from optirank.io.tables import open_text, separator
-from optirank.model.file import as_model
-from optirank.model.genes import MAX_MISSING, MissingGenesError, check_case
-from optirank.model.linear import carried, linear_parts
-from optirank.model.predictor import Predictor, withheld_word
-from optirank.model.query import ValueSummary, match_prevalences
+from optirank.model import MissingGenesError, Model, Predictor
+from optirank.model.confidence import check_target_error, raise_threshold
+from optirank.model.file import as_model, model_digest
+from optirank.model.likeness import ALARM_SHIFT
+from optirank.model.values import ValueCounter, value_notes
 from optirank.ranks.scoring import best_class
-from optirank.workflow.labels import Labelled, check_format, majority, write_labels
+from optirank.workflow.label_files import check_format, write_labels
+from optirank.workflow.labels import Clusters, Labels, majority, withheld_word
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import NDArray
 
     from optirank.io.data import Profiles
 
 Progress = Callable[[int, int], None]
-Homologs = Mapping[str, str] | str | os.PathLike[str] | None
+NO_INFORMATION = "no information: all genes of the panel have the same value"
+LOW_CONFIDENCE = "confidence below the threshold"
+UNKNOWN = "looks like no class of the training data"
+_BLOCK_SAMPLES = 4096  # read together: more save no time
+_COMPILE_FROM = 2000  # samples: loading numba is worth it from here on
+_LIKENESS_SAMPLES = 2000  # whose likeness tells the shift of a query
+_MOSTLY_TIED = 0.9  # share of the panel's genes that are tied with another
+MIN_ADAPT = 10  # samples: fewer teach nothing of their platform
+_SUGGEST_ADAPT = 50  # samples from which learning from the query is worth trying
 
 
 @dataclass(frozen=True, kw_only=True)
 class PredictOptions:
-    """How labels are given: the parameters of these names of :func:`optirank.tl.annotate`."""
+    """How labels are given: parameters of :func:`optirank.tl.annotate`."""
 
     clusters: str | None = None
     threshold: float | None = None
     target_error: float | None = None
     adapt: bool = False
     unknown_rate: float | None = None
-    max_missing: float = MAX_MISSING
     drop_classes: bool = False
     homologs: Homologs = None
 
     @classmethod
     def among(cls, given: Mapping[str, Any]) -> PredictOptions:
-        """The options among the parameters of a command."""
-        return cls(
-            **{one.name: given[one.name] for one in fields(cls) if one.name in given}
-        )
+        """The options among the parameters of a command or a function."""
+        names = [option.name for option in fields(cls)]
+        return cls(**{name: given[name] for name in names if name in given})
 
     def __post_init__(self) -> None:
         if self.threshold is not None and self.target_error is not None:
@@ -69,6 +79,17 @@ class PredictOptions:
             if value is not None and not 0 <= value <= 1:
                 raise ValueError(f"{name}={value!r}: use a share between 0 and 1")
 
+    def given(self) -> dict[str, Any]:
+        """The options that differ from their defaults."""
+        values = {option.name: getattr(self, option.name) for option in fields(self)}
+        if isinstance(self.homologs, Mapping):
+            values["homologs"] = f"a mapping of {len(self.homologs)} genes"
+        elif self.homologs is not None:
+            values["homologs"] = os.fspath(self.homologs)
+        return {
+            name: value for name, value in values.items() if value not in (None, False)
+        }
+
 
 def predict_file(
     path: str | os.PathLike[str],
@@ -76,270 +97,418 @@ def predict_file(
     out: str | os.PathLike[str],
     options: PredictOptions | None = None,
     *,
+    spreadsheet: bool = False,
     progress: Progress | None = None,
     **reading: Any,
-) -> Labelled:
+) -> Labels:
     """Label the samples of a file with a model or the file of one, and write the labels.
 
-    ``out`` is ``.csv`` or ``.parquet`` (sample, label, confidence, one probability per class), or
-    ``.h5ad``, a copy of ``path`` with what :func:`optirank.tl.annotate` adds. ``reading`` are
-    options of :func:`optirank.datasets.read_expression`.
+    ``out`` is ``.csv`` or ``.parquet`` (sample, label, confidence, one probability per
+    class), or ``.h5ad``, a copy of ``path`` with what :func:`optirank.tl.annotate` adds.
+    ``reading`` are options of :func:`optirank.datasets.read_expression`.
     """
-    path, out = Path(path), Path(out)
+    path = Path(path)
+    out = Path(out)
+    options = options or PredictOptions()
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist")
     check_format(out, path, reading.get("format") or guess_format(path))
-    inputs = [
-        path,
-        reading.get("samples"),
-        *([model] if isinstance(model, str | Path) else []),
-    ]
+    inputs = [path, reading.get("samples")]
+    if isinstance(model, str | Path):
+        inputs.append(model)
     check_outputs({"the labels": out}, inputs, force=True)
-    model = as_model(model)
-    column = None if options is None else options.clusters  # of a table it is no gene
-    with open_expression(path, label=column, **reading) as opened:
-        labelled = label_profiles(
-            opened, model, options, progress, reading.get("genes_in")
+    fitted = as_model(model)
+    # A column of a table with clusters is no gene
+    with open_expression(path, label=options.clusters, **reading) as opened:
+        labels = label_profiles(
+            opened, fitted, options, progress, reading.get("genes_in")
         )
-        write_labels(labelled, out, path)
-    return labelled
+        write_labels(labels, out, path, spreadsheet=spreadsheet)
+    return labels
 
 
 def label_profiles(
     profiles: Profiles,
-    model: Any,
+    model: Model,
     options: PredictOptions | None = None,
     progress: Progress | None = None,
     genes_in: str | None = None,
-) -> Labelled:
-    """Label the samples of an open file or an AnnData, see `predict_file` and `tl.annotate`.
+) -> Labels:
+    """Label the samples of an open file or an AnnData, see `predict_file`.
 
-    ``genes_in`` is what the user said of a table, for the error of a table that lies the other way.
+    ``genes_in`` is what the user said of a table, for the error of a table that lies the
+    other way.
     """
     options = options or PredictOptions()
-    n = profiles.n_samples
-    if not n:
+    n_samples = profiles.n_samples
+    if not n_samples:
         raise DataError(
             f"{profiles.source} holds no samples: there is nothing to label"
+        )
+    if options.adapt and n_samples < MIN_ADAPT:
+        raise DataError(
+            f"{profiles.source} has {n_samples} samples: learning from the query "
+            f"(--adapt, adapt=True) needs at least {MIN_ADAPT}; leave it out"
         )
     groups = None
     if options.clusters is not None:
         groups = text_column(profiles.obs, options.clusters, profiles.source)
-    # Loading numba is worth it for a few thousand samples
-    many = n >= 2000 and importlib.util.find_spec("numba") is not None
-    genes, notes = model_names(profiles.gene_names, model, options.homologs)
-    try:
-        predictor = Predictor(
-            model,
-            genes,
-            max_missing=options.max_missing,
-            drop_classes=options.drop_classes,
-            other_names=getattr(profiles, "other_gene_names", None),
-            adapt=options.adapt,
-            compiled=many or None,
-        )
-    except (
-        MissingGenesError
-    ) as error:  # where the genes of a table are in its other direction
-        there = set(error.match.genes).intersection(map(str, profiles.sample_names))
-        if genes_in is None or len(there) <= error.match.present.sum():
-            raise
-        other = "rows" if genes_in == "columns" else "columns"
-        raise DataError(
-            f"{profiles.source}: the genes of the model are in its {other}, not in its {genes_in} "
-            f"({some(there, 3)}): use --genes-in {other} (genes_in={other!r})"
-        ) from None
-    if options.homologs != "case":
-        check_case(predictor.bound.match)
-    limit, reason = options.threshold, ""
-    if limit is not None:
-        reason = f"asked for a confidence of at least {limit:g}"
-    elif (
-        options.target_error != 1
-    ):  # as the model was trained to, unless another one is asked for
-        found = predictor.withholding(options.target_error)
-        limit, reason = (None, "") if found is None else (found.threshold, found.reason)
-    scores, values, empty, likeness = _scores(profiles, predictor, options, progress)
-    every = (
-        1 if options.adapt else -(-n // 5000)
-    )  # samples that tell whether adapting may help
-    adaptation = match_prevalences(scores[::every])
-    notes += predictor.notes() + predictor.query_notes(values, adaptation)
-    found = predictor.from_scores(adaptation.apply(scores) if options.adapt else scores)
-    if carried(predictor.model, "calibration_") is None:
+    profiles = in_names_of(profiles, model.path_genes, homologs=options.homologs)
+    notes = list(profiles.notes)
+    predictor = _bind(profiles, model, options, genes_in)
+    query = _Query(profiles, predictor, options, progress)
+    notes += predictor.notes()
+    notes += value_notes(query.values.shares(), model.card.values)
+    probabilities, adapt_notes = _probabilities(query, options)
+    notes += adapt_notes
+    chosen = probabilities.argmax(axis=1)
+    if not options.adapt:
+        chosen = best_class(query.scores)
+    confidence = probabilities[np.arange(n_samples), chosen]
+    decision = _Decision(np.full(n_samples, "", dtype=object))
+    decision.withhold_unknown(query, options.unknown_rate)
+    decision.withhold_unsure(predictor, confidence, options)
+    decision.withhold_tied(query.tied_share)
+    notes += decision.notes
+    if predictor.panel.calibration is None:
         notes.append(
             "the model is not calibrated: a confidence is not the share of correct labels"
         )
-    classes = np.array([str(label) for label in predictor.classes], dtype=object)
-    codes = found.chosen.astype(np.int32)
-    if limit is not None:
-        below = found.confidence < limit
-        codes[below] = len(classes)
-        told = f"{below.sum()} of {n} labels ({below.mean():.1%}) are withheld"
-        notes.append(f"{told if below.any() else 'no label is withheld'}: {reason}")
-    if options.unknown_rate is not None:
-        labels = best_class(scores)
-        unknown = predictor.novelty.unknown(likeness, labels, options.unknown_rate)
-        codes[unknown] = len(classes)
-        notes.append(
-            f"{unknown.sum()} of {n} samples ({unknown.mean():.1%}) look like no class, and their "
-            f"labels are withheld; of held-out samples it was {options.unknown_rate:.1%}"
-        )
-    if empty.any():
-        notes.append(
-            f"{empty.sum()} samples have none of the panel's genes, so their labels say nothing: "
-            f"{some(np.asarray(profiles.sample_names)[empty])}"
-        )
-    if groups is not None and groups.isna().any():
-        n_free = int(groups.isna().sum())
-        notes.append(
-            f"{n_free} samples have no {options.clusters}: they keep their own label"
-        )
-    words = np.array([*classes, withheld_word(classes)], dtype=object)
-    bound = predictor.bound
-    losses = bound.loss_table()
-    record = {  # in values that a file can hold
-        "classes": classes,
-        "withheld_label": withheld_word(predictor.classes),
-        "n_genes": len(bound.match.genes),
-        "missing_genes": np.array(bound.match.missing, dtype=object),
-        "losses": losses.astype({"label": str}).set_index("label"),
-        "left_out_classes": np.array(
-            [str(loss.label) for loss in predictor.left_out], object
-        ),
-        "notes": np.array(notes, dtype=object),
-        "optirank_version": optirank.__version__,
-    }
-    if limit is not None:
-        record |= {"threshold": limit, "threshold_reason": reason}
-    return Labelled(
+    alarms = query.alarms()
+    classes = np.array([str(label) for label in predictor.model.classes], dtype=object)
+    codes = np.where(decision.reasons != "", len(classes), chosen)
+    clusters = _majority(groups, codes, confidence, classes, options, notes)
+    return Labels(
         model=model,
         source=str(profiles.source),
         names=np.asarray(profiles.sample_names, dtype=object),
         classes=classes,
-        codes=codes,
-        chosen=found.chosen,
-        confidence=found.confidence,
-        probabilities=found.probabilities,
+        chosen=chosen,
+        reasons=decision.reasons,
+        confidence=confidence,
+        probabilities=probabilities,
         notes=notes,
-        missing=bound.match.missing,
-        losses=losses,
-        threshold=limit,
-        clusters=None
-        if groups is None
-        else majority(groups, codes, found.confidence, words),
-        record=record,
+        alarms=alarms,
+        missing=predictor.match.missing,
+        threshold=decision.threshold,
+        clusters=clusters,
+        record=_record(query, options, decision, classes, [*alarms, *notes]),
     )
 
 
-def _scores(
-    profiles: Profiles,
-    predictor: Predictor,
-    options: PredictOptions,
-    progress: Progress | None,
-) -> tuple[NDArray, ValueSummary, NDArray, NDArray]:
-    """Scores of all samples, a summary of the values, samples without any, likeness if asked."""
-    n, done, parts = profiles.n_samples, 0, []
-    values, empty = ValueSummary(), np.zeros(n, dtype=bool)
-    likeness = np.zeros(0 if options.unknown_rate is None else n)
-    narrow = predictor.narrowed()
-    size = min(4096, block_rows(len(profiles.gene_names)))  # more samples save no time
-    for block in profiles.blocks(predictor.columns, size):
-        X, rows = block.X, slice(done, done + block.n_samples)
-        try:
-            parts.append(narrow.scores(X))
-        except ValueError as error:
-            place = f"{profiles.source}, samples {rows.start + 1} to {rows.stop}"
-            raise DataError(f"{place}: {error}") from None
-        values.add(X)
-        empty[rows] = np.diff(X.indptr) == 0 if hasattr(X, "indptr") else ~X.any(axis=1)
-        if options.unknown_rate is not None:
-            likeness[rows] = narrow.likeness(X, best_class(parts[-1]))
-        done = rows.stop
-        if progress is not None:
-            progress(done, n)
-    return np.concatenate(parts), values, empty, likeness
-
-
-def _read_homologs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
-    """The pairs of a table with two columns, of which one has the names of the query's genes."""
-    path = homolog_table() if path == "mouse" else Path(path)
-    if not path.exists():
-        raise FileNotFoundError(
-            f"{path} does not exist: give a table, or one of 'mouse', 'case'"
+def _bind(
+    profiles: Profiles, model: Model, options: PredictOptions, genes_in: str | None
+) -> Predictor:
+    """The model over the columns of the data."""
+    many = profiles.n_samples >= _COMPILE_FROM
+    compiled = True if many and importlib.util.find_spec("numba") else None
+    try:
+        predictor = model.bind(
+            [str(name) for name in profiles.gene_names],
+            other_names=profiles.other_gene_names,
+            drop_classes=options.drop_classes,
+            compiled=compiled,
         )
-    with readable(path), open_text(path) as file:
-        lines = [
-            line for line in csv.reader(file, delimiter=separator(path)) if any(line)
-        ]
-    wrong = next((k for k, line in enumerate(lines) if len(line) != 2), None)
-    if wrong is not None:
+    except MissingGenesError as error:
+        in_samples = set(error.match.genes).intersection(
+            map(str, profiles.sample_names)
+        )
+        if genes_in is None or len(in_samples) <= error.match.present.sum():
+            raise
+        other = "rows" if genes_in == "columns" else "columns"
         raise DataError(
-            f"{path}: line {wrong + 1} has {len(lines[wrong])} columns: a table of homologs has "
-            "two, the gene of one species and that of the other"
-        )
-    return [
-        (one.strip(), other.strip())
-        for one, other in lines
-        if one.strip() and other.strip()
-    ]
+            f"{profiles.source}: the genes of the model are in its {other}, not in its "
+            f"{genes_in} ({some(in_samples, 3)}): use --genes-in {other} "
+            f"(genes_in={other!r})"
+        ) from None
+    if options.homologs != "case":
+        check_case(predictor.match)
+    return predictor
 
 
-def model_names(
-    names: Iterable[str], model: Any, homologs: Homologs
-) -> tuple[list[str], list[str]]:
-    """The query's gene names in the model's species, and what there is to say about them.
+class _Query:
+    """What one pass over a query's samples gives, with the panel's genes alone.
 
-    Which column of the table has the model's genes is seen from the names. A gene with several
-    homologs, in either direction, keeps its name: which of them it is would be a guess. Where
-    nothing is said of homologs, mouse and human names are recognised: the table is used if less
-    than half of the panel is there as written, and the table finds more than twice as much.
+    Attributes
+    ----------
+    scores : of all samples.
+    values : counts of zeros and negative values.
+    tied_share : of each sample, the share of the panel's genes tied with another.
+    likeness : of the samples at ``looked_at``.
+    checksum : of the names and values that were read.
     """
-    names = [str(name) for name in names]
-    if homologs is None:
-        genes, here = set(map(str, linear_parts(model).genes)), set(names)
-        written = len(genes & here)
-        if 2 * written < len(genes):
-            pairs = {
-                pair for one in _read_homologs("mouse") for pair in (one, one[::-1])
-            }
-            found = genes & {other for one, other in pairs if one in here}
-            if len(found) > 2 * written:
-                told = "gene names are translated between mouse and human by the shipped table"
-                renamed, _ = model_names(names, model, "mouse")
-                return renamed, [
-                    f"{told}: {len(found)} of the panel's {len(genes)} genes"
-                ]
-        return names, []
-    if homologs == "case":
-        return names, []
-    whence = "homologs" if isinstance(homologs, Mapping) else os.fspath(homologs)
-    pairs = (
-        list(homologs.items())
-        if isinstance(homologs, Mapping)
-        else _read_homologs(homologs)
-    )
-    parts = linear_parts(model)
-    known = set(parts.genes if parts.names is None else parts.names)
-    given = set(names)
-    forward = sum(one in given and other in known for one, other in pairs)
-    backward = sum(other in given and one in known for one, other in pairs)
-    if not forward and not backward:
-        raise DataError(
-            f"{whence} has no line with a gene of the query and one of the model: the query has "
-            f"{some(names, 3)}, the model {some(parts.genes, 3)}"
+
+    def __init__(
+        self,
+        profiles: Profiles,
+        predictor: Predictor,
+        options: PredictOptions,
+        progress: Progress | None,
+    ) -> None:
+        n_samples = profiles.n_samples
+        self.profiles = profiles
+        self.predictor = predictor
+        self.values = ValueCounter()
+        self.tied_share = np.zeros(n_samples)
+        every = 1
+        if options.unknown_rate is None:
+            every = -(-n_samples // _LIKENESS_SAMPLES)
+        self.looked_at = np.arange(0, n_samples, every)
+        self.likeness = np.zeros(len(self.looked_at))
+        if predictor.panel.likeness is None and options.unknown_rate is not None:
+            _ = predictor.likeness_score  # raises
+        names = [*predictor.match.genes, *map(str, profiles.sample_names)]
+        digest = hashlib.blake2b("\0".join(names).encode(), digest_size=16)
+        parts = []
+        for rows, X in self._blocks():
+            try:
+                parts.append(self._read(rows, X))
+            except ValueError as error:
+                place = f"{profiles.source}, samples {rows.start + 1} to {rows.stop}"
+                raise DataError(f"{place}: {error}") from None
+            _add_values(digest, X)
+            if progress is not None:
+                progress(rows.stop, n_samples)
+        self.scores = np.concatenate(parts)
+        self.checksum = digest.hexdigest()
+
+    def _blocks(self) -> Iterator[tuple[slice, Any]]:
+        size = min(_BLOCK_SAMPLES, block_rows(len(self.profiles.gene_names)))
+        start = 0
+        for block in self.profiles.blocks(self.predictor.columns, size):
+            rows = slice(start, start + block.n_samples)
+            yield rows, block.X
+            start = rows.stop
+
+    def _read(self, rows: slice, X: Any) -> NDArray[np.float64]:
+        """Scores of a block; what else there is to know is kept."""
+        narrow = self.predictor.narrowed()
+        scores = narrow.scores(X)
+        self.values.add(X)
+        self.tied_share[rows] = tied_shares(X)
+        first, last = np.searchsorted(self.looked_at, [rows.start, rows.stop])
+        if self.predictor.panel.likeness is not None and first < last:
+            wanted = self.looked_at[first:last] - rows.start
+            labels = best_class(scores[wanted])
+            self.likeness[first:last] = narrow.likeness(X[wanted], labels)
+        return scores
+
+    @property
+    def labels_looked_at(self) -> NDArray[np.intp]:
+        """The labels, as positions, of the samples whose likeness is known."""
+        return best_class(self.scores[self.looked_at])
+
+    @property
+    def shift(self) -> float:
+        """By how much the samples look less like the training data; 0 if unknown."""
+        likeness = self.predictor.panel.likeness
+        if likeness is None:
+            return 0.0
+        return likeness.shift(self.likeness, self.labels_looked_at)
+
+    def alarms(self) -> list[str]:
+        """What says that the labels may be wrong as a whole."""
+        if self.shift <= ALARM_SHIFT:
+            return []
+        return [
+            "these samples do not look like the training data (wrong tissue, wrong "
+            "species, scrambled genes, or scaled values): their labels may all be wrong"
+        ]
+
+
+def tied_shares(X: Any) -> NDArray[np.float64]:
+    """Of each sample, the share of its values that another of its values equals."""
+    values = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+    if values.shape[1] < 2:
+        return np.ones(len(values))
+    ordered = np.sort(values, axis=1)
+    equal = ordered[:, 1:] == ordered[:, :-1]
+    tied = np.zeros(values.shape, dtype=bool)
+    tied[:, 1:] |= equal
+    tied[:, :-1] |= equal
+    all_equal = equal.all(axis=1)
+    return np.where(all_equal, 1.0, np.minimum(tied.mean(axis=1), 1.0 - 1e-9))
+
+
+def _add_values(digest: Any, X: Any) -> None:
+    """Add the values of a block to a checksum, whether it is sparse or not."""
+    values = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+    digest.update(np.ascontiguousarray(values, dtype="<f4").data)
+
+
+def _probabilities(
+    query: _Query, options: PredictOptions
+) -> tuple[NDArray[np.float64], list[str]]:
+    """Probabilities of all samples, learned from the query if asked for, and notes."""
+    predictor = query.predictor
+    plain = predictor.probabilities(query.scores)
+    n_samples = len(plain)
+    if options.adapt:
+        from optirank.panel.adaptation import learn_from_query
+
+        soft = predictor.probabilities(query.scores, calibrated=False)
+        adapted = learn_from_query(soft, _QuerySource(query.profiles))
+        n_changed = int((adapted.argmax(axis=1) != best_class(query.scores)).sum())
+        note = f"learning from the query changed {n_changed} of {n_samples} labels"
+        return adapted, [note]
+    n_labels = len(np.unique(best_class(query.scores)))
+    like_training = query.predictor.panel.likeness is not None and not query.alarms()
+    if n_samples >= _SUGGEST_ADAPT and n_labels > 1 and like_training:
+        return plain, [
+            "learning from the query may help on another platform: --adapt (adapt=True)"
+        ]
+    return plain, []
+
+
+class _QuerySource:
+    """The samples of a query with all genes, as `learn_from_query` reads them."""
+
+    def __init__(self, profiles: Profiles) -> None:
+        self._profiles = profiles
+        self.shape = (profiles.n_samples, len(profiles.gene_names))
+
+    def blocks(self, columns: NDArray | None = None) -> Iterator[Any]:
+        """All samples in order, with some genes (all)."""
+        size = block_rows(self.shape[1])
+        for block in self._profiles.blocks(columns, size):
+            yield block.X.tocsr() if hasattr(block.X, "tocsr") else block.X
+
+
+@dataclass
+class _Decision:
+    """Which labels are withheld, and why."""
+
+    reasons: NDArray[np.object_]
+    threshold: float | None = None
+    threshold_reason: str = ""
+    notes: list[str] = field(default_factory=list)
+
+    def withhold_unknown(self, query: _Query, rate: float | None) -> None:
+        """Withhold labels of samples that look like no class."""
+        if rate is None:
+            return
+        score = query.predictor.likeness_score
+        unknown = score.unknown(query.likeness, query.labels_looked_at, rate)
+        self.reasons[unknown] = UNKNOWN
+        self.notes.append(
+            f"{unknown.sum()} of {len(unknown)} samples ({unknown.mean():.1%}) look like "
+            "no class, and their labels are withheld; of held-out samples it was "
+            f"{rate:.1%}"
         )
-    if backward > forward:
-        pairs = [(other, one) for one, other in pairs]
-    pairs = list(dict.fromkeys(pairs))
-    theirs, ours = (
-        Counter(one for one, _ in pairs),
-        Counter(other for _, other in pairs),
-    )
-    unique = {one: other for one, other in pairs if theirs[one] == 1 == ours[other]}
-    renamed = sum(name in unique for name in names)
-    table = "the table of mouse and human genes" if whence == "mouse" else whence
-    note = (
-        f"{renamed} of {len(names)} genes have the names of their homologs in {table}"
-    )
-    return [unique.get(name, name) for name in names], [note]
+
+    def withhold_unsure(
+        self, predictor: Predictor, confidence: NDArray, options: PredictOptions
+    ) -> None:
+        """Withhold labels of low confidence, as asked for or as the model was trained."""
+        if options.threshold is not None:
+            self.threshold = options.threshold
+            self.threshold_reason = (
+                f"asked for a confidence of at least {options.threshold:g}"
+            )
+        else:
+            self._set_threshold(predictor, confidence, options.target_error)
+        if self.threshold is None:
+            return
+        below = confidence < self.threshold
+        self.reasons[below] = LOW_CONFIDENCE
+        share = f"{below.sum()} of {len(below)} labels ({below.mean():.1%})"
+        what = f"{share} are withheld" if below.any() else "no label is withheld"
+        self.notes.append(f"{what}: {self.threshold_reason}")
+
+    def _set_threshold(
+        self, predictor: Predictor, confidence: NDArray, target_error: float | None
+    ) -> None:
+        """The threshold for a target error: by held-out samples, and by the query."""
+        control = predictor.panel.error_control
+        target = target_error
+        if target is None and control is not None:
+            target = control.target_error
+        if target is None or target == 1:  # 1: withhold none
+            return
+        check_target_error(target)
+        if predictor.left_out:
+            raise ValueError(
+                f"target error {target:g}: the model without some of its classes was "
+                "never judged; give a threshold instead"
+            )
+        if control is None:
+            raise ValueError(
+                f"target error {target:g}: the model stores no errors of held-out "
+                "samples; give a threshold instead"
+            )
+        withholding = control.at(target)
+        self.threshold = raise_threshold(confidence, withholding.threshold, target)
+        self.threshold_reason = withholding.reason
+        if self.threshold > withholding.threshold:
+            self.threshold_reason = (
+                f"the query's own confidences ask for at least {self.threshold:.3f}, so "
+                f"that {target:.3g} of the labels given are expected to be wrong; by "
+                f"held-out samples it would be {withholding.threshold:.3f}"
+            )
+
+    def withhold_tied(self, tied_share: NDArray) -> None:
+        """Withhold labels of samples without information; say where there is little."""
+        tied = tied_share == 1.0
+        self.reasons[tied] = NO_INFORMATION
+        if tied.any():
+            self.notes.append(
+                f"{tied.sum()} samples have the same value in all genes of the panel, and "
+                "their labels are withheld"
+            )
+        mostly = (tied_share >= _MOSTLY_TIED) & ~tied
+        if mostly.any():
+            self.notes.append(
+                f"in {mostly.sum()} samples at least {_MOSTLY_TIED:.0%} of the panel's "
+                "genes are tied with another: their labels rest on few genes"
+            )
+
+
+def _majority(
+    groups: pd.Series | None,
+    codes: NDArray,
+    confidence: NDArray,
+    classes: NDArray,
+    options: PredictOptions,
+    notes: list[str],
+) -> Clusters | None:
+    """The majority labels of clusters, where these were asked for."""
+    if groups is None:
+        return None
+    n_free = int(groups.isna().sum())
+    if n_free:
+        notes.append(
+            f"{n_free} samples have no {options.clusters}: they keep their own label"
+        )
+    words = np.array([*classes, withheld_word(classes)], dtype=object)
+    return majority(groups, codes, confidence, words)
+
+
+def _record(
+    query: _Query,
+    options: PredictOptions,
+    decision: _Decision,
+    classes: NDArray,
+    notes: list[str],
+) -> dict[str, Any]:
+    """How the labels were made, in values that a file can hold."""
+    predictor = query.predictor
+    model = predictor.model
+    record: dict[str, Any] = {
+        "model": model.card.name,
+        "model_sha256": model_digest(model),
+        "optirank_version": optirank.__version__,
+        "options": options.given(),
+        "query": Path(str(query.profiles.source)).name,
+        "query_checksum": query.checksum,
+        "classes": classes,
+        "withheld_label": withheld_word(classes),
+        "n_genes": len(predictor.match.genes),
+        "missing_genes": np.array(predictor.match.missing, dtype=object),
+        "left_out_classes": np.array(predictor.left_out, dtype=object),
+        "shift": float(query.shift),
+        "notes": np.array(notes, dtype=object),
+    }
+    if decision.threshold is not None:
+        record["threshold"] = float(decision.threshold)
+        record["threshold_reason"] = decision.threshold_reason
+    return record

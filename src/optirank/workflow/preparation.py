@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import fnmatch
 import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ import pandas as pd
 from scipy import sparse
 
 from optirank._util.names import some
-from optirank._util.scales import value_scale
+from optirank._util.scales import STANDARDISED, looks_standardised, value_scale
 from optirank.estimators.panel_classifier import N_FOLDS, fold_numbers
 from optirank.io.data import (
     DataError,
@@ -26,8 +27,8 @@ from optirank.io.data import (
     duplicates,
     text_column,
 )
+from optirank.io.genes import match_genes
 from optirank.io.reading import is_table, open_expression, read_gene_names
-from optirank.model.genes import match_genes
 from optirank.tuning.folds import make_folds
 from optirank.workflow.labels import label_notes
 
@@ -67,6 +68,7 @@ class ProfilesSource:
         sample = next(iter(profiles.blocks(columns, len(looked_at), looked_at))).X
         _refuse_no_numbers(sample, profiles.source)
         self.scale = value_scale(sample)
+        self.standardised = looks_standardised(sample)
         self.checksum = ""
 
     def blocks(self, columns: NDArray | None = None) -> Iterator[Any]:
@@ -118,6 +120,7 @@ class Prepared:
     sources: NDArray | None  # the source of each sample, where folds leave sources out
     samples: NDArray  # names
     include: NDArray  # positions of the genes that must be in the panel
+    n_genes: int | str  # of the panel; "auto" chooses by held-out accuracy
     n_genes_of_file: int
     notes: list[str]
 
@@ -178,6 +181,8 @@ def prepare(
             "be used; ask for fewer"
         )
     source = ProfilesSource(data, rows, columns)
+    if source.standardised:
+        notes.append(STANDARDISED)
     return Prepared(
         source=source,
         classes=classes,
@@ -186,9 +191,17 @@ def prepare(
         fold_of=_folds(codes, classes, sources, options, data.source, notes),
         sources=sources,
         samples=np.asarray(data.sample_names, dtype=object)[rows],
+        n_genes=_panel_size(options, len(columns)),
         n_genes_of_file=len(data.gene_names),
         notes=notes,
     )
+
+
+def _panel_size(options: TrainingOptions, n_usable: int) -> int | str:
+    """The size asked for; of a list of genes all, unless fewer are asked for."""
+    if options.n_genes == "auto" and options.gene_list is not None:
+        return n_usable
+    return options.n_genes
 
 
 def _usable_genes(
@@ -225,20 +238,19 @@ def _usable_genes(
             f"{source}: {len(positions)} of {len(names)} genes are left to choose from, and ranks "
             "need at least 2"
         )
-    if options.available is not None:
+    if options.query_genes is not None:
         here = names[positions]
-        match = match_genes(here, options.available)
+        match = match_genes(here, options.query_genes)
         n = int(match.present.sum())
         if n < 2:
             raise DataError(
                 f"{source} shares {n} genes with the data to be labelled: it has genes such as "
-                f"{some(here, 3)}, those have {some(options.available, 3)}"
+                f"{some(here, 3)}, those have {some(options.query_genes, 3)}"
             )
-        spelled = replace(match, genes=(), columns=match.columns[:0])
         notes.append(
             f"{n} of {len(here)} genes are used: those that the data to be labelled have"
         )
-        notes += spelled.notes()
+        notes += match.spelling_notes()
         positions = positions[match.present]
     return positions
 
@@ -259,10 +271,12 @@ def _included(
     """Positions of the genes that must be in the panel."""
     texts = [str(gene) for gene in genes]
     hits = {pattern: _matching(texts, pattern) for pattern in options.include}
-    if lost := [pattern for pattern, mask in hits.items() if not mask.any()]:
+    lost = [pattern for pattern, mask in hits.items() if not mask.any()]
+    if lost:
         raise DataError(
-            f"{source} has no gene {some(lost, 5)} that could be in the panel: it was excluded, "
-            f"the query lacks it, or it has another name, such as {some(texts, 3)}"
+            f"{source} lacks {len(lost)} of the genes that must be in the panel: they were "
+            "excluded, the query lacks them, or they have other names: "
+            f"{some([_with_close_names(name, texts) for name in lost], 30)}"
         )
     found = np.flatnonzero(np.any([np.zeros(len(texts), bool), *hits.values()], axis=0))
     if options.n_genes != "auto" and len(found) > options.n_genes:
@@ -275,6 +289,15 @@ def _included(
             f"{len(found)} genes are in the panel as asked: {some(genes[found])}"
         )
     return found
+
+
+def _with_close_names(name: str, texts: list[str]) -> str:
+    """A gene that is missing, with names that are written like it."""
+    by_case = {text.casefold(): text for text in texts}
+    close = difflib.get_close_matches(name.casefold(), by_case, n=3, cutoff=0.7)
+    if not close:
+        return name
+    return f"{name} (close: {', '.join(by_case[text] for text in close)})"
 
 
 def _folds(

@@ -1,22 +1,17 @@
 """The study "at the same number of genes": accuracy against genes over all pairs of a folder.
 
-For every ordered pair of sets and k = 10, 20, 30, 50, 100, 300 (all genes where there are fewer):
-at most 200 training samples of each class, 300 samples of the query, the 3000 genes of best t
-statistic as candidates. The methods:
+For every ordered pair of sets: at most 200 training samples of each class, 300 samples of the
+query, the 3000 genes of best t statistic as candidates, and every method of `rivals` at k = 10, 20,
+30, 50, 100, 300 genes (all where there are fewer) or with all candidates.
 
-- LR and SVM on ranks of the k genes of best t statistic, ranked among themselves;
-- LR on ranks of the k genes of largest weight in LR on ranks of all candidates;
-- L1 logistic regression on log values, the penalty of a path whose number of genes is nearest to k;
-- k-TSP with about k genes;
-- the panel model.
-
-"all" stands for all candidates: LR and SVM on their ranks, LR on their log values.
+The table has one row per pair, method and k. A tool that has no result on a pair has a row without
+accuracy, whose ``note`` says why.
 """
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -24,71 +19,105 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
-from sklearn.svm import l1_min_c
 
 from optirank import __version__
 from optirank._util.files import replacing, write_text
 from optirank._util.metrics import balanced_accuracy
 from optirank._util.workers import one_blas_thread
-from optirank_lab.baselines.nearest_mean import l1_lr, lr_on_ranks, svm_on_ranks
-from optirank_lab.benchmark.designs import RealTasks, best_genes
+from optirank_lab.baselines.peers import PeerFailedError
+from optirank_lab.benchmark.designs import Design, RealTasks, best_genes
 from optirank_lab.benchmark.report import curve_figure, missing_extra
-from optirank_lab.benchmark.sets import Set
+from optirank_lab.benchmark.rivals import (
+    ALL,
+    METHODS,
+    SIZES,
+    TOOLS,
+    PairData,
+    methods_for,
+    run_method,
+)
 from optirank_lab.benchmark.splits import at_most
-from optirank_lab.benchmark.statistics import bootstrap_interval, left_out
-from optirank_lab.benchmark.tasks import Task
+from optirank_lab.benchmark.statistics import (
+    bootstrap_interval,
+    left_out,
+    over_tissues,
+)
+from optirank_lab.benchmark.tasks import BenchmarkTask
 
-SIZES = (10, 20, 30, 50, 100, 300)
-ALL = "all"
 MOST_PER_CLASS = 200  # training samples: many pairs in little time
 MOST_OF_QUERY = 300  # samples: a balanced accuracy to a few points
 CANDIDATES = 3000  # genes: what a careful person keeps before fitting
-_PENALTIES = 16  # of the l1 path: enough to come within a few genes of 10, 20 and 30
-_WEAKEST = 3000.0  # end of that path, times the penalty that leaves no gene
 COLUMNS = [
-    *(
-        "pair",
-        "tissue",
-        "n_train",
-        "n_query",
-        "n_classes",
-        "n_candidates",
-        "method",
-        "k",
-    ),
-    *("n_genes", "balanced_accuracy"),
+    "pair",
+    "tissue",
+    "shift",
+    "n_train",
+    "n_query",
+    "n_classes",
+    "n_candidates",
+    "method",
+    "k",
+    "n_genes",
+    "balanced_accuracy",
+    "note",
 ]
 
 
 def run(
     data: Path,
-    pairs: tuple[Task, ...],
+    pairs: tuple[BenchmarkTask, ...],
     out: Path,
     jobs: int = 1,
     done: Callable[[], None] = lambda: None,
+    pythons: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
-    """Evaluate all pairs; the CSV grows with every pair, and pairs that it has are not run again.
+    """Evaluate all pairs by all methods, and by the tools that have a Python.
 
-    Its first line names the command, the versions and the date.
+    The CSV grows with every pair. What it has of a pair is not computed again; a tool that failed
+    is tried again. Its first line names the command, the versions and the date.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
+    pythons = pythons or {}
     table = read(out) if out.is_file() else pd.DataFrame(columns=COLUMNS)
     table = table[table["pair"].isin([pair.name for pair in pairs])]
-    waiting = [pair for pair in pairs if pair.name not in set(table["pair"])]
-    for _ in range(len(pairs) - len(waiting)):
-        done()
+    waiting = []
+    for pair in pairs:
+        lacking = _lacking(table[table["pair"] == pair.name], methods_for(pythons))
+        if lacking:
+            waiting.append((pair, lacking))
+        else:
+            done()
     source = RealTasks(Path(data).resolve(), pairs)
     parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    order = {pair.name: k for k, pair in enumerate(pairs)}
-    for rows in parallel(delayed(evaluate)(source, pair) for pair in waiting):
-        new = pd.DataFrame(rows, columns=COLUMNS)
-        table = pd.concat([table, new], ignore_index=True) if len(table) else new
-        table = table.sort_values("pair", key=lambda one: one.map(order), kind="stable")
+    results = parallel(
+        delayed(evaluate)(source, pair, methods, pythons) for pair, methods in waiting
+    )
+    for rows in results:
+        table = _with_rows(table, rows, pairs)
         write_text(out, header() + table.to_csv(index=False))
         done()
     return table.reset_index(drop=True)
+
+
+def _lacking(rows: pd.DataFrame, methods: Sequence[str]) -> list[str]:
+    """The methods that a pair has no accuracy of."""
+    finished = set(rows["method"][rows["balanced_accuracy"].notna()])
+    return [method for method in methods if method not in finished]
+
+
+def _with_rows(
+    table: pd.DataFrame, rows: list[dict], pairs: Sequence[BenchmarkTask]
+) -> pd.DataFrame:
+    """The table with rows of one pair in place of older ones, by pair and method."""
+    new = pd.DataFrame(rows, columns=COLUMNS)
+    older = table["pair"].isin(new["pair"]) & table["method"].isin(new["method"])
+    kept = table[~older]
+    joined = pd.concat([kept, new], ignore_index=True) if len(kept) else new
+    place = {pair.name: number for number, pair in enumerate(pairs)}
+    place |= {name: number for number, name in enumerate((*METHODS, *TOOLS))}
+    return joined.sort_values(
+        ["pair", "method"], key=lambda names: names.map(place), kind="stable"
+    )
 
 
 def read(path: Path) -> pd.DataFrame:
@@ -99,118 +128,89 @@ def read(path: Path) -> pd.DataFrame:
     return table
 
 
-def header() -> str:
+def header(command: str = "optirank benchmark curve") -> str:
     """The line above a table: how it was made."""
     used = [f"optirank {__version__}", f"Python {platform.python_version()}"]
     used += [f"{name} {version(name)}" for name in ("scikit-learn", "numpy")]
-    return (
-        f"# optirank benchmark curve; {', '.join(used)}; {date.today().isoformat()}\n"
-    )
+    return f"# {command}; {', '.join(used)}; {date.today().isoformat()}\n"
 
 
-def evaluate(source: RealTasks, pair: Task) -> list[tuple]:
-    """The rows of one pair, in the order of `COLUMNS`."""
+def evaluate(
+    source: RealTasks,
+    pair: BenchmarkTask,
+    methods: Sequence[str],
+    pythons: Mapping[str, str],
+) -> list[dict]:
+    """The rows of one pair."""
     (design,) = source.designs(pair.name)
+    data = pair_data(design)
+    about = {
+        "pair": pair.name,
+        "tissue": pair.tissue,
+        "shift": pair.shift,
+        "n_train": len(data.train.labels),
+        "n_query": len(data.query.labels),
+        "n_classes": len(design.classes),
+        "n_candidates": data.n_candidates,
+    }
+    with one_blas_thread():
+        return [
+            about | row
+            for method in methods
+            for row in _method_rows(method, data, pythons)
+        ]
+
+
+def pair_data(design: Design) -> PairData:
+    """Samples and candidate genes of a pair, the same for all methods."""
     random = np.random.default_rng(0)
     train = design.source.take(at_most(design.source.labels, MOST_PER_CLASS, random))
-    query = design.tests[pair.name]
-    kept = random.permutation(len(query.labels))[:MOST_OF_QUERY]
+    (query,) = design.tests.values()
+    if query is None:
+        raise ValueError(f"{design.task.name} has no query: name a pair of sets")
+    rows = np.sort(random.permutation(len(query.labels))[:MOST_OF_QUERY])
     order = best_genes(train, CANDIDATES)  # best first
-    train, query = train.take(slice(None), order), query.take(np.sort(kept), order)
-    sizes = (len(train.labels), len(query.labels), len(design.classes), len(order))
-    with one_blas_thread():
-        rows = [
-            (method, str(k), n_genes, round(balanced_accuracy(query.labels, labels), 6))
-            for method, k, n_genes, labels in _methods(train, query)
+    return PairData(train.take(slice(None), order), query.take(rows, order))
+
+
+def _method_rows(method: str, data: PairData, pythons: Mapping[str, str]) -> list[dict]:
+    """One row per number of genes; one with the reason where a tool failed."""
+    try:
+        return [
+            {
+                "method": method,
+                "k": given.k,
+                "n_genes": given.n_genes,
+                "balanced_accuracy": round(
+                    balanced_accuracy(data.query.labels, given.labels), 6
+                ),
+            }
+            for given in run_method(method, data, pythons)
         ]
-    return [(pair.name, pair.tissue, *sizes, *row) for row in rows]
-
-
-def _methods(train: Set, query: Set) -> Iterator[tuple[str, int | str, int, NDArray]]:
-    """Method, k, genes used and labels of the query, one after the other."""
-    from optirank import PanelClassifier, TopScoringPairsClassifier
-
-    y, d = train.labels, len(train.genes)
-    raw, other = _dense(train.raw), _dense(query.raw)
-    sizes = {k: min(k, d) for k in SIZES}
-    full = lr_on_ranks().fit(raw, y)
-    yield "LR on ranks, best t", ALL, d, full.predict(other)
-    yield "SVM on ranks, best t", ALL, d, svm_on_ranks(0).fit(raw, y).predict(other)
-    by_weight = np.argsort(-np.abs(full[-1].coef_).max(axis=0), kind="stable")
-    for k, n in sizes.items():  # genes come in the order of their t statistics
-        best, heavy = slice(n), np.sort(by_weight[:n])
-        for name, genes, model in (
-            ("LR on ranks, best t", best, lr_on_ranks()),
-            ("SVM on ranks, best t", best, svm_on_ranks(0)),
-            ("LR on ranks, largest weights", heavy, lr_on_ranks()),
-        ):
-            yield name, k, n, model.fit(raw[:, genes], y).predict(other[:, genes])
-    logs, other_logs = _dense(train.values), _dense(query.values)
-    plain = LogisticRegression(class_weight="balanced", max_iter=1000).fit(logs, y)
-    yield "LR on log values", ALL, d, plain.predict(other_logs)
-    yield from _l1(logs, y, other_logs, sizes)
-    n_problems = 1 if len(full.classes_) == 2 else len(full.classes_)
-    for (
-        k,
-        n,
-    ) in (
-        sizes.items()
-    ):  # pairs per class that make about k genes, an odd number of them
-        pairs = max(1, round(n / (2 * n_problems)))
-        model = TopScoringPairsClassifier(pairs - 1 + pairs % 2).fit(raw, y)
-        yield "k-TSP", k, int(model.genes_.sum()), model.predict(other)
-    largest = PanelClassifier(n_genes=max(sizes.values())).fit(raw, y)
-    for (
-        k,
-        n,
-    ) in (
-        sizes.items()
-    ):  # smaller panels are on the path of the largest where it has them
-        on_path = n in largest.path_
-        model = (
-            largest.smaller(n) if on_path else PanelClassifier(n_genes=n).fit(raw, y)
-        )
-        yield "panel", k, len(model.panel_), model.predict(other)
-
-
-def _l1(
-    X: NDArray, y: NDArray, query: NDArray, sizes: dict[int, int]
-) -> Iterator[tuple]:
-    """L1 logistic regression: for each k the penalty whose number of genes is nearest."""
-    path = np.geomspace(1.0, _WEAKEST, _PENALTIES + 1)[1:] * l1_min_c(X, y, loss="log")
-    found = {}
-    for C in path:
-        model = l1_lr(C, 0).fit(X, y)
-        n_genes = int(
-            np.any([part.coef_ != 0 for part in model.estimators_], axis=0).sum()
-        )
-        if n_genes:
-            found[n_genes] = model.predict(query)
-        if n_genes > max(sizes.values()):
-            break
-    for k, wanted in sizes.items():
-        nearest = min(found, key=lambda n: abs(np.log(n / wanted)))
-        yield "L1 LR on log values", k, nearest, found[nearest]
-
-
-def _dense(X) -> NDArray:
-    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float32)
+    except PeerFailedError as error:
+        return [{"method": method, "k": ALL, "note": str(error)}]
 
 
 def means(table: pd.DataFrame) -> pd.DataFrame:
-    """Mean over pairs of each method and k with a 95 % interval over tissues, and median genes."""
-    groups = table.groupby(["method", "k"], sort=False)
-    frame = groups.agg(
-        n_genes=("n_genes", "median"), mean=("balanced_accuracy", "mean")
-    )
-    frame[["low", "high"]] = [
-        bootstrap_interval(part["balanced_accuracy"], part["tissue"])
-        for _, part in groups
-    ]
-    frame = frame.reset_index()
-    place = {str(k): n for n, k in enumerate((*SIZES, ALL))}
-    return frame.sort_values(
-        "k", key=lambda one: one.map(place), kind="stable", ignore_index=True
+    """Mean over tissues of each method and k with a 95 % interval, and the median of genes."""
+    rows = []
+    for (method, k), part in table.groupby(["method", "k"], sort=False):
+        by_pair = part.set_index("pair")
+        by_tissue = over_tissues(by_pair["balanced_accuracy"], by_pair["tissue"])
+        low, high = bootstrap_interval(by_tissue, by_tissue.index)
+        rows.append(
+            {
+                "method": method,
+                "k": k,
+                "n_genes": part["n_genes"].median(),
+                "mean": by_tissue.mean(),
+                "low": low,
+                "high": high,
+            }
+        )
+    place = {str(k): number for number, k in enumerate((*SIZES, ALL))}
+    return pd.DataFrame(rows).sort_values(
+        "k", key=lambda sizes: sizes.map(place), kind="stable", ignore_index=True
     )
 
 

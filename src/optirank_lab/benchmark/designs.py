@@ -21,7 +21,7 @@ from optirank_lab.baselines.transformers import SingleCellNetGenes
 from optirank_lab.benchmark import sets
 from optirank_lab.benchmark.sets import Set
 from optirank_lab.benchmark.splits import Split, make_splits
-from optirank_lab.benchmark.tasks import Task
+from optirank_lab.benchmark.tasks import BenchmarkTask
 from optirank_lab.data.registry import find_path
 
 ALL = "all classes"  # the problem of telling all classes apart at once
@@ -72,14 +72,14 @@ QUICK = Profile(
 class Design:
     """All that is fitted for a task in one scenario."""
 
-    task: Task
+    task: BenchmarkTask
     scenario: str = ""
     source: Set
     auxiliary: Set | None = None
     tests: dict[
         str, Set | None
     ]  # by name of the task; None: held-out samples of the source
-    tested: list[Task] = field(
+    tested: list[BenchmarkTask] = field(
         default_factory=list
     )  # the tasks tested, in the same order
     classes: list[str]
@@ -160,10 +160,10 @@ class RealTasks:
     """
 
     data: Path
-    tasks: tuple[Task, ...]
+    tasks: tuple[BenchmarkTask, ...]
     seed: int = 0
 
-    def task(self, name: str) -> Task:
+    def task(self, name: str) -> BenchmarkTask:
         """The task of a name."""
         return next(task for task in self.tasks if task.name == name)
 
@@ -229,7 +229,7 @@ class RealTasks:
             for scenario in task.scenarios
         ]
 
-    def missing(self, task: Task) -> str | None:
+    def missing(self, task: BenchmarkTask) -> str | None:
         """Which data of a task are not there, and what to do; None where all are."""
         base = self.task(task.models_of).sets if task.models_of else ()
         for name in dict.fromkeys((*base, *task.sets)):
@@ -266,7 +266,7 @@ class RealTasks:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Problem:
+class SplitProblem:
     """One problem of one split, over the genes selected from its training samples."""
 
     train: Set
@@ -279,7 +279,9 @@ class Problem:
     whole: bool
 
 
-def make_problem(design: Design, split: Split, name: str, profile: Profile) -> Problem:
+def make_problem(
+    design: Design, split: Split, name: str, profile: Profile
+) -> SplitProblem:
     """Select the genes on the training samples alone and cut all parts to them.
 
     All classifiers of the problem get these genes. ``name`` is the positive class, or ``ALL``.
@@ -309,7 +311,7 @@ def make_problem(design: Design, split: Split, name: str, profile: Profile) -> P
     validation = [part(source, split.validation)] if len(split.validation) else []
     if len(split.auxiliary_validation):
         validation.append(part(auxiliary, split.auxiliary_validation))
-    return Problem(
+    return SplitProblem(
         train=part(joined),
         dataset=dataset,
         validation=validation,

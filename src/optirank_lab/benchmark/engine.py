@@ -21,8 +21,8 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from optirank._util.workers import cluster_threads, connect
 from optirank_lab.benchmark.classifiers import BINARY, WHOLE, get
 from optirank_lab.benchmark.designs import ALL, Design, Profile, RealTasks, select_genes
-from optirank_lab.benchmark.results import Storage, Unit
-from optirank_lab.benchmark.tasks import Task
+from optirank_lab.benchmark.results import Storage, WorkUnit
+from optirank_lab.benchmark.tasks import BenchmarkTask
 from optirank_lab.benchmark.work import run_unit
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Plan:
     """Units to run; tasks whose data are not there, and those that cannot run, with the reason."""
 
-    units: list[Unit] = field(default_factory=list)
+    units: list[WorkUnit] = field(default_factory=list)
     designs: dict[str, dict] = field(default_factory=dict)  # what is stored of each
     tasks: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Work:
 
 def plan_real(
     source: RealTasks,
-    tasks: tuple[Task, ...],
+    tasks: tuple[BenchmarkTask, ...],
     chosen: dict[str, list[str]],
     profile: Profile,
     storage: Storage,
@@ -99,7 +99,7 @@ def plan_real(
 
 def units_of(
     design: Design, chosen: dict[str, list[str]], profile: Profile
-) -> list[Unit]:
+) -> list[WorkUnit]:
     """The units of a design, without classifiers that need what it lacks."""
     there = {
         None,
@@ -111,7 +111,7 @@ def units_of(
         *((split, ALL, WHOLE) for split in design.whole_splits(profile.n_whole)),
     ]  # fmt: skip
     return [
-        Unit(
+        WorkUnit(
             design.task.name,
             design.key,
             split.index,
@@ -132,8 +132,8 @@ def run(
     *,
     jobs: int = 1,
     dask: str | None = None,
-    progress: Callable[[Unit, bool], None] = lambda unit, stored: None,
-    warn: Callable[[Unit, str], None] = lambda unit, reason: None,
+    progress: Callable[[WorkUnit, bool], None] = lambda unit, stored: None,
+    warn: Callable[[WorkUnit, str], None] = lambda unit, reason: None,
 ) -> dict[str, str]:
     """Compute the units that are not stored yet; return what failed, by task.
 
@@ -166,8 +166,8 @@ def run(
 
 
 def _results(
-    units: list[Unit], work: Work, jobs: int, dask: str | None
-) -> Iterator[tuple[Unit, dict]]:
+    units: list[WorkUnit], work: Work, jobs: int, dask: str | None
+) -> Iterator[tuple[WorkUnit, dict]]:
     """Units with their results as they come."""
     if not units:
         return
@@ -198,7 +198,9 @@ def _depend_on(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def on_cluster(client, units: list[Unit], work: Work) -> Iterator[tuple[Unit, dict]]:
+def on_cluster(
+    client, units: list[WorkUnit], work: Work
+) -> Iterator[tuple[WorkUnit, dict]]:
     """Results from the workers of a dask cluster.
 
     Only as many units as the workers can start soon are sent, and each is freed with its result.
@@ -220,7 +222,9 @@ def on_cluster(client, units: list[Unit], work: Work) -> Iterator[tuple[Unit, di
         yield unit, result
 
 
-def attempt(unit: Unit, work: Work, parent: int | None = None) -> tuple[Unit, dict]:
+def attempt(
+    unit: WorkUnit, work: Work, parent: int | None = None
+) -> tuple[WorkUnit, dict]:
     """The result of a unit, in a worker (of the ``parent``); what goes wrong becomes a gap."""
     if parent not in (None, os.getpid()):
         _depend_on(parent)

@@ -45,6 +45,7 @@ class Written:
     """What was written; `missing` is the line that installs what figures and page need."""
 
     groups: list[Group]
+    sweeps: pd.DataFrame | None = None  # of a synthetic experiment
     page: Path | None = None
     missing: str | None = None
 
@@ -73,8 +74,8 @@ def write(
     groups = [
         Group(str(name), rows) for name, rows in compared.groupby("group", sort=False)
     ]
-    written = Written(groups, missing=missing)
     sweeps = None if settings is None else sweep_table(scores, settings)
+    written = Written(groups, sweeps, missing=missing)
     _write_tables(results, groups, sweeps, folder, latex=missing is None)
     if missing is None:
         written.page = folder / "report.html"
@@ -235,6 +236,21 @@ def sweep_table(scores: pd.DataFrame, settings: Settings) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def sweeps_text(sweeps: pd.DataFrame) -> pd.DataFrame:
+    """The sweeps as text, in percent."""
+    points = sweeps[["sweep"]].assign(value=sweeps["value"].map("{:g}".format))
+    return points.join(sweeps.drop(columns=["sweep", "value"]).map(percent))
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it: seconds, minutes or hours."""
+    if seconds < 60:
+        return f"{seconds:.1f} seconds"
+    if seconds < 3600:
+        return f"{seconds / 60:.1f} minutes"
+    return f"{seconds / 3600:.1f} hours"
+
+
 def _page(
     results: Results,
     groups: list[Group],
@@ -251,13 +267,14 @@ def _page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    run, synthetic = results.run, sweeps is not None
-    sweep_figures, shown = [], None
-    if synthetic and len(sweeps):
-        sweep_figures = [_figure(folder, "sweeps", sweeps_figure(sweeps), "Mean balanced accuracy "
-                                 "when one parameter of the data changes.")]  # fmt: skip
-        point = ["sweep", "value"]
-        shown = html(sweeps[point].join(sweeps.drop(columns=point).map(percent)))
+    run = results.run
+    synthetic = sweeps is not None
+    sweep_figures = []
+    shown = None
+    if sweeps is not None and len(sweeps):
+        caption = "Mean balanced accuracy when one parameter of the data changes."
+        sweep_figures = [_figure(folder, "sweeps", sweeps_figure(sweeps), caption)]
+        shown = html(sweeps_text(sweeps))
     tasks = results.tasks.drop(columns=["shift", "kind"], errors="ignore")
     words = pd.DataFrame(
         run["classifiers"].items(), columns=["classifier", "what it is"]
@@ -274,7 +291,8 @@ def _page(
         tasks=html(tasks) if not synthetic else None,
         classifiers=html(words),
         run=run,
-        hours=f"{run['cpu_seconds'] / 3600:.2f}",
+        cpu_time=duration(run["cpu_seconds"]),
+        fewest_tissues=statistics.FEWEST_TISSUES,
         today=date.today().isoformat(),
     )
 
@@ -324,7 +342,7 @@ def _group_on_page(group: Group, number: int, folder: Path, synthetic: bool) -> 
         found |= {
             "second": second,
             "lead": percent(difference.mean()),
-            "lead_interval": interval(*bounds),
+            "lead_interval": None if np.isnan(bounds[0]) else interval(*bounds),
             "record": f"{against.won} / {against.tied} / {against.lost}",
         }
     drawn = {

@@ -57,7 +57,7 @@ _LOCK = ".lock"
 
 
 @dataclass(frozen=True)
-class Unit:
+class WorkUnit:
     """A classifier's whole grid on one problem of one split of a task."""
 
     task: str
@@ -156,7 +156,7 @@ class Storage:
         paths = sorted((self.folder / "designs").glob("*.json"))
         return {path.stem: _read(path) for path in paths}
 
-    def has(self, unit: Unit) -> bool:
+    def has(self, unit: WorkUnit) -> bool:
         """Whether the result of a unit is there and can be read; a gap is no result."""
         found = _read_unit(self.folder / "units" / unit.path)
         return found is not None and "failed" not in found
@@ -166,7 +166,7 @@ class Storage:
         paths = sorted((self.folder / "units" / design).glob("*.json"))
         return [found for path in paths if (found := _read_unit(path)) is not None]
 
-    def save(self, unit: Unit, result: dict) -> None:
+    def save(self, unit: WorkUnit, result: dict) -> None:
         """Store the result of a unit in one step."""
         same = {key: value for key, value in asdict(unit).items() if key != "weight"}
         self._write(f"units/{unit.path}", {**same, **result})

@@ -16,7 +16,7 @@ from optirank.io.data import DataError
 from optirank.io.reading import read_expression
 from optirank_lab.baselines.transformers import LogCPM
 from optirank_lab.benchmark.tasks import SMALLEST_CLASS as SMALLEST_OF_PAIR
-from optirank_lab.benchmark.tasks import Task, value_kind
+from optirank_lab.benchmark.tasks import BenchmarkTask, value_kind
 from optirank_lab.data.registry import find_path, harmonise
 
 Matrix = NDArray | sp.csr_array
@@ -66,7 +66,7 @@ def stack(sets: list[Set]) -> Set:
     )
 
 
-def load(name: str, task: Task, data: Path | None) -> Set:
+def load(name: str, task: BenchmarkTask, data: Path | None) -> Set:
     """Read a data set, with the labels that a task asks for; its values are as measured."""
     found = read_expression(find_path(name, data), label=task.label)
     labels = harmonise(found.labels(task.label))
@@ -102,7 +102,7 @@ def common_genes(sets: list[Set]) -> NDArray:
 
 
 def common_classes(
-    task: Task, source: list[Set], auxiliary: Set | None, test: Set | None
+    task: BenchmarkTask, source: list[Set], auxiliary: Set | None, test: Set | None
 ) -> tuple[list[str], list[str], list[str]]:
     """Classes that all sets have, those with a problem of their own, and notes on the others."""
     counts, found = class_counts(*source), task.scheme == "all"
@@ -180,3 +180,8 @@ def log_values(X: sp.csr_array, kind: str) -> sp.csr_array:
     positive = X.copy()
     np.maximum(positive.data, 0.0, out=positive.data)
     return sp.csr_array(LogCPM().transform(positive))
+
+
+def dense(X: Matrix) -> NDArray[np.float32]:
+    """A matrix as an array of numbers in single precision."""
+    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float32)

@@ -13,7 +13,7 @@ from optirank_lab.benchmark.designs import Design, Profile
 from optirank_lab.benchmark.engine import Plan, units_of
 from optirank_lab.benchmark.sets import Set
 from optirank_lab.benchmark.splits import folds_and_final
-from optirank_lab.benchmark.tasks import Task
+from optirank_lab.benchmark.tasks import BenchmarkTask
 
 _PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 0.0)
 _SIZES = (0.2, 0.4, 0.6, 0.8, 1.0)
@@ -157,7 +157,7 @@ class Settings:
         data = make_unstable_ranks(**asdict(point), random_state=random_state)
         genes = np.array([f"gene{j}" for j in range(point.n_genes)])
         title = f"data set {repeat + 1}"
-        task = Task(name, title, "none", point.key, title, scheme="synthetic")
+        task = BenchmarkTask(name, title, "none", point.key, title, scheme="synthetic")
         return [
             Design(
                 task=task,

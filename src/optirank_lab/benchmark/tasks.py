@@ -9,20 +9,21 @@ from importlib.resources import files
 from itertools import permutations
 from pathlib import Path
 
+import pandas as pd
+
 from optirank.io.data import DataError, MissingExtraError
 from optirank.io.reading import open_expression
 from optirank_lab.data.registry import LABEL, harmonise, local_paths
 
-SMALLEST_CLASS = (
-    8  # samples in each set of a found pair: fewer say little about a class
-)
-FEWEST_GENES = (
-    100  # common genes of a found pair: fewer are no longer a comparison of panels
-)
+# Samples in each set of a found pair: fewer say little about a class.
+SMALLEST_CLASS = 8
+# Common genes of a found pair: fewer are no longer a comparison of panels.
+FEWEST_GENES = 100
+SAME_PLATFORM = "same platform"
 
 
 @dataclass(frozen=True)
-class Task:
+class BenchmarkTask:
     """What is learned from, and what it is tested on; tasks.toml explains the fields."""
 
     name: str
@@ -47,6 +48,11 @@ class Task:
         return ("single", "multi") if self.auxiliary else ("",)
 
     @property
+    def across_platforms(self) -> bool:
+        """Whether it counts as a test on another platform; unknown ones do."""
+        return self.shift != SAME_PLATFORM
+
+    @property
     def sets(self) -> tuple[str, ...]:
         """All data sets it names, those of the models it tests not included."""
         named = (*self.train, self.auxiliary, self.test)
@@ -55,21 +61,22 @@ class Task:
 
 @cache
 def _file() -> dict:
-    return tomllib.loads(
-        files("optirank_lab.benchmark").joinpath("tasks.toml").read_text("utf-8")
-    )
+    text = files("optirank_lab.benchmark").joinpath("tasks.toml").read_text("utf-8")
+    return tomllib.loads(text)
 
 
-def built_in() -> tuple[Task, ...]:
+def built_in() -> tuple[BenchmarkTask, ...]:
     """The tasks of tasks.toml: the paper's, then those on public stand-ins."""
-    found = []
-    for table in _file()["task"]:
-        train, merge = (
-            tuple(table.get("train", ())),
-            tuple(table.get("merge", {}).items()),
+    return tuple(
+        BenchmarkTask(
+            **{
+                **table,
+                "train": tuple(table.get("train", ())),
+                "merge": tuple(table.get("merge", {}).items()),
+            }
         )
-        found.append(Task(**{**table, "train": train, "merge": merge}))
-    return tuple(found)
+        for table in _file()["task"]
+    )
 
 
 def value_kind(name: str) -> str | None:
@@ -77,7 +84,9 @@ def value_kind(name: str) -> str | None:
     return _file()["values"].get(name)
 
 
-def choose(tasks: tuple[Task, ...], names: list[str]) -> tuple[Task, ...]:
+def choose(
+    tasks: tuple[BenchmarkTask, ...], names: list[str]
+) -> tuple[BenchmarkTask, ...]:
     """The tasks of these names, all where none is given."""
     known = {task.name: task for task in tasks}
     for name in names:
@@ -89,7 +98,7 @@ def choose(tasks: tuple[Task, ...], names: list[str]) -> tuple[Task, ...]:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _SetSummary:
     """What is known of a set of a folder before its values are read."""
 
     name: str
@@ -97,83 +106,165 @@ class _Seen:
     genes: frozenset[str]
     dataset: str
     tissue: str
+    platform: str
 
 
-def find_pairs(folder: Path) -> tuple[tuple[Task, ...], dict[str, str]]:
+def find_pairs(
+    folder: Path, label: str = LABEL
+) -> tuple[tuple[BenchmarkTask, ...], dict[str, str]]:
     """Every ordered pair of sets of a folder that can be a task; and why sets cannot be read.
 
     Two sets are a pair where they share at least two classes of at least 8 samples in each, by the
-    column ``cell_type``, and at least 100 genes. Sets with the same ``dataset`` in their obs are
-    parts of one study, maybe with the same samples, and are not paired; neither are sets of two
-    known tissues. The tissue of a set is its column ``tissue`` or stands in tasks.toml; sets
-    without one belong to the tissue of the sets that they are paired with.
+    column ``label``, and at least 100 genes. Sets with the same ``dataset`` in their obs are parts
+    of one study, maybe with the same samples, and are not paired; neither are sets of two known
+    tissues. The tissue of a set is its column ``tissue`` or stands in tasks.toml; sets without one
+    belong to the tissue of the sets that they are paired with. Where both platforms are known, by
+    the column ``platform`` or tasks.toml, the ``shift`` of a pair says whether they are the same.
     """
-    seen, problems = [], {}
+    summaries: list[_SetSummary] = []
+    problems: dict[str, str] = {}
     for name, path in local_paths(folder).items():
         try:
-            seen.append(_look(name, path))
+            summaries.append(_summarise(name, path, label))
         except (DataError, MissingExtraError, OSError) as error:
             problems[name] = " ".join(str(error).split())
-    pairs = [(one, other) for one, other in permutations(seen, 2) if _fit(one, other)]
-    groups = {one.name: one.tissue or f"like {one.name}" for one in seen}
-    for _ in seen:  # a set without a known tissue takes that of a set it is paired with
-        for one, other in pairs:
-            if not one.tissue:
-                groups[one.name] = min(
-                    groups[one.name], groups[other.name], key=_unknown_last
-                )
-    found = tuple(
-        Task(
-            name=f"{one.name} to {other.name}",
-            title=f"{one.name} to {other.name}",
-            tissue=min(groups[one.name], groups[other.name], key=_unknown_last),
-            train=(one.name,),
-            test=other.name,
+    pairs = [
+        (reference, query)
+        for reference, query in permutations(summaries, 2)
+        if _can_be_paired(reference, query)
+    ]
+    tissues = _shared_tissues(summaries, pairs)
+    tasks = tuple(
+        BenchmarkTask(
+            name=f"{reference.name} to {query.name}",
+            title=f"{reference.name} to {query.name}",
+            tissue=min(tissues[reference.name], tissues[query.name], key=_unknown_last),
+            shift=_shift(reference.platform, query.platform),
+            train=(reference.name,),
+            test=query.name,
             scheme="all",
+            label=label,
         )
-        for one, other in pairs
+        for reference, query in pairs
     )
-    return found, problems
+    return tasks, problems
+
+
+def _shared_tissues(
+    summaries: list[_SetSummary], pairs: list[tuple[_SetSummary, _SetSummary]]
+) -> dict[str, str]:
+    """The tissue of each set; a set without one takes that of a set it is paired with."""
+    tissues = {
+        summary.name: summary.tissue or f"like {summary.name}" for summary in summaries
+    }
+    for _ in summaries:  # a tissue may pass through a chain of pairs
+        for reference, query in pairs:
+            if not reference.tissue:
+                tissues[reference.name] = min(
+                    tissues[reference.name], tissues[query.name], key=_unknown_last
+                )
+    return tissues
 
 
 def _unknown_last(tissue: str) -> tuple[bool, str]:
     return tissue.startswith("like "), tissue
 
 
-def _look(name: str, path: Path) -> _Seen:
+def _shift(reference: str, query: str) -> str:
+    """What differs between the platforms of two sets."""
+    if not reference or not query:
+        return "unknown"
+    return SAME_PLATFORM if reference == query else "platform"
+
+
+def _summarise(name: str, path: Path, label: str) -> _SetSummary:
     with open_expression(path) as opened:
         obs = opened.obs
-        if LABEL not in obs.columns:
-            raise DataError(f"no column {LABEL!r}: a task needs labels there")
-        counts = {}
-        for label, count in obs[LABEL].value_counts().items():
-            for one in harmonise([label]):
-                counts[one] = counts.get(one, 0) + int(count)
-        classes = frozenset(
-            str(one) for one, count in counts.items() if count >= SMALLEST_CLASS
-        )
-        own = {}
-        for key in ("dataset", "tissue"):
-            values = (
-                obs[key].dropna().astype(str).unique() if key in obs.columns else ()
-            )
-            own[key] = values[0] if len(values) == 1 else ""
-        tissue = own["tissue"] or _file()["tissues"].get(name, "")
-        return _Seen(
-            name,
-            classes,
-            frozenset(map(str, opened.gene_names)),
-            own["dataset"],
-            tissue,
+        if label not in obs.columns:
+            raise DataError(f"no column {label!r}: a task needs labels there")
+        tables = _file()
+        return _SetSummary(
+            name=name,
+            classes=_large_classes(obs[label]),
+            genes=frozenset(map(str, opened.gene_names)),
+            dataset=_single_value(obs, "dataset"),
+            tissue=_single_value(obs, "tissue") or tables["tissues"].get(name, ""),
+            platform=_single_value(obs, "platform")
+            or tables["platforms"].get(name, ""),
         )
 
 
-def _fit(one: _Seen, other: _Seen) -> bool:
-    same_study = one.dataset and one.dataset == other.dataset
-    apart = one.tissue and other.tissue and one.tissue != other.tissue
+def _large_classes(labels: pd.Series) -> frozenset[str]:
+    """Classes with enough samples, by their common names."""
+    counts: dict[str, int] = {}
+    for original, count in labels.value_counts().items():
+        for class_name in harmonise([original]):
+            counts[class_name] = counts.get(class_name, 0) + int(count)
+    return frozenset(
+        str(class_name) for class_name, n in counts.items() if n >= SMALLEST_CLASS
+    )
+
+
+def _single_value(obs: pd.DataFrame, column: str) -> str:
+    """The value of a column in which all samples agree; "" where there is none."""
+    if column not in obs.columns:
+        return ""
+    values = obs[column].dropna().astype(str).unique()
+    return str(values[0]) if len(values) == 1 else ""
+
+
+def _can_be_paired(reference: _SetSummary, query: _SetSummary) -> bool:
+    same_study = reference.dataset and reference.dataset == query.dataset
+    other_tissue = (
+        reference.tissue and query.tissue and reference.tissue != query.tissue
+    )
     return (
         not same_study
-        and not apart
-        and len(one.classes & other.classes) >= 2
-        and len(one.genes & other.genes) >= FEWEST_GENES
+        and not other_tissue
+        and len(reference.classes & query.classes) >= 2
+        and len(reference.genes & query.genes) >= FEWEST_GENES
     )
+
+
+def read_pairs(path: Path) -> tuple[BenchmarkTask, ...]:
+    """The pairs that a CSV names: the columns reference, query, problem and maybe label.
+
+    ``reference`` and ``query`` are names of sets, with or without ``.h5ad``; ``problem`` takes the
+    place of a tissue: pairs of one problem are averaged first. ``label`` is the column of labels,
+    ``cell_type`` where it is empty.
+    """
+    table = pd.read_csv(path, dtype=str, comment="#").fillna("")
+    lacking = [name for name in ("reference", "query", "problem") if name not in table]
+    if lacking:
+        raise DataError(
+            f"{path} has no column {', '.join(lacking)}: its columns are "
+            "reference, query, problem and, where it is not cell_type, label"
+        )
+    if table.empty:
+        raise DataError(f"{path} names no pair: write one line per pair")
+    tasks = []
+    for row in table.to_dict("records"):
+        reference, query = (
+            row[column].strip().removesuffix(".h5ad")
+            for column in ("reference", "query")
+        )
+        label = row.get("label", "").strip() or LABEL
+        name = f"{reference} to {query}"
+        if label != LABEL:  # two questions may be asked of one pair of sets
+            name += f" ({label})"
+        tasks.append(
+            BenchmarkTask(
+                name=name,
+                title=name,
+                tissue=row["problem"].strip(),
+                train=(reference,),
+                test=query,
+                scheme="all",
+                label=label,
+            )
+        )
+    names = [task.name for task in tasks]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(f"{path} names {twice[0]!r} twice: name each pair once")
+    return tuple(tasks)

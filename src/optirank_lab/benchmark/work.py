@@ -15,9 +15,9 @@ from optirank._util.metrics import balanced_accuracy
 from optirank._util.workers import one_blas_thread
 from optirank.tuning.families import Family, Samples
 from optirank.tuning.search import Unit, search
-from optirank_lab.baselines.peers import run_peer
+from optirank_lab.baselines.peers import PeerFailedError, run_peer
 from optirank_lab.benchmark.classifiers import COUNTS, MEASURED, Classifier, get
-from optirank_lab.benchmark.designs import Design, Problem, Profile, make_problem
+from optirank_lab.benchmark.designs import Design, Profile, SplitProblem, make_problem
 from optirank_lab.benchmark.sets import Set
 from optirank_lab.benchmark.splits import Split
 
@@ -25,7 +25,7 @@ _CLASSES = np.array([False, True])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fitted:
+class FittedSetting:
     """One setting of a classifier, fitted; or a tool of others."""
 
     setting: dict[str, object]
@@ -62,10 +62,18 @@ def run_unit(
     grid = one.grid_of(profile, whole=problem.whole)
     parts = [*problem.validation, *problem.tests.values()]
     if one.peer is not None:
-        found = run_peer(one.peer, problem, parts, profile.peer_seconds, peers or {})
-        if "failed" in found:
-            return found
-        fits = [Fitted(setting={}, **found)]
+        try:
+            result = run_peer(
+                one.peer,
+                problem.train,
+                parts,
+                seed=problem.seed,
+                limit=profile.peer_seconds,
+                pythons=peers or {},
+            )
+        except PeerFailedError as error:
+            return {"failed": str(error)}
+        fits = [FittedSetting(setting={}, **vars(result))]
     else:
         with one_blas_thread():
             final = len(split.validation) == 0  # the setting is chosen by other splits
@@ -98,13 +106,13 @@ def run_unit(
 
 def fit_grid(
     classifier: Classifier,
-    problem: Problem,
+    problem: SplitProblem,
     grid: dict[str, tuple],
     parts: list[Set],
     *,
     cold: bool = False,
     device: str = "cpu",
-) -> list[Fitted]:
+) -> list[FittedSetting]:
     """Fit every setting to the training samples and label the samples of each part.
 
     ``cold`` fits each setting on its own, as the estimator does, instead of in chains. Classifiers
@@ -135,7 +143,7 @@ def fit_grid(
     (found,) = search(family, [unit])
     gammas = [found.models(k)[0].gamma for k in range(len(found.params))]
     return [
-        Fitted(
+        FittedSetting(
             setting={name: params[name] for name in grid},
             labels=[found.decision(k, view)[:, 0] > 0 for view in views],
             n_genes=int(found.genes(k).sum()),
@@ -157,8 +165,11 @@ def _samples(part: Set, family: Family, dataset: NDArray | None = None) -> Sampl
 
 
 def _fit_estimators(
-    classifier: Classifier, problem: Problem, grid: dict[str, tuple], parts: list[Set]
-) -> list[Fitted]:
+    classifier: Classifier,
+    problem: SplitProblem,
+    grid: dict[str, tuple],
+    parts: list[Set],
+) -> list[FittedSetting]:
     """A classifier with scikit-learn's interface, one setting at a time."""
     raw = classifier.sees == MEASURED or (
         classifier.sees == COUNTS and problem.train.counts
@@ -182,7 +193,9 @@ def _fit_estimators(
             "predict_seconds": time.thread_time() - fitted,
         }
         n_genes = classifier.n_genes(model)
-        found.append(Fitted(setting=setting, labels=labels, n_genes=n_genes, **times))
+        found.append(
+            FittedSetting(setting=setting, labels=labels, n_genes=n_genes, **times)
+        )
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -21,9 +21,12 @@ from optirank.cli.common import (
 )
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from optirank_lab.benchmark.engine import Plan, Work
     from optirank_lab.benchmark.report import Written
-    from optirank_lab.benchmark.results import Storage, Unit
+    from optirank_lab.benchmark.results import Storage, WorkUnit
+    from optirank_lab.benchmark.tasks import BenchmarkTask
 
 _HELP = """Compare classifiers on real data: the paper's evaluation, or pairs of your own sets.
 
@@ -43,23 +46,41 @@ _Problems = opt.one_of("binary", "whole", "both")
 _Selection = opt.one_of("one_se", "best")  # how settings are chosen
 
 
+_Label = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of the labels of sets found in a folder; default: cell_type."
+    ),
+]
+_Peer = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="NAME=PYTHON: the Python that has a competing tool (celltypist, singler, "
+        "pysinglecellnet); default: that of make peers in .peers, else this one. Can be repeated."
+    ),
+]
+
+
 @app.command("list", cls=opt.GroupedCommand)
-def list_(data: opt.Data = None) -> None:
-    """List the built-in tasks with their data, and the pairs found in a folder (--data).
+def list_(data: opt.Data = None, label: _Label = None) -> None:
+    """List the pairs found in a folder (--data), and the built-in tasks with their data.
 
     Examples:
 
       optirank benchmark list --data sets
+      optirank benchmark list --data sets --label subtype
     """
     with tidy():
         from optirank_lab.benchmark.designs import RealTasks
-        from optirank_lab.benchmark.tasks import built_in, find_pairs
+        from optirank_lab.benchmark.tasks import built_in
         from optirank_lab.data.registry import data_folder, local_paths
 
         local_paths(data)  # a folder that is not there is an error
+        if data is not None:
+            _show_pairs(data, label)
         source = RealTasks(data_folder(data), built_in())
         lacking = {task.name: source.missing(task) for task in source.tasks}
-        for title, wanted in (
+        for title, of_paper in (
             ("Tasks of the paper", True),
             ("Tasks on public stand-ins", False),
         ):
@@ -71,20 +92,26 @@ def list_(data: opt.Data = None) -> None:
                     task.title,
                 )
                 for task in source.tasks
-                if task.paper == wanted
+                if task.paper == of_paper
             ]
             show_table(title, ("task", "tissue", "data", "what"), rows)
-        remedies = [one for one in dict.fromkeys(lacking.values()) if one is not None]
-        ready = sum(one is None for one in lacking.values())
+        ready = sum(remedy is None for remedy in lacking.values())
         echo(f"{ready} of {len(source.tasks)} tasks are ready.")
-        for remedy in remedies:
-            echo(f"Missing: {remedy}")
-        if data is not None:
-            pairs, unusable = find_pairs(data)
-            rows = [(task.name, task.tissue) for task in pairs]
-            show_table("Pairs found in the folder", ("task", "tissue"), rows)
-            for name, reason in unusable.items():
-                echo(f"{name}: {reason}")
+        for remedy in dict.fromkeys(lacking.values()):
+            if remedy is not None:
+                echo(f"Missing: {remedy}")
+
+
+def _show_pairs(data: Path, label: str | None) -> None:
+    """The pairs of sets of a folder, and why some sets are in none."""
+    from optirank_lab.benchmark.tasks import find_pairs
+    from optirank_lab.data.registry import LABEL
+
+    pairs, unusable = find_pairs(data, label or LABEL)
+    rows = [(task.name, task.tissue, task.shift) for task in pairs]
+    show_table("Pairs found in the folder", ("task", "tissue", "shift"), rows)
+    for name, reason in unusable.items():
+        echo(f"{name}: {reason}")
 
 
 @app.command("run", cls=opt.GroupedCommand)
@@ -114,13 +141,8 @@ def run(
             show_default=False,
         ),
     ] = None,
-    peer: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="NAME=PYTHON: the Python that has a tool of others (celltypist, singler, "
-            "pysinglecellnet); default: this one. Can be repeated."
-        ),
-    ] = None,
+    label: _Label = None,
+    peer: _Peer = None,
     quick: Annotated[
         bool,
         typer.Option("--quick", help="Few tasks, small grids, fewer genes and splits."),
@@ -141,16 +163,17 @@ def run(
 
     Without --data the built-in tasks are run on the sets of OPTIRANK_DATA or the cache. With --data
     the tasks are all ordered pairs of sets of that folder which share at least two classes of at
-    least 8 samples (column cell_type) and at least 100 genes; --tasks can name built-in ones too.
+    least 8 samples (column --label) and at least 100 genes; --tasks can name built-in ones too.
 
     Each (task, split, problem, classifier) is stored as soon as it is done. After Ctrl-C or a
-    crash, the same command resumes. A task with damaged data is reported and left out. A tool of
-    others runs in a process of its own; one that is not installed is a gap in the tables.
+    crash, the same command resumes. A task with damaged data is reported and left out. A competing
+    tool runs in a process of its own; one that is not installed is a gap in the tables.
 
     Examples:
 
       optirank benchmark run --quick --out quick
       optirank benchmark run --data sets --out own
+      optirank benchmark run --data sets --label subtype --out own
       optirank benchmark run --out results --classifiers panel,optirank,rank-lr --jobs 8
       optirank benchmark run --out results --problems whole --peer celltypist=/env/bin/python
       optirank benchmark run --out results --dask tcp://host:8786
@@ -158,38 +181,21 @@ def run(
     """
     with tidy():
         from optirank.solver.device.backend import check_device
-        from optirank_lab.baselines.peers import check_peers
         from optirank_lab.benchmark import classifiers as registry
         from optirank_lab.benchmark.designs import PAPER, QUICK, RealTasks
         from optirank_lab.benchmark.engine import Work, plan_real
         from optirank_lab.benchmark.results import Storage
-        from optirank_lab.benchmark.tasks import built_in, choose, find_pairs
-        from optirank_lab.data.registry import data_folder, local_paths
+        from optirank_lab.data.registry import data_folder
 
         if jobs is not None and dask is not None:
             raise ValueError("--jobs and --dask: give one of them")
-        local_paths(data)  # a folder that is not there is an error, whatever the tasks
-        pairs, unusable = find_pairs(data) if data is not None else ((), {})
-        known = (*pairs, *built_in())
-        wanted = choose(known, listed(tasks)) if tasks or data is None else pairs
-        if quick and not tasks and data is None:
-            wanted = tuple(task for task in wanted if task.quick)
-        found = any(task.scheme == "all" for task in wanted)
-        if found and problems not in (None, "whole"):
-            raise ValueError(
-                f"--problems {problems}: pairs found in a folder have no samples to tune on, so "
-                "they are run with --problems whole only"
-            )
-        kind = str(problems or ("whole" if found else "binary"))
-        if peer and kind == "binary":
-            raise ValueError(
-                "--peer: tools of others take part with --problems whole or both"
-            )
+        chosen_tasks = _choose_tasks(data, listed(tasks), label, quick)
+        kind = _kind_of_problems(chosen_tasks.wanted, problems)
+        pythons = _pythons_of_peers(peer, kind)
         chosen = registry.choose(listed(classifiers), kind)
-        pythons = check_peers(peer or ())
         check_device(str(device))
         profile = QUICK if quick else PAPER
-        source = RealTasks(data_folder(data).resolve(), known, seed)
+        source = RealTasks(data_folder(data).resolve(), chosen_tasks.known, seed)
         storage = Storage(out)
         storage.check(profile, seed)
         with progress_bar("reading data") as bar:
@@ -198,9 +204,15 @@ def run(
                 bar.update(0, text=f"reading data: {name}")
 
             plan = plan_real(
-                source, wanted, chosen, profile, storage, named=bool(tasks), tell=tell
+                source,
+                chosen_tasks.wanted,
+                chosen,
+                profile,
+                storage,
+                named=bool(tasks),
+                tell=tell,
             )
-        plan.problems |= unusable if not tasks else {}
+        plan.problems |= chosen_tasks.unusable
         _announce(plan, storage)
         with storage.open(profile, seed):
             work = Work(source, profile, str(device), tuple(pythons.items()))
@@ -210,6 +222,59 @@ def run(
             raise typer.Exit(UNEXPECTED)
         if plan.problems:
             raise typer.Exit(BAD_INPUT)
+
+
+class _ChosenTasks(NamedTuple):
+    """The tasks of a run."""
+
+    wanted: tuple[BenchmarkTask, ...]
+    known: tuple[BenchmarkTask, ...]  # whose models others may test
+    unusable: dict[str, str]  # sets of the folder that cannot be read, with the reason
+
+
+def _choose_tasks(
+    data: Path | None, names: list[str], label: str | None, quick: bool
+) -> _ChosenTasks:
+    """The tasks that are named; else the pairs of the folder, or the built-in ones."""
+    from optirank_lab.benchmark.tasks import built_in, choose, find_pairs
+    from optirank_lab.data.registry import LABEL, local_paths
+
+    if label is not None and data is None:
+        raise ValueError(
+            f"--label {label}: the built-in tasks have labels of their own; name a folder of "
+            "your sets by --data"
+        )
+    local_paths(data)  # a folder that is not there is an error, whatever the tasks
+    pairs, unusable = ((), {}) if data is None else find_pairs(data, label or LABEL)
+    known = (*pairs, *built_in())
+    if names:
+        return _ChosenTasks(choose(known, names), known, {})
+    if data is not None:
+        return _ChosenTasks(pairs, known, unusable)
+    wanted = tuple(task for task in known if task.quick or not quick)
+    return _ChosenTasks(wanted, known, {})
+
+
+def _kind_of_problems(tasks: tuple[BenchmarkTask, ...], problems: str | None) -> str:
+    """Each class against the rest, all classes at once, or both."""
+    any_found = any(task.scheme == "all" for task in tasks)
+    if any_found and problems not in (None, "whole"):
+        raise ValueError(
+            f"--problems {problems}: pairs found in a folder have no samples to tune on, so "
+            "they are run with --problems whole only"
+        )
+    return str(problems or ("whole" if any_found else "binary"))
+
+
+def _pythons_of_peers(peer: list[str] | None, kind: str) -> dict[str, str]:
+    """The Pythons of competing tools: those of make peers, and those that are named."""
+    from optirank_lab.baselines.peers import check_peers, installed_peers
+
+    if peer and kind == "binary":
+        raise ValueError(
+            "--peer: competing tools take part with --problems whole or both"
+        )
+    return installed_peers() | check_peers(peer or ())
 
 
 @app.command("report", cls=opt.GroupedCommand)
@@ -250,41 +315,59 @@ def curve(
             "--out", "-o", help="The CSV; a figure of the same name goes beside it."
         ),
     ] = Path("results/curve.csv"),
+    label: _Label = None,
+    peer: _Peer = None,
     jobs: opt.Processes = None,
 ) -> None:
     """Compare classifiers at the same number of genes, over every pair of sets of a folder.
 
-    Finished pairs are kept in the CSV, and the same command goes on from there.
+    What the CSV has of a pair is kept, and the same command goes on from there. Competing tools
+    take part where there is a Python that has them.
 
     Examples:
 
       optirank benchmark curve --data sets --out results/curve.csv
+      optirank benchmark curve --data sets --peer singler=/env/bin/python
     """
     with tidy():
         from optirank_lab.benchmark import curve as study
-        from optirank_lab.benchmark.report import percent
         from optirank_lab.benchmark.tasks import find_pairs
+        from optirank_lab.data.registry import LABEL
 
-        pairs, unusable = find_pairs(data)
+        pairs, unusable = find_pairs(data, label or LABEL)
         for name, reason in unusable.items():
             echo(f"{name}: {reason}", err=True)
         if not pairs:
             raise ValueError(
                 f"{data} has no pair of sets with common classes and genes"
             )
+        pythons = _pythons_of_peers(peer, "whole")
         with progress_bar("pairs", len(pairs), lines=True) as bar:
-            table = study.run(data, pairs, out, workers(jobs), lambda: bar.advance())
-        wide = study.means(table).pivot_table(
-            index="method", columns="k", values="mean", sort=False
-        )
-        rows = [(method, *map(percent, row)) for method, row in wide.iterrows()]
-        columns = ("method", *map(str, wide.columns))
-        show_table("Mean balanced accuracy (%) by genes", columns, rows)
+            table = study.run(
+                data, pairs, out, workers(jobs), lambda: bar.advance(), pythons
+            )
+        _show_curve(table)
         echo(f"Table: {out}")
-        if chosen := study.write_left_out(table, out):
-            echo(f"Sizes chosen without each tissue: {chosen}")
+        if sizes := study.write_left_out(table, out):
+            echo(f"Sizes chosen without each tissue: {sizes}")
         if figure := study.draw(table, out):
             echo(f"Figure: {figure}")
+
+
+def _show_curve(table: pd.DataFrame) -> None:
+    """Means over tissues by number of genes, and the tools that failed."""
+    from optirank_lab.benchmark import curve as study
+    from optirank_lab.benchmark.report import percent
+
+    wide = study.means(table).pivot_table(
+        index="method", columns="k", values="mean", sort=False
+    )
+    rows = [(str(method), *map(percent, row)) for method, row in wide.iterrows()]
+    columns = ("method", *map(str, wide.columns))
+    show_table("Balanced accuracy (%) by genes, mean over tissues", columns, rows)
+    failed = table[table["note"].notna()]
+    for (method, reason), rows_of_tool in failed.groupby(["method", "note"]):
+        tell_error(f"{method} has no result on {len(rows_of_tool)} pairs: {reason}")
 
 
 def _announce(plan: Plan, storage: Storage) -> None:
@@ -332,13 +415,13 @@ def compute(
         "fitting", sum(unit.weight for unit in plan.units), lines=True
     ) as bar:
 
-        def advance(unit: Unit, stored: bool) -> None:
+        def advance(unit: WorkUnit, stored: bool) -> None:
             nonlocal done
             done += 1
             text = f"{done} of {len(plan.units)} units, {unit.design}"
             bar.advance(unit.weight, stored=stored, text=text)
 
-        def warn(unit: Unit, reason: str) -> None:
+        def warn(unit: WorkUnit, reason: str) -> None:
             tell_error(f"{unit.design}: {unit.classifier} has no result: {reason}")
 
         options = {
@@ -356,13 +439,17 @@ def compute(
 
 
 def show_means(written: Written) -> None:
-    """Print the table of means of each group, and where the report is."""
-    from optirank_lab.benchmark.report import standings_text
+    """Print the table of means of each group and of the sweeps, and where the report is."""
+    from optirank_lab.benchmark import report
 
     for group in written.groups:
-        text = standings_text(group).drop(columns=["median", "worst", "rank"])
+        text = report.standings_text(group).drop(columns=["median", "worst", "rank"])
         rows = text.itertuples(index=False)
         show_table(f"{group.name}: balanced accuracy (%)", text.columns, rows)
+    if written.sweeps is not None and len(written.sweeps):
+        text = report.sweeps_text(written.sweeps)
+        title = "Balanced accuracy (%) along the sweeps"
+        show_table(title, text.columns, text.itertuples(index=False))
     if written.missing:
         echo(f"No figures and no page: they need {written.missing}")
     if written.page:

@@ -1,4 +1,4 @@
-"""`optirank datasets`: list, describe, fetch and check data sets; a generated example."""
+"""`optirank datasets`: list, describe, fetch and check sets; a generated example."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from optirank.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from optirank_lab.data.registry import Entry
+    from optirank_lab.data.registry import Entry, LocalSet
 
 _HELP = """Data sets of the paper, public stand-ins for them, and your own folders.
 
---data or the variable OPTIRANK_DATA names a folder; every .h5ad file in it is a data set.
+--data or the variable OPTIRANK_DATA names a folder; every .h5ad file in it is a set.
 
 Examples:
 
@@ -44,7 +44,7 @@ NameArgument = Annotated[
 
 @app.command("list", cls=opt.GroupedCommand)
 def list_(data: opt.Data = None) -> None:
-    """List the registered data sets and those in the folder.
+    """List the registered data sets, with their terms of use, and those in the folder.
 
     Examples:
 
@@ -52,47 +52,22 @@ def list_(data: opt.Data = None) -> None:
       OPTIRANK_DATA=sets optirank datasets list
     """
     with tidy():
-        from optirank_lab.data.registry import (
-            data_folder,
-            describe,
-            local_paths,
-            registry,
-        )
+        from optirank_lab.data import registry
 
-        here = [describe(path) for path in local_paths(data).values()]
-        names = {found.name for found in here}
-        columns = ("name", "organism", "technology", "samples", "genes", "how")
-        for title, stand_in in (
-            ("The paper's data sets", False),
-            ("Public stand-ins", True),
-        ):
-            rows = [
-                (
-                    *(entry.name, entry.organism, entry.technology),
-                    *(entry.n_samples or "", entry.n_genes or ""),
-                    "here" if entry.name in names else entry.way,
-                )
-                for entry in registry().values()
-                if entry.stand_in == stand_in
-            ]
-            show_table(title, columns, rows)
-        if not here:
-            echo(f"No data sets in {data_folder(data)}.")
-            return
-        rows = [
-            (one.name, one.platform, one.n_samples, one.n_genes, len(one.classes))
-            for one in here
+        local_sets = [
+            registry.describe(path) for path in registry.local_paths(data).values()
         ]
-        columns = ("name", "platform", "samples", "genes", "classes")
-        show_table(f"In {data_folder(data)}", columns, rows)
-        for found in here:
-            if found.errors:
-                echo(f"{found.name} cannot be used: {found.errors[0]}")
+        present = {local.name for local in local_sets}
+        entries = registry.registry().values()
+        paper = [entry for entry in entries if not entry.stand_in]
+        _show_registered("The paper's data sets", paper, present)
+        _show_registered("Public stand-ins", registry.stand_ins(), present)
+        _show_local(local_sets, registry.data_folder(data))
 
 
 @app.command(cls=opt.GroupedCommand)
 def info(name: NameArgument, data: opt.Data = None) -> None:
-    """Describe a data set: accession, paper, source, licence, labels, how to get it.
+    """Describe a data set: accession, paper, source, terms of use, labels, how to get it.
 
     Examples:
 
@@ -103,26 +78,18 @@ def info(name: NameArgument, data: opt.Data = None) -> None:
         from optirank_lab.data import registry
 
         paths = registry.local_paths(data)
-        lines: list[tuple[str, str]] = []
         entry = _entry(name, data, known=name in paths)
+        lines: list[tuple[str, str]] = []
         if entry is not None:
-            name, lines = entry.name, _card(entry, data)
+            name = entry.name
+            lines = _card(entry, data)
         if name in paths:
-            found = registry.describe(paths[name])
-            classes = ", ".join(
-                f"{label} {count}" for label, count in found.classes.items()
-            )
-            lines += [("here", str(found.path)), ("platform", found.platform)]
-            lines += [("size", f"{found.n_samples} samples x {found.n_genes} genes")]
-            lines += [("classes", classes), ("problem", "; ".join(found.errors))]
-            if entry is None:
-                keys = ("accession", "licence", "note")
-                lines += [(key, found.source.get(key, "")) for key in keys]
+            lines += _local_card(registry.describe(paths[name]), entry is not None)
         else:
-            lines += [("here", f"no; optirank datasets fetch {name}")]
+            lines.append(("here", f"no; optirank datasets fetch {name}"))
         for key, text in lines:
             if text:
-                echo(f"{key + ':':<12}{text}")
+                echo(f"{key + ':':<14}{text}")
 
 
 @app.command(cls=opt.GroupedCommand)
@@ -140,8 +107,9 @@ def fetch(
 ) -> None:
     """Fetch the raw files of a data set and write it as .h5ad into the folder.
 
-    Known checksums are compared. What is there already is kept, so the command can be given again
-    after an interruption; `optirank datasets info NAME` says where the files come from.
+    Known checksums are compared. What is there already is kept, so the command can be
+    given again after an interruption; `optirank datasets info NAME` says where the
+    files come from.
 
     Examples:
 
@@ -149,34 +117,27 @@ def fetch(
       optirank datasets fetch nki_er --data sets --from downloads
     """
     with tidy():
-        from optirank_lab.data import building
-        from optirank_lab.data.registry import (
-            STAND_INS,
-            data_folder,
-            describe,
-            find_entry,
-            stand_ins,
-        )
+        from optirank_lab.data import fetching, registry
 
-        folder = data_folder(data)
-        if name == STAND_INS:
-            wanted = stand_ins()
-            lacking = building.fetch_all(wanted, folder, given=given, say=tell_error)
-            echo(
-                f"{len(wanted) - len(lacking)} of {len(wanted)} data sets are in {folder}"
-            )
-            if lacking:
+        folder = registry.data_folder(data)
+        if name == registry.STAND_INS:
+            wanted = registry.stand_ins()
+            problems = fetching.fetch_all(wanted, folder, given=given, say=tell_error)
+            n_built = len(wanted) - len(problems)
+            echo(f"{n_built} of {len(wanted)} data sets are in {folder}")
+            if problems:
                 raise typer.Exit(BAD_INPUT)
             return
+        entry = registry.find_entry(name)
         try:
-            path = building.fetch(find_entry(name), folder, given=given, say=echo)
-        except building.ByHandError as steps:
+            path = fetching.fetch(entry, folder, given=given, say=echo)
+        except fetching.ByHandError as steps:
             tell_error(f"optirank: {steps}")
             raise typer.Exit(BAD_INPUT) from None
-        found = describe(path)
+        local = registry.describe(path)
         echo(
-            f"{path}: {found.n_samples} samples x {found.n_genes} genes, "
-            f"{len(found.classes)} classes"
+            f"{path}: {local.n_samples} samples x {local.n_genes} genes, "
+            f"{len(local.classes)} classes"
         )
 
 
@@ -209,23 +170,21 @@ def check(
         results = [registry.describe(path, values=True, label=label) for path in paths]
         rows = [
             (
-                *(
-                    found.name,
-                    found.n_samples,
-                    found.n_genes,
-                    len(found.classes),
-                    found.values,
-                ),
-                "unusable" if found.errors else "ok",
+                local.name,
+                local.n_samples,
+                local.n_genes,
+                len(local.classes),
+                local.values,
+                "unusable" if local.errors else "ok",
             )
-            for found in results
+            for local in results
         ]
         columns = ("name", "samples", "genes", "classes", "values", "verdict")
         show_table("Data sets", columns, rows)
-        for found in results:
-            for text in (*found.errors, *found.notes):
-                echo(f"{found.name}: {text}")
-        if any(found.errors for found in results):
+        for local in results:
+            for text in (*local.errors, *local.notes):
+                echo(f"{local.name}: {text}")
+        if any(local.errors for local in results):
             raise typer.Exit(BAD_INPUT)
 
 
@@ -236,11 +195,12 @@ def example(
     ],
     force: opt.Force = False,
 ) -> None:
-    """Write a small generated pair: a labelled reference on one platform, a query on another.
+    """Write a small generated pair: a labelled reference, a query of another platform.
 
-    Both contain counts of blood cells with known marker genes, as .h5ad (if anndata is installed)
-    and as .csv with genes in columns. The query also contains its true labels, for comparison.
-    islets.h5ad are cells drawn from the model pancreas-human, to try that model on.
+    Both contain counts of blood cells with known marker genes, as .h5ad (if anndata is
+    installed) and as .csv with genes in columns. The query also contains its true
+    labels, for comparison. islets.h5ad are cells drawn from the model pancreas-human,
+    to try that model on.
 
     Examples:
 
@@ -261,8 +221,49 @@ def example(
         echo(str(write_cells("pancreas-human", folder, "islets")))
 
 
+def _show_registered(title: str, entries: list[Entry], present: set[str]) -> None:
+    """Print a table of registered sets; ``present`` are the names of the local ones."""
+    rows = [
+        (
+            entry.name,
+            entry.organism,
+            entry.technology,
+            entry.n_samples or "",
+            entry.n_genes or "",
+            entry.licence,
+            "here" if entry.name in present else entry.way,
+        )
+        for entry in entries
+    ]
+    columns = ("name", "organism", "technology", "samples", "genes", "licence", "how")
+    show_table(title, columns, rows)
+
+
+def _show_local(local_sets: list[LocalSet], folder: Path) -> None:
+    """Print a table of the sets in a folder, and what is wrong with them."""
+    if not local_sets:
+        echo(f"No data sets in {folder}.")
+        return
+    rows = [
+        (
+            local.name,
+            local.platform,
+            local.n_samples,
+            local.n_genes,
+            len(local.classes),
+            local.source.get("licence", "").partition(" (")[0],
+        )
+        for local in local_sets
+    ]
+    columns = ("name", "platform", "samples", "genes", "classes", "licence")
+    show_table(f"In {folder}", columns, rows)
+    for local in local_sets:
+        if local.errors:
+            echo(f"{local.name} cannot be used: {local.errors[0]}")
+
+
 def _entry(name: str, data: Path | None, known: bool) -> Entry | None:
-    """The registered set of this name; None where there is none but the name is ``known``."""
+    """The registered set of this name; None where the name is ``known`` otherwise."""
     from optirank._util.names import some
     from optirank.io.data import DataError
     from optirank_lab.data import registry
@@ -272,52 +273,65 @@ def _entry(name: str, data: Path | None, known: bool) -> Entry | None:
     except DataError as error:
         if known:
             return None
-        here = some(registry.local_paths(data), 20)
+        local_names = some(registry.local_paths(data), 20)
         raise DataError(
-            f"{error}; in {registry.data_folder(data)} there are {here}"
+            f"{error}; in {registry.data_folder(data)} there are {local_names}"
         ) from None
 
 
 def _card(entry: Entry, data: Path | None) -> list[tuple[str, str]]:
     """What the registry knows of a set, as keys and texts."""
-    from optirank_lab.data import building, registry
+    from optirank_lab.data import fetching, registry
 
     size = f"{entry.n_samples or 'see source'}"
-    size += f" x {entry.n_genes} genes" if entry.n_genes else ""
-    labels = entry.labels or ", ".join(
-        dict.fromkeys(entry.read.get("labels", {}).values())
-    )
+    if entry.n_genes:
+        size += f" x {entry.n_genes} genes"
+    label_names = dict.fromkeys(entry.read.labels.values())
     lines = [
         ("name", entry.name),
         ("title", entry.title),
         ("accession", entry.accession),
-    ]
-    lines += [("paper", entry.paper), ("organism", entry.organism)]
-    lines += [("technology", entry.technology), ("samples", size), ("labels", labels)]
-    lines += [
+        ("paper", entry.paper),
+        ("organism", entry.organism),
+        ("technology", entry.technology),
+        ("samples", size),
+        ("labels", entry.labels or ", ".join(label_names)),
         ("source", entry.source),
-        ("licence", entry.licence),
+        ("terms of use", entry.terms),
         ("note", entry.note),
     ]
     if not entry.stand_in:
-        lines += [
-            ("archive", f"the authors name {registry.AUTHORS_ARCHIVE} for their data")
-        ]
+        archive = f"the authors name {registry.AUTHORS_ARCHIVE} for their data"
+        lines.append(("archive", archive))
     if entry.untried and entry.files:
-        lines += [
-            (
-                "not tried",
-                "these addresses, or what is read from them, were never tried",
-            )
-        ]
-    lines += [
-        (
-            "file",
-            f"{file.url} ({f'sha256 {file.sha256}' if file.sha256 else 'no sha256 known'})",
-        )
-        for file in entry.files
-    ]
+        untried = "these addresses, or what is read from them, were never tried"
+        lines.append(("not tried", untried))
+    for file in entry.files:
+        checksum = f"sha256 {file.sha256}" if file.sha256 else "no sha256 known"
+        lines.append(("file", f"{file.url} ({checksum})"))
     if entry.by_hand:
-        steps = building.instructions(entry, registry.data_folder(data))
-        lines += [("by hand", steps)]
+        steps = fetching.instructions(entry, registry.data_folder(data))
+        lines.append(("by hand", steps))
+    return lines
+
+
+def _local_card(local: LocalSet, registered: bool) -> list[tuple[str, str]]:
+    """What a file of the folder holds, as keys and texts.
+
+    What it says of its source is left out for ``registered`` sets, as that is known.
+    """
+    counts = [f"{label} {count}" for label, count in local.classes.items()]
+    lines = [
+        ("here", str(local.path)),
+        ("platform", local.platform),
+        ("size", f"{local.n_samples} samples x {local.n_genes} genes"),
+        ("classes", ", ".join(counts)),
+        ("problem", "; ".join(local.errors)),
+    ]
+    if not registered:
+        lines += [
+            ("accession", local.source.get("accession", "")),
+            ("terms of use", local.source.get("licence", "")),
+            ("note", local.source.get("note", "")),
+        ]
     return lines

@@ -1,8 +1,8 @@
-"""Data sets by name: those registered (registry.toml, stand_ins.toml) and the files of a folder.
+"""Data sets by name: those that are registered, and the files of a folder.
 
-registry.toml has the paper's own sets, stand_ins.toml public ones that stand in for them. Labels of
-different sources are brought to common names by the tables in labels.toml. Every .h5ad file of the
-data folder is a local set, named as the file.
+registry.toml has the paper's own sets, stand_ins.toml public ones that stand in for
+them. Labels of different sources are brought to common names by the tables in
+labels.toml. Every .h5ad file of the data folder is a local set, named as the file.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from optirank._util.names import some
 from optirank._util.scales import value_scale
 from optirank.io.data import DataError, ExpressionData, MissingExtraError, duplicates
 from optirank.io.reading import open_expression, read_expression, stored_source
+from optirank_lab.data.rules import ReadRules
 
 AUTHORS_ARCHIVE = "https://github.com/paolamalsot/optirank"
 STAND_INS = "stand-ins"
@@ -31,7 +33,7 @@ _FEW = 5  # samples of a class: fewer cannot be in every fold
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file with a public address; ``sha256`` is None where it is not known for certain."""
+    """A file with a public address; ``sha256`` is None where it is not known."""
 
     name: str
     url: str
@@ -40,7 +42,7 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of a data set, and how its files are read (``read``, see registry.toml)."""
+    """What is known of a data set, and how its files are read."""
 
     name: str
     title: str
@@ -49,15 +51,16 @@ class Entry:
     modality: str
     technology: str
     source: str
-    licence: str
-    read: dict = field(repr=False)
+    licence: str  # a short name, such as MIT
+    read: ReadRules = field(repr=False)
+    licensor: str = ""  # whose licence it is, such as the repository of the files
     labels: str = ""
     paper: str = ""
     note: str = ""
     by_hand: str = ""
     n_samples: int | None = None
     n_genes: int | None = None
-    aliases: list[str] = field(default_factory=list)
+    aliases: tuple[str, ...] = ()
     files: tuple[RemoteFile, ...] = ()
     stand_in: bool = False
     untried: bool = False  # the addresses or the reading could not be tried
@@ -69,17 +72,23 @@ class Entry:
             return "by hand"
         return "fetch, not tried" if self.untried else "fetch"
 
+    @property
+    def terms(self) -> str:
+        """The terms of use: the licence, and whose it is."""
+        return f"{self.licence} ({self.licensor})" if self.licensor else self.licence
+
 
 @functools.cache
 def registry() -> dict[str, Entry]:
     """Return all entries by name."""
-    paper, others = _table("registry.toml"), _table("stand_ins.toml")
+    paper = _table("registry.toml")
+    others = dict(_table("stand_ins.toml"))
     repositories = others.pop("repositories")
-    entries = {
-        name: _entry(name, {"untried": True, **one}, {}) for name, one in paper.items()
-    }
-    for name, one in others.items():
-        entries[name] = _entry(name, {"stand_in": True, **one}, repositories)
+    entries: dict[str, Entry] = {}
+    for name, table in paper.items():
+        entries[name] = make_entry(name, {"untried": True, **table}, {})
+    for name, table in others.items():
+        entries[name] = make_entry(name, {"stand_in": True, **table}, repositories)
     return entries
 
 
@@ -102,7 +111,8 @@ def find_entry(name: str) -> Entry:
 def harmonise(labels: Iterable[object], dataset: str | None = None) -> np.ndarray:
     """Return the common names of labels; NaN where there is none."""
     tables = _table("labels.toml")
-    common, own = tables["common"], tables["sets"].get(dataset, {})
+    common_names = tables["common"]
+    own_names = tables["sets"].get(dataset, {})
 
     @functools.cache
     def common_name(label: object) -> object:
@@ -110,9 +120,46 @@ def harmonise(labels: Iterable[object], dataset: str | None = None) -> np.ndarra
             return np.nan
         text = str(label).strip()
         plain = " ".join(text.lower().replace("_", " ").split())
-        return own.get(text, common.get(plain, plain)) or np.nan
+        return own_names.get(text, common_names.get(plain, plain)) or np.nan
 
     return np.array([common_name(label) for label in labels], dtype=object)
+
+
+def make_entry(name: str, table: dict, repositories: dict[str, dict]) -> Entry:
+    """Make the entry of a set from its table in the registry.
+
+    ``repositories`` are the tables of the repositories that its files name.
+    """
+    fields = dict(table)
+    listed = fields.pop("files", ())
+    rules = fields.pop("read")
+    keys = dict.fromkeys(file["repo"] for file in listed if "repo" in file)
+    sources = [repositories[key] for key in keys]
+    if sources:
+        first = sources[0]
+        address = f"https://github.com/{first['address']}/tree/{first['commit']}"
+        licences = dict.fromkeys(source["licence"] for source in sources)
+        fields.setdefault("source", address)
+        fields.setdefault("licence", ", ".join(licences))
+        addresses = ", ".join(source["address"] for source in sources)
+        fields.setdefault("licensor", f"of {addresses}")
+    try:
+        return Entry(
+            **{
+                "name": name,
+                **fields,
+                "aliases": tuple(fields.get("aliases", ())),
+                "files": tuple(_remote(file, repositories) for file in listed),
+                "read": ReadRules(**rules),
+            }
+        )
+    except TypeError as error:
+        raise DataError(f"the table of the data set {name} is wrong: {error}") from None
+
+
+def bare_name(name: str) -> str:
+    """The name of a raw file without that of its repository."""
+    return name.rpartition("__")[2]
 
 
 @functools.cache
@@ -120,35 +167,22 @@ def _table(name: str) -> dict:
     return tomllib.loads(files("optirank_lab.data").joinpath(name).read_text("utf-8"))
 
 
-def _entry(name: str, table: dict, repositories: dict[str, dict]) -> Entry:
-    listed = table.get("files", ())
-    held = [repositories[file["repo"]] for file in listed if "repo" in file]
-    where = {}
-    if held:
-        where["source"] = (
-            f"https://github.com/{held[0]['address']}/tree/{held[0]['commit']}"
-        )
-        where["licence"] = f"{held[0]['licence']} (of the repository); see source"
-    remote = tuple(_remote(file, repositories) for file in listed)
-    return Entry(**{"name": name, **where, **table, "files": remote})
-
-
 def _remote(file: dict, repositories: dict[str, dict]) -> RemoteFile:
     """A file with its address; one of a repository is pinned to a commit."""
+    checksum = file.get("sha256")
     if "repo" not in file:
         url = file["url"]
-        return RemoteFile(
-            file.get("name", url.rpartition("/")[2]), url, file.get("sha256")
-        )
+        return RemoteFile(file.get("name", url.rpartition("/")[2]), url, checksum)
     where = repositories[file["repo"]]
     base = f"https://raw.githubusercontent.com/{where['address']}/{where['commit']}"
-    name = f"{where['address'].replace('/', '+')}__{file['path'].rpartition('/')[2]}"
-    return RemoteFile(name, f"{base}/{quote(file['path'])}", file.get("sha256"))
+    owner = where["address"].replace("/", "+")
+    name = f"{owner}__{file['path'].rpartition('/')[2]}"
+    return RemoteFile(name, f"{base}/{quote(file['path'])}", checksum)
 
 
 @dataclass
 class LocalSet:
-    """A file of the data folder: ``errors`` make it unusable, ``notes`` are good to know."""
+    """A file of the data folder: ``errors`` make it unusable, ``notes`` do not."""
 
     path: Path
     n_samples: int = 0
@@ -167,7 +201,7 @@ class LocalSet:
 
 
 def data_folder(data: str | Path | None = None) -> Path:
-    """Return the folder of local data sets: the one given, else OPTIRANK_DATA, else the cache."""
+    """Return the folder of local sets: ``data``, else OPTIRANK_DATA, else the cache."""
     if data is not None:
         return Path(data)
     cache = (
@@ -189,45 +223,48 @@ def local_paths(data: str | Path | None = None) -> dict[str, Path]:
 def describe(
     path: Path, *, values: bool = False, label: str = LABEL, **options
 ) -> LocalSet:
-    """Return what a file holds and whether it is fit; its matrix is read only for ``values``.
+    """Return what a file holds, and whether it can be used.
 
-    Options are those of `read_expression`. An optional dependency that is missing is an error of
-    the set, or raised where ``values`` are asked for.
+    Its matrix is read only for ``values``. Options are those of `read_expression`. An
+    optional dependency that is missing is an error of the set, or raised where
+    ``values`` are asked for.
     """
-    found = LocalSet(path)
+    local = LocalSet(path)
     try:
         with open_expression(path, **options) as opened:
-            found.n_samples, found.n_genes = opened.X.shape
-            obs = opened.obs
-            found.platform = (
-                some(obs["platform"].unique(), 2) if "platform" in obs else ""
-            )
-            found.source = stored_source(path) if path.suffix == ".h5ad" else {}
-            _check_names(opened, found)
-            _check_labels(opened, found, label)
+            local.n_samples = opened.n_samples
+            local.n_genes = opened.n_genes
+            if "platform" in opened.obs:
+                local.platform = some(opened.obs["platform"].unique(), 2)
+            if path.suffix == ".h5ad":
+                local.source = stored_source(path)
+            _check_names(opened, local)
+            _check_labels(opened, local, label)
             if values:
-                _check_values(opened, found)
+                _check_values(opened, local)
     except (DataError, OSError, MissingExtraError) as error:
         if values and isinstance(error, MissingExtraError):
             raise
-        found.errors.append(str(error))
-    return found
+        local.errors.append(str(error))
+    return local
 
 
 def find_path(name: str, data: str | Path | None = None) -> Path:
-    """Return the file of a local data set, by its name or the alias of a registered one."""
+    """Return the file of a local set, by its name or the alias of a registered one."""
     paths = local_paths(data)
     if name in paths:
         return paths[name]
-    here = f"{data_folder(data)} has {some(paths, 20)}"
     try:
         entry = find_entry(name)
     except DataError:
-        raise DataError(f"no data set is called {name!r}: {here}") from None
+        raise DataError(
+            f"no data set is called {name!r}: {data_folder(data)} has {some(paths, 20)}"
+        ) from None
     if entry.name in paths:
         return paths[entry.name]
     raise DataError(
-        f"{name!r} is not in {data_folder(data)}: run optirank datasets fetch {entry.name}; "
+        f"{name!r} is not in {data_folder(data)}: "
+        f"run optirank datasets fetch {entry.name}; "
         f"optirank datasets info {entry.name} says where to get it"
     )
 
@@ -237,62 +274,72 @@ def load_dataset(
 ) -> ExpressionData:
     """Load a data set of the folder ``data`` (else OPTIRANK_DATA, else the cache).
 
-    ``obs`` has the labels in ``cell_type``, and ``dataset`` and ``platform``. Options are those of
-    `read_expression`, such as ``genes`` to read only some; ``label`` defaults to "cell_type".
+    ``obs`` has the labels in ``cell_type``, and ``dataset`` and ``platform``. Options
+    are those of `read_expression`, such as ``genes`` to read only some; ``label``
+    defaults to "cell_type".
     """
     return read_expression(find_path(name, data), **{"label": LABEL, **options})
 
 
-def _check_names(opened: ExpressionData, found: LocalSet) -> None:
-    if not opened.n_samples or not len(opened.gene_names):
-        found.errors.append(
-            f"{opened.n_samples} samples and {len(opened.gene_names)} genes"
-        )
-    twice = duplicates(opened.gene_names)
-    if twice:
-        found.notes.append(
-            f"{len(twice)} gene names occur more than once: {some(twice)}"
+def _check_names(opened: ExpressionData, local: LocalSet) -> None:
+    if not opened.n_samples or not opened.n_genes:
+        local.errors.append(f"{opened.n_samples} samples and {opened.n_genes} genes")
+    repeated = duplicates(opened.gene_names)
+    if repeated:
+        local.notes.append(
+            f"{len(repeated)} gene names occur more than once: {some(repeated)}"
         )
     if opened.obs.index.has_duplicates:
-        found.notes.append("some sample names occur more than once")
+        local.notes.append("some sample names occur more than once")
     for column in ("dataset", "platform"):
         if column not in opened.obs.columns:
-            found.notes.append(f"no column {column!r}")
+            local.notes.append(f"no column {column!r}")
 
 
-def _check_labels(opened: ExpressionData, found: LocalSet, label: str) -> None:
+def _check_labels(opened: ExpressionData, local: LocalSet, label: str) -> None:
     if label not in opened.obs.columns:
-        found.errors.append(
+        local.errors.append(
             f"no column {label!r}: there are {some(opened.obs.columns, 20)}"
         )
         return
-    labels = opened.obs[label]
-    if labels.isna().any():
-        found.notes.append(f"{int(labels.isna().sum())} samples have no label")
+    labels = opened.labels(label)
+    n_missing = int(labels.isna().to_numpy().sum())
+    if n_missing:
+        local.notes.append(f"{n_missing} samples have no label")
     counts = labels.value_counts()
-    found.classes = {str(name): int(count) for name, count in counts.items() if count}
-    if len(found.classes) < 2:
-        found.notes.append(f"one class only: {some(found.classes)}")
+    local.classes = {str(name): int(count) for name, count in counts.items()}
+    if len(local.classes) < 2:
+        local.notes.append(f"one class only: {some(local.classes)}")
     small = [
-        f"{name} ({count})" for name, count in found.classes.items() if count < _FEW
+        f"{name} ({count})" for name, count in local.classes.items() if count < _FEW
     ]
     if small:
-        found.notes.append(f"classes of fewer than {_FEW} samples: {some(small)}")
+        local.notes.append(f"classes of fewer than {_FEW} samples: {some(small)}")
 
 
-def _check_values(opened: ExpressionData, found: LocalSet) -> None:
-    negative, empty = False, 0
+def _check_values(opened: ExpressionData, local: LocalSet) -> None:
+    has_negative = False
+    n_empty = 0
     for block in opened.blocks(block_size=2048):
-        values = block.X if isinstance(block.X, np.ndarray) else block.X.data
-        if not np.isfinite(values).all():
-            found.errors.append(
+        X = in_memory(block)
+        stored = X if isinstance(X, np.ndarray) else X.data
+        if not np.isfinite(stored).all():
+            local.errors.append(
                 "some values are missing or infinite: ranks need numbers"
             )
             return
-        found.values = found.values or value_scale(block.X)
-        negative = negative or bool((values < 0).any())
-        empty += int((np.asarray(abs(block.X).sum(axis=1)).ravel() == 0).sum())
-    if negative:
-        found.values += ", some negative"
-    if empty:
-        found.notes.append(f"{empty} samples without any expression")
+        local.values = local.values or value_scale(X)
+        has_negative = has_negative or bool((stored < 0).any())
+        totals = np.asarray(abs(X).sum(axis=1)).ravel()
+        n_empty += int((totals == 0).sum())
+    if has_negative:
+        local.values += ", some negative"
+    if n_empty:
+        local.notes.append(f"{n_empty} samples without any expression")
+
+
+def in_memory(data: ExpressionData) -> np.ndarray | csr_matrix:
+    """The matrix of data that were read, not of an opened file."""
+    if isinstance(data.X, np.ndarray):
+        return data.X
+    return csr_matrix(data.X)

@@ -23,17 +23,17 @@ HOSTILE = "<script>alert('x')</script> & _100%"
 
 
 def made(groups=("Each class against the rest", "All classes at once")) -> Results:
-    """Results of three classifiers on four tasks of two tissues; "panel" lacks one task."""
+    """Results of three classifiers on six tasks of five tissues; "panel" lacks one task."""
     random = np.random.default_rng(0)
     rows = []
     for group in groups:
-        for k, task in enumerate(["one", "two", "three", HOSTILE]):
+        for k, task in enumerate(["one", "two", "three", "four", "five", HOSTILE]):
             for name, level in (("panel", 0.9), ("optirank", 0.85), ("lr", 0.6)):
                 if (name, task) == ("panel", HOSTILE):
                     continue
                 for split in range(3):
                     row = dict.fromkeys(SCORES, 1.0) | {
-                        "group": group, "task": task, "tissue": "pancreas" if k < 2 else "blood",
+                        "group": group, "task": task, "tissue": f"tissue {max(1, k)}",
                         "problem": "a", "classifier": name, "part": 0, "split": split,
                         "test": level + random.normal(0, 0.01), "n_genes": 30, "kind": "bulk",
                     }  # fmt: skip
@@ -47,7 +47,7 @@ def made(groups=("Each class against the rest", "All classes at once")) -> Resul
     )
     run = {
         "profile": "quick", "settings chosen by": "one_se", "seed": 0,
-        "classifiers": {"lr": "logistic regression"}, "cpu_seconds": 100.0,
+        "classifiers": {"lr": "logistic regression"}, "cpu_seconds": 90.0,
         "python": "3.12", "platform": "Linux", "version": "1.0", "missing": ["TCGA"],
     }  # fmt: skip
     return Results(scores, tasks, gaps, run)
@@ -66,10 +66,33 @@ def test_the_page_opens_with_its_answer(written):
     assert "has the best mean" in first[2]
     assert page.index('class="card"') < page.index("<table")
     assert "points above lr" in page
-    assert re.search(r"<b>4 / 0 / 0</b><span>tasks won, tied and lost against lr", page)
-    for words in ("Each class against the rest", "All classes at once", "bootstrap over tissues",
-                  "share their test samples", "What has no result", "TCGA"):  # fmt: skip
+    assert re.search(r"<b>6 / 0 / 0</b><span>tasks won, tied and lost against lr", page)
+    for words in (
+        "Each class against the rest",
+        "All classes at once",
+        "bootstrap over tissues",
+        "share their test samples",
+        "What has no result",
+        "TCGA",
+        "1.5 minutes of CPU time",
+    ):
         assert words in page
+
+
+def test_an_interval_of_few_tissues_is_not_shown(tmp_path):
+    results = made()
+    results.scores["tissue"] = "pancreas"
+    page = write(results, tmp_path).page.read_text("utf-8")
+    assert "95 % interval " not in page.split("<table")[0]
+    assert "Fewer than 5 tissues show too little for a 95 % interval" in page
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(2.34, "2.3 seconds"), (90, "1.5 minutes"), (9000, "2.5 hours")],
+)
+def test_a_time_has_the_unit_that_suits_it(seconds, words):
+    assert report.duration(seconds) == words
 
 
 def test_names_from_files_cannot_change_the_page(written):
@@ -112,12 +135,12 @@ def test_tables_and_figures_are_files_too(written):
 def test_the_tables_say_what_the_statistics_found(written):
     group = written[1].groups[0]
     text = standings_text(group).set_index("classifier")
-    assert text.loc["optirank", "tasks"] == "4"
-    assert text.loc["panel", "tasks"] == "3"
-    assert text.loc["optirank", ["won", "tied", "lost"]].tolist() == ["4", "0", "3"]
+    assert text.loc["optirank", "tasks"] == "6"
+    assert text.loc["panel", "tasks"] == "5"
+    assert text.loc["optirank", ["won", "tied", "lost"]].tolist() == ["6", "0", "5"]
     assert float(text.loc["optirank", "mean"]) == pytest.approx(85, abs=1.5)
     assert " to " in text.loc["optirank", "95 % interval"]
-    assert wins_text(group).set_index("").loc["panel", "lr"] == "3/0/0"
+    assert wins_text(group).set_index("").loc["panel", "lr"] == "5/0/0"
     rows = by_task_text(group).set_index("task")
     assert rows.loc["one", "panel"].endswith("*")
     assert not rows.loc["one", "lr"].endswith("*")

@@ -8,9 +8,9 @@ import pytest
 
 from optirank_lab.benchmark import results
 from optirank_lab.benchmark.designs import ALL, PAPER, QUICK
-from optirank_lab.benchmark.results import Storage, Unit
+from optirank_lab.benchmark.results import Storage, WorkUnit
 
-UNIT = Unit("t", "t", 0, "b", "lr")
+UNIT = WorkUnit("t", "t", 0, "b", "lr")
 
 
 @pytest.fixture
@@ -26,14 +26,14 @@ def test_what_is_saved_is_found_again_and_names_its_unit(storage):
     assert found["settings"] == [{"l2": 1e-6}]
     assert (found["problem"], found["classifier"]) == ("b", "lr")
     assert storage.has(UNIT)
-    assert not storage.has(Unit("t", "t", 1, "b", "lr"))
+    assert not storage.has(WorkUnit("t", "t", 1, "b", "lr"))
 
 
 def test_names_that_read_alike_have_files_of_their_own():
     problems = ["b cell", "b_cell", "b/cell", "é", ALL, "all"]
-    assert len({Unit("t", "t", 0, problem, "lr").path for problem in problems}) == len(
-        problems
-    )
+    assert len(
+        {WorkUnit("t", "t", 0, problem, "lr").path for problem in problems}
+    ) == len(problems)
 
 
 def test_a_damaged_unit_or_a_gap_is_run_again(storage):

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from benchmark_cases import FIRST, SECOND, THIRD, make_set, write_sets
+from optirank.io.data import DataError
 from optirank.io.reading import write_h5ad
 from optirank_lab.benchmark.splits import make_splits
-from optirank_lab.benchmark.tasks import built_in, choose, find_pairs
+from optirank_lab.benchmark.tasks import built_in, choose, find_pairs, read_pairs
 from optirank_lab.data.registry import harmonise
 
 
@@ -93,3 +94,54 @@ def test_sets_without_a_known_tissue_get_that_of_their_pairs(tmp_path):
     write_h5ad(make_set(FIRST), tmp_path / f"{FIRST}.h5ad")
     tissues = {task.name: task.tissue for task in find_pairs(tmp_path)[0]}
     assert tissues["one to two"] == "breast"
+
+
+def test_pairs_of_one_platform_are_told_from_pairs_of_two(tmp_path):
+    sets = {name: make_set(name) for name in ("one", "two", "three", "unnamed")}
+    sets["two"].obs["platform"] = "one"
+    sets["unnamed"].obs.drop(columns="platform", inplace=True)
+    for name, data in sets.items():
+        write_h5ad(data, tmp_path / f"{name}.h5ad")
+    tasks = {task.name: task for task in find_pairs(tmp_path)[0]}
+    assert tasks["one to two"].shift == "same platform"
+    assert not tasks["one to two"].across_platforms
+    assert tasks["one to three"].shift == "platform"
+    assert tasks["one to unnamed"].shift == "unknown"
+    assert tasks["one to unnamed"].across_platforms
+
+
+def test_labels_may_be_in_another_column(tmp_path):
+    for name in ("one", "two"):
+        data = make_set(name)
+        data.obs.rename(columns={"cell_type": "subtype"}, inplace=True)
+        write_h5ad(data, tmp_path / f"{name}.h5ad")
+    pairs, problems = find_pairs(tmp_path)
+    assert pairs == ()
+    assert set(problems) == {"one", "two"}
+    pairs, problems = find_pairs(tmp_path, "subtype")
+    assert problems == {}
+    assert {task.label for task in pairs} == {"subtype"}
+
+
+def test_pairs_are_read_from_a_table(tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text(
+        "reference,query,problem,label\none.h5ad,two,lung,\none,two,lung,stage\n"
+    )
+    first, second = read_pairs(path)
+    assert (first.name, first.tissue, first.label) == (
+        "one to two",
+        "lung",
+        "cell_type",
+    )
+    assert (second.name, second.label) == ("one to two (stage)", "stage")
+    assert first.train == ("one",)
+    assert first.test == "two"
+    for text, words in {
+        "reference,query\na,b\n": "has no column problem",
+        "reference,query,problem\n": "names no pair",
+        "reference,query,problem\na,b,c\na,b,c\n": "'a to b' twice",
+    }.items():
+        path.write_text(text)
+        with pytest.raises(DataError, match=words):
+            read_pairs(path)

@@ -196,6 +196,7 @@ def _members(session: int) -> list[str]:
         (("--classifiers", "oracle"), "classifier 'oracle' is not known"),
         (("--jobs", 2, "--dask", "tcp://x"), "--jobs and --dask"),
         (("--data", "/nowhere"), "/nowhere"),
+        (("--label", "subtype"), "name a folder of your sets by --data"),
         (("--peer", "singler=x"), "--problems whole or both"),
         (("--tasks", PAIR, "--classifiers", "ANrank-lr"), "auxiliary set"),
         (("--tasks", "BRCA"), "optirank datasets fetch brca"),
@@ -269,7 +270,24 @@ def test_list_says_what_is_ready(sets):
         assert name in done.stdout
     assert "4 of 32 tasks are ready" in done.stdout
     assert "optirank datasets fetch tcga" in done.stdout
-    assert f"{FIRST} to {SECOND}" in benchmark("list", "--data", sets).stdout
+    own = benchmark("list", "--data", sets).stdout
+    assert own.index(f"{FIRST} to {SECOND}") < own.index("Tasks of the paper")
+
+
+def test_labels_in_another_column_are_used(tmp_path):
+    sets, out = tmp_path / "sets", tmp_path / "out"
+    sets.mkdir()
+    for name in ("one", "two"):
+        data = make_set(name)
+        data.obs.rename(columns={"cell_type": "subtype"}, inplace=True)
+        write_h5ad(data, sets / f"{name}.h5ad")
+    assert "no column 'cell_type'" in benchmark("list", "--data", sets).stdout
+    listed = benchmark("list", "--data", sets, "--label", "subtype").stdout
+    assert "one to two" in listed
+    chosen = ("--data", sets, "--label", "subtype", "--classifiers", "centroid")
+    done = benchmark(*options(out, *chosen))
+    assert done.returncode == 0, done.stderr
+    assert set(scores(out)["task"]) == {"one to two", "two to one"}
 
 
 def test_the_curve_is_written_with_its_figure(tmp_path):

@@ -63,6 +63,18 @@ def test_simulate_shows_the_table_and_the_report_and_refuses_other_settings(tmp_
         assert "holds results of other settings" in refused.stderr
 
 
+@pytest.mark.usefixtures("_small")
+def test_a_sweep_prints_its_table(tmp_path, monkeypatch):
+    short = synthetic.SWEEPS["tau"]._replace(values=(0.0, 0.5))
+    monkeypatch.setitem(synthetic.SWEEPS, "tau", short)
+    chosen = ("--sweeps", "tau", "--grid", "paper", "--repeats", 1, "--jobs", 1)
+    done = optirank("simulate", *chosen, "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.stderr
+    shown = done.stdout[done.stdout.index("along the sweeps") :]
+    for words in ("size of the shift", "rank-lr", "oracle", "0.5"):
+        assert words in shown
+
+
 def test_wrong_options_end_before_any_work(tmp_path):
     mine = tmp_path / "table.csv"
     mine.write_text("mine")

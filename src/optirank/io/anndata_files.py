@@ -1,0 +1,217 @@
+"""AnnData files: .h5ad and .zarr, and the tables of MuData (.h5mu) and SpatialData (.zarr)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optirank._util.names import some
+from optirank.io.data import DataError, need, readable
+from optirank.io.formats import (
+    Contents,
+    Format,
+    ReadOptions,
+    check_sizes,
+    open_hdf5,
+)
+from optirank.io.stored import (
+    CompressedColumns,
+    CompressedRows,
+    Sliceable,
+    StoredMatrix,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Where other containers have AnnData tables: MuData, SpatialData
+_TABLES_OF = {"mod": "modalities", "tables": "tables"}
+
+
+@contextlib.contextmanager
+def _open_h5ad(path: Path, options: ReadOptions) -> Iterator[Contents]:
+    with open_hdf5(path) as file:
+        with readable(path):
+            contents = _contents(file, path, options)
+        yield contents
+
+
+@contextlib.contextmanager
+def _open_zarr(path: Path, options: ReadOptions) -> Iterator[Contents]:
+    zarr = need("zarr", "anndata", f"reading {path}")
+    with readable(path):
+        group = zarr.open_group(str(path), mode="r")
+        contents = _contents(group, path, options)
+    yield contents
+
+
+_OPTIONS = ("layer", "use_raw", "table")
+H5AD = Format("h5ad", (".h5ad", ".h5mu"), _open_h5ad, _OPTIONS)
+ZARR = Format("zarr", (".zarr",), _open_zarr, _OPTIONS)
+
+
+def stored_source(path: Path) -> dict[str, str]:
+    """Where a .h5ad file says it comes from (``uns['source']``), if it says so."""
+    with open_hdf5(path) as file, readable(path):
+        about = file.get("uns/source")
+        entries = _read_elem(about) if hasattr(about, "keys") else {}
+    return {str(key): str(value) for key, value in entries.items()}
+
+
+def choose_table(tables: Any, name: str | None, source: object, what: str) -> str:
+    """The name of the table to read: the one asked for, or the only one."""
+    names = [str(key) for key in tables]
+    if name is None and len(names) == 1:
+        return names[0]
+    if name is None:
+        raise DataError(
+            f"{source} has {len(names)} {what}, {some(names)}: name one of them (table=)"
+        )
+    if name not in names:
+        raise DataError(f"{source} has no table {name!r}: there are {some(names)}")
+    return name
+
+
+def _contents(group: Any, path: Path, options: ReadOptions) -> Contents:
+    """Find matrix (left on disk), genes and samples in an AnnData file."""
+    group = _anndata_group(group, path, options)
+    missing = [key for key in ("X", "obs", "var") if key not in group]
+    if missing and (missing != ["X"] or not (options.layer or options.use_raw)):
+        hint = ": it looks like 10x, use format='10x_h5'" if "matrix" in group else ""
+        raise DataError(
+            f"{path} is not an AnnData file: it has no {' and no '.join(missing)}{hint}"
+        )
+    obs = _frame(group, "obs", path)
+    raw = _raw_group(group, path)
+    if options.use_raw:
+        if options.layer is not None:
+            raise DataError(
+                f"{path}: raw and the layer {options.layer!r} are asked for: give one"
+            )
+        if raw is None:
+            raise DataError(
+                f"{path} has no raw (use_raw=True, --use-raw): use X or a layer"
+            )
+        return Contents(_matrix(raw["X"], path), _frame(raw, "var", path), obs)
+    if options.layer is None:
+        element = group["X"]
+    else:
+        layers = group.get("layers", {})
+        if options.layer not in layers:
+            raise DataError(
+                f"{path} has no layer {options.layer!r}: there are {some(list(layers))}"
+            )
+        element = layers[options.layer]
+    var = _frame(group, "var", path)
+    raw_genes = None if raw is None else _index_of(raw["var"])
+    return Contents(_matrix(element, path), var, obs, raw_genes)
+
+
+def _anndata_group(group: Any, path: Path, options: ReadOptions) -> Any:
+    """The group with an AnnData: the root, or a table of MuData or SpatialData."""
+    for key, what in _TABLES_OF.items():
+        if key in group and hasattr(group[key], "keys") and "var" not in group[key]:
+            tables = group[key]
+            if "X" in group or not len(list(tables)):
+                continue
+            return tables[choose_table(tables, options.table, path, what)]
+    if options.table is not None:
+        raise DataError(f"{path} holds a single table: leave table= out")
+    return group
+
+
+def _raw_group(group: Any, path: Path) -> Any:
+    """The group of ``raw``, or None where there is none."""
+    if "raw" not in group or not hasattr(group["raw"], "keys"):
+        return None
+    raw = group["raw"]
+    if "X" not in raw or "var" not in raw or not hasattr(raw["var"], "keys"):
+        return None
+    check_sizes(raw["var"], path)
+    return raw
+
+
+def _index_of(element: Any) -> np.ndarray:
+    key = element.attrs.get("_index", "_index")
+    names = _read_elem(element[key])
+    return np.array([str(name).strip() for name in names], dtype=object)
+
+
+def _frame(group: Any, key: str, path: Path) -> pd.DataFrame:
+    if not hasattr(group[key], "keys"):
+        raise DataError(
+            f"{path}: its {key!r} was written by anndata before 0.7; open it with "
+            "anndata.read_h5ad and write it again"
+        )
+    check_sizes(group[key], path)
+    frame = _read_elem(group[key])
+    frame.index = frame.index.astype(str)
+    return frame
+
+
+def _read_elem(element: Any) -> Any:
+    """The value of an element of an AnnData file.
+
+    The kinds that ``obs`` and ``var`` mostly have are read here: importing anndata takes
+    longer than a small training. It reads all others, and zarr.
+    """
+    kind = element.attrs.get("encoding-type")
+    if type(element).__module__.startswith("h5py"):
+        if kind == "dataframe":
+            return _read_frame(element)
+        if kind == "categorical":
+            return _read_categorical(element)
+        if kind == "string-array":
+            return element.asstr()[...]
+        if kind == "array":
+            return element[...]
+    need("anndata", "anndata", f"reading {element.name}")
+    try:
+        from anndata.io import read_elem
+    except ImportError:  # anndata 0.10
+        from anndata.experimental import read_elem
+    return read_elem(element)
+
+
+def _read_frame(element: Any) -> pd.DataFrame:
+    import pandas as pd
+
+    names = [str(name) for name in element.attrs["column-order"]]
+    index = pd.Index(_read_elem(element[element.attrs["_index"]]), dtype=object)
+    columns = {name: _read_elem(element[name]) for name in names}
+    return pd.DataFrame(columns, index=index)
+
+
+def _read_categorical(element: Any) -> pd.Categorical:
+    import pandas as pd
+
+    categories = _read_elem(element["categories"])
+    ordered = bool(element.attrs.get("ordered", False))
+    return pd.Categorical.from_codes(element["codes"][...], categories, ordered=ordered)
+
+
+def _matrix(element: Any, path: Path) -> StoredMatrix:
+    """Wrap an element of an AnnData file that holds a matrix."""
+    if not hasattr(element, "keys"):
+        if element.attrs.get("encoding-type") == "null" or element.shape is None:
+            raise DataError(
+                f"{path} holds no X: name one of its layers (layer=, --layer)"
+            )
+        if len(element.shape) != 2 or np.dtype(element.dtype).kind not in "fiub":
+            raise DataError(
+                f"{path}: X has shape {tuple(element.shape)} and type {element.dtype}; it "
+                "should be a matrix of numbers"
+            )
+        return Sliceable(element)
+    check_sizes(element, path)
+    kind = str(element.attrs.get("encoding-type", ""))
+    n_rows, n_columns = (int(n) for n in element.attrs.get("shape", (0, 0)))
+    if kind.startswith("csr"):
+        return CompressedRows(element, (n_rows, n_columns))
+    if kind.startswith("csc"):
+        return CompressedColumns(element, (n_rows, n_columns), str(path))
+    raise DataError(f"{path}: X is stored as {kind!r}; it should be dense, CSR or CSC")

@@ -1,0 +1,213 @@
+"""Find the genes of a model in new data by their names.
+
+A name is looked for as it is written. Names that are not there are looked for without
+the version of an Ensembl identifier (``ENSG00000141510.12``), then without regard to
+case. Whatever was found in another spelling is listed. Nothing is guessed: a gene that
+several columns could stand for, be it a symbol that is there twice or two spellings of
+it, counts as missing and is listed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optirank._util.names import some
+
+_ENSEMBL = re.compile(r"^(ENS[A-Z]*[GTPER][0-9]{6,})\.[0-9]+(.*)$", re.IGNORECASE)
+_FEW = 5  # genes in another case differ between annotations, and are only reported
+
+
+@dataclass(frozen=True)
+class GeneMatch:
+    """Where the genes that were looked for are in new data.
+
+    Attributes
+    ----------
+    genes : the names that were looked for.
+    columns : the column of each, -1 where it is missing.
+    by_version : genes found under another version of their Ensembl identifier.
+    by_case : genes found in another case.
+    ambiguous : genes for which there are several columns; they count as missing.
+    other_column : other names of the data with more of the genes, and how many.
+    """
+
+    genes: tuple[str, ...]
+    columns: NDArray[np.intp]
+    by_version: Mapping[str, str] = field(default_factory=dict)
+    by_case: Mapping[str, str] = field(default_factory=dict)
+    ambiguous: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    other_column: tuple[str, int] | None = None
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """Which of the genes were found."""
+        return self.columns >= 0
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The genes that were not found, the ambiguous ones among them."""
+        return tuple(np.array(self.genes, dtype=object)[~self.present].tolist())
+
+    def spelling_notes(self) -> list[str]:
+        """Sentences about genes that were found in another spelling."""
+        several = {gene: " and ".join(names) for gene, names in self.ambiguous.items()}
+        kinds = {
+            "were matched without the version of their Ensembl identifier": (
+                self.by_version
+            ),
+            "were matched in another case": self.by_case,
+            "match several columns and count as missing": several,
+        }
+        return [
+            f"{len(spelled)} genes {what}: {_pairs(spelled)}"
+            for what, spelled in kinds.items()
+            if spelled
+        ]
+
+    def notes(self) -> list[str]:
+        """Sentences about all genes; none when every gene was found as written."""
+        notes = self.spelling_notes()
+        missing = self.missing
+        if missing:
+            notes.append(
+                f"{len(missing)} of {len(self.genes)} genes are missing: {some(missing)}"
+            )
+        if self.other_column:
+            column, n_genes = self.other_column
+            notes.append(
+                f"the column {column!r} of the data's genes has {n_genes} of the "
+                f"{len(self.genes)}: it may be the one to use (gene_column=, "
+                "--gene-column)"
+            )
+        return notes
+
+    def of_genes(self, genes: Iterable[str]) -> GeneMatch:
+        """The match of some of the genes, in the order given."""
+        where = {gene: place for place, gene in enumerate(self.genes)}
+        names = tuple(genes)
+        columns = self.columns[[where[name] for name in names]]
+        return GeneMatch(
+            names,
+            columns,
+            {name: self.by_version[name] for name in names if name in self.by_version},
+            {name: self.by_case[name] for name in names if name in self.by_case},
+            {name: self.ambiguous[name] for name in names if name in self.ambiguous},
+            self.other_column,
+        )
+
+
+def match_genes(
+    wanted: Iterable[str],
+    given: Iterable[str],
+    other_names: Mapping[str, Iterable[str]] | None = None,
+) -> GeneMatch:
+    """Find genes by name.
+
+    Parameters
+    ----------
+    wanted : the genes looked for: those of a model, all different.
+    given : the genes of the new data, in the order of its columns.
+    other_names : other names of the data's columns, by kind: said where they would
+        find more.
+    """
+    wanted_names = _names(wanted, "the model")
+    given_names = _names(given, "the data")
+    columns = np.full(len(wanted_names), -1, dtype=np.intp)
+    ambiguous: dict[str, tuple[str, ...]] = {}
+    as_written = _look_up(wanted_names, given_names, str, columns, ambiguous)
+    taken = set(wanted_names) | set(as_written)
+    by_version = _look_up(
+        wanted_names, given_names, _without_version, columns, ambiguous, taken
+    )
+    by_case = _look_up(
+        wanted_names, given_names, _without_case, columns, ambiguous, taken
+    )
+    match = GeneMatch(tuple(wanted_names), columns, by_version, by_case, ambiguous)
+    best = int(match.present.sum())
+    for kind, names in (other_names or {}).items():
+        n_found = len(set(wanted_names).intersection(names))
+        if n_found > best:
+            best = n_found
+            match = replace(match, other_column=(kind, n_found))
+    return match
+
+
+def _look_up(
+    wanted: list[str],
+    given: list[str],
+    key: Callable[[str], str],
+    columns: NDArray[np.intp],
+    ambiguous: dict[str, tuple[str, ...]],
+    taken: set[str] | None = None,
+) -> dict[str, str]:
+    """Find the genes that are still missing by a key of their names.
+
+    Fills ``columns`` and ``ambiguous``; returns how each gene found is spelled.
+    A column that is ``taken`` is itself, and not another spelling of a gene.
+    """
+    if (columns < 0).sum() == len(ambiguous):
+        return {}
+    n_wanted = Counter(map(key, wanted))
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for column, name in enumerate(given):
+        if taken is None or name not in taken:
+            places[key(name)].append(column)
+    spelled = {}
+    for position, gene in enumerate(wanted):
+        candidates = places.get(key(gene), [])
+        if columns[position] >= 0 or gene in ambiguous or not candidates:
+            continue
+        if len(candidates) == 1 and n_wanted[key(gene)] == 1:
+            columns[position] = candidates[0]
+            spelled[gene] = given[candidates[0]]
+        else:
+            ambiguous[gene] = tuple(given[column] for column in candidates)
+    return spelled
+
+
+def check_case(match: GeneMatch) -> None:
+    """Refuse a match most of which rests on names in another case.
+
+    Symbols of mouse genes are those of human genes in another case (Cd4, CD4), and
+    genes of the same name need not be the same gene, nor behave alike.
+    """
+    n_case = len(match.by_case)
+    n_found = int(match.present.sum())
+    if n_case <= _FEW or 2 * n_case <= n_found:
+        return
+    raise ValueError(
+        f"{n_case} of the {n_found} genes that were found match in another case only: "
+        f"{_pairs(match.by_case)}. This may be another species (mouse symbols are "
+        "written Cd4, human ones CD4). Please give a table of homologs (homologs=, "
+        "--homologs mouse or a file), or say that case does not matter "
+        "(homologs='case', --homologs case)."
+    )
+
+
+def _without_version(name: str) -> str:
+    return _ENSEMBL.sub(r"\1\2", name)
+
+
+def _without_case(name: str) -> str:
+    return _without_version(name).casefold()
+
+
+def _names(names: Iterable[str], whose: str) -> list[str]:
+    listed = list(names)
+    for name in listed:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"the gene names of {whose} are not all strings: {name!r} is of type "
+                f"{type(name).__name__}; give names as strings"
+            )
+    return listed
+
+
+def _pairs(spelled: Mapping[str, str]) -> str:
+    return some(f"{ours} as {theirs}" for ours, theirs in spelled.items())

@@ -1,0 +1,222 @@
+"""Profiles of objects in memory or lazy: AnnData, SpatialData, MuData, data frames.
+
+Packages are recognised by the attributes of their objects and never imported.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optirank._util.names import some
+from optirank.io.anndata_files import choose_table
+from optirank.io.data import DataError, ExpressionData, MissingExtraError
+from optirank.io.features import gene_names_of, genes_among
+from optirank.io.joined import JoinedProfiles
+from optirank.io.stored import ChosenColumns, as_stored
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from optirank.io.data import Profiles
+
+
+def is_anndata(thing: object) -> bool:
+    """Whether this has the parts of an AnnData."""
+    return all(hasattr(thing, name) for name in ("obs", "var", "obsm", "uns"))
+
+
+def is_frame(thing: object) -> bool:
+    """Whether this is a data frame, or a series of pandas."""
+    return hasattr(thing, "iloc") and hasattr(thing, "index")
+
+
+def anndata_of(thing: Any, table: str | None = None) -> Any:
+    """The AnnData of a SpatialData or MuData object, by the name of the table or modality.
+
+    An AnnData is itself. Where there are several tables and none is named, the error lists
+    them.
+    """
+    if hasattr(thing, "mod") and hasattr(thing.mod, "keys"):
+        return thing.mod[choose_table(thing.mod, table, "the MuData", "modalities")]
+    if hasattr(thing, "tables") and hasattr(thing.tables, "keys"):
+        if not len(thing.tables):
+            raise DataError("the SpatialData has no table: aggregate the points first")
+        name = choose_table(thing.tables, table, "the SpatialData", "tables")
+        return thing.tables[name]
+    if table is not None:
+        raise DataError(
+            f"table={table!r}: a {type(thing).__name__} has no tables, leave it out"
+        )
+    return thing
+
+
+def check_anndata(adata: object, function: str) -> None:
+    """Refuse what is not an AnnData, and say how to make one."""
+    if is_anndata(adata):
+        return
+    kind = type(adata).__name__
+    remedy = "give an AnnData"
+    if isinstance(adata, str | os.PathLike):
+        remedy = f"read it first, anndata.read_h5ad({str(adata)!r})"
+    elif hasattr(adata, "columns"):
+        remedy = "make one of a data frame of samples x genes, anndata.AnnData(frame)"
+        if function == "annotate":
+            remedy += ", or use model.predict(frame)"
+    raise TypeError(f"tl.{function} takes an AnnData, not a {kind}: {remedy}")
+
+
+def profiles_of(
+    data: Any,
+    layer: str | None = None,
+    gene_column: str | None = None,
+    *,
+    use_raw: bool = False,
+    table: str | None = None,
+    annotations: Sequence[str] = (),
+) -> ExpressionData:
+    """The profiles of an object, left where they are and read in blocks.
+
+    Parameters
+    ----------
+    data : AnnData in memory, backed or lazy (``anndata.experimental.read_lazy``, or with a
+        dask array as ``X``); SpatialData or MuData; a pandas DataFrame of samples x genes,
+        or a Series with one sample.
+    layer, gene_column, use_raw : which matrix and which names of an AnnData to use.
+    table : which table of a SpatialData, or modality of a MuData.
+    annotations : columns of a data frame that describe samples, beside those that hold text.
+    """
+    if is_frame(data):
+        if layer is not None or use_raw or gene_column is not None:
+            raise ValueError(
+                "layer, use_raw and gene_column are for AnnData: leave them out for a "
+                f"{type(data).__name__}"
+            )
+        return _profiles_of_frame(data, annotations)
+    adata = anndata_of(data, table)
+    if not is_anndata(adata):
+        raise TypeError(
+            f"profiles are read from an AnnData, a SpatialData, a MuData or a DataFrame, "
+            f"not from a {type(adata).__name__}"
+        )
+    return _profiles_of_anndata(adata, layer, gene_column, use_raw)
+
+
+def joined_profiles_of(
+    data: Sequence[Any], names: Sequence[str] | None = None, **options: Any
+) -> Profiles:
+    """The profiles of several objects as one, over their common genes.
+
+    ``obs`` gets the column "file" with the name of the source: ``names``, or "adata 1",
+    "adata 2". ``options`` are those of `profiles_of`.
+    """
+    return JoinedProfiles([profiles_of(part, **options) for part in data], names)
+
+
+def _profiles_of_anndata(
+    adata: Any, layer: str | None, gene_column: str | None, use_raw: bool
+) -> ExpressionData:
+    raw = getattr(adata, "raw", None)
+    source = "adata"
+    raw_genes = None
+    if use_raw:
+        if layer is not None:
+            raise ValueError(f"use_raw=True and layer={layer!r}: give one of them")
+        if raw is None:
+            raise ValueError(
+                "use_raw=True: adata.raw is empty; use X (use_raw=False) or a layer"
+            )
+        matrix = raw.X
+        var = _frame_in_memory(raw.var)
+        source = "adata.raw"
+    else:
+        matrix = _layer_of(adata, layer)
+        var = _frame_in_memory(adata.var)
+        if raw is not None:
+            raw_genes = np.array([str(name) for name in raw.var_names], dtype=object)
+    obs = _frame_in_memory(adata.obs)
+    names, others = gene_names_of(var, gene_column, source)
+    samples = obs.index.to_numpy(dtype=object)
+    stored = as_stored(matrix)
+    kept, notes = genes_among(names, var)
+    if kept is not None:
+        stored = ChosenColumns(stored, kept)
+        names = names[kept]
+        others = {column: values[kept] for column, values in others.items()}
+    return ExpressionData(
+        stored, names, samples, obs, source, others, raw_genes, tuple(notes)
+    )
+
+
+def _layer_of(adata: Any, layer: str | None) -> Any:
+    if layer is not None:
+        if layer not in adata.layers:
+            raise DataError(
+                f"adata has no layer {layer!r}: there are {some(adata.layers)}"
+            )
+        return adata.layers[layer]
+    if adata.X is None:
+        raise DataError(f"adata has no X: name one of its layers, {some(adata.layers)}")
+    return adata.X
+
+
+def _frame_in_memory(frame: Any) -> pd.DataFrame:
+    """A table of annotations; that of a lazy AnnData is read."""
+    if not hasattr(frame, "to_memory"):
+        return frame
+    try:
+        return frame.to_memory()
+    except ImportError as error:
+        raise MissingExtraError(
+            "a lazy AnnData needs xarray: pip install 'optirank[dask]'"
+        ) from error
+
+
+def _profiles_of_frame(data: Any, annotations: Sequence[str]) -> ExpressionData:
+    """Samples x genes of a data frame; columns of text are annotations."""
+    frame = data
+    if getattr(data, "ndim", 2) == 1:
+        frame = data.to_frame("sample" if data.name is None else data.name).T
+        frame = frame.infer_objects()
+    if getattr(frame.columns, "nlevels", 1) > 1:
+        raise DataError(
+            "the data frame has several levels of columns: join them to one name each"
+        )
+    absent = [name for name in annotations if name not in frame.columns]
+    if absent:
+        raise DataError(
+            f"the data frame has no column {some(absent)}: there are "
+            f"{some(frame.columns, 20)}"
+        )
+    beside = [
+        name in annotations or dtype.kind not in "biuf"
+        for name, dtype in zip(frame.columns, frame.dtypes, strict=True)
+    ]
+    described = np.array(beside, dtype=bool)
+    if described.all():
+        raise DataError(
+            "the data frame has no column of numbers: it should hold samples x genes"
+        )
+    obs = frame.loc[:, described].copy()
+    obs.index = obs.index.map(str)
+    expression = frame.loc[:, ~described]
+    stripped = [str(name).strip() or str(name) for name in expression.columns]
+    names = np.array(stripped, dtype=object)
+    values = expression.to_numpy()
+    if values.dtype.kind not in "iuf":  # of mixed kinds, such as flags among numbers
+        values = values.astype(float)
+    kept, notes = genes_among(names, None)
+    if kept is not None:
+        values = values[:, kept]
+        names = names[kept]
+    return ExpressionData(
+        values,
+        names,
+        obs.index.to_numpy(dtype=object),
+        obs,
+        "the data frame",
+        notes=tuple(notes),
+    )

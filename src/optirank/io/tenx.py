@@ -1,0 +1,155 @@
+"""Files of 10x: .h5 of version 2 or 3, and folders with matrix.mtx."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_matrix
+
+from optirank._util.names import some
+from optirank.io import tables
+from optirank.io.data import DataError, readable
+from optirank.io.features import GENE_EXPRESSION
+from optirank.io.formats import Contents, Format, ReadOptions, check_sizes, open_hdf5
+from optirank.io.stored import CompressedRows, Sliceable
+
+
+def is_tenx_folder(path: Path) -> bool:
+    """Whether a folder has a matrix of 10x."""
+    return _find_part(path, "matrix.mtx") is not None
+
+
+@contextlib.contextmanager
+def _open_folder(folder: Path, options: ReadOptions) -> Iterator[Contents]:
+    """Read matrix.mtx, features.tsv (or genes.tsv) and barcodes.tsv, plain or gzipped."""
+    matrix_file = _find_part(folder, "matrix.mtx")
+    features_file = _find_part(folder, "features.tsv", "genes.tsv")
+    barcodes_file = _find_part(folder, "barcodes.tsv")
+    if matrix_file is None or features_file is None or barcodes_file is None:
+        parts = {
+            "matrix.mtx": matrix_file,
+            "features.tsv": features_file,
+            "barcodes.tsv": barcodes_file,
+        }
+        missing = [name for name, path in parts.items() if path is None]
+        raise DataError(
+            f"{folder} is not a 10x folder: it has no {some(missing)} (plain or .gz)"
+        )
+    features = _fields(features_file)
+    barcodes = [fields[0] for fields in _fields(barcodes_file)]
+    with readable(matrix_file):
+        matrix = _read_matrix(matrix_file, (len(features), len(barcodes)))
+    var = _features(
+        [fields[0] for fields in features],
+        [fields[min(1, len(fields) - 1)] for fields in features],
+        [fields[2] if len(fields) > 2 else GENE_EXPRESSION for fields in features],
+    )
+    yield Contents(Sliceable(matrix), var, _cells(barcodes))
+
+
+@contextlib.contextmanager
+def _open_h5(path: Path, options: ReadOptions) -> Iterator[Contents]:
+    with open_hdf5(path) as file:
+        with readable(path):
+            contents = _contents(file, path)
+        yield contents
+
+
+TENX_H5 = Format("10x_h5", (".h5",), _open_h5)
+TENX_FOLDER = Format("10x_mtx", (), _open_folder)
+
+
+def _find_part(folder: Path, *stems: str) -> Path | None:
+    """The first file of the folder named as one of ``stems``, plain or gzipped."""
+    names = [f"{stem}{end}" for stem in stems for end in ("", ".gz")]
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+def _fields(path: Path) -> list[list[str]]:
+    with readable(path), tables.open_text(path) as file:
+        return [line.rstrip("\r\n").split("\t") for line in file if line.strip()]
+
+
+def _read_matrix(path: Path, shape: tuple[int, int]) -> csr_matrix:
+    """Read a sparse matrix of genes by cells, transposed; sizes are checked first.
+
+    scipy's ``mmread`` ends the process on some damaged files, so pandas reads the entries.
+    """
+    from scipy.io import mminfo
+
+    n_rows, n_columns, n_entries, form, field, symmetry = mminfo(str(path))
+    if (n_rows, n_columns) != shape:
+        raise DataError(
+            f"{path} holds {n_rows} genes x {n_columns} cells, but the other files name "
+            f"{shape[0]} genes and {shape[1]} cells"
+        )
+    if form != "coordinate" or symmetry != "general" or n_entries > n_rows * n_columns:
+        raise DataError(
+            f"{path} is no general sparse matrix, or says it has {n_entries} entries, "
+            "more than its places"
+        )
+    kinds: dict[int, Any] = {0: np.int64, 1: np.int64}
+    if field != "pattern":
+        kinds[2] = np.int64 if field == "integer" else np.float64
+    with tables.open_text(path) as file:
+        while file.readline().startswith("%"):  # up to the line with the sizes
+            pass
+        entries = pd.read_csv(
+            file, sep=r"\s+", header=None, names=list(kinds), dtype=kinds
+        )
+    rows = entries[0].to_numpy() - 1
+    columns = entries[1].to_numpy() - 1
+    if len(entries) != n_entries:
+        raise ValueError(f"it says it has {n_entries} entries and has {len(entries)}")
+    if n_entries and (min(rows.min(), columns.min()) < 0 or not (rows < n_rows).all()):
+        raise ValueError(f"it has entries outside of its {n_rows} x {n_columns} places")
+    values = entries[2].to_numpy() if 2 in entries else np.ones(n_entries)
+    return csr_matrix((values, (columns, rows)), shape=(n_columns, n_rows))
+
+
+def _contents(file: Any, path: Path) -> Contents:
+    """Find matrix (left on disk), features and cells in a .h5 file."""
+    groups = [
+        key for key in file if hasattr(file[key], "keys") and "indptr" in file[key]
+    ]
+    if "X" in file or not groups:
+        hint = ": it looks like AnnData, use format='h5ad'" if "X" in file else ""
+        raise DataError(
+            f"{path} is not a 10x file: it has no group with a matrix{hint}"
+        )
+    if len(groups) > 1:
+        raise DataError(f"{path} holds several genomes, {some(groups)}: split it first")
+    group = file[groups[0]]
+    check_sizes(group, path)
+    if "features" in group:
+        ids = _texts(group, "features/id")
+        names = _texts(group, "features/name")
+    else:
+        ids = _texts(group, "genes")
+        names = _texts(group, "gene_names")
+    types = [GENE_EXPRESSION] * len(ids)
+    if "features/feature_type" in group:
+        types = _texts(group, "features/feature_type")
+    obs = _cells(_texts(group, "barcodes"))
+    matrix = CompressedRows(group, (len(obs), len(ids)))
+    return Contents(matrix, _features(ids, names, types), obs)
+
+
+def _texts(group: Any, key: str) -> list[str]:
+    return list(group[key].asstr("utf-8")[:])
+
+
+def _features(
+    ids: Sequence[str], names: Sequence[str], types: Sequence[str]
+) -> pd.DataFrame:
+    columns = {"id": ids, "name": names, "feature_types": types}
+    return pd.DataFrame(columns, index=pd.Index(names, dtype=str))
+
+
+def _cells(barcodes: Sequence[str]) -> pd.DataFrame:
+    return pd.DataFrame(index=pd.Index(barcodes, dtype=str))

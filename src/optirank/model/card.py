@@ -1,0 +1,216 @@
+"""The card of a model: what it is for, what it was trained on, and how good it is.
+
+Every field is of a plain type, so that a model file can hold it, and the types of a file
+from somebody else are checked when it is opened.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from optirank.model.values import ValueShares
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ClassCounts:
+    """How the samples of a data set that are of a class, or are not, were labelled."""
+
+    right: int  # of the n samples of the class, those that got its label
+    n: int
+    false: int = 0  # of the other samples, those that got its label
+    n_others: int = 0
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.right <= self.n and 0 <= self.false <= self.n_others):
+            raise ValueError(f"counts of labels that cannot be: {self}")
+
+    @property
+    def sensitivity(self) -> float:
+        """Share of the samples of the class that got its label; NaN without any."""
+        return self.right / self.n if self.n else float("nan")
+
+    @property
+    def specificity(self) -> float:
+        """Share of the other samples that did not get its label; NaN without any."""
+        return 1.0 - self.false / self.n_others if self.n_others else float("nan")
+
+
+@dataclass(frozen=True)
+class JudgedSet:
+    """Samples of another source that judged the model, or one trained without them."""
+
+    name: str
+    classes: dict[str, ClassCounts]
+    platform: str = ""
+    left_out: bool = True  # of the training; else a set that was never in it
+    terms: str = ""  # of use
+
+
+@dataclass(frozen=True)
+class HeldOutClass:
+    """How many held-out samples a class has, and how they were labelled."""
+
+    n: int
+    recall: float
+    precision: float
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """Held-out accuracy of the panels of one size."""
+
+    n_genes: int
+    balanced_accuracy: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class Card:
+    """What is known of a model.
+
+    Attributes
+    ----------
+    name, description, tissue, species : of the model, where its maker said so.
+    method : "panel", "optirank", "rank-lr", or the class of the estimator.
+    source, label, batch : the data, the column of the labels, and that of the sources.
+    terms : terms of use of the training data.
+    n_samples, class_counts, n_genes_of_file, n_folds : of the training.
+    values : the scale of the training data's values.
+    balanced_accuracy, standard_error, interval : of held-out samples.
+    held_out : each class among the held-out samples.
+    curve : held-out accuracy by size of the panel.
+    judged : other sources that judged the model.
+    baselines : balanced accuracies of simple rivals on the same sets, by their names.
+    unknown_types : what happens to samples of other classes.
+    checksum : of the training data, names and values.
+    fingerprints : of some training samples, by which they are recognised in a query.
+    command, versions, notes : how the model was made.
+    """
+
+    name: str = ""
+    description: str = ""
+    tissue: str = ""
+    species: str = ""
+    method: str = ""
+    source: str = ""
+    label: str = ""
+    batch: str = ""
+    terms: str = ""
+    n_samples: int = 0
+    class_counts: dict[str, int] = field(default_factory=dict)
+    n_genes_of_file: int = 0
+    n_folds: int = 0
+    values: ValueShares = field(default_factory=ValueShares)
+    balanced_accuracy: float | None = None
+    standard_error: float | None = None
+    interval: tuple[float, ...] = ()
+    held_out: dict[str, HeldOutClass] = field(default_factory=dict)
+    curve: tuple[CurvePoint, ...] = ()
+    judged: tuple[JudgedSet, ...] = ()
+    baselines: dict[str, float] = field(default_factory=dict)
+    unknown_types: str = ""
+    checksum: str = ""
+    fingerprints: tuple[str, ...] = ()
+    command: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def of_size(self, n_genes: int) -> Card:
+        """The card of a smaller panel: its own accuracy, nothing of its classes."""
+        curve = tuple(point for point in self.curve if point.n_genes <= n_genes)
+        card = replace(self.without_figures(), curve=curve, values=self.values)
+        for point in curve:
+            if point.n_genes == n_genes:
+                card = replace(
+                    card,
+                    balanced_accuracy=point.balanced_accuracy,
+                    standard_error=point.standard_error,
+                )
+        return card
+
+    def of_classes(self, classes: list[str]) -> Card:
+        """The card of a model of some of the classes, which was never judged."""
+        counts = {name: n for name, n in self.class_counts.items() if name in classes}
+        return replace(self.without_figures(), class_counts=counts, curve=())
+
+    def without_figures(self) -> Card:
+        """The same without what held-out samples and other sets said."""
+        return replace(
+            self,
+            balanced_accuracy=None,
+            standard_error=None,
+            interval=(),
+            held_out={},
+            judged=(),
+            baselines={},
+            unknown_types="",
+        )
+
+
+def to_plain(value: Any) -> Any:
+    """A value of a card as JSON can hold it."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: to_plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [to_plain(item) for item in value]
+    if isinstance(value, float) and value != value:
+        return None
+    return value
+
+
+def from_plain(kind: type[T], value: Any, where: str = "the card") -> T:
+    """A value of a type from what :func:`to_plain` gave; ValueError for anything else."""
+    if is_dataclass(kind):
+        return _dataclass_from_plain(kind, value, where)
+    return _plain(kind, value, where)
+
+
+def _dataclass_from_plain(kind: Any, value: Any, where: str) -> Any:
+    if not isinstance(value, dict):
+        raise ValueError(f"{where} is not a dictionary")
+    hints = get_type_hints(kind)
+    strange = sorted(set(value) - set(hints))
+    if strange:
+        raise ValueError(f"{where} has {strange[0]!r}, which does not belong there")
+    given = {
+        name: from_plain(hints[name], item, f"{where}: {name}")
+        for name, item in value.items()
+    }
+    try:
+        return kind(**given)
+    except TypeError as error:
+        raise ValueError(f"{where} lacks an entry: {error}") from error
+
+
+def _plain(kind: Any, value: Any, where: str) -> Any:
+    """A value of a type that is no dataclass."""
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        choices = get_args(kind)
+        if value is None and type(None) in choices:
+            return None
+        (other,) = [choice for choice in choices if choice is not type(None)]
+        return from_plain(other, value, where)
+    if origin is tuple and isinstance(value, list):
+        return tuple(from_plain(get_args(kind)[0], item, where) for item in value)
+    if origin is dict and isinstance(value, dict):
+        return {
+            key: from_plain(get_args(kind)[1], item, f"{where}: {key}")
+            for key, item in value.items()
+        }
+    if kind is float and value is None:
+        return float("nan")
+    if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if kind in (str, int, bool) and type(value) is kind:
+        return value
+    raise ValueError(
+        f"{where} is of type {type(value).__name__}, not what it should be"
+    )

@@ -1,0 +1,151 @@
+"""Samples unlike every class of the training data: an out-of-distribution score.
+
+The likeness of a sample is the correlation of its panel ranks with the mean panel ranks
+of its label in training. The threshold is a quantile of the same score over held-out
+samples of that label, so ``rate`` is the share of known samples that lose their label.
+
+On another platform all correlations are lower: by .06 to .15 in the median over real
+pairs, and nine tenths by less than .33. So the median shortfall of a query, its *shift*,
+is forgiven, but only up to a cap: samples of another tissue, or with shuffled genes, fall
+short by more, and must not raise each other. Few samples say little about the shift of
+their platform: their median counts beside a typical shift.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optirank.model.confidence import class_codes
+
+N_LEVELS = 101  # percentiles; a class with as many held-out samples has its own
+ALARM_SHIFT = 0.4  # known cells on other platforms stay below, shuffled genes are above
+_MAX_SHIFT = (
+    0.2  # forgiven: .3 finds a tenth fewer shuffled cells, .1 loses twice as many
+)
+_TYPICAL_SHIFT = 0.1  # of real pairs of platforms, where a query has few samples
+_PRIOR_SAMPLES = 20  # samples that the typical shift counts for
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """Mean ranks of each class, and percentiles of the score over held-out samples."""
+
+    profiles: NDArray[np.float32]  # (classes, genes): mean scaled rank among the panel
+    levels: NDArray[np.float32]  # (classes, 101): of held-out samples given that label
+    n_samples: int  # held-out samples
+
+    def __post_init__(self) -> None:
+        for values in (self.profiles, self.levels):
+            if values.ndim != 2 or not values.size or not np.isfinite(values).all():
+                raise ValueError("the out-of-distribution score has no finite tables")
+        rising = (np.diff(self.levels, axis=1) >= 0).all()
+        if self.levels.shape != (len(self.profiles), N_LEVELS) or not rising:
+            raise ValueError(
+                "the out-of-distribution score has no rising percentiles per class"
+            )
+
+    def score(
+        self, ranks: NDArray, labels: NDArray, present: NDArray | slice = slice(None)
+    ) -> NDArray[np.float64]:
+        """How much samples look like the class they are given: a correlation.
+
+        Parameters
+        ----------
+        ranks : (n, q), ranks among the panel's genes that are present.
+        labels : the position of the class each sample is given.
+        present : which genes of the panel these are, a mask or positions; all by default.
+        """
+        return _correlations(ranks, self.profiles[:, present][labels])
+
+    def shift(self, scores: NDArray, labels: NDArray) -> float:
+        """By how much the scores fall short of those of held-out samples, in the median."""
+        if not len(scores):
+            return 0.0
+        return float(np.median(self._quantiles(0.5)[labels] - scores))
+
+    def unknown(
+        self, scores: NDArray, labels: NDArray, rate: float
+    ) -> NDArray[np.bool_]:
+        """Which samples of a query look like no class.
+
+        Parameters
+        ----------
+        scores : of all samples of the query (:meth:`score`).
+        labels : the position of the class each is given.
+        rate : the share of held-out samples whose label would be withheld.
+        """
+        if not 0 < rate < 1:
+            raise ValueError(
+                f"unknown rate {rate!r}: use a share between 0 and 1, such as 0.01"
+            )
+        forgiven = forgiven_shift(self.shift(scores, labels), len(scores))
+        return scores + forgiven < self._quantiles(rate)[labels]
+
+    def of_classes(self, kept: NDArray[np.intp]) -> Likeness:
+        """The same for some of the classes, by their positions."""
+        return replace(self, profiles=self.profiles[kept], levels=self.levels[kept])
+
+    def _quantiles(self, share: float) -> NDArray[np.float64]:
+        """A quantile of the held-out scores of each class."""
+        shares = np.linspace(0.0, 1.0, N_LEVELS)
+        return np.array([np.interp(share, shares, levels) for levels in self.levels])
+
+
+def forgiven_shift(shift: float, n_samples: int) -> float:
+    """How much of a query's shift is put down to its platform."""
+    weighted = n_samples * max(0.0, shift) + _PRIOR_SAMPLES * _TYPICAL_SHIFT
+    return min(_MAX_SHIFT, weighted / (n_samples + _PRIOR_SAMPLES))
+
+
+def fit_likeness(
+    ranks: ArrayLike, y: ArrayLike, predicted: ArrayLike, classes: NDArray
+) -> Likeness:
+    """Fit the score on held-out samples.
+
+    Parameters
+    ----------
+    ranks : (n, genes), ranks of training samples among the genes of the model's panel
+        (:func:`optirank.ranks.scoring.panel_ranks`).
+    y : their labels; every class must have one.
+    predicted : the labels they were given while held out, None for those that were not.
+    classes : the model's classes.
+    """
+    ranks = np.asarray(ranks, dtype=float)
+    predicted = np.asarray(predicted, dtype=object)
+    truth = class_codes(y, classes)
+    counts = np.bincount(truth, minlength=len(classes))
+    if not counts.all():
+        raise ValueError(f"no sample is of class {classes[counts.argmin()]}")
+    sums = np.zeros((len(classes), ranks.shape[1]))
+    np.add.at(sums, truth, ranks)
+    profiles = (sums / counts[:, None]).astype(np.float32)
+    held_out = np.array([label is not None for label in predicted])
+    ranks = ranks[held_out]
+    truth = truth[held_out]
+    given = class_codes(predicted[held_out].astype(classes.dtype), classes)
+    compared = profiles[given].astype(float)
+    own = np.flatnonzero((given == truth) & (counts[truth] > 1))
+    others = counts[truth[own]][:, None] - 1
+    compared[own] = (
+        sums[truth[own]] - ranks[own]
+    ) / others  # without the sample itself
+    scores = _correlations(ranks, compared)
+    shares = np.linspace(0.0, 1.0, N_LEVELS)
+    levels = np.tile(np.quantile(scores, shares), (len(classes), 1))
+    for code in range(len(classes)):
+        of_class = scores[given == code]
+        if len(of_class) >= N_LEVELS:
+            levels[code] = np.quantile(of_class, shares)
+    return Likeness(profiles, levels.astype(np.float32), len(ranks))
+
+
+def _correlations(a: NDArray, b: NDArray) -> NDArray[np.float64]:
+    """The correlation of each row of a with the same row of b; 0 where one is constant."""
+    a = a - a.mean(axis=1, keepdims=True)
+    b = b - b.mean(axis=1, keepdims=True)
+    size = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
+    product = (a * b).sum(axis=1)
+    return np.divide(product, size, out=np.zeros(len(a)), where=size > 0)

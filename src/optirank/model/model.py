@@ -1,0 +1,325 @@
+"""`Model`: what training makes, and all that prediction needs, in one immutable object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optirank._util.names import some
+from optirank.model.card import Card
+from optirank.model.predictor import Predictor, bind
+from optirank.model.weights import References, SizedPanel
+from optirank.ranks.scoring import best_class
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LINEAR = (
+    "PanelClassifier, OptirankClassifier, OptirankClassifierCV, RankLogisticRegression "
+    "and AnovaRankLogisticRegression"
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Model:
+    """A trained classifier on ranks, with its genes, its confidence and its card.
+
+    `optirank.load`, `optirank.tl.train` and the command ``optirank train`` make one;
+    :meth:`from_estimator` makes one of a fitted scikit-learn estimator, and
+    `optirank.save` writes it to a file.
+
+    Attributes
+    ----------
+    classes : array
+        The labels.
+    n_genes : int
+        Genes of the panel that the model uses.
+    panels : mapping of int to SizedPanel
+        The nested panels by size, each with its own weights; the model uses that of
+        ``n_genes``, and prediction another where the data lack too many of its genes.
+    n_features : int
+        Columns of the training data.
+    card : Card
+        What is known of the model: data, accuracy, how it was made.
+    digest : str
+        SHA-256 of the file that the model was read from; "" if it was not.
+
+    Examples
+    --------
+    >>> import optirank
+    >>> model = optirank.load("pancreas-human")
+    >>> model.n_genes, len(model.genes) == model.n_genes
+    (100, True)
+    """
+
+    classes: NDArray
+    n_genes: int
+    panels: Mapping[int, SizedPanel]
+    n_features: int
+    card: Card = field(default_factory=Card)
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        if self.n_genes not in self.panels:
+            raise ValueError(f"the model has no panel of {self.n_genes} genes")
+
+    def __repr__(self) -> str:
+        name = f" {self.card.name!r}" if self.card.name else ""
+        return (
+            f"<optirank.Model{name}: {len(self.classes)} classes, {self.n_genes} genes>"
+        )
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, genes: Iterable[str] | None = None
+    ) -> Model:
+        """The model of a fitted linear classifier on ranks.
+
+        Parameters
+        ----------
+        estimator : PanelClassifier, OptirankClassifier, RankLogisticRegression or
+            AnovaRankLogisticRegression; or a search whose best estimator is one.
+        genes : the names of the training data's columns; by default those that the
+            estimator saw, else ``x0``, ``x1``, ...
+        """
+        fitted = getattr(estimator, "best_estimator_", estimator)
+        if not hasattr(fitted, "reference_weights_"):
+            from sklearn.utils.validation import check_is_fitted
+
+            check_is_fitted(fitted)
+            raise TypeError(
+                f"a {type(fitted).__name__} has no weights on ranks: this works for "
+                f"{_LINEAR}"
+            )
+        names = _column_names(fitted, genes)
+        if hasattr(fitted, "panel_"):
+            panels = {
+                size: SizedPanel(names[panel.genes], panel.genes, panel.coef)
+                for size, panel in fitted.path_.items()
+            }
+            n_genes = len(fitted.panel_)
+        else:
+            panel = _reference_panel(fitted, names)
+            n_genes = len(panel.genes)
+            panels = {n_genes: panel}
+        return cls(
+            classes=np.asarray(fitted.classes_),
+            n_genes=n_genes,
+            panels=panels,
+            n_features=len(names),
+            card=Card(method=type(fitted).__name__),
+        )
+
+    @property
+    def panel(self) -> SizedPanel:
+        """The panel that the model uses."""
+        return self.panels[self.n_genes]
+
+    @property
+    def genes(self) -> NDArray[np.object_]:
+        """Names of the genes that the model needs."""
+        return self.panel.genes
+
+    @property
+    def votes(self) -> bool:
+        """Whether the genes vote in pairs: a panel model, without intercept."""
+        return self.panel.references is None
+
+    @cached_property
+    def path_genes(self) -> tuple[str, ...]:
+        """Names of the genes of all panels, the model's own first."""
+        sizes = [self.n_genes, *sorted(self.panels)]
+        names = (name for size in sizes for name in self.panels[size].genes.tolist())
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def score_classes(self) -> NDArray:
+        """The class that each score speaks for: the second of two, else every class."""
+        return self.classes[-len(self.panel.coef) :]
+
+    def decision_function(
+        self, X: Any, genes: Iterable[str] | None = None
+    ) -> NDArray[np.float64]:
+        """Scores of the samples of X: (n,) for two classes, else (n, classes).
+
+        Parameters
+        ----------
+        X : data frame, array or sparse matrix of samples x genes
+            The genes of a data frame are found by name. An array has the columns of the
+            training data, or its columns are named by ``genes``.
+        genes : the names of X's columns, where X does not have them.
+        """
+        predictor, matrix = self._bound(X, genes)
+        return predictor.scores(matrix)
+
+    def predict(self, X: Any, genes: Iterable[str] | None = None) -> NDArray:
+        """The label of each sample of X; parameters as in :meth:`decision_function`."""
+        return self.classes[best_class(self.decision_function(X, genes))]
+
+    def predict_proba(
+        self, X: Any, genes: Iterable[str] | None = None
+    ) -> NDArray[np.float64]:
+        """Probabilities (n, classes), calibrated where the model has a calibration."""
+        predictor, matrix = self._bound(X, genes)
+        return predictor.probabilities(predictor.scores(matrix))
+
+    def label(self, X: Any, genes: Iterable[str] | None = None) -> pd.DataFrame:
+        """One line per sample: label, confidence and ``probability_<class>``."""
+        import pandas as pd
+
+        predictor, matrix = self._bound(X, genes)
+        scores = predictor.scores(matrix)
+        probabilities = predictor.probabilities(scores)
+        chosen = best_class(scores)
+        columns: dict[str, Any] = {
+            "label": self.classes[chosen],
+            "confidence": probabilities[np.arange(len(chosen)), chosen],
+        }
+        for name, column in zip(self.classes, probabilities.T, strict=True):
+            columns[f"probability_{name}"] = column
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        return pd.DataFrame(columns, index=index)
+
+    def bind(
+        self,
+        genes: Iterable[str] | None = None,
+        *,
+        other_names: Mapping[str, Iterable[str]] | None = None,
+        drop_classes: bool = False,
+        compiled: bool | None = None,
+    ) -> Predictor:
+        """The model made ready for data with these genes; see `Predictor`."""
+        return bind(
+            self,
+            genes,
+            other_names=other_names,
+            drop_classes=drop_classes,
+            compiled=compiled,
+        )
+
+    def explain(self, sample: Any, genes: Iterable[str] | None = None) -> pd.DataFrame:
+        """What each gene contributes to the scores of one sample; see `explain`."""
+        from optirank.model.explanation import explain
+
+        return explain(self, sample, genes)
+
+    def table(self) -> pd.DataFrame:
+        """The genes of the panel with their weights, the heaviest first."""
+        from optirank.model.explanation import panel_table
+
+        return panel_table(self)
+
+    def export(self) -> pd.DataFrame:
+        """The model as one table, from which a few lines of any language label samples."""
+        from optirank.model.explanation import export_table
+
+        return export_table(self)
+
+    def smaller(self, n_genes: int) -> Model:
+        """The model of another panel of the path, without training."""
+        if n_genes not in self.panels:
+            raise ValueError(
+                f"there is no panel of {n_genes} genes in the model: there are panels of "
+                f"{some(sorted(self.panels), 20)} genes"
+            )
+        if n_genes == self.n_genes:
+            return self
+        panels = {size: panel for size, panel in self.panels.items() if size <= n_genes}
+        return replace(
+            self,
+            n_genes=n_genes,
+            panels=panels,
+            card=self.card.of_size(n_genes),
+            digest="",
+        )
+
+    def subset(self, classes: Iterable) -> Model:
+        """The model of some of the classes, at least two, with the same panels.
+
+        What held-out samples said of the model with all classes goes.
+        """
+        asked = list(classes) if not isinstance(classes, str) else [classes]
+        known = self.classes.tolist()
+        strange = [label for label in asked if label not in known]
+        if strange:
+            raise ValueError(
+                f"the model has no class {strange[0]!r}: its classes are {known}"
+            )
+        if len(set(asked)) < max(2, len(asked)):
+            raise ValueError(
+                f"classes={asked!r}: give at least 2 different classes of the model"
+            )
+        kept = np.flatnonzero([label in asked for label in known])
+        panels = {
+            size: panel.of_classes(kept, len(known))
+            for size, panel in self.panels.items()
+        }
+        labels = self.classes[kept]
+        card = self.card.of_classes([str(label) for label in labels])
+        return replace(self, classes=labels, panels=panels, card=card, digest="")
+
+    def narrow(self) -> Model:
+        """The model for data that have the columns of its panel alone, in this order."""
+        panel = replace(self.panel, columns=np.arange(self.n_genes))
+        return replace(
+            self,
+            panels={self.n_genes: panel},
+            n_features=len(self.panel.genes),
+            digest="",
+        )
+
+    def _bound(self, X: Any, genes: Iterable[str] | None) -> tuple[Predictor, Any]:
+        """The model over the columns of X, and X as a matrix."""
+        if hasattr(X, "obs_names"):
+            raise TypeError(
+                "an AnnData was given: use optirank.tl.annotate(adata, model), or give "
+                "model.predict(adata.to_df())"
+            )
+        names = genes
+        if names is None and hasattr(X, "columns"):
+            names = [str(name) for name in X.columns]
+        matrix = X.to_numpy() if hasattr(X, "columns") else X
+        if not hasattr(matrix, "shape"):
+            matrix = np.asarray(matrix)
+        if names is None and matrix.ndim == 2 and matrix.shape[1] != self.n_features:
+            raise ValueError(
+                f"X has {matrix.shape[1]} columns without names, and the training data had "
+                f"{self.n_features}: give a data frame, the names of the columns (genes=), "
+                "or use model.narrow() for the panel's columns alone"
+            )
+        return self.bind(names), matrix
+
+
+def _column_names(fitted: Any, genes: Iterable[str] | None) -> NDArray[np.object_]:
+    """Names of the columns that an estimator was fitted on."""
+    names = getattr(fitted, "feature_names_in_", None) if genes is None else genes
+    n_features = int(fitted.n_features_in_)
+    if names is None:
+        names = [f"x{column}" for column in range(n_features)]
+    named = np.array([str(name) for name in names], dtype=object)
+    if len(named) != n_features:
+        raise ValueError(
+            f"{len(named)} gene names for an estimator that was fitted on {n_features} "
+            "columns: give one name per column"
+        )
+    return named
+
+
+def _reference_panel(fitted: Any, names: NDArray[np.object_]) -> SizedPanel:
+    """The genes and weights of a classifier with reference sets."""
+    coef = np.asarray(fitted.coef_)
+    gamma = np.asarray(fitted.reference_weights_)
+    columns = np.flatnonzero(((gamma > 0) | (coef != 0)).any(axis=0))
+    references = References(
+        weights=gamma[:, columns],
+        intercept=np.asarray(fitted.intercept_),
+        mean_ranks=None,
+        ties=fitted.ties,
+        softmax=False,
+    )
+    return SizedPanel(names[columns], columns, coef[:, columns], references)

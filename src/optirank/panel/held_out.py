@@ -1,0 +1,75 @@
+"""Held-out scores of panels of every size: the accuracy along the path, and the size to choose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optirank._util.metrics import balanced_accuracy, standard_error
+from optirank.ranks.scoring import best_class
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+AUTO_FROM = 100  # genes: with half of them missing, as good as 30 to 50 that are there
+MISSING = (0.1, 0.3, 0.5, 0.7)  # shares of a panel's genes to leave out
+N_DRAWS = 3  # of the genes to leave out
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Scores of samples by panels that were found without them."""
+
+    rows: NDArray  # positions of the held-out samples, rising
+    codes: NDArray  # their classes, as numbers
+    fold: NDArray  # the fold of each
+    scores: dict[int, NDArray]
+    """By size: (n, rows); -inf for a class that the fold's training part lacks."""
+    with_fewer: dict[tuple[int, float], NDArray]
+    """By size and share of genes missing: classes given, (draws, n)."""
+
+    def curve(self) -> list[tuple[int, float, float]]:
+        """Size, balanced accuracy, its standard error over the folds."""
+        rows = []
+        for size, scores in sorted(self.scores.items()):
+            labels = best_class(scores)
+            of_folds = [
+                self._accuracy(size, labels, self.fold == fold)
+                for fold in np.unique(self.fold)
+            ]
+            error = standard_error(np.array(of_folds)[np.isfinite(of_folds)])
+            rows.append((size, self._accuracy(size, labels), float(error)))
+        return rows
+
+    def with_missing(self, size: int) -> list[tuple[float, float]]:
+        """Shares of the panel's genes that are missing, with the balanced accuracy."""
+        rows = [(0.0, self._accuracy(size, best_class(self.scores[size])))]
+        for share in MISSING:
+            of_draws = [
+                self._accuracy(size, labels) for labels in self.with_fewer[size, share]
+            ]
+            rows.append((share, float(np.mean(of_draws))))
+        return rows
+
+    def _accuracy(
+        self, size: int, labels: NDArray, among: NDArray | bool = True
+    ) -> float:
+        """Balanced accuracy of the samples whose class their fold could learn."""
+        scores = self.scores[size]
+        own = scores[np.arange(len(scores)), self.codes * (scores.shape[1] > 1)]
+        known = np.isfinite(own) & among
+        return balanced_accuracy(self.codes[known], labels[known])
+
+
+def choose_size(held_out: HeldOut) -> int:
+    """The smallest size within one standard error of the best.
+
+    It is the smallest of at least 100 genes, which do without some of them, where one of these is
+    good enough.
+    """
+    curve = held_out.curve()
+    _, best, error = max(curve, key=lambda row: (row[1], -row[0]))
+    good = [size for size, accuracy, _ in curve if accuracy >= best - error]
+    return min([size for size in good if size >= AUTO_FROM] or good)

@@ -1,0 +1,255 @@
+"""What a model is, in lines and tables of text: its card."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from optirank._util.metrics import percent
+from optirank._util.names import some
+from optirank.model import Model
+from optirank.model.card import Card, ClassCounts, JudgedSet
+from optirank.model.file import as_model
+from optirank.workflow.performance import balanced, wilson
+
+
+def model_card(
+    model: Model, path: str | os.PathLike[str] | None = None
+) -> list[tuple[str, str]]:
+    """What there is to know of a model, as names and texts.
+
+    The numbers of single classes and data sets are in `card_tables`, of sizes in
+    `size_table`.
+    """
+    card = model.card
+    lines: list[tuple[str, object]] = [
+        ("name", card.name),
+        ("description", card.description),
+        ("tissue", card.tissue),
+        ("species", card.species),
+        ("file", path and f"{path}, {Path(path).stat().st_size / 1e3:.0f} kB"),
+        ("model", _kind(model)),
+        ("held out", _accuracy(card)),
+        (judges(card), _judged_line(card)),
+        ("simple rivals", _baselines(card)),
+        ("unknown types", _unknown_types(model)),
+        ("confidence", _confidence(model)),
+        ("withholds", _withholds(model)),
+        ("label", card.label),
+        ("batch", card.batch),
+        ("trained on", card.source),
+        ("terms of use", card.terms),
+        ("samples", card.n_samples or ""),
+        ("folds", card.n_folds or ""),
+        ("values", str(card.values) if card.values.scale else ""),
+        ("checksum", card.checksum),
+        ("command", card.command),
+        ("versions", ", ".join(f"{k} {v}" for k, v in card.versions.items())),
+        *(("note", note) for note in card.notes),
+    ]
+    return [(name, str(text)) for name, text in lines if text]
+
+
+def _kind(model: Model) -> str:
+    card = model.card
+    genes = f"{model.n_genes} genes"
+    if card.n_genes_of_file:
+        genes += f" of {card.n_genes_of_file:,}"
+    kind = "votes of pairs of genes" if model.votes else card.method or "ranks"
+    return f"{kind}, {genes}"
+
+
+def _accuracy(card: Card) -> str:
+    if card.balanced_accuracy is None:
+        return ""
+    error = card.standard_error
+    spread = ""
+    if error is not None and error == error:
+        spread = f" ± {100 * error:.1f} (standard error over the folds)"
+    return f"balanced accuracy {percent(card.balanced_accuracy)}{spread}"
+
+
+def _judged_line(card: Card) -> str:
+    mean, lowest, n_sets = judged_accuracy(card)
+    if not n_sets:
+        return ""
+    return (
+        f"mean balanced accuracy {percent(mean)} of {n_sets}, lowest {percent(lowest)}"
+    )
+
+
+def _baselines(card: Card) -> str:
+    return ", ".join(f"{name} {percent(one)}" for name, one in card.baselines.items())
+
+
+def _unknown_types(model: Model) -> str:
+    text = model.card.unknown_types
+    if not text and model.panel.likeness is not None:
+        text = "predict --unknown-rate 0.01 finds some of them"
+    return "get one of the labels" + (f"; {text}" if text else "")
+
+
+def _confidence(model: Model) -> str:
+    calibrated = model.panel.calibration is not None
+    return "calibrated on held-out samples" if calibrated else "not calibrated"
+
+
+def _withholds(model: Model) -> str:
+    control = model.panel.error_control
+    if control is None or control.target_error is None:
+        return "no labels"
+    return f"labels, to reach an error of {control.target_error:g}"
+
+
+def card_tables(model: Model) -> dict[str, pd.DataFrame]:
+    """The tables of a model card, as text: classes, other data sets, missing genes."""
+    lacking = [
+        (f"{share:.0%}", percent(accuracy)) for share, accuracy in model.panel.missing
+    ]
+    heading = judges(model.card).capitalize()
+    tables = {
+        "Classes": class_table(model),
+        f"{heading}, by a model that had not seen them": set_table(model.card),
+        "Missing genes": pd.DataFrame(
+            lacking, columns=["missing at random", "held-out accuracy"]
+        ),
+    }
+    return {title: table for title, table in tables.items() if len(table)}
+
+
+def class_table(model: Model) -> pd.DataFrame:
+    """The classes of a model as text: samples, and how held-out ones were labelled."""
+    card = model.card
+    names = [str(label) for label in model.classes]
+    table = pd.DataFrame(
+        {
+            "class": names,
+            "samples": [str(card.class_counts.get(name, "")) for name in names],
+        }
+    )
+    elsewhere = {name: _total(card.judged, name) for name in names}
+    is_judged = any(counts.n for counts in elsewhere.values())
+    if card.held_out and not (is_judged and card.batch):
+        held_out = [card.held_out.get(name) for name in names]
+        table["held out"] = [str(one.n or "") if one else "" for one in held_out]
+        table["sensitivity"] = [
+            _with_interval(one.recall, one.n) if one else "" for one in held_out
+        ]
+    if is_judged:
+        where = judges(card)
+        column = "sensitivity there" if "held out" in table else "sensitivity"
+        table[where] = [str(elsewhere[name].n or "") for name in names]
+        table[column] = [
+            _with_interval(elsewhere[name].sensitivity, elsewhere[name].n)
+            for name in names
+        ]
+        table["specificity there"] = [
+            _with_interval(elsewhere[name].specificity, elsewhere[name].n_others)
+            for name in names
+        ]
+    return table
+
+
+def _total(judged: tuple[JudgedSet, ...], name: str) -> ClassCounts:
+    """The counts of a class over all sets that have it."""
+    counts = [one.classes[name] for one in judged if name in one.classes]
+    return ClassCounts(
+        right=sum(one.right for one in counts),
+        n=sum(one.n for one in counts),
+        false=sum(one.false for one in counts),
+        n_others=sum(one.n_others for one in counts),
+    )
+
+
+def set_table(card: Card) -> pd.DataFrame:
+    """How a model does on other data sets, per class, as text."""
+    rows = []
+    for judged in card.judged:
+        right = np.array([one.right for one in judged.classes.values()], dtype=int)
+        n_samples = np.array([one.n for one in judged.classes.values()], dtype=int)
+        mean, (low, high) = balanced(right, n_samples)
+        accuracy = ""
+        if len(n_samples):
+            accuracy = f"{100 * mean:.1f} ({100 * low:.0f}-{100 * high:.0f})"
+        rows.append(
+            {
+                "data": judged.name,
+                "platform": judged.platform,
+                "how": "left out" if judged.left_out else "not in training",
+                "samples": str(n_samples.sum() or ""),
+                "accuracy": accuracy,
+                "worst class": _worst(judged),
+            }
+        )
+    table = pd.DataFrame(rows)
+    has_platforms = len(rows) and any(table["platform"])
+    return table if has_platforms or not rows else table.drop(columns="platform")
+
+
+def _worst(judged: JudgedSet) -> str:
+    """The class of lowest sensitivity of a set."""
+    shares = {name: one.sensitivity for name, one in judged.classes.items() if one.n}
+    if not shares:
+        return ""
+    name = min(shares, key=lambda label: shares[label])
+    return f"{name} {100 * shares[name]:.0f}"
+
+
+def judged_accuracy(card: Card) -> tuple[float, float, int]:
+    """Mean and lowest balanced accuracy on other data sets, and their number."""
+    accuracies = [
+        float(np.mean([one.sensitivity for one in judged.classes.values()]))
+        for judged in card.judged
+        if judged.classes
+    ]
+    if not accuracies:
+        return float("nan"), float("nan"), 0
+    return float(np.mean(accuracies)), min(accuracies), len(accuracies)
+
+
+def size_table(model: Any) -> pd.DataFrame:
+    """The panels in a model, one line per size: ``n_genes``, accuracy, ``chosen``.
+
+    ``balanced_accuracy`` and ``standard_error`` are NaN for sizes that were not measured;
+    ``chosen`` is the size of the model itself.
+    """
+    fitted = as_model(model)
+    curve = {point.n_genes: point for point in fitted.card.curve}
+    sizes = sorted({*fitted.panels, *curve})
+    nan = float("nan")
+    return pd.DataFrame(
+        {
+            "n_genes": sizes,
+            "balanced_accuracy": [
+                curve[size].balanced_accuracy if size in curve else nan
+                for size in sizes
+            ],
+            "standard_error": [
+                curve[size].standard_error if size in curve else nan for size in sizes
+            ],
+            "chosen": [size == fitted.n_genes for size in sizes],
+        }
+    )
+
+
+def judges(card: Card) -> str:
+    """What judged a model: other data sets, or sources of its own training."""
+    several = any(judged.platform for judged in card.judged)
+    return "other data sets" if several else "sources left out"
+
+
+def class_names(model: Model) -> str:
+    """The classes of a model in one line."""
+    return some(model.classes, 12)
+
+
+def _with_interval(share: float, n_samples: int) -> str:
+    """A share in percent with its 95 % interval; nothing without samples."""
+    if not n_samples or share != share:
+        return ""
+    low, high = wilson(share, n_samples)
+    return f"{100 * share:.1f} ({100 * float(low):.0f}-{100 * float(high):.0f})"

@@ -1,0 +1,71 @@
+"""Fingerprints of samples, by which samples of a training are recognised in a query.
+
+A fingerprint is a hash of the ranks of the panel's genes in one sample, so it is the same
+for counts, CPM and logarithms of the same sample. A model's card keeps some of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optirank.io.data import block_rows
+from optirank.ranks.scoring import panel_ranks
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optirank.io.data import Profiles
+    from optirank.model import Model
+
+N_FINGERPRINTS = 100  # samples of a training: some of them are in any half of it
+_MIN_VALUES = 10  # different values of a sample: fewer may be another sample's too
+
+
+def fingerprints(X: Any) -> list[str]:
+    """A hash per sample (row) of the ranks of its values; "" for few different values."""
+    ranks = panel_ranks(X)
+    doubled = np.rint(2.0 * ranks * ranks.shape[1]).astype("<u4")
+    hashes = []
+    for row in doubled:
+        if len(np.unique(row)) < min(_MIN_VALUES, len(row)):
+            hashes.append("")
+        else:
+            hashes.append(hashlib.blake2b(row.tobytes(), digest_size=8).hexdigest())
+    return hashes
+
+
+def some_fingerprints(X: Any) -> tuple[str, ...]:
+    """Fingerprints of evenly spaced samples, for a model's card."""
+    n_samples = X.shape[0]
+    n_chosen = min(N_FINGERPRINTS, n_samples)
+    chosen = np.linspace(0, n_samples - 1, n_chosen).astype(np.intp)
+    return tuple(sorted({text for text in fingerprints(X[chosen]) if text}))
+
+
+def matching_fingerprints(profiles: Profiles, model: Model) -> int:
+    """How many of the training samples that a model remembers are in a query.
+
+    0 where the query lacks genes of the panel, or the model remembers none.
+    """
+    wanted = set(model.card.fingerprints)
+    if not wanted:
+        return 0
+    columns = _columns(profiles, model)
+    if columns is None:
+        return 0
+    n_genes = len(profiles.gene_names)
+    same: set[str] = set()
+    for block in profiles.blocks(columns, block_rows(n_genes)):
+        same |= wanted.intersection(fingerprints(block.X))
+    return len(same)
+
+
+def _columns(profiles: Profiles, model: Model) -> NDArray[np.intp] | None:
+    """The columns of the panel's genes; None where one is missing."""
+    place = {str(name): column for column, name in enumerate(profiles.gene_names)}
+    if not all(gene in place for gene in model.genes):
+        return None
+    return np.array([place[gene] for gene in model.genes], dtype=np.intp)

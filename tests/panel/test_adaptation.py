@@ -1,0 +1,140 @@
+"""Learning from the query: the reference's recipe, in blocks, the same every time."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import softmax
+from scipy.stats import rankdata
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score
+
+from optirank.panel import adaptation
+from optirank.panel.adaptation import learn_from_query
+from optirank.panel.sources import MatrixSource
+
+
+def query(n=240, d=300, n_classes=3, seed=0, sure=1.0):
+    """Counts with markers of each class, and probabilities that are often wrong."""
+    rng = np.random.default_rng(seed)
+    codes = np.arange(n) % n_classes
+    rates = np.exp(rng.normal(0.0, 1.0, d)) * np.ones((n, 1))
+    for k in range(n_classes):
+        rates[np.ix_(codes == k, range(20 * k, 20 * k + 20))] *= 4.0
+    scores = rng.normal(size=(n, n_classes))
+    scores[np.arange(n), codes] += sure
+    return rng.poisson(rates).astype(float), codes, softmax(scores, axis=1)
+
+
+def in_plain_scikit_learn(probabilities, X, rounds=2, keep=0.8):
+    """The definition, on all genes of X."""
+    ranks = rankdata(X, axis=1) / X.shape[1]
+    current = probabilities
+    for _ in range(rounds):
+        labels = current.argmax(axis=1)
+        surest = []
+        for label in np.unique(labels):
+            own = np.flatnonzero(labels == label)
+            order = own[np.argsort(-current[own, label], kind="stable")]
+            surest += order[: max(3, int(np.ceil(keep * len(own))))].tolist()
+        model = LogisticRegression(C=0.01, class_weight="balanced", tol=1e-3)
+        model.fit(ranks[surest] - ranks.mean(axis=0), labels[surest])
+        seen = np.full(probabilities.shape, 1e-6)
+        given = model.predict_proba(ranks - ranks.mean(axis=0))
+        seen[:, model.classes_] = np.maximum(given, 1e-6)
+        seen /= seen.sum(axis=1, keepdims=True)
+        mixed = 0.5 * np.log(np.maximum(probabilities, 1e-9)) + 0.5 * np.log(seen)
+        current = softmax(mixed, axis=1)
+    return current
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_is_the_recipe_in_scikit_learn(n_classes):
+    X, _, probabilities = query(n_classes=n_classes)
+    learned = learn_from_query(probabilities, MatrixSource(X))
+    expected = in_plain_scikit_learn(probabilities, X)
+    assert (learned.argmax(axis=1) == expected.argmax(axis=1)).mean() > 0.98
+    np.testing.assert_allclose(learned, expected, atol=0.03)  # both stop at 1e-3
+
+
+def test_corrects_labels_that_were_wrong():
+    X, codes, probabilities = query()
+    learned = learn_from_query(probabilities, MatrixSource(X))
+    before = balanced_accuracy_score(codes, probabilities.argmax(axis=1))
+    after = balanced_accuracy_score(codes, learned.argmax(axis=1))
+    assert after > before + 0.1
+    np.testing.assert_allclose(learned.sum(axis=1), 1.0)
+
+
+def test_forms_threads_and_blocks_change_nothing(monkeypatch):
+    X, _, probabilities = query()
+    first = learn_from_query(probabilities, MatrixSource(X))
+    for form in (sparse.csr_matrix, sparse.csc_array):
+        other = learn_from_query(probabilities, MatrixSource(form(X)), n_threads=2)
+        np.testing.assert_array_equal(first, other)
+    monkeypatch.setattr("optirank.panel.sources._BLOCK_ENTRIES", 300 * 17)
+    blocks = learn_from_query(probabilities, MatrixSource(X))
+    np.testing.assert_allclose(first, blocks, atol=1e-6)
+
+
+def test_a_monotone_map_of_the_values_changes_nothing_where_all_genes_take_part():
+    X, _, probabilities = query()
+    first = learn_from_query(probabilities, MatrixSource(X))
+    other = learn_from_query(probabilities, MatrixSource(np.log1p(X) / 3))
+    np.testing.assert_array_equal(first, other)
+
+
+def test_large_queries_are_learned_from_a_fixed_number_of_samples(monkeypatch):
+    X, codes, probabilities = query(n=600)
+    whole = learn_from_query(probabilities, MatrixSource(X))
+    monkeypatch.setattr(adaptation, "_MOST", 60)
+    few = learn_from_query(probabilities, MatrixSource(X))
+    before = balanced_accuracy_score(codes, probabilities.argmax(axis=1))
+    assert balanced_accuracy_score(codes, few.argmax(axis=1)) > before + 0.1
+    assert not np.array_equal(few, whole)
+
+
+def test_a_class_that_no_sample_got_stays_improbable():
+    X, _, probabilities = query()
+    probabilities[:, 2] = 1e-4
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    learned = learn_from_query(probabilities, MatrixSource(X))
+    assert learned[:, 2].max() < 0.01
+
+
+@pytest.mark.parametrize("case", ["one label", "no gene varies"])
+def test_where_there_is_nothing_to_learn_probabilities_stay(case):
+    X, _, probabilities = query(n=30)
+    if case == "one label":
+        probabilities = np.tile([0.8, 0.1, 0.1], (30, 1))
+    else:
+        X = np.ones_like(X)
+    np.testing.assert_array_equal(
+        learn_from_query(probabilities, MatrixSource(X)), probabilities
+    )
+
+
+def test_one_row_of_probabilities_per_sample_is_needed():
+    X, _, probabilities = query(n=30)
+    with pytest.raises(
+        ValueError, match="30 samples and there are probabilities of 29"
+    ):
+        learn_from_query(probabilities[:29], MatrixSource(X))
+
+
+@pytest.mark.skipif(
+    "OPTIRANK_PROTOTYPE" not in os.environ,
+    reason="OPTIRANK_PROTOTYPE does not name the reference implementation",
+)
+def test_equals_the_reference_implementation():
+    path = Path(os.environ["OPTIRANK_PROTOTYPE"])
+    spec = importlib.util.spec_from_file_location("prototype", path)
+    prototype = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(prototype)
+    X, _, probabilities = query()
+    learned = learn_from_query(probabilities, MatrixSource(X))
+    expected = prototype.adapt(probabilities, X)
+    np.testing.assert_allclose(learned, expected, atol=0.01)

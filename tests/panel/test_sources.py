@@ -1,0 +1,71 @@
+"""Samples in blocks, and the places of genes in their samples."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.stats import rankdata
+
+from optirank.panel.sources import MatrixSource, places_in_sample, some_rows
+
+
+def by_definition(X):
+    places = np.zeros(X.shape)
+    for sample, row in zip(X, places, strict=True):
+        above = sample > sample.min()
+        if above.any():
+            row[above] = rankdata(sample[above]) / above.sum()
+    return places
+
+
+CASES = {
+    "counts": lambda rng: rng.poisson(0.7, (30, 20)),
+    "no zeros": lambda rng: rng.poisson(0.7, (30, 20)) + 1.0,
+    "ratios": lambda rng: rng.normal(size=(30, 20)).round(1),
+    "all equal": lambda rng: np.full((30, 20), 3.0),
+    "empty": lambda rng: np.zeros((30, 20)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
+def test_places_are_ranks_among_the_genes_above_the_lowest(case, form):
+    X = CASES[case](np.random.default_rng(0))
+    places = places_in_sample(form(X))
+    places = places.toarray() if sparse.issparse(places) else places
+    np.testing.assert_allclose(places, by_definition(X), atol=1e-15)
+
+
+def test_counts_and_their_logarithms_have_the_same_places():
+    X = np.random.default_rng(0).poisson(1.0, (30, 20))
+    depth = np.linspace(0.1, 7.0, 30)[:, None]
+    for form in (np.asarray, sparse.csr_matrix):
+        counts, logs = (places_in_sample(form(V)) for V in (X, np.log1p(X * depth)))
+        assert abs(counts - logs).max() == 0
+    shifted = places_in_sample(np.log2(X + 0.5))  # zeros are negative here
+    assert np.abs(shifted - places_in_sample(X)).max() == 0
+
+
+def test_sparse_places_stay_sparse():
+    X = sparse.random_array((50, 40), density=0.1, rng=np.random.default_rng(0)).tocsr()
+    assert places_in_sample(X).nnz == X.nnz
+
+
+def test_blocks_are_all_samples_in_order(monkeypatch):
+    monkeypatch.setattr("optirank.panel.sources._BLOCK_ENTRIES", 35)
+    X = np.arange(70.0).reshape(14, 5)
+    columns = np.array([4, 1])
+    for form in (np.asarray, sparse.csr_matrix, sparse.csc_matrix):
+        blocks = [*MatrixSource(form(X)).blocks(columns)]
+        assert len(blocks) == 1
+        blocks = [*MatrixSource(form(X)).blocks()]
+        assert len(blocks) == 2
+        values = [b.toarray() if sparse.issparse(b) else b for b in blocks]
+        assert (np.concatenate(values) == X).all()
+
+
+def test_so_many_samples_of_each_class_are_drawn_the_same_way_every_time():
+    codes = np.repeat([0, 1, 2], [50, 5, 20])
+    rows = some_rows(codes, 10)
+    assert (rows == some_rows(codes, 10)).all()
+    assert (np.diff(rows) > 0).all()
+    assert np.bincount(codes[rows]).tolist() == [10, 5, 10]
