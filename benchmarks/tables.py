@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from optirank_lab.benchmark.report import interval, percent
 from optirank_lab.benchmark.rivals import ALL, METHODS, PANEL, TOOLS
 from optirank_lab.benchmark.statistics import (
     PairedComparison,
@@ -21,6 +20,7 @@ from optirank_lab.benchmark.statistics import (
     over_tissues,
 )
 from optirank_lab.benchmark.tasks import SAME_PLATFORM
+from optirank_lab.benchmark.text import interval, percent
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 DEFAULTS = (2.0, 0.1)  # strength of simulated platforms and last l2 of the panel model

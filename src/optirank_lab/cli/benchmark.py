@@ -161,13 +161,15 @@ def run(
 ) -> None:
     """Run tasks and write the report into the folder's report/.
 
-    Without --data the built-in tasks are run on the sets of OPTIRANK_DATA or the cache. With --data
-    the tasks are all ordered pairs of sets of that folder which share at least two classes of at
-    least 8 samples (column --label) and at least 100 genes; --tasks can name built-in ones too.
+    Without --data the built-in tasks are run on the sets of OPTIRANK_DATA or the cache.
+    With --data the tasks are all ordered pairs of sets of that folder which share at
+    least two classes of at least 8 samples (column --label) and at least 100 genes;
+    --tasks can name built-in ones too.
 
-    Each (task, split, problem, classifier) is stored as soon as it is done. After Ctrl-C or a
-    crash, the same command resumes. A task with damaged data is reported and left out. A competing
-    tool runs in a process of its own; one that is not installed is a gap in the tables.
+    Each (task, split, problem, classifier) is stored as soon as it is done. After
+    Ctrl-C or a crash, the same command resumes. A task with damaged data is reported
+    and left out. A competing tool runs in a process of its own; one that is not
+    installed is a gap in the tables.
 
     Examples:
 
@@ -321,8 +323,8 @@ def curve(
 ) -> None:
     """Compare classifiers at the same number of genes, over every pair of sets of a folder.
 
-    What the CSV has of a pair is kept, and the same command goes on from there. Competing tools
-    take part where there is a Python that has them.
+    What the CSV has of a pair is kept, and the same command goes on from there.
+    Competing tools take part where there is a Python that has them.
 
     Examples:
 
