@@ -38,14 +38,12 @@ def labels(
     Parameters as in :func:`confusion`, but a data frame needs the column
     ``key + "_confidence"`` too.
     """
-    import pandas as pd
-
     from optirank.workflow.labels import label_table
 
     given = column(adata, key)
     confidence = column(adata, f"{key}_confidence")
-    known = np.asarray(pd.notna(given)) & np.asarray(pd.notna(confidence))
-    if not np.any(known):
+    known = np.not_equal(given, None) & np.not_equal(confidence, None)
+    if not known.any():
         raise ValueError(f"no sample has a {key} and a {key}_confidence")
     withheld = str(record_of(adata, key).get("withheld_label", "unassigned"))
     table = label_table(given[known].astype(str), confidence[known], withheld)

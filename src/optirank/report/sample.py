@@ -24,7 +24,6 @@ def sample_view(labels: Labels, explanation: Explanation) -> dict[str, Any]:
     pairs = explanation.pairs.get(name)
     shown = contributions.head(_SHOWN)
     scores = explanation.scores
-    own_score = scores["score"][scores["class"].astype(str) == name]
     return {
         "title": f"Sample {labels.names[0]}",
         "lead": f"Labelled by the {model_name(labels.model)}, from {labels.source}.",
@@ -37,8 +36,10 @@ def sample_view(labels: Labels, explanation: Explanation) -> dict[str, Any]:
         "n_more_classes": max(0, len(scores) - _SHOWN),
         "explained": name,
         "pairs": [] if pairs is None else _with_widths(pairs, "vote"),
-        "score": float(own_score.iloc[0]),
-        "contributions": [_gene_row(row) for row in _with_widths(shown, "contribution")],
+        "score": float(contributions["contribution"].sum()),
+        "contributions": [
+            _gene_row(row) for row in _with_widths(shown, "contribution")
+        ],
         "n_more_genes": max(0, len(contributions) - _SHOWN),
         "rest": float(contributions["contribution"].iloc[_SHOWN:].sum()),
         "missing": missing_genes(labels),

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from optirank.workflow.performance import Performance
     from optirank.workflow.train import TrainingResult
 
-_WEAK = 0.8  # sensitivity below which a class is marked: more than one in five is missed
+_WEAK = (
+    0.8  # sensitivity below which a class is marked: more than one in five is missed
+)
 _SHOWN_GENES = 30  # a page of them
 _SHOWN_MISTAKES = 3
 
