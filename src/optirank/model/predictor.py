@@ -35,7 +35,8 @@ class MissingGenesError(ValueError):
         self.lacking = lacking
         n_classes = len(model.classes)
         n_present = int(match.present.sum())
-        self.droppable = n_present >= 2 and 2 <= n_classes - len(lacking) < n_classes
+        enough_genes = n_present >= _least_genes(model)
+        self.droppable = enough_genes and 2 <= n_classes - len(lacking) < n_classes
         remedies = ["check that the gene names are of the same kind as the model's"]
         if match.other_column:
             column, n_genes = match.other_column
@@ -61,7 +62,7 @@ def _lack(model: Model, match: GeneMatch, lacking: list[str]) -> str:
     n_genes = len(match.genes)
     if n_present == 0:
         return f"none of the model's {n_genes} genes are present."
-    if n_present == 1:
+    if n_present < _least_genes(model):
         return f"one of the model's {n_genes} genes is present, and ranks need two."
     classes = f"{len(lacking)} {'class' if len(lacking) == 1 else 'classes'}"
     if model.votes:
@@ -235,7 +236,7 @@ def bind(
     match = whole.of_genes(model.panels[size].genes)
     lacking = _lacking(model.panels[size], match.present, model.classes)
     left_out: tuple[str, ...] = ()
-    if lacking or match.present.sum() < 2:
+    if lacking or match.present.sum() < _least_genes(model):
         error = MissingGenesError(model, match, lacking)
         if not (drop_classes and error.droppable):
             raise error
@@ -264,11 +265,19 @@ def _best_size(model: Model, match: GeneMatch) -> int:
         share = 1.0 - np.mean([present[gene] for gene in panel.genes])
         if size == own and share == 0:
             return own
-        expected[size] = panel.expected_accuracy(float(share))
+        accuracy = panel.expected_accuracy(float(share))
+        if np.isfinite(accuracy):
+            expected[size] = accuracy
+    if own not in expected:
+        return own
     error = model.card.standard_error or 0.0
     best = max(expected, key=lambda size: (expected[size], -size))
-    better = expected[best] > expected[own] + error  # never where one is NaN
-    return best if better else own
+    return best if expected[best] > expected[own] + error else own
+
+
+def _least_genes(model: Model) -> int:
+    """Genes that must be there: two can vote; a reference set may be a single gene."""
+    return 2 if model.votes else 1
 
 
 def _why(model: Model, size: int, match: GeneMatch) -> str:
