@@ -9,10 +9,9 @@ where the query's own confidences are low.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,25 +28,23 @@ from optirank.io.reading import guess_format, open_expression
 from optirank.model import MissingGenesError, Model, Predictor
 from optirank.model.confidence import check_target_error, raise_threshold
 from optirank.model.file import as_model, model_digest
-from optirank.model.likeness import ALARM_SHIFT
-from optirank.model.values import ValueCounter, value_notes
+from optirank.model.values import value_notes
 from optirank.ranks.scoring import best_class
 from optirank.workflow.label_files import check_format, write_labels
 from optirank.workflow.labels import Clusters, Labels, majority, withheld_word
+from optirank.workflow.query import Progress, Query
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from optirank.io.blocks import Engine
     from optirank.io.data import Profiles
 
-Progress = Callable[[int, int], None]
 NO_INFORMATION = "no information: all genes of the panel have the same value"
 LOW_CONFIDENCE = "confidence below the threshold"
 UNKNOWN = "looks like no class of the training data"
-_BLOCK_SAMPLES = 4096  # read together: more save no time
 _COMPILE_FROM = 2000  # samples: loading numba is worth it from here on
-_LIKENESS_SAMPLES = 2000  # whose likeness tells the shift of a query
 _MOSTLY_TIED = 0.9  # share of the panel's genes that are tied with another
 MIN_ADAPT = 10  # samples: fewer teach nothing of their platform
 _SUGGEST_ADAPT = 50  # samples from which learning from the query is worth trying
@@ -133,11 +130,12 @@ def label_profiles(
     options: PredictOptions | None = None,
     progress: Progress | None = None,
     genes_in: str | None = None,
+    engine: Engine | None = None,
 ) -> Labels:
     """Label the samples of an open file or an AnnData, see `predict_file`.
 
     ``genes_in`` is what the user said of a table, for the error of a table that lies the
-    other way.
+    other way. ``engine`` runs over the blocks of samples, see `optirank.io.blocks`.
     """
     options = options or PredictOptions()
     n_samples = profiles.n_samples
@@ -156,9 +154,15 @@ def label_profiles(
     profiles = in_names_of(profiles, model.path_genes, homologs=options.homologs)
     notes = list(profiles.notes)
     predictor = _bind(profiles, model, options, genes_in)
-    query = _Query(profiles, predictor, options, progress)
+    query = Query(
+        profiles,
+        predictor,
+        all_likeness=options.unknown_rate is not None,
+        progress=progress,
+        engine=engine,
+    )
     notes += predictor.notes()
-    notes += value_notes(query.values.shares(), model.card.values)
+    notes += value_notes(query.values, model.card.values)
     probabilities, adapt_notes = _probabilities(query, options)
     notes += adapt_notes
     chosen = probabilities.argmax(axis=1)
@@ -226,118 +230,8 @@ def _bind(
     return predictor
 
 
-class _Query:
-    """What one pass over a query's samples gives, with the panel's genes alone.
-
-    Attributes
-    ----------
-    scores : of all samples.
-    values : counts of zeros and negative values.
-    tied_share : of each sample, the share of the panel's genes tied with another.
-    likeness : of the samples at ``looked_at``.
-    checksum : of the names and values that were read.
-    """
-
-    def __init__(
-        self,
-        profiles: Profiles,
-        predictor: Predictor,
-        options: PredictOptions,
-        progress: Progress | None,
-    ) -> None:
-        n_samples = profiles.n_samples
-        self.profiles = profiles
-        self.predictor = predictor
-        self.values = ValueCounter()
-        self.tied_share = np.zeros(n_samples)
-        every = 1
-        if options.unknown_rate is None:
-            every = -(-n_samples // _LIKENESS_SAMPLES)
-        self.looked_at = np.arange(0, n_samples, every)
-        self.likeness = np.zeros(len(self.looked_at))
-        if predictor.panel.likeness is None and options.unknown_rate is not None:
-            _ = predictor.likeness_score  # raises
-        names = [*predictor.match.genes, *map(str, profiles.sample_names)]
-        digest = hashlib.blake2b("\0".join(names).encode(), digest_size=16)
-        parts = []
-        for rows, X in self._blocks():
-            try:
-                parts.append(self._read(rows, X))
-            except ValueError as error:
-                place = f"{profiles.source}, samples {rows.start + 1} to {rows.stop}"
-                raise DataError(f"{place}: {error}") from None
-            _add_values(digest, X)
-            if progress is not None:
-                progress(rows.stop, n_samples)
-        self.scores = np.concatenate(parts)
-        self.checksum = digest.hexdigest()
-
-    def _blocks(self) -> Iterator[tuple[slice, Any]]:
-        size = min(_BLOCK_SAMPLES, block_rows(len(self.profiles.gene_names)))
-        start = 0
-        for block in self.profiles.blocks(self.predictor.columns, size):
-            rows = slice(start, start + block.n_samples)
-            yield rows, block.X
-            start = rows.stop
-
-    def _read(self, rows: slice, X: Any) -> NDArray[np.float64]:
-        """Scores of a block; what else there is to know is kept."""
-        narrow = self.predictor.narrowed()
-        scores = narrow.scores(X)
-        self.values.add(X)
-        self.tied_share[rows] = tied_shares(X)
-        first, last = np.searchsorted(self.looked_at, [rows.start, rows.stop])
-        if self.predictor.panel.likeness is not None and first < last:
-            wanted = self.looked_at[first:last] - rows.start
-            labels = best_class(scores[wanted])
-            self.likeness[first:last] = narrow.likeness(X[wanted], labels)
-        return scores
-
-    @property
-    def labels_looked_at(self) -> NDArray[np.intp]:
-        """The labels, as positions, of the samples whose likeness is known."""
-        return best_class(self.scores[self.looked_at])
-
-    @property
-    def shift(self) -> float:
-        """By how much the samples look less like the training data; 0 if unknown."""
-        likeness = self.predictor.panel.likeness
-        if likeness is None:
-            return 0.0
-        return likeness.shift(self.likeness, self.labels_looked_at)
-
-    def alarms(self) -> list[str]:
-        """What says that the labels may be wrong as a whole."""
-        if self.shift <= ALARM_SHIFT:
-            return []
-        return [
-            "these samples do not look like the training data (wrong tissue, wrong "
-            "species, scrambled genes, or scaled values): their labels may all be wrong"
-        ]
-
-
-def tied_shares(X: Any) -> NDArray[np.float64]:
-    """Of each sample, the share of its values that another of its values equals."""
-    values = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
-    if values.shape[1] < 2:
-        return np.ones(len(values))
-    ordered = np.sort(values, axis=1)
-    equal = ordered[:, 1:] == ordered[:, :-1]
-    tied = np.zeros(values.shape, dtype=bool)
-    tied[:, 1:] |= equal
-    tied[:, :-1] |= equal
-    all_equal = equal.all(axis=1)
-    return np.where(all_equal, 1.0, np.minimum(tied.mean(axis=1), 1.0 - 1e-9))
-
-
-def _add_values(digest: Any, X: Any) -> None:
-    """Add the values of a block to a checksum, whether it is sparse or not."""
-    values = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
-    digest.update(np.ascontiguousarray(values, dtype="<f4").data)
-
-
 def _probabilities(
-    query: _Query, options: PredictOptions
+    query: Query, options: PredictOptions
 ) -> tuple[NDArray[np.float64], list[str]]:
     """Probabilities of all samples, learned from the query if asked for, and notes."""
     predictor = query.predictor
@@ -383,7 +277,7 @@ class _Decision:
     threshold_reason: str = ""
     notes: list[str] = field(default_factory=list)
 
-    def withhold_unknown(self, query: _Query, rate: float | None) -> None:
+    def withhold_unknown(self, query: Query, rate: float | None) -> None:
         """Withhold labels of samples that look like no class."""
         if rate is None:
             return
@@ -484,7 +378,7 @@ def _majority(
 
 
 def _record(
-    query: _Query,
+    query: Query,
     options: PredictOptions,
     decision: _Decision,
     classes: NDArray,
