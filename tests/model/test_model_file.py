@@ -234,7 +234,10 @@ def judged_without_a_name(model: Model) -> Model:
         (spoilt_weights, "NaN"),
         (two_genes_of_one_name, "does not fit 9 genes"),
         (judged_without_a_name, "name is of type int"),
-        (lambda model: replace(model, card=Card(notes=("y" * 10_000,) * 2000)), "bytes"),
+        (
+            lambda model: replace(model, card=Card(notes=("y" * 10_000,) * 2000)),
+            "bytes",
+        ),
     ],
 )
 def test_a_model_that_could_not_be_opened_is_not_saved(tmp_path, spoil, message):

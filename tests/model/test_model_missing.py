@@ -157,7 +157,9 @@ def test_the_paper_s_classifiers_refuse_above_half_of_their_weights_or_genes():
     assert model.bind([f"GENE{j}" for j in (1, 2, 3, 6, 7)]).notes() == [
         "2 of 6 genes are missing: GENE0, GENE4"
     ]
-    with pytest.raises(MissingGenesError, match="more than 50% of the genes or weights"):
+    with pytest.raises(
+        MissingGenesError, match="more than 50% of the genes or weights"
+    ):
         model.bind([f"GENE{j}" for j in (1, 2, 3, 4)])
     with pytest.raises(MissingGenesError, match="more than 50%"):
         model.bind(["GENE0", "GENE6"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from optirank._util.names import some
 from optirank.io.genes import GeneMatch, match_genes
 from optirank.model.likeness import Likeness
-from optirank.ranks.scoring import ScoreRows, panel_ranks, worth_compiling
+from optirank.ranks.scoring import panel_ranks
 
 if TYPE_CHECKING:
     from optirank.model.model import Model
@@ -111,12 +110,13 @@ class Predictor:
     def scores(self, X: Any) -> NDArray[np.float64]:
         """Scores of the samples (rows) of X: (n,) for two classes, else (n, classes)."""
         X = self._matrix(X)
-        scores = self._rows.scores(X, self.columns, self._compiles(X.shape[0]))
+        scores = self.panel.scores(
+            X,
+            self.columns,
+            self.match.present,
+            compiled=self.compiled,
+        )
         return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    @cached_property
-    def _rows(self) -> ScoreRows:
-        return self.panel.rows(self.match.present)
 
     def probabilities(
         self, scores: NDArray, *, calibrated: bool = True
@@ -127,7 +127,7 @@ class Predictor:
     def ranks(self, X: Any) -> NDArray[np.float64]:
         """Ranks of the panel's genes that are there, among themselves, from 0 to 1."""
         X = self._matrix(X)
-        return panel_ranks(X, self.columns, self._compiles(X.shape[0]))
+        return panel_ranks(X, self.columns, self.compiled)
 
     def likeness(self, X: Any, labels: NDArray) -> NDArray[np.float64]:
         """How much samples look like the class they are given (its position)."""
@@ -174,11 +174,6 @@ class Predictor:
         share = 1.0 - float(self.match.present.mean())
         own = self.model.panels[self.model.n_genes]
         return own.expected_accuracy(0.0), self.panel.expected_accuracy(share)
-
-    def _compiles(self, n_samples: int) -> bool:
-        if self.compiled is not None:
-            return self.compiled
-        return worth_compiling(n_samples, len(self.panel.coef))
 
     def _matrix(self, X: Any) -> Any:
         """X as an array of numbers or a CSR or CSC matrix, of the columns announced."""

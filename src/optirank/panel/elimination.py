@@ -33,6 +33,7 @@ from optirank.ranks.scoring import best_class, by_class
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from optirank.panel.candidates import ClassSums
     from optirank.panel.softmax import VotesFit
 
 SIZES = (10, 20, 30, 50, 70, 100, 200, 300, 500, 1000)  # of the nested panels
@@ -107,68 +108,86 @@ def search_panels(
     if isinstance(class_weight, np.ndarray):
         weights = weights * class_weight[codes]
     fit = _Fit(n_classes, weights, isinstance(class_weight, str), l2, n_threads)
-    include = np.zeros(0, np.intp) if include is None else np.asarray(include)
-    folds = _fold_numbers(fold_of)
+    required = np.zeros(0, np.intp) if include is None else np.asarray(include)
+    fold = np.full(len(codes), -1) if fold_of is None else fold_of
+    folds = np.unique(fold[fold >= 0])
     done = _Counter(progress, len(stages(len(folds))))
 
     rows = some_rows(codes)
-    parts = np.zeros(len(codes), np.intp) if fold_of is None else fold_of + 1
-    sums, X = first_pass(source, codes, n_classes, parts, rows, n_threads)
-    n_candidates = N_CANDIDATES if n_genes == "auto" else max(N_CANDIDATES, n_genes)
-    candidates = sums.best_genes(n_candidates)
-    if not len(candidates):
-        raise ValueError(
-            f"none of the {source.shape[1]} genes differs between the samples: a panel "
-            "needs genes that vary"
-        )
-    usable = np.union1d(candidates, include)
-    every_part = np.arange(sums.n_parts)
-    usable_in = {
-        fold: np.union1d(
-            sums.best_genes(n_candidates, every_part[every_part != fold + 1]), include
-        )
-        for fold in folds
-    }
-    read = np.unique(np.concatenate([usable, *usable_in.values()])).astype(np.intp)
-    places = sums.places()
-
-    def columns_of(genes: NDArray) -> NDArray:
-        """Where genes are among those that are read, in the order of their places."""
-        return np.searchsorted(read, genes[np.argsort(places[genes])])
-
+    sums, X = first_pass(source, codes, n_classes, fold + 1, rows, n_threads)
+    n_candidates = N_CANDIDATES
+    if not isinstance(n_genes, str):
+        n_candidates = max(N_CANDIDATES, n_genes)
+    candidates = _Candidates(sums, n_candidates, required, folds)
     done.count()
 
-    groups = sort_groups(dense(X[:, read]), n_threads)
+    groups = sort_groups(dense(X[:, candidates.read]), n_threads)
     samples = _Samples(groups, codes[rows], rows, fit)
-    always = np.searchsorted(read, include)
-    sizes = path_sizes(n_genes, len(usable), len(include))
+    always = np.searchsorted(candidates.read, required)
+    sizes = path_sizes(n_genes, len(candidates.of_all), len(required))
     held_out = None
     if len(folds):
         scored = _Scored(len(rows))
-        fold = fold_of[rows]
         for k in folds:
-            genes = columns_of(usable_in[k])
-            samples.score_fold(fold == k, genes, sizes, always, scored)
+            columns = candidates.columns(candidates.of_fold[k])
+            samples.score_fold(fold[rows] == k, columns, sizes, always, scored)
             done.count()
-        held_out = scored.held_out(rows, codes[rows], fold)
+        held_out = scored.held_out(rows, codes[rows], fold[rows])
     chosen = max(sizes)
     if n_genes == "auto" and held_out is not None:
         chosen = choose_size(held_out)
-    everything = np.arange(len(rows))
-    nested = samples.eliminate(everything, columns_of(usable), sizes, always)
+
+    columns = candidates.columns(candidates.of_all)
+    nested = samples.eliminate(np.arange(len(rows)), columns, sizes, always)
     # Larger panels serve data that lack many genes of the chosen one: some samples do
     path = {
-        size: samples.panel(left, read)
+        size: samples.panel(left, candidates.read)
         for size, left in nested.items()
         if size > chosen
     }
-    genes_of = {size: read[left] for size, left in nested.items() if size <= chosen}
+    genes_of = {
+        size: candidates.read[left] for size, left in nested.items() if size <= chosen
+    }
     done.count()
     del samples, groups  # before the panel's genes of all samples are read
     whole = X if len(rows) == len(codes) else None
     path |= _last_weights(source, whole, codes, genes_of, fit)
     done.count()
     return PanelSearch(dict(sorted(path.items())), chosen, held_out, rows, X)
+
+
+class _Candidates:
+    """The genes that may be in a panel: of all samples, and of those of each fold's training.
+
+    Attributes
+    ----------
+    of_all : positions of the candidates of all samples, rising.
+    of_fold : those of the samples that a fold does not hold out, by its number.
+    read : all of these; the genes that are read.
+    """
+
+    def __init__(
+        self, sums: ClassSums, n: int, required: NDArray, folds: NDArray
+    ) -> None:
+        best = sums.best_genes(n)
+        if not len(best):
+            raise ValueError(
+                f"none of the {sums.n_genes} genes differs between the samples: a panel "
+                "needs genes that vary"
+            )
+        parts = np.arange(sums.n_parts)
+        self.of_all = np.union1d(best, required)
+        self.of_fold = {
+            fold: np.union1d(sums.best_genes(n, parts[parts != fold + 1]), required)
+            for fold in folds
+        }
+        together = np.concatenate([self.of_all, *self.of_fold.values()])
+        self.read = np.unique(together).astype(np.intp)
+        self._places = sums.places()
+
+    def columns(self, genes: NDArray) -> NDArray:
+        """Where genes are among those that are read, in the order of their places."""
+        return np.searchsorted(self.read, genes[np.argsort(self._places[genes])])
 
 
 def stages(n_folds: int) -> list[str]:
@@ -288,7 +307,7 @@ class _Samples:
         train = np.flatnonzero(~held_out)
         test = np.flatnonzero(held_out)
         present = np.unique(self.codes[train])
-        if len(present) < 2:
+        if len(present) < 2 or not len(genes):
             unknown = np.full((len(test), self.fit.n_rows), np.nan)
             for size in sizes:
                 scored.add_unknown(size, test, unknown)
@@ -343,7 +362,7 @@ class _Scored:
         self._with_fewer.setdefault((size, share), empty)[draw, test] = labels
 
     def add_unknown(self, size: int, test: NDArray, unknown: NDArray) -> None:
-        """A fold without two classes to learn from: no scores."""
+        """A fold without two classes, or a gene that varies, to learn from: no scores."""
         self.add(size, test, unknown)
         for share in MISSING:
             self.add_with_fewer(size, share, 0, test, np.zeros(len(test), np.intp))
@@ -369,12 +388,6 @@ class _Counter:
         self._done += 1
         if self._tell is not None:
             self._tell(self._done, self._total)
-
-
-def _fold_numbers(fold_of: NDArray | None) -> NDArray:
-    if fold_of is None:
-        return np.zeros(0, np.intp)
-    return np.unique(fold_of[fold_of >= 0])
 
 
 def _genes_there(k: int, share: float, draw: int) -> NDArray:
