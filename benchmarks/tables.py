@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from optirank._util.metrics import in_percent as percent
 from optirank_lab.benchmark.rivals import ALL, METHODS, PANEL, TOOLS
 from optirank_lab.benchmark.statistics import (
     PairedComparison,
@@ -20,7 +21,7 @@ from optirank_lab.benchmark.statistics import (
     over_tissues,
 )
 from optirank_lab.benchmark.tasks import SAME_PLATFORM
-from optirank_lab.benchmark.text import interval, percent
+from optirank_lab.benchmark.text import interval
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 DEFAULTS = (2.0, 0.1)  # strength of simulated platforms and last l2 of the panel model

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from datetime import date
 from importlib.util import find_spec
@@ -13,7 +12,9 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.files import write_text
+from optirank._util.metrics import NO_NUMBER, in_percent
 from optirank._util.names import some
+from optirank.report.environment import page_template, svg_address
 from optirank_lab.benchmark import figures, statistics, text
 from optirank_lab.benchmark.classifiers import CLASSIFIERS
 from optirank_lab.benchmark.results import Results
@@ -113,8 +114,6 @@ def _write_tables(
 
 def _page(results: Results, written: Written, is_default: bool, folder: Path) -> str:
     """The page as text; ``is_default`` means the default point of synthetic data."""
-    from optirank.report.environment import page_template
-
     synthetic = written.sweeps is not None
     sweeps = None
     sweep_figures = []
@@ -158,7 +157,7 @@ def html(frame: pd.DataFrame) -> Markup:
     """A table for the page; all cells are escaped."""
     from markupsafe import Markup
 
-    return Markup(frame.to_html(index=False, border=0, escape=True, na_rep=text.DASH))
+    return Markup(frame.to_html(index=False, border=0, escape=True, na_rep=NO_NUMBER))
 
 
 def _gaps(gaps: pd.DataFrame) -> pd.DataFrame:
@@ -207,7 +206,7 @@ def _best_and_second(comparison: Comparison) -> dict[str, str | None]:
     first = competitors[0]
     answer: dict[str, str | None] = {
         "best": first["classifier"],
-        "mean": f"{text.percent(first['mean'])} %",
+        "mean": f"{in_percent(first['mean'])} %",
         "second": None,
     }
     complete = [row for row in competitors[1:] if row["tasks"] == first["tasks"]]
@@ -221,7 +220,7 @@ def _best_and_second(comparison: Comparison) -> dict[str, str | None]:
     won, tied, lost = statistics.won_tied_lost(difference)
     return answer | {
         "second": second,
-        "lead": text.percent(float(difference.mean())),
+        "lead": in_percent(float(difference.mean())),
         "lead_interval": None if np.isnan(low) else text.interval(low, high),
         "record": f"{won} / {tied} / {lost}",
     }
@@ -253,9 +252,8 @@ def _embedded(folder: Path, name: str, figure: Figure, caption: str) -> dict[str
     """Write a figure, and return it as the page embeds it."""
     path = folder / "figures" / name
     figures.save_figure(figure, path)
-    svg = path.with_name(f"{name}.svg").read_bytes()
-    content = base64.b64encode(svg).decode("ascii")
-    return {"source": f"data:image/svg+xml;base64,{content}", "caption": caption}
+    svg = path.with_name(f"{name}.svg").read_text("utf-8")
+    return {"source": svg_address(svg), "caption": caption}
 
 
 def _published(comparison: Comparison) -> pd.DataFrame:
@@ -263,8 +261,8 @@ def _published(comparison: Comparison) -> pd.DataFrame:
     means = comparison.standings.set_index("classifier")["mean"]
     is_optirank = comparison.scores["classifier"] == "optirank"
     cosine = comparison.scores["cosine"][is_optirank].astype(float).mean()
-    own = {str(name): text.percent(value) for name, value in means.items()}
+    own = {str(name): in_percent(value) for name, value in means.items()}
     own["cosine"] = f"{cosine:.2f}"
     columns = [*means.index, "cosine"]
     frame = pd.DataFrame({"this run": own, **PUBLISHED}).reindex(columns).T
-    return frame.fillna(text.DASH).rename_axis("accuracy (%)").reset_index()
+    return frame.fillna(NO_NUMBER).rename_axis("accuracy (%)").reset_index()

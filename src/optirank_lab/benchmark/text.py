@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from optirank._util.metrics import NO_NUMBER, in_percent
 from optirank_lab.benchmark import statistics
 from optirank_lab.benchmark.synthetic import SWEEPS, Settings
 
-DASH = "–"  # where there is no value
 _MINUTE = 60
 _HOUR = 3600
 
@@ -36,14 +36,9 @@ class Comparison:
         self.tests = statistics.paired_tests(self.scores)
 
 
-def percent(value: float, digits: int = 1) -> str:
-    """A share as text in percent, without the sign."""
-    return f"{100 * value:.{digits}f}" if np.isfinite(value) else DASH
-
-
 def interval(low: float, high: float) -> str:
     """An interval of shares as text in percent."""
-    return f"{percent(low)} to {percent(high)}" if np.isfinite(low) else DASH
+    return f"{in_percent(low)} to {in_percent(high)}" if np.isfinite(low) else NO_NUMBER
 
 
 def duration(seconds: float) -> str:
@@ -56,7 +51,7 @@ def duration(seconds: float) -> str:
 
 
 def _number(value: float, form: str) -> str:
-    return format(value, form) if np.isfinite(value) else DASH
+    return format(value, form) if np.isfinite(value) else NO_NUMBER
 
 
 def markdown(frame: pd.DataFrame) -> str:
@@ -74,23 +69,22 @@ def markdown(frame: pd.DataFrame) -> str:
 def standings_text(comparison: Comparison) -> pd.DataFrame:
     """The table of means as text."""
     genes = comparison.scores.groupby("classifier")["n_genes"].median()
-    rows = []
-    for row in comparison.standings.to_dict("records"):
-        rows.append(
-            {
-                "classifier": row["classifier"],
-                "mean": percent(row["mean"]),
-                "95 % interval": interval(row["low"], row["high"]),
-                "won": _number(row["won"], ".0f"),
-                "tied": _number(row["tied"], ".0f"),
-                "lost": _number(row["lost"], ".0f"),
-                "genes": f"{genes.loc[row['classifier']]:.0f}",
-                "median": percent(row["median"]),
-                "worst": percent(row["worst"]),
-                "rank": _number(row["rank"], ".1f"),
-                "tasks": str(row["tasks"]),
-            }
-        )
+    rows = [
+        {
+            "classifier": row["classifier"],
+            "mean": in_percent(row["mean"]),
+            "95 % interval": interval(row["low"], row["high"]),
+            "won": _number(row["won"], ".0f"),
+            "tied": _number(row["tied"], ".0f"),
+            "lost": _number(row["lost"], ".0f"),
+            "genes": f"{genes.loc[row['classifier']]:.0f}",
+            "median": in_percent(row["median"]),
+            "worst": in_percent(row["worst"]),
+            "rank": _number(row["rank"], ".1f"),
+            "tasks": str(row["tasks"]),
+        }
+        for row in comparison.standings.to_dict("records")
+    ]
     return pd.DataFrame(rows)
 
 
@@ -119,7 +113,7 @@ def by_task_text(comparison: Comparison) -> pd.DataFrame:
         row = {"task": task, "tissue": comparison.tissues[task]}
         for name in names:
             is_close = np.isfinite(values[name]) and (task, name, best) not in losers
-            row[name] = percent(values[name]) + ("*" if is_close else "")
+            row[name] = in_percent(values[name]) + ("*" if is_close else "")
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -155,4 +149,4 @@ def sweep_table(scores: pd.DataFrame, settings: Settings) -> pd.DataFrame:
 def sweeps_text(sweeps: pd.DataFrame) -> pd.DataFrame:
     """The sweeps as text, in percent."""
     points = sweeps[["sweep"]].assign(value=sweeps["value"].map("{:g}".format))
-    return points.join(sweeps.drop(columns=["sweep", "value"]).map(percent))
+    return points.join(sweeps.drop(columns=["sweep", "value"]).map(in_percent))

@@ -358,13 +358,13 @@ def curve(
 
 def _show_curve(table: pd.DataFrame) -> None:
     """Means over tissues by number of genes, and the tools that failed."""
+    from optirank._util.metrics import in_percent
     from optirank_lab.benchmark import curve as study
-    from optirank_lab.benchmark.report import percent
 
     wide = study.means(table).pivot_table(
         index="method", columns="k", values="mean", sort=False
     )
-    rows = [(str(method), *map(percent, row)) for method, row in wide.iterrows()]
+    rows = [(str(method), *map(in_percent, row)) for method, row in wide.iterrows()]
     columns = ("method", *map(str, wide.columns))
     show_table("Balanced accuracy (%) by genes, mean over tissues", columns, rows)
     failed = table[table["note"].notna()]
@@ -441,18 +441,23 @@ def compute(
 
 
 def show_means(written: Written) -> None:
-    """Print the table of means of each group and of the sweeps, and where the report is."""
-    from optirank_lab.benchmark import report
+    """Print the means of each comparison and of the sweeps, and where the report is."""
+    from optirank_lab.benchmark.text import standings_text, sweeps_text
 
-    for group in written.groups:
-        text = report.standings_text(group).drop(columns=["median", "worst", "rank"])
-        rows = text.itertuples(index=False)
-        show_table(f"{group.name}: balanced accuracy (%)", text.columns, rows)
+    for comparison in written.comparisons:
+        shown = standings_text(comparison).drop(columns=["median", "worst", "rank"])
+        _show_frame(f"{comparison.name}: balanced accuracy (%)", shown)
     if written.sweeps is not None and len(written.sweeps):
-        text = report.sweeps_text(written.sweeps)
-        title = "Balanced accuracy (%) along the sweeps"
-        show_table(title, text.columns, text.itertuples(index=False))
+        _show_frame(
+            "Balanced accuracy (%) along the sweeps", sweeps_text(written.sweeps)
+        )
     if written.missing:
         echo(f"No figures and no page: they need {written.missing}")
     if written.page:
         echo(f"Report: {written.page}")
+
+
+def _show_frame(title: str, frame: pd.DataFrame) -> None:
+    """Print a table of text."""
+    columns = [str(name) for name in frame.columns]
+    show_table(title, columns, frame.itertuples(index=False))
