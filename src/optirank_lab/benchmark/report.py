@@ -56,7 +56,7 @@ def write(
     Without matplotlib or jinja2 only CSV and Markdown tables are written.
     """
     folder = Path(folder)
-    compared = results.scores
+    compared: Any = results.scores
     sweeps = None
     if settings is not None:
         compared = compared[compared["kind"] == settings.base.key]
@@ -162,15 +162,17 @@ def html(frame: pd.DataFrame) -> Markup:
 
 def _gaps(gaps: pd.DataFrame) -> pd.DataFrame:
     """One row per classifier and reason, with the tasks."""
-    rows = [
-        {
-            "classifier": key[0],
-            "reason": key[1],
-            "tasks": some(rows["task"].unique(), 5),
-        }
-        for key, rows in gaps.groupby(["classifier", "reason"], sort=False)
-    ]
-    return pd.DataFrame(rows)
+    groups: Any = gaps.groupby(["classifier", "reason"], sort=False)
+    return pd.DataFrame(
+        [
+            {
+                "classifier": classifier,
+                "reason": reason,
+                "tasks": some(rows["task"].unique(), 5),
+            }
+            for (classifier, reason), rows in groups
+        ]
+    )
 
 
 def _comparison_on_page(
@@ -258,7 +260,7 @@ def _embedded(folder: Path, name: str, figure: Figure, caption: str) -> dict[str
 
 def _published(comparison: Comparison) -> pd.DataFrame:
     """Our figures at the paper's default point beside those of others."""
-    means = comparison.standings.set_index("classifier")["mean"]
+    means: Any = comparison.standings.set_index("classifier")["mean"]
     is_optirank = comparison.scores["classifier"] == "optirank"
     cosine = comparison.scores["cosine"][is_optirank].astype(float).mean()
     own = {str(name): in_percent(value) for name, value in means.items()}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -56,7 +57,8 @@ def over_tissues(values: pd.Series, tissues: pd.Series) -> pd.Series:
     ``values`` and ``tissues`` are indexed by task.
     """
     known = values.dropna()
-    return known.groupby(tissues.reindex(known.index)).mean()
+    means: Any = known.groupby(tissues.reindex(known.index)).mean()
+    return means
 
 
 @dataclass(frozen=True)
@@ -207,7 +209,8 @@ def t_test(first: ArrayLike, second: ArrayLike) -> float:
         return 1.0
     if difference.std() < _EQUAL:  # always the same difference
         return 0.0
-    return float(ttest_1samp(difference, 0.0).pvalue)
+    result: Any = ttest_1samp(difference, 0.0)
+    return float(result.pvalue)
 
 
 def paired_tests(scores: pd.DataFrame) -> pd.DataFrame:
@@ -218,7 +221,8 @@ def paired_tests(scores: pd.DataFrame) -> pd.DataFrame:
     it is worse, else 0.
     """
     records = []
-    for key, rows in scores.groupby(["group", "task"], sort=False):
+    groups: Any = scores.groupby(["group", "task"], sort=False)
+    for (group, task), rows in groups:
         pairs = rows.pivot_table(
             index=["problem", "part", "split"], columns="classifier", values="test"
         )
@@ -228,8 +232,8 @@ def paired_tests(scores: pd.DataFrame) -> pd.DataFrame:
             p_value = t_test(pairs[row], pairs[column])
             records.append(
                 {
-                    "group": key[0],
-                    "task": key[1],
+                    "group": group,
+                    "task": task,
                     "row": row,
                     "column": column,
                     "pairs": len(difference),
@@ -254,7 +258,7 @@ def left_out(table: pd.DataFrame) -> pd.DataFrame:
     The last row has the means over all pairs.
     """
     settings = list(dict.fromkeys(table["setting"]))
-    wide = table.pivot_table(
+    wide: Any = table.pivot_table(
         index=["tissue", "pair"], columns="setting", values="score"
     )[settings]
     tissues = wide.index.get_level_values("tissue")

@@ -39,6 +39,7 @@ class BenchmarkTask:
     label: str = LABEL
     merge: tuple[tuple[str, str], ...] = ()
     paper: bool = False
+    stands_for: str = ""
     quick: bool = False
     note: str = ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,7 +30,7 @@ class Comparison:
 
     def __post_init__(self) -> None:
         self.table = statistics.task_means(self.scores)
-        named = self.scores.drop_duplicates("task").set_index("task")["tissue"]
+        named: Any = self.scores.drop_duplicates("task").set_index("task")["tissue"]
         self.tissues = named.where(named != "", named.index.to_series())
         self.standings = statistics.standings(self.table, self.tissues)
         self.wins = statistics.wins(self.table)
@@ -91,7 +92,8 @@ def standings_text(comparison: Comparison) -> pd.DataFrame:
 def wins_text(comparison: Comparison) -> pd.DataFrame:
     """Tasks won, tied and lost, as text: the row against the column."""
     names = list(comparison.standings["classifier"])
-    cells = pd.DataFrame("", index=names, columns=pd.Index(names, dtype=object))
+    both = pd.Index(names, dtype=object)
+    cells = pd.DataFrame("", index=both, columns=both)
     for row in comparison.wins.to_dict("records"):
         text = f"{row['won']}/{row['tied']}/{row['lost']}"
         cells.loc[row["row"], row["column"]] = text
@@ -127,7 +129,7 @@ def costs_text(comparison: Comparison) -> pd.DataFrame:
         "predict_seconds": "labelling (s)",
         "unit_seconds": "whole search (s)",
     }
-    medians = comparison.scores.groupby("classifier")[list(titles)].median()
+    medians: Any = comparison.scores.groupby("classifier")[list(titles)].median()
     medians = medians.reindex(comparison.standings["classifier"])
     text = medians.map(lambda value: _number(value, ".3g"))
     return text.rename(columns=titles).reset_index()

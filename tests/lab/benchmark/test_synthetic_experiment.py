@@ -191,8 +191,8 @@ def test_the_page_compares_the_default_point_and_leaves_the_oracle_out_of_the_an
     storage, tmp_path
 ):
     written = write(collect(storage), tmp_path, SETTINGS)
-    (group,) = written.groups
-    assert list(group.tissues) == ["data set 1", "data set 2"]
+    (comparison,) = written.comparisons
+    assert list(comparison.tissues) == ["data set 1", "data set 2"]
     page = written.page.read_text("utf-8")
     assert "The synthetic experiment" in page
     assert "<b>oracle</b>" not in page
