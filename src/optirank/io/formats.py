@@ -34,6 +34,7 @@ class ReadOptions:
     drop_missing: bool = False
     any_scale: bool = False
     known_genes: tuple[str, ...] = ()
+    matrix_only: bool = False  # of AnnData: leave the table of the samples unread
 
 
 @dataclass(frozen=True)

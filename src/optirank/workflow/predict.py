@@ -30,6 +30,7 @@ from optirank.model.confidence import check_target_error, raise_threshold
 from optirank.model.file import as_model, model_digest
 from optirank.model.values import value_notes
 from optirank.ranks.scoring import best_class
+from optirank.workflow.cluster import engine_at, parts_folder, run_of
 from optirank.workflow.label_files import check_format, write_labels
 from optirank.workflow.labels import Clusters, Labels, majority, withheld_word
 from optirank.workflow.query import Progress, Query
@@ -96,13 +97,16 @@ def predict_file(
     *,
     spreadsheet: bool = False,
     progress: Progress | None = None,
+    dask: str | None = None,
     **reading: Any,
 ) -> Labels:
     """Label the samples of a file with a model or the file of one, and write the labels.
 
     ``out`` is ``.csv`` or ``.parquet`` (sample, label, confidence, one probability per
     class), or ``.h5ad``, a copy of ``path`` with what :func:`optirank.tl.annotate` adds.
-    ``reading`` are options of :func:`optirank.datasets.read_expression`.
+    ``dask`` is the address of a dask scheduler whose workers can read ``path``. A run that
+    is interrupted goes on where it stopped. ``reading`` are options of
+    :func:`optirank.datasets.read_expression`.
     """
     path = Path(path)
     out = Path(out)
@@ -115,10 +119,14 @@ def predict_file(
         inputs.append(model)
     check_outputs({"the labels": out}, inputs, force=True)
     fitted = as_model(model)
-    # A column of a table with clusters is no gene
-    with open_expression(path, label=options.clusters, **reading) as opened:
+    run = run_of(model_digest(fitted), [path], options.given(), reading)
+    with (
+        # A column of a table with clusters is no gene
+        open_expression(path, label=options.clusters, **reading) as opened,
+        engine_at(dask, parts_folder(out), run) as engine,
+    ):
         labels = label_profiles(
-            opened, fitted, options, progress, reading.get("genes_in")
+            opened, fitted, options, progress, reading.get("genes_in"), engine
         )
         write_labels(labels, out, path, spreadsheet=spreadsheet)
     return labels

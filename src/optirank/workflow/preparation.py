@@ -6,11 +6,12 @@ import contextlib
 import difflib
 import fnmatch
 import hashlib
+import itertools
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from scipy import sparse
 from optirank._util.names import some
 from optirank._util.scales import STANDARDISED, looks_standardised, value_scale
 from optirank.estimators.panel_classifier import N_FOLDS, fold_numbers
+from optirank.io.blocks import BlockJob, run_blocks
 from optirank.io.data import (
     DataError,
     ExpressionData,
@@ -35,6 +37,7 @@ from optirank.workflow.labels import label_notes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from optirank.io.blocks import Engine
     from optirank.io.data import Profiles
     from optirank.workflow.train import TrainingOptions
 
@@ -42,6 +45,7 @@ MIN_CLASS = 3  # samples: two to learn from while one is held out
 _FULL_SOURCE = (
     10  # samples of a class with which a source counts half: one label is never a lot
 )
+_ROW_DIGEST = 16  # bytes of the checksum of a sample
 FILE_COLUMN = "file"  # of several reference files: which one a sample is from
 
 
@@ -56,11 +60,21 @@ class EmptySamplesError(DataError):
 class ProfilesSource:
     """The usable samples and genes of some profiles, read in blocks.
 
-    The first pass over all genes checks the values, and makes a checksum of names and values.
+    The first pass over all genes checks the values, and makes a checksum of names and
+    values. ``engine`` runs over the blocks, see `optirank.io.blocks`.
     """
 
-    def __init__(self, profiles: Profiles, rows: NDArray, columns: NDArray) -> None:
-        self._profiles, self._rows, self._columns = profiles, rows, columns
+    def __init__(
+        self,
+        profiles: Profiles,
+        rows: NDArray,
+        columns: NDArray,
+        engine: Engine | None = None,
+    ) -> None:
+        self._profiles = profiles
+        self._rows = rows
+        self._columns = columns
+        self._engine = engine
         self.shape = len(rows), len(columns)
         self.genes = np.asarray(profiles.gene_names, dtype=object)[columns]
         # Some 200 samples, evenly spaced, tell the kind of values
@@ -71,42 +85,121 @@ class ProfilesSource:
         self.standardised = looks_standardised(sample)
         self.checksum = ""
 
-    def blocks(self, columns: NDArray | None = None) -> Iterator[Any]:
-        """All samples in order, with some genes (all): arrays or CSR matrices."""
-        profiles, first = self._profiles, columns is None
-        chosen = self._columns if first else self._columns[columns]
+    def each(
+        self,
+        function: Callable[..., Any],
+        columns: NDArray | None = None,
+        *,
+        per_sample: tuple[NDArray, ...] = (),
+        combine: Callable[[Any, Any], Any] | None = None,
+        together: int = 1,
+    ) -> Iterator[tuple[slice, Any]]:
+        """Rows and the result of a function for each block of samples, in order.
+
+        Blocks are arrays or CSR matrices. With all genes their values are checked first.
+        """
+        profiles = self._profiles
+        chosen = self._columns if columns is None else self._columns[columns]
         if len(chosen) == len(profiles.gene_names) and (np.diff(chosen) == 1).all():
             chosen = None
-        rows = None if len(self._rows) == profiles.n_samples else self._rows
-        names = [*map(str, self.genes), *map(str, profiles.sample_names[self._rows])]
+        job = BlockJob(
+            function,
+            profiles,
+            chosen,
+            block_rows(len(profiles.gene_names)),
+            None if len(self._rows) == profiles.n_samples else self._rows,
+            per_sample,
+            together,
+            combine,
+        )
+        if columns is None:
+            return self._checked(job)
+        return run_blocks(replace(job, function=_OfRows(function)), self._engine)
+
+    def _checked(self, job: BlockJob) -> Iterator[tuple[slice, Any]]:
+        """The results of a job whose blocks have all genes."""
+        names = [*map(str, self.genes)]
+        names += map(str, self._profiles.sample_names[self._rows])
         digest = hashlib.blake2b("\0".join(names).encode(), digest_size=16)
-        empty, start = [], 0
-        for block in profiles.blocks(
-            chosen, block_rows(len(profiles.gene_names)), rows
-        ):
-            X = block.X.tocsr() if sparse.issparse(block.X) else np.asarray(block.X)
-            if first:
-                _refuse_no_numbers(X, profiles.source)
-                same = (
-                    np.diff(X.indptr) == 0
-                    if sparse.issparse(X)
-                    else X.min(axis=1) == X.max(axis=1)
-                )
-                empty.append(start + np.flatnonzero(same))
-                values = sparse.csr_matrix(X)
-                for part, kind in zip(
-                    (values.indptr, values.indices, values.data),
-                    ("<i8", "<i4", "<f8"),
-                    strict=True,
-                ):
-                    digest.update(np.ascontiguousarray(part, dtype=kind).data)
-            start += X.shape[0]
-            yield X
-        if first:
-            found = np.concatenate(empty)
-            if len(found):
-                raise EmptySamplesError(self._rows[found])
-            self.checksum = digest.hexdigest()
+        empty = []
+        combine = None if job.combine is None else _CombineChecked(job.combine)
+        check = _CheckBlock(job.function, self._profiles.source)
+        checked = replace(job, function=check, combine=combine)
+        for rows, block in run_blocks(checked, self._engine):
+            empty.append(rows.start + np.flatnonzero(block.empty))
+            digest.update(block.checksums.data)
+            yield rows, block.result
+        without_values = np.concatenate(empty)
+        if len(without_values):
+            raise EmptySamplesError(self._rows[without_values])
+        self.checksum = digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class _OfRows:
+    """Calls a function with blocks as arrays or CSR matrices."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, X: Any, rows: slice, *own: NDArray) -> Any:
+        return self.function(_by_rows(X), rows, *own)
+
+
+class _Checked(NamedTuple):
+    """The result of a block, which samples are empty, and a checksum of each."""
+
+    result: Any
+    empty: NDArray[np.bool_]
+    checksums: NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class _CheckBlock:
+    """Checks the values of a block with all genes before a function looks at them."""
+
+    function: Callable[..., Any]
+    source: str
+
+    def __call__(self, X: Any, rows: slice, *own: NDArray) -> _Checked:
+        X = _by_rows(X)
+        _refuse_no_numbers(X, self.source)
+        if sparse.issparse(X):
+            empty = np.diff(X.indptr) == 0
+        else:
+            empty = X.min(axis=1) == X.max(axis=1)
+        return _Checked(self.function(X, rows, *own), empty, _checksums(X))
+
+
+@dataclass(frozen=True)
+class _CombineChecked:
+    """Makes one of two checked results."""
+
+    combine: Callable[[Any, Any], Any]
+
+    def __call__(self, first: _Checked, second: _Checked) -> _Checked:
+        return _Checked(
+            self.combine(first.result, second.result),
+            np.concatenate([first.empty, second.empty]),
+            np.concatenate([first.checksums, second.checksums]),
+        )
+
+
+def _by_rows(X: Any) -> Any:
+    return X.tocsr() if sparse.issparse(X) else np.asarray(X)
+
+
+def _checksums(X: Any) -> NDArray[np.uint8]:
+    """A checksum of the places and values of each sample."""
+    values = sparse.csr_matrix(X)
+    places = np.ascontiguousarray(values.indices, dtype="<i4")
+    numbers = np.ascontiguousarray(values.data, dtype="<f8")
+    ends = values.indptr.tolist()
+    texts = []
+    for start, stop in itertools.pairwise(ends):
+        digest = hashlib.blake2b(places[start:stop], digest_size=_ROW_DIGEST)
+        digest.update(numbers[start:stop])
+        texts.append(digest.digest())
+    return np.frombuffer(b"".join(texts), np.uint8).reshape(-1, _ROW_DIGEST)
 
 
 @dataclass(frozen=True)
@@ -147,11 +240,15 @@ class Prepared:
 
 
 def prepare(
-    data: Profiles, options: TrainingOptions, empty: NDArray | None = None
+    data: Profiles,
+    options: TrainingOptions,
+    empty: NDArray | None = None,
+    engine: Engine | None = None,
 ) -> Prepared:
     """Check everything that can be wrong, and leave out what cannot be used.
 
-    ``empty`` are the positions of samples that turned out to have no values to rank.
+    ``empty`` are the positions of samples that turned out to have no values to rank;
+    ``engine`` runs over blocks of samples.
     """
     notes: list[str] = []  # every step adds its own
     data = _unique_genes(data, notes)
@@ -180,7 +277,7 @@ def prepare(
             f"a panel of {options.n_genes} genes: {data.source} has {len(columns)} genes that can "
             "be used; ask for fewer"
         )
-    source = ProfilesSource(data, rows, columns)
+    source = ProfilesSource(data, rows, columns, engine)
     if source.standardised:
         notes.append(STANDARDISED)
     return Prepared(

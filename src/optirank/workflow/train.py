@@ -39,6 +39,7 @@ from optirank.workflow.preparation import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from optirank.io.blocks import Engine
     from optirank.io.data import Profiles
 
 __all__ = ["TrainingOptions", "TrainingResult", "train"]
@@ -165,6 +166,7 @@ def train(
     source: str | None = None,
     say: Callable[[str], None] | None = None,
     progress: Progress | None = None,
+    engine: Engine | None = None,
 ) -> TrainingResult:
     """Train a classifier on labelled expression profiles, or raise DataError.
 
@@ -181,13 +183,16 @@ def train(
     command, source : how the model was made and from what, for its card.
     say : called with each note as soon as it is known, but not with the warnings.
     progress : called with the number of stages that are done, and of all.
+    engine : runs over blocks of samples, see `optirank.io.blocks`.
     """
     notes = _Notes(say)
     try:
         try:
-            prepared, fitted = _attempt(data, options, None, notes, progress)
+            prepared = prepare(data, options, None, engine)
+            fitted = _fit(prepared, options, notes, progress)
         except EmptySamplesError as error:
-            prepared, fitted = _attempt(data, options, error.rows, notes, progress)
+            prepared = prepare(data, options, error.rows, engine)
+            fitted = _fit(prepared, options, notes, progress)
         result = _conclude(prepared, options, fitted, command, source or data.source)
     except DataError:
         raise
@@ -211,22 +216,19 @@ class _Notes:
             self._said.add(line)
 
 
-def _attempt(
-    data: Profiles,
+def _fit(
+    prepared: Prepared,
     options: TrainingOptions,
-    empty: NDArray | None,
     notes: _Notes,
     progress: Progress | None,
-) -> tuple[Prepared, Fitted]:
-    """Train without the samples that are ``empty``; EmptySamplesError for others."""
+) -> Fitted:
+    """Train by the method asked for; EmptySamplesError where samples have no values."""
     module, _, function = METHODS[options.method].partition(":")
     method = getattr(importlib.import_module(module), function)
-    prepared = prepare(data, options, empty)
     n_samples, n_genes = prepared.source.shape
     shape = f"{n_samples} samples, {n_genes} genes, {len(prepared.classes)} classes"
     notes.add([*prepared.notes, f"{shape}, {prepared.n_folds} folds"])
-    fitted = method(prepared, options, progress or (lambda *_: None))
-    return prepared, fitted
+    return method(prepared, options, progress or (lambda *_: None))
 
 
 def _conclude(
