@@ -142,7 +142,7 @@ def places_in_sample(block: Any, n_threads: int = 1) -> Any:
     places 1/m to 1; equal values share their mean. So places depend on the order within a
     sample alone: counts and their logarithms have the same, and sparse samples stay sparse.
     """
-    from optirank.ranks.orders import order_samples
+    from optirank.ranks.orders import SparseRanks, order_samples
 
     n_genes = block.shape[1]
     every_gene = np.ones(n_genes)
@@ -153,16 +153,17 @@ def places_in_sample(block: Any, n_threads: int = 1) -> Any:
         n_above = np.diff(block.indptr)
         if (n_above < n_genes).all() and (block.data > 0).all():
             ranks = order_samples(block, n_threads).ranks(every_gene, dtype=np.float64)
+            assert isinstance(ranks, SparseRanks)
             shift = ranks.constants - (n_genes - n_above) + 1.0
             above = ranks.excess + np.repeat(shift, n_above)
             data = above / np.repeat(n_above, n_above)
             return sparse.csr_array((data, block.indices, block.indptr), block.shape)
     ranks = order_samples(dense(block), n_threads).ranks(every_gene, dtype=np.float64)
-    ranks = ranks.values
-    lowest = ranks.min(axis=1, keepdims=True)
+    values = ranks.columns(np.arange(n_genes))
+    lowest = values.min(axis=1, keepdims=True)
     n_lowest = 2.0 * lowest + 1.0
     n_above = np.maximum(n_genes - n_lowest, 1.0)
-    return np.where(ranks > lowest, (ranks - n_lowest + 1.0) / n_above, 0.0)
+    return np.where(values > lowest, (values - n_lowest + 1.0) / n_above, 0.0)
 
 
 def some_rows(codes: NDArray, most: int = PER_CLASS) -> NDArray:

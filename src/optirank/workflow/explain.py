@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,10 @@ from optirank.io.reading import open_expression
 from optirank.model.explanation import deciding_pairs, explain
 from optirank.model.file import as_model
 from optirank.ranks.scoring import best_class, by_class
+
+if TYPE_CHECKING:
+    from optirank.io.data import Profiles
+    from optirank.model import Predictor
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Explanation:
             )
         names = self.table["class"].astype(str)
         if asked in set(names):
-            return asked, self.table[names == asked]
+            return asked, self.table.loc[names == asked]
         turned = self.table.copy()  # two classes: the score of the other one, turned
         for column in ("weight", "contribution"):
             turned[column] = -turned[column]
@@ -91,31 +95,36 @@ def explain_sample(
         )
         if homologs != "case":
             check_case(predictor.match)
-        row = next(iter(opened.blocks(predictor.columns, 1, where[:1])))
-    scores = predictor.narrowed().scores(row.X)
+        return explain_row(opened, predictor, int(where[0]))
+
+
+def explain_row(profiles: Profiles, predictor: Predictor, row: int) -> Explanation:
+    """Why a sample, by its position in profiles that the predictor is bound to."""
+    sample = next(iter(profiles.blocks(predictor.columns, 1, np.array([row]))))
+    scores = predictor.narrowed().scores(sample.X)
     probabilities = predictor.probabilities(scores)[0]
-    bound = predictor.model
+    model = predictor.model
     chosen = int(best_class(scores)[0])
-    used = [genes[column] for column in predictor.columns]
+    used = [str(profiles.gene_names[column]) for column in predictor.columns]
     ranking = pd.DataFrame(
         {
-            "class": bound.classes,
+            "class": model.classes,
             "score": by_class(scores)[0],
             "probability": probabilities,
         }
     ).sort_values("probability", ascending=False, kind="stable", ignore_index=True)
     pairs = {}
-    if bound.votes:
+    if model.votes:
         pairs = {
-            str(label): deciding_pairs(bound, row.X, label, used)
-            for label in bound.classes
+            str(label): deciding_pairs(model, sample.X, label, used)
+            for label in model.classes
         }
     return Explanation(
-        sample=sample,
-        label=bound.classes[chosen],
+        sample=str(profiles.sample_names[row]),
+        label=model.classes[chosen],
         confidence=float(probabilities[chosen]),
         scores=ranking,
-        table=explain(bound, row.X, used),
+        table=explain(model, sample.X, used),
         pairs=pairs,
-        notes=(*opened.notes, *predictor.notes()),
+        notes=(*profiles.notes, *predictor.notes()),
     )

@@ -31,6 +31,7 @@ from optirank.model.file import as_model, model_digest
 from optirank.model.values import value_notes
 from optirank.ranks.scoring import best_class
 from optirank.workflow.cluster import engine_at, parts_folder, run_of
+from optirank.workflow.explain import explain_row
 from optirank.workflow.label_files import check_format, write_labels
 from optirank.workflow.labels import Clusters, Labels, majority, withheld_word
 from optirank.workflow.query import Progress, Query
@@ -190,6 +191,12 @@ def label_profiles(
     classes = np.array([str(label) for label in predictor.model.classes], dtype=object)
     codes = np.where(decision.reasons != "", len(classes), chosen)
     clusters = _majority(groups, codes, confidence, classes, options, notes)
+    record = _record(query, options, decision, classes, [*alarms, *notes])
+    if options.adapt:
+        record["n_changed"] = int((chosen != best_class(query.scores)).sum())
+    explanation = None
+    if n_samples == 1:
+        explanation = explain_row(profiles, predictor, 0)
     return Labels(
         model=model,
         source=str(profiles.source),
@@ -204,7 +211,8 @@ def label_profiles(
         missing=predictor.match.missing,
         threshold=decision.threshold,
         clusters=clusters,
-        record=_record(query, options, decision, classes, [*alarms, *notes]),
+        record=record,
+        explanation=explanation,
     )
 
 

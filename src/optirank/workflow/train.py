@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 
     from optirank.io.blocks import Engine
     from optirank.io.data import Profiles
+    from optirank.panel.elimination import Panel
 
-__all__ = ["TrainingOptions", "TrainingResult", "train"]
+__all__ = ["TrainingOptions", "TrainingResult", "train", "train_prepared"]
 
 Progress = Callable[[int, int], None]
 _FEW = 10  # samples of a class below which its held-out figures say little
@@ -117,6 +118,9 @@ class TrainingResult:
     performance : Performance
         The tables of the held-out samples.
     notes, warnings : what was left out or decided; those of them that need attention.
+    fold_panels : dict of int to Panel
+        The panels that labelled the held-out samples of each fold, where the method has
+        them; weights of a class that the fold could not learn are NaN.
     """
 
     model: Model
@@ -125,6 +129,7 @@ class TrainingResult:
     performance: Performance
     notes: list[str]
     warnings: list[str]
+    fold_panels: Mapping[int, Panel]
 
     def __repr__(self) -> str:
         return f"TrainingResult: {self.model!r}, {self.performance.headline()}"
@@ -144,6 +149,7 @@ class Fitted:
     scores : decision values (n, 1 or classes) of these, by number of genes of the panels,
         which were fitted without them; -inf for a class that a fold could not learn.
     curve : held-out accuracy by number of genes.
+    fold_panels : panels of ``n_genes`` genes that were found without each fold.
     notes : sentences for the user.
     """
 
@@ -155,6 +161,7 @@ class Fitted:
     held_out: NDArray
     scores: dict[int, NDArray]
     curve: list[CurvePoint]
+    fold_panels: Mapping[int, Panel] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -186,20 +193,41 @@ def train(
     engine : runs over blocks of samples, see `optirank.io.blocks`.
     """
     notes = _Notes(say)
+    source = source or data.source
+
+    def attempt(empty: NDArray | None) -> TrainingResult:
+        prepared = prepare(data, options, empty, engine)
+        notes.add([*prepared.notes, prepared.summary()])
+        return train_prepared(prepared, options, command, source, progress)
+
     try:
         try:
-            prepared = prepare(data, options, None, engine)
-            fitted = _fit(prepared, options, notes, progress)
+            result = attempt(None)
         except EmptySamplesError as error:
-            prepared = prepare(data, options, error.rows, engine)
-            fitted = _fit(prepared, options, notes, progress)
-        result = _conclude(prepared, options, fitted, command, source or data.source)
+            result = attempt(error.rows)
     except DataError:
         raise
     except ValueError as error:
         raise DataError(str(error)) from error
     notes.add(note for note in result.notes if note not in result.warnings)
     return result
+
+
+def train_prepared(
+    prepared: Prepared,
+    options: TrainingOptions,
+    command: str = "",
+    source: str = "",
+    progress: Progress | None = None,
+) -> TrainingResult:
+    """Train on samples and genes that are ready; EmptySamplesError names those to leave out.
+
+    Parameters are those of `train`.
+    """
+    module, _, function = METHODS[options.method].partition(":")
+    method = getattr(importlib.import_module(module), function)
+    fitted = method(prepared, options, progress or (lambda *_: None))
+    return _conclude(prepared, options, fitted, command, source)
 
 
 class _Notes:
@@ -214,21 +242,6 @@ class _Notes:
             if self._say is not None and line not in self._said:
                 self._say(line)
             self._said.add(line)
-
-
-def _fit(
-    prepared: Prepared,
-    options: TrainingOptions,
-    notes: _Notes,
-    progress: Progress | None,
-) -> Fitted:
-    """Train by the method asked for; EmptySamplesError where samples have no values."""
-    module, _, function = METHODS[options.method].partition(":")
-    method = getattr(importlib.import_module(module), function)
-    n_samples, n_genes = prepared.source.shape
-    shape = f"{n_samples} samples, {n_genes} genes, {len(prepared.classes)} classes"
-    notes.add([*prepared.notes, f"{shape}, {prepared.n_folds} folds"])
-    return method(prepared, options, progress or (lambda *_: None))
 
 
 def _conclude(
@@ -283,6 +296,7 @@ def _conclude(
         performance=judged,
         notes=notes,
         warnings=warnings,
+        fold_panels=fitted.fold_panels,
     )
 
 
