@@ -216,7 +216,7 @@ def test_many_failures_end_the_run(folder, client, monkeypatch):
     monkeypatch.setitem(globals(), "FAULTS", faults)
     with (
         open_expression(folder / "query.h5ad") as opened,
-        pytest.raises(DataError, match="2 groups fail every time.*No space left"),
+        pytest.raises(DataError, match=r"2 groups fail every time.*No space left"),
     ):
         run(opened, client)
 
