@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 import user_script
 
 
-@pytest.mark.filterwarnings("ignore:Transforming to str index")
 def test_a_script_over_the_public_names_runs(tmp_path, capsys):
     table = user_script.main(tmp_path)
     assert table.columns[:2].tolist() == ["label", "confidence"]

@@ -17,7 +17,7 @@ from optirank.datasets import make_unstable_ranks
 def main(folder: Path) -> pd.DataFrame:
     """Fit, save, load and label; the table of labels."""
     data = make_unstable_ranks(n_samples=200, random_state=0)
-    names = [f"gene{column}" for column in range(data.X.shape[1])]
+    names = np.array([f"gene{column}" for column in range(data.X.shape[1])])
     frame = pd.DataFrame(data.X, columns=names)
     labels = np.where(data.y == 1, "ill", "healthy")
     panel = PanelClassifier(n_genes=20).fit(frame, labels)
@@ -30,7 +30,8 @@ def main(folder: Path) -> pd.DataFrame:
     smaller: Model = load(folder / "panel.optirank").smaller(10)
     print(smaller.genes[:3], smaller.card.method, smaller.table().head(3))
 
-    adata = ad.AnnData(data.X, obs=pd.DataFrame({"state": labels}), var=frame.T[[]])
+    obs = pd.DataFrame({"state": labels}, index=np.arange(200).astype(str))
+    adata = ad.AnnData(data.X, obs=obs, var=pd.DataFrame(index=names))
     trained = optirank.tl.train(adata, "state", n_genes=20)
     optirank.tl.annotate(adata, trained)
     print(adata.obs["optirank"].value_counts())
