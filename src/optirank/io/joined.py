@@ -74,6 +74,10 @@ class JoinedProfiles:
         """Number of samples."""
         return len(self.sample_names)
 
+    def unique_genes(self) -> JoinedProfiles:
+        """These profiles: their genes have names of their own."""
+        return self
+
     def blocks(
         self,
         genes: Sequence[str] | np.ndarray | None = None,

@@ -11,12 +11,13 @@ import pandas as pd
 
 from optirank._util.names import some
 from optirank.io.data import DataError
-from optirank.io.genes import check_case
-from optirank.io.homologs import Homologs, in_names_of
+from optirank.io.homologs import in_names_of
 from optirank.io.reading import open_expression
 from optirank.model.explanation import deciding_pairs, explain
 from optirank.model.file import as_model
-from optirank.ranks.scoring import best_class, by_class
+from optirank.ranks.scoring import by_class
+from optirank.workflow.options import PredictOptions
+from optirank.workflow.predict import label_profiles
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Explanation:
     Attributes
     ----------
     sample, label, confidence : the sample, its label, and how probable that is.
+    withheld_because : why the label is withheld; "" where it is given.
     scores : class, score and probability, the most probable first.
     table : what each gene contributes to each class, see `optirank.model.explain`.
     pairs : of each class, the pairs of genes whose votes count most; empty for the
@@ -35,6 +37,7 @@ class Explanation:
 
     sample: str
     label: Any
+    withheld_because: str
     confidence: float
     scores: pd.DataFrame
     table: pd.DataFrame
@@ -66,42 +69,37 @@ def explain_sample(
     path: str | os.PathLike[str],
     model: Any,
     sample: str,
-    *,
-    homologs: Homologs = None,
-    drop_classes: bool = False,
+    options: PredictOptions | None = None,
     **reading: Any,
 ) -> Explanation:
-    """Why a sample of a file got its label.
+    """Why a sample of a file got its label, under the options it was labelled with.
 
     ``reading`` are options of :func:`optirank.datasets.read_expression`; only the genes of
-    the model's panel are read, of that sample.
+    the model's panel are read.
     """
     fitted = as_model(model)
-    with open_expression(path, **reading) as opened:
+    asked = options or PredictOptions()
+    with open_expression(path, known_genes=fitted.path_genes, **reading) as opened:
         names = opened.sample_names.astype(str)
         where = np.flatnonzero(names == sample)
         if not len(where):
             raise DataError(
                 f"{path} has no sample {sample!r}: there are {some(names, 5)}"
             )
-        opened = in_names_of(opened, fitted.path_genes, homologs=homologs)
-        genes = [str(name) for name in opened.gene_names]
-        predictor = fitted.bind(
-            genes, other_names=opened.other_gene_names, drop_classes=drop_classes
-        )
-        if homologs != "case":
-            check_case(predictor.match)
-        row = next(iter(opened.blocks(predictor.columns, 1, where[:1])))
-    scores = predictor.narrowed().scores(row.X)
-    probabilities = predictor.probabilities(scores)[0]
+        labels = label_profiles(opened, fitted, asked)
+        translated = in_names_of(opened, fitted.path_genes, homologs=asked.homologs)
+        genes = [str(name) for name in translated.gene_names]
+        predictor = fitted.bind(genes, drop_classes=asked.drop_classes)
+        row = next(translated.blocks(predictor.columns, 1, where[:1]))
+    position = int(where[0])
     bound = predictor.model
-    chosen = int(best_class(scores)[0])
+    scores = predictor.narrowed().scores(row.X)
     used = [genes[column] for column in predictor.columns]
     ranking = pd.DataFrame(
         {
             "class": bound.classes,
             "score": by_class(scores)[0],
-            "probability": probabilities,
+            "probability": labels.probabilities[position],
         }
     ).sort_values("probability", ascending=False, kind="stable", ignore_index=True)
     pairs = {}
@@ -112,10 +110,11 @@ def explain_sample(
         }
     return Explanation(
         sample=sample,
-        label=bound.classes[chosen],
-        confidence=float(probabilities[chosen]),
+        label=bound.classes[labels.chosen[position]],
+        withheld_because=str(labels.reasons[position]),
+        confidence=float(labels.confidence[position]),
         scores=ranking,
         table=explain(bound, row.X, used),
         pairs=pairs,
-        notes=(*opened.notes, *predictor.notes()),
+        notes=(*labels.alarms, *labels.notes),
     )
