@@ -204,7 +204,7 @@ def panel_sizes(model: Any, *, ax: Axes | None = None, show: bool = False) -> Ax
     -------
     matplotlib Axes
     """
-    from optirank.workflow.explain import size_table
+    from optirank.workflow.cards import size_table
 
     ax = axes_for(ax, 6.0, 3.8)
     draw_sizes(ax, size_table(model))

@@ -17,14 +17,11 @@ from optirank import tl
 from optirank.datasets import DataError
 from optirank.io.reading import write_table
 from optirank.model import MissingGenesError, save
-from optirank.workflow import predict as workflow
+from optirank.workflow import query as query_pass
 from optirank.workflow.label_files import write_record
-from optirank.workflow.predict import (
-    NO_INFORMATION,
-    PredictOptions,
-    label_profiles,
-    predict_file,
-)
+from optirank.workflow.options import PredictOptions
+from optirank.workflow.predict import label_profiles, predict_file
+from optirank.workflow.withholding import NO_INFORMATION
 
 
 def with_panel(model, **changes):
@@ -74,7 +71,7 @@ def test_the_size_of_the_blocks_does_not_matter(
 ):
     told = []
     predict_file(query_file, model, tmp_path / "whole.csv")
-    monkeypatch.setattr(workflow, "block_rows", lambda n_genes: size)
+    monkeypatch.setattr(query_pass, "block_rows", lambda n_genes: size)
     progress = lambda done, total: told.append((done, total))  # noqa: E731
     predict_file(query_file, model, tmp_path / "blocks.csv", progress=progress)
     assert (tmp_path / "blocks.csv").read_bytes() == (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,26 @@ class GeneMoments:
         self._lowest = min(self._lowest, float(stored.min()))
         self._sums = self._sums + np.ravel(X.sum(axis=0, dtype=np.float64))
         self._squares = self._squares + np.ravel(squared.sum(axis=0))
+
+    def sums(self) -> dict[str, np.ndarray]:
+        """What was counted, as arrays by name."""
+        return {
+            "gene_sums": np.asarray(self._sums),
+            "gene_squares": np.asarray(self._squares),
+            "lowest_and_count": np.array([self._lowest, self._n_samples]),
+        }
+
+    @classmethod
+    def of_sums(cls, parts: Iterable[Mapping[str, np.ndarray]]) -> GeneMoments:
+        """The moments of several parts that were counted apart (`sums`)."""
+        moments = cls()
+        for part in parts:
+            lowest, count = part["lowest_and_count"]
+            moments._lowest = min(moments._lowest, float(lowest))
+            moments._n_samples += int(count)
+            moments._sums = moments._sums + part["gene_sums"]
+            moments._squares = moments._squares + part["gene_squares"]
+        return moments
 
     def standardised(self) -> bool:
         """Whether genes have mean 0 and standard deviation 1.

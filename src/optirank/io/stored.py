@@ -111,6 +111,11 @@ class LazyMatrix:
         self._bounds = np.cumsum([0, *values.chunks[0]])
         self._kept: tuple[int, Block] | None = None
 
+    @property
+    def by_rows(self) -> bool:
+        """Whether its chunks can be cut by rows: sparse ones by genes (CSC) cannot."""
+        return getattr(getattr(self.values, "_meta", None), "format", "") != "csc"
+
     def reader(self, columns: np.ndarray | None) -> RowReader:
         """Choose columns, before anything is computed."""
         chosen = self.values
@@ -119,15 +124,13 @@ class LazyMatrix:
             # dask slices rising positions well, and makes many small chunks of others
             order = np.argsort(columns)
             chosen = self.values[:, columns[order]]
-        if getattr(self.values, "_meta", None) is not None and (
-            getattr(self.values._meta, "format", "") == "csc"
-        ):
+        if not self.by_rows:
             block = in_memory(chosen).tocsr()
             return Sliceable(block if order is None else block[:, np.argsort(order)])
         lazy = LazyMatrix(chosen)
         if order is None:
             return lazy
-        return _Reordered(lazy, np.argsort(order))
+        return Reordered(lazy, np.argsort(order))
 
     def rows(self, start: int, stop: int) -> Block:
         """Compute the chunks with these rows."""
@@ -147,14 +150,19 @@ class LazyMatrix:
 
 
 @dataclass(frozen=True)
-class _Reordered:
+class Reordered:
     """A reader whose columns are put into another order."""
 
     inner: RowReader
     order: np.ndarray
 
     def rows(self, start: int, stop: int) -> Block:
-        return self.inner.rows(start, stop)[:, self.order]
+        """Return these rows."""
+        return self.of(self.inner.rows(start, stop))
+
+    def of(self, block: Block) -> Block:
+        """A block of the inner reader with its columns in the other order."""
+        return block[:, self.order]
 
 
 @dataclass(frozen=True)
@@ -324,18 +332,22 @@ class SummedColumns:
         members = np.flatnonzero(target >= 0)
         entries = (np.ones(len(members)), (np.arange(len(members)), target[members]))
         sums = csr_matrix(entries, shape=(len(members), len(chosen)))
-        return _Summed(self.stored.reader(members), sums)
+        return Summed(self.stored.reader(members), sums)
 
 
 @dataclass(frozen=True)
-class _Summed:
+class Summed:
     """A reader whose columns are added up by a matrix of zeros and ones."""
 
     inner: RowReader
     sums: csr_matrix
 
     def rows(self, start: int, stop: int) -> Block:
-        block = self.inner.rows(start, stop)
+        """Return these rows."""
+        return self.of(self.inner.rows(start, stop))
+
+    def of(self, block: Block) -> Block:
+        """A block of the inner reader with its columns added up."""
         return block @ self.sums.astype(block.dtype)
 
 

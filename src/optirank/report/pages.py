@@ -13,8 +13,7 @@ from optirank import __version__
 from optirank._util.files import check_outputs, write_text
 from optirank._util.names import some
 from optirank.io.data import need
-from optirank.model import panel_table
-from optirank.model.linear import carried, linear_parts
+from optirank.model import Model, panel_table
 from optirank.report.common import as_svg
 from optirank.report.performance import (
     confusion_size,
@@ -25,9 +24,9 @@ from optirank.report.performance import (
     draw_sizes,
     labels_size,
 )
+from optirank.workflow.cards import card_tables, model_card
 from optirank.workflow.evaluate import Evaluation
-from optirank.workflow.explain import card_tables, model_card
-from optirank.workflow.labels import Labelled, label_table
+from optirank.workflow.labels import Labels, label_table
 from optirank.workflow.performance import MEASURES
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def check_report() -> None:
 
 
 def write_report(
-    result: TrainingResult | Evaluation | Labelled, path: str | Path
+    result: TrainingResult | Evaluation | Labels, path: str | Path
 ) -> Path:
     """Write the page of a training, of an evaluation or of labels, whole or not at all."""
     path = Path(path)
@@ -56,7 +55,7 @@ def write_report(
     return path
 
 
-def page(result: TrainingResult | Evaluation | Labelled) -> str:
+def page(result: TrainingResult | Evaluation | Labels) -> str:
     """The page as text."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -72,11 +71,11 @@ def page(result: TrainingResult | Evaluation | Labelled) -> str:
     view = {
         "version": __version__,
         "python": platform.python_version(),
-        "calibrated": carried(result.model, "calibration_") is not None,
+        "calibrated": result.model.panel.calibration is not None,
         "card": model_card(result.model),
         "card_tables": card_tables(result.model),
     }
-    if isinstance(result, Labelled):
+    if isinstance(result, Labels):
         view |= _of_labels(result)
     else:
         view |= (
@@ -90,7 +89,7 @@ def page(result: TrainingResult | Evaluation | Labelled) -> str:
     return environment.get_template("page.html.jinja").render(view)
 
 
-def _of_labels(result: Labelled) -> dict[str, Any]:
+def _of_labels(result: Labels) -> dict[str, Any]:
     n, hidden = len(result.codes), int(result.withheld.sum())
     table = label_table(result.labels, result.confidence, result.words[-1])
     unused = [name for name in result.classes if name not in table.index]
@@ -123,11 +122,12 @@ def _of_labels(result: Labelled) -> dict[str, Any]:
         if result.clusters is None
         else result.clusters.table.to_dict("records"),
         "missing": _missing(result),
+        "warnings": result.alarms,
         "notes": result.notes,
     }
 
 
-def _against_truth(performance: Performance, model: Any) -> dict[str, Any]:
+def _against_truth(performance: Performance, model: Model) -> dict[str, Any]:
     """The tables and figures of labels against the truth."""
     table = performance.per_class
     low = np.nanmin(table[[f"{one}_low" for one in MEASURES]].to_numpy())
@@ -147,10 +147,12 @@ def _against_truth(performance: Performance, model: Any) -> dict[str, Any]:
     }
     if not performance.curves:
         del figures["roc"], figures["pr"]
-    control, shares = carried(model, "error_control_"), performance.prevalence
+    control, shares = model.panel.error_control, performance.prevalence
     low, high = performance.interval
     interval = f"95 %: {100 * low:.1f} to {100 * high:.1f} %"
-    trained_to = getattr(control, "target_error", None) is not None
+    withholding = ""
+    if control is not None and control.target_error is not None:
+        withholding = control.at(control.target_error).reason
     return {
         "images": {name: _image(*one) for name, one in figures.items()},
         "guess": 1 / len(performance.classes),
@@ -165,21 +167,21 @@ def _against_truth(performance: Performance, model: Any) -> dict[str, Any]:
         "bias": performance.bias,
         "withholding": performance.withholding.to_dict("records"),
         "accuracy": (_percent(performance.balanced_accuracy), interval),
-        "control": control.at().reason if trained_to else None,
+        "control": withholding,
     }
 
 
 def _of_training(result: TrainingResult) -> dict[str, Any]:
     performance, model = result.performance, result.model
-    summary = carried(model, "training_summary_") or {}
+    card = model.card
     tiles = [
         (
             f"{performance.n_right} of {performance.n_given}",
             "held-out samples labelled right",
         ),
         (
-            f"{len(result.genes)}",
-            f"genes to measure, of {summary['n_genes_of_file']:,}",
+            f"{model.n_genes}",
+            f"genes to measure, of {card.n_genes_of_file:,}",
         ),
         (f"{performance.auc:.3f}", "mean area under the ROC curve"),
     ]
@@ -191,25 +193,25 @@ def _of_training(result: TrainingResult) -> dict[str, Any]:
         )
     return view | {
         "kind": "training",
-        "title": summary.get("name") or f"A classifier of {result.label}",
-        "lead": f"Trained on {summary['source']}: {summary['n_samples']} "
-        f"samples of {len(performance.classes)} classes. {summary.get('description') or ''}",
+        "title": card.name or f"A classifier of {card.label}",
+        "lead": f"Trained on {card.source}: {card.n_samples} samples of "
+        f"{len(performance.classes)} classes. {card.description}",
         "warnings": [*_weak(performance), *result.warnings],
         "tiles": tiles,
-        "batch": result.batch,
-        "sources": bool(result.batch),
+        "batch": card.batch,
+        "sources": bool(card.batch),
         "notes": [note for note in result.notes if note not in result.warnings],
     }
 
 
 def _of_evaluation(result: Evaluation) -> dict[str, Any]:
     performance = result.performance
-    summary = carried(result.model, "training_summary_") or {}
+    trained = result.model.card.balanced_accuracy
     tiles = [
         (f"{performance.n_right} of {performance.n_given}", "labels given are right"),
         (f"{performance.n_withheld}", f"labels withheld, of {performance.n_samples}"),
     ]
-    if (trained := summary.get("balanced_accuracy")) is not None:
+    if trained is not None:
         tiles.append(
             (_percent(trained), "held-out samples of the training, for comparison")
         )
@@ -219,29 +221,26 @@ def _of_evaluation(result: Evaluation) -> dict[str, Any]:
         "title": f"Evaluation on {Path(result.source).name}",
         "lead": f"{performance.n_samples} samples, true classes from the column "
         f"{result.label}, labelled by the {_model_name(result.model)}.",
-        "warnings": _weak(performance),
+        "warnings": [*result.alarms, *_weak(performance)],
         "tiles": tiles,
-        "missing": _missing(result.labelled),
+        "missing": _missing(result.labels),
         "notes": result.notes,
     }
 
 
-def _model_name(model: Any) -> str:
-    summary = carried(model, "training_summary_") or {}
-    if name := summary.get("name"):
-        return f"model “{name}”"
-    return f"classifier of {summary['label']}" if summary.get("label") else "model"
+def _model_name(model: Model) -> str:
+    card = model.card
+    if card.name:
+        return f"model “{card.name}”"
+    return f"classifier of {card.label}" if card.label else "model"
 
 
-def _missing(labelled: Labelled) -> dict[str, Any] | None:
-    """Genes of the panel that the query lacks, and what each class loses by that."""
-    if not labelled.missing:
+def _missing(labels: Labels) -> dict[str, Any] | None:
+    """Genes of the panel that the query lacks."""
+    if not labels.missing:
         return None
-    rows = labelled.losses.sort_values("weight_lost", ascending=False).to_dict(
-        "records"
-    )
-    names, n_genes = some(labelled.missing, 20), labelled.record["n_genes"]
-    return {"n": len(labelled.missing), "of": n_genes, "names": names, "rows": rows}
+    names, n_genes = some(labels.missing, 20), labels.record["n_genes"]
+    return {"n": len(labels.missing), "of": n_genes, "names": names}
 
 
 def _weak(performance: Performance) -> list[str]:
@@ -267,9 +266,9 @@ def _mistakes(performance: Performance) -> list[dict[str, Any]]:
     return sorted(found, key=lambda one: (-one["n"] / one["of"], -one["n"]))[:3]
 
 
-def _genes(model: Any) -> dict[str, Any]:
+def _genes(model: Model) -> dict[str, Any]:
     """The heaviest genes and which class they speak for."""
-    panel, parts = panel_table(model), linear_parts(model)
+    panel = panel_table(model)
     weights = panel.filter(regex="^weight_")
     names = [name.removeprefix("weight_") for name in weights.columns]
     rows = []
@@ -280,14 +279,13 @@ def _genes(model: Any) -> dict[str, Any]:
         k = int(np.abs(row).argmax())
         speaks = f"{'for' if row[k] > 0 else 'against'} {names[k]}"
         if len(names) == 1 and row[k] < 0:
-            speaks = f"for {parts.classes[0]}"
+            speaks = f"for {model.classes[0]}"
         weight = f"{row[k]:+.2f}"
         rows.append(
             {"gene": line["gene"], "speaks": speaks if row[k] else "", "weight": weight}
         )
         rows[-1]["role"] = line.get("role", "")
-    whole = bool((parts.reference_weights > 0).all())
-    return {"genes": rows, "roles": not whole, "n_genes": len(panel)}
+    return {"genes": rows, "roles": not model.votes, "n_genes": len(panel)}
 
 
 def _image(draw: Callable[..., Any], width: float, height: float) -> str:

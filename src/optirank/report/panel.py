@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank.ranks.relative import weighted_ranks
+from optirank.ranks.scoring import best_class
 from optirank.report.common import (
     BLUE,
     DARK,
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from anndata import AnnData
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
+
+    from optirank.io.data import Profiles
+    from optirank.model import Predictor
 else:  # typing.get_type_hints works without importing them
     AnnData = Axes = NDArray = Any
 
@@ -69,28 +74,21 @@ def panel(
     """
     from optirank.io.reading import profiles_of
     from optirank.model.file import as_model
-    from optirank.model.predictor import Predictor
 
-    model, profiles = as_model(model), profiles_of(adata, layer, gene_column)
-    predictor = Predictor(model, profiles.gene_names)
+    profiles = profiles_of(adata, layer, gene_column)
+    predictor = as_model(model).bind([str(gene) for gene in profiles.gene_names])
     if groupby is None:
-        narrow = predictor.narrowed()
-        found = [
-            narrow.predict(one.X).labels
-            for one in profiles.blocks(predictor.columns, 4096)
-        ]
-        groups = np.concatenate(found).astype(str).astype(object)
+        groups = _labels(predictor, profiles)
     else:
         groups = column(adata, groupby)
-    chosen, groups = _thinned(
-        groups, [str(one) for one in predictor.classes], max_samples
-    )
+    classes = [str(label) for label in predictor.model.classes]
+    chosen, groups = _thinned(groups, classes, max_samples)
     X = next(profiles.blocks(predictor.columns, len(chosen), np.sort(chosen))).X
     X = X[
         np.argsort(np.argsort(chosen))
     ]  # read in the order of the file, drawn by group
     X = X.toarray() if hasattr(X, "toarray") else X
-    ranks, names, classes = _heaviest(predictor.bound, X, n_genes)
+    ranks, names, classes = _heaviest(predictor, X, n_genes)
     starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
     ends = np.append(starts[1:], len(groups))
     ax = axes_for(ax, max(7.5, 3.5 + 0.25 * len(starts)), 1.6 + _ROW * len(names))
@@ -125,36 +123,38 @@ def panel_weights(
     matplotlib Axes
     """
     from optirank.model.file import as_model
-    from optirank.model.linear import linear_parts
 
-    parts = linear_parts(as_model(model))
-    weights, inside = parts.coef, parts.reference_weights > 0
-    inside = inside & ~inside.all()
+    fitted = as_model(model)
+    weights = fitted.panel.coef
+    references = fitted.panel.references
+    inside = np.zeros(weights.shape, dtype=bool)
+    if references is not None:
+        inside = references.weights > 0
     sizes = np.abs(weights)
     places = np.argsort(np.argsort(-sizes, axis=1, kind="stable"), axis=1)
     places = np.where(sizes > 0, places, sizes.shape[1]).min(
         axis=0
     )  # in the class it leads most
     kept = np.argsort(places, kind="stable")[: min(n_genes, sizes.any(axis=0).sum())]
-    total = len(parts.genes)
+    total = len(fitted.genes)
     title = f"{total} genes" if len(kept) == total else f"{len(kept)} of {total} genes"
     title += "; a dot: in the reference set" if inside.any() else ""
     if len(weights) == 1:
         kept = kept[np.argsort(weights[0, kept], kind="stable")]
         ax = axes_for(ax, 4.8, 1.4 + _ROW * len(kept))
-        _bars(ax, weights[0, kept], inside[0, kept], parts.genes[kept], parts.classes)
+        _bars(ax, weights[0, kept], inside[0, kept], fitted.genes[kept], fitted.classes)
     else:
         lead = weights[:, kept].argmax(axis=0)  # the class that a gene counts for most
         kept = kept[np.lexsort((-weights[lead, kept], lead))]
         values = weights[:, kept].T
-        ax = axes_for(ax, 2.6 + 0.5 * len(parts.classes), 1.4 + _ROW * len(kept))
+        ax = axes_for(ax, 2.6 + 0.5 * len(fitted.classes), 1.4 + _ROW * len(kept))
         top = np.abs(values).max() or 1.0
-        names = [short(one) for one in parts.classes]
+        names = [short(one) for one in fitted.classes]
         limits = (-top, top)
         heat_map(
             ax,
             values,
-            parts.genes[kept],
+            fitted.genes[kept],
             names,
             cmap="RdBu_r",
             limits=limits,
@@ -205,32 +205,45 @@ def _thinned(groups: NDArray, order: list[str], limit: int) -> tuple[NDArray, ND
     return positions, groups[positions]
 
 
+def _labels(predictor: Predictor, profiles: Profiles) -> NDArray[np.object_]:
+    """The model's labels of all samples, as text."""
+    narrow = predictor.narrowed()
+    parts = [
+        best_class(narrow.scores(block.X))
+        for block in profiles.blocks(predictor.columns, 4096)
+    ]
+    classes = np.array([str(name) for name in predictor.model.classes], dtype=object)
+    return classes[np.concatenate(parts)]
+
+
 def _heaviest(
-    bound: Any, X: NDArray, n_genes: int
+    predictor: Predictor, X: NDArray, n_genes: int
 ) -> tuple[NDArray, list[str], list[str]]:
     """Relative ranks (genes x samples) of each class's heaviest genes, their names and classes."""
-    from optirank.ranks.relative import weighted_ranks
-
-    parts, here = bound.parts, bound.match.present
-    present, gammas = parts.genes[here], parts.reference_weights[:, here]
-    weights = parts.coef[:, here]
+    panel = predictor.panel
+    present = predictor.match.present
+    genes = panel.genes[present]
+    weights = panel.coef[:, present]
+    gammas = np.ones(weights.shape)
+    ties = "average"
+    if panel.references is not None:
+        gammas = panel.references.weights[:, present]
+        ties = panel.references.ties
     shared = bool((gammas == gammas[0]).all())  # one reference set for all classes
     leads = weights.argmax(axis=0)
     ranks, names, classes = [], [], []
-    for k, label in enumerate(parts.classes[-len(weights) :]):
-        mine = (
-            np.where(leads == k, weights[k], 0.0)
-            if shared and len(weights) > 1
-            else weights[k]
-        )
-        genes = np.argsort(-np.abs(mine), kind="stable")[:n_genes]
-        genes = genes[mine[genes] != 0]
-        genes = genes[np.argsort(-mine[genes], kind="stable")]
-        if len(genes):
-            gamma = gammas[k]
-            ranks.append(weighted_ranks(X, gamma, ties=parts.ties, genes=genes).T)
-            names += [f"{present[j]} {'+' if mine[j] > 0 else '−'}" for j in genes]
-            classes += [str(label)] * len(genes)
+    for row, label in enumerate(predictor.model.score_classes):
+        own = weights[row]
+        if shared and len(weights) > 1:
+            own = np.where(leads == row, own, 0.0)
+        heaviest = np.argsort(-np.abs(own), kind="stable")[:n_genes]
+        heaviest = heaviest[own[heaviest] != 0]
+        heaviest = heaviest[np.argsort(-own[heaviest], kind="stable")]
+        if len(heaviest):
+            drawn = weighted_ranks(X, gammas[row], ties=ties, genes=heaviest)
+            ranks.append(drawn.T)
+            names += [f"{genes[j]} {'+' if own[j] > 0 else '−'}" for j in heaviest]
+            classes += [str(label)] * len(heaviest)
     return np.concatenate(ranks), names, classes
 
 

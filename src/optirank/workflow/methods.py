@@ -55,6 +55,8 @@ def train_panel(
         sample_weight=prepared.weights,
         n_genes=prepared.n_genes,
         include=prepared.include,
+        allowed=prepared.allowed,
+        per_class=prepared.per_class,
         fold_of=prepared.fold_of,
         n_threads=worker_count(options.n_jobs),
         progress=progress,
@@ -81,6 +83,11 @@ def train_panel(
         held_out=held_out.rows,
         scores={size: held_out.scores[size] for size in panels},
         curve=[CurvePoint(*point) for point in held_out.curve()],
+        fold_panels={
+            fold: panel
+            for (size, fold), panel in held_out.panels.items()
+            if size == search.n_genes
+        },
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ import optirank
 from optirank._util.files import check_outputs
 from optirank._util.names import some
 from optirank._util.scales import STANDARDISED
-from optirank.io.data import DataError, ExpressionData, text_column
+from optirank.io.data import DataError, ExpressionData, block_rows, text_column
 from optirank.io.genes import check_case
 from optirank.io.homologs import in_names_of
 from optirank.io.reading import guess_format, open_expression
@@ -33,12 +33,15 @@ from optirank.workflow.clusters import Clusters, majority
 from optirank.workflow.label_files import check_format, write_labels
 from optirank.workflow.labels import Labels, withheld_word
 from optirank.workflow.options import PredictOptions
-from optirank.workflow.query import Progress, Query, WholeQuery
+from optirank.workflow.query import Progress, Query
 from optirank.workflow.withholding import Withholding, withhold
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
+
+    from optirank.io.blocks import Engine
+    from optirank.io.data import Profiles
 
 _COMPILE_FROM = 2000  # samples: loading numba is worth it from here on
 MIN_ADAPT = 10  # samples: fewer teach nothing of their platform
@@ -89,11 +92,12 @@ def label_profiles(
     options: PredictOptions | None = None,
     progress: Progress | None = None,
     genes_in: str | None = None,
+    engine: Engine | None = None,
 ) -> Labels:
     """Label the samples of an open file or an AnnData, see `predict_file`.
 
     ``genes_in`` is what the user said of a table, for the error of a table that lies the
-    other way.
+    other way. ``engine`` runs over the blocks of samples, see `optirank.io.blocks`.
     """
     options = options or PredictOptions()
     n_samples = profiles.n_samples
@@ -112,14 +116,17 @@ def label_profiles(
     profiles = in_names_of(profiles, model.path_genes, homologs=options.homologs)
     notes = list(profiles.notes)
     predictor = _bind(profiles, model, options, genes_in)
-    all_likenesses = options.unknown_rate is not None
-    if all_likenesses:
-        _ = predictor.likeness_score  # raises where the model has none
-    query = Query(profiles, predictor, all_likenesses=all_likenesses, progress=progress)
+    query = Query(
+        profiles,
+        predictor,
+        all_likeness=options.unknown_rate is not None,
+        progress=progress,
+        engine=engine,
+    )
     notes += predictor.notes()
     notes += _raw_notes(profiles, predictor.match.missing)
-    notes += value_notes(query.values.shares(), model.card.values)
-    if query.moments.standardised():
+    notes += value_notes(query.values, model.card.values)
+    if query.standardised:
         notes.append(STANDARDISED)
     probabilities, adapt_notes = _probabilities(query, options)
     notes += adapt_notes
@@ -211,7 +218,7 @@ def _probabilities(
         from optirank.panel.adaptation import learn_from_query
 
         soft = predictor.probabilities(query.scores, calibrated=False)
-        adapted = learn_from_query(soft, WholeQuery(query.profiles))
+        adapted = learn_from_query(soft, _WholeQuery(query.profiles))
         n_changed = int((adapted.argmax(axis=1) != best_class(query.scores)).sum())
         note = f"learning from the query changed {n_changed} of {n_samples} labels"
         return adapted, [note]
@@ -222,6 +229,19 @@ def _probabilities(
             "learning from the query may help on another platform: --adapt (adapt=True)"
         ]
     return plain, []
+
+
+class _WholeQuery:
+    """The samples of a query with all genes, as learning from the query reads them."""
+
+    def __init__(self, profiles: Profiles) -> None:
+        self._profiles = profiles
+        self.shape = (profiles.n_samples, len(profiles.gene_names))
+
+    def blocks(self, columns: NDArray | None = None) -> Iterator[Any]:
+        """All samples in order, with some genes (all)."""
+        for block in self._profiles.blocks(columns, block_rows(self.shape[1])):
+            yield block.X.tocsr() if hasattr(block.X, "tocsr") else block.X
 
 
 def _majority(

@@ -44,6 +44,8 @@ class Prepared:
     n_genes: int | str  # of the panel; "auto" chooses by held-out accuracy
     n_genes_of_file: int
     notes: list[str]
+    allowed: NDArray | None = None  # positions of the genes that may be; None: all
+    per_class: int = 0  # genes of largest weight that each class keeps
 
     @property
     def weights(self) -> NDArray | None:
@@ -63,6 +65,14 @@ class Prepared:
     def n_folds(self) -> int:
         """Number of folds."""
         return len(np.unique(self.fold_of[self.fold_of >= 0]))
+
+    def summary(self) -> str:
+        """How much there is of everything, in a line."""
+        n_samples, n_genes = self.source.shape
+        return (
+            f"{n_samples} samples, {n_genes} genes, {len(self.classes)} classes, "
+            f"{self.n_folds} folds"
+        )
 
 
 def prepare(

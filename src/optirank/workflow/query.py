@@ -1,18 +1,26 @@
-"""One pass over the samples of a query: scores, ties, likeness, kind of values, checksum."""
+"""One pass over the samples of a query, with the panel's genes alone, block by block.
+
+Each block gives scores and what else there is to know of its samples (`LookAtBlock`),
+wherever it is read: in this process, or by a worker of a cluster. `Query` puts the blocks
+together.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optirank._util.arrays import as_dense
 from optirank._util.scales import GeneMoments
-from optirank.io.data import DataError, block_rows
+from optirank.io.blocks import BlockJob, Engine, run_blocks
+from optirank.io.data import block_rows
 from optirank.model.likeness import ALARM_SHIFT
-from optirank.model.values import ValueCounter
+from optirank.model.values import ValueCounter, ValueShares
 from optirank.ranks.scoring import best_class
 
 if TYPE_CHECKING:
@@ -22,28 +30,61 @@ if TYPE_CHECKING:
     from optirank.model import Predictor
 
 Progress = Callable[[int, int], None]
-
 _BLOCK_SAMPLES = 4096  # read together: more save no time
 _LIKENESS_SAMPLES = 2000  # whose likeness tells the shift of a query
+_ROW_DIGEST = 8  # bytes of the checksum of a sample
+
+
+@dataclass(frozen=True)
+class LookAtBlock:
+    """What is to be known of a block of samples, as arrays by name.
+
+    Attributes
+    ----------
+    predictor : for data of which only the panel's genes were read.
+    likeness_every : of so many samples one is compared with the training data; 0: none.
+    """
+
+    predictor: Predictor
+    likeness_every: int
+
+    def __call__(self, X: Any, rows: slice) -> dict[str, NDArray]:
+        """Scores, shares of tied genes, likeness of some, counts, sums and checksums."""
+        scores = self.predictor.scores(X)
+        values = ValueCounter()
+        values.add(X)
+        moments = GeneMoments()
+        moments.add(X)
+        return {
+            "scores": scores,
+            "tied_share": tied_shares(X),
+            "likeness": self._likeness(X, rows, scores),
+            "counts": np.array([values.n_values, values.n_zero, values.n_negative]),
+            "scale": np.array(values.scale or ""),
+            "checksum": row_checksums(X),
+            **moments.sums(),
+        }
+
+    def _likeness(self, X: Any, rows: slice, scores: NDArray) -> NDArray[np.float64]:
+        if not self.likeness_every:
+            return np.zeros(0)
+        first = -rows.start % self.likeness_every
+        wanted = np.arange(first, rows.stop - rows.start, self.likeness_every)
+        if not len(wanted):
+            return np.zeros(0)
+        return self.predictor.likeness(X[wanted], best_class(scores[wanted]))
 
 
 class Query:
-    """What one pass over a query's samples gives, with the panel's genes alone.
-
-    Parameters
-    ----------
-    profiles : the samples.
-    predictor : the model made ready for their genes.
-    all_likenesses : whether to compute the likeness of every sample, not only of some.
-    progress : called with the number of samples that are done, and of all.
+    """What one pass over a query's samples gives.
 
     Attributes
     ----------
     scores : of all samples.
-    values : counts of zeros and negative values.
-    moments : means and variances of the panel's genes.
+    values : shares of zeros and negative values.
     tied_share : of each sample, the share of the panel's genes tied with another.
     likeness : of the samples at ``looked_at``.
+    standardised : whether the values were standardised per gene.
     checksum : of the names and values that were read.
     """
 
@@ -52,65 +93,47 @@ class Query:
         profiles: Profiles,
         predictor: Predictor,
         *,
-        all_likenesses: bool = False,
+        all_likeness: bool = False,
         progress: Progress | None = None,
+        engine: Engine | None = None,
     ) -> None:
         n_samples = profiles.n_samples
         self.profiles = profiles
         self.predictor = predictor
-        self.values = ValueCounter()
-        self.moments = GeneMoments()
-        self.tied_share = np.zeros(n_samples)
-        step = 1 if all_likenesses else -(-n_samples // _LIKENESS_SAMPLES)
-        self.looked_at = np.arange(0, n_samples, step)
-        self.likeness = np.zeros(len(self.looked_at))
-        digest = self._digest_of_names()
-        parts = []
-        for rows, X in self._blocks():
-            try:
-                parts.append(self._read(rows, X))
-            except ValueError as error:
-                place = f"{profiles.source}, samples {rows.start + 1} to {rows.stop}"
-                raise DataError(f"{place}: {error}") from None
-            digest.update(as_dense(X, "<f4").data)
+        every = 1 if all_likeness else -(-n_samples // _LIKENESS_SAMPLES)
+        if predictor.panel.likeness is None:
+            if all_likeness:
+                _ = predictor.likeness_score  # raises
+            every = 0
+        self.looked_at = np.arange(0, n_samples, every or n_samples)
+        blocks = []
+        for rows, block in run_blocks(self._job(every), engine):
+            blocks.append(block)
             if progress is not None:
                 progress(rows.stop, n_samples)
-        self.scores = np.concatenate(parts)
-        self.checksum: str = digest.hexdigest()
-
-    def _digest_of_names(self) -> Any:
-        names = [*self.predictor.match.genes, *map(str, self.profiles.sample_names)]
+        self.scores = np.concatenate([block["scores"] for block in blocks])
+        self.tied_share = np.concatenate([block["tied_share"] for block in blocks])
+        self.likeness = np.concatenate([block["likeness"] for block in blocks])
+        self.values = _shares(blocks)
+        self.standardised = GeneMoments.of_sums(blocks).standardised()
+        names = [*predictor.match.genes, *map(str, profiles.sample_names)]
         content = "\0".join(names).encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(content, digest_size=16)
+        digest = hashlib.blake2b(content, digest_size=16)
+        for block in blocks:
+            digest.update(block["checksum"].data)
+        self.checksum = digest.hexdigest()
 
-    def _blocks(self) -> Iterator[tuple[slice, Any]]:
+    def _job(self, likeness_every: int) -> BlockJob:
         size = min(_BLOCK_SAMPLES, block_rows(len(self.profiles.gene_names)))
-        start = 0
-        for block in self.profiles.blocks(self.predictor.columns, size):
-            rows = slice(start, start + block.n_samples)
-            yield rows, block.X
-            start = rows.stop
-
-    def _read(self, rows: slice, X: Any) -> NDArray[np.float64]:
-        """Scores of a block; what else there is to know is kept."""
-        narrow = self.predictor.narrowed()
-        scores = narrow.scores(X)
-        self.values.add(X)
-        self.moments.add(X)
-        self.tied_share[rows] = tied_shares(X)
-        first, last = np.searchsorted(self.looked_at, [rows.start, rows.stop])
-        if self.predictor.panel.likeness is not None and first < last:
-            wanted = self.looked_at[first:last] - rows.start
-            labels = best_class(scores[wanted])
-            self.likeness[first:last] = narrow.likeness(X[wanted], labels)
-        return scores
+        function = LookAtBlock(self.predictor.narrowed(), likeness_every)
+        return BlockJob(function, self.profiles, self.predictor.columns, size)
 
     @property
     def labels_looked_at(self) -> NDArray[np.intp]:
         """The labels, as positions, of the samples whose likeness is known."""
         return best_class(self.scores[self.looked_at])
 
-    @property
+    @cached_property
     def shift(self) -> float:
         """By how much the samples look less like the training data; 0 if unknown."""
         likeness = self.predictor.panel.likeness
@@ -128,17 +151,13 @@ class Query:
         ]
 
 
-class WholeQuery:
-    """The samples of a query with all genes, as learning from the query reads them."""
-
-    def __init__(self, profiles: Profiles) -> None:
-        self._profiles = profiles
-        self.shape = (profiles.n_samples, len(profiles.gene_names))
-
-    def blocks(self, columns: NDArray | None = None) -> Iterator[Any]:
-        """All samples in order, with some genes (all)."""
-        for block in self._profiles.blocks(columns, block_rows(self.shape[1])):
-            yield block.X.tocsr() if hasattr(block.X, "tocsr") else block.X
+def _shares(blocks: list[dict[str, NDArray]]) -> ValueShares:
+    """The shares of zeros and negative values over all blocks."""
+    n_values, n_zero, n_negative = np.sum([block["counts"] for block in blocks], axis=0)
+    scales = [str(block["scale"]) for block in blocks]
+    scale = next((name for name in scales if name), None)
+    counter = ValueCounter(int(n_values), int(n_zero), int(n_negative), scale)
+    return counter.shares()
 
 
 def tied_shares(X: Any) -> NDArray[np.float64]:
@@ -156,3 +175,11 @@ def tied_shares(X: Any) -> NDArray[np.float64]:
     tied[:, :-1] |= equal
     all_equal = equal.all(axis=1)
     return np.where(all_equal, 1.0, np.minimum(tied.mean(axis=1), 1.0 - 1e-9))
+
+
+def row_checksums(X: Any) -> NDArray[np.uint8]:
+    """A checksum of the values of each sample, whether they are sparse or not."""
+    values = as_dense(X, "<f4")
+    texts = values.view(np.uint8)
+    sums = [hashlib.blake2b(row, digest_size=_ROW_DIGEST).digest() for row in texts]
+    return np.frombuffer(b"".join(sums), np.uint8).reshape(len(values), _ROW_DIGEST)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import importlib
 import platform
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.io.data import Profiles
+    from optirank.panel.elimination import Panel
 
-__all__ = ["TrainingOptions", "TrainingResult", "train"]
+__all__ = ["TrainingOptions", "TrainingResult", "train", "train_prepared"]
 
 Progress = Callable[[int, int], None]
 _FEW = 10  # samples of a class below which its held-out figures say little
@@ -64,6 +65,9 @@ class TrainingResult:
     performance : Performance
         The tables of the held-out samples.
     notes, warnings : what was left out or decided; those of them that need attention.
+    fold_panels : dict of int to Panel
+        The panels that labelled the held-out samples of each fold, where the method has
+        them; weights of a class that the fold could not learn are NaN.
     """
 
     model: Model
@@ -72,6 +76,7 @@ class TrainingResult:
     performance: Performance
     notes: list[str]
     warnings: list[str]
+    fold_panels: Mapping[int, Panel]
 
     def __repr__(self) -> str:
         return f"TrainingResult: {self.model!r}, {self.performance.headline()}"
@@ -91,6 +96,7 @@ class Fitted:
     scores : decision values (n, 1 or classes) of these, by number of genes of the panels,
         which were fitted without them; -inf for a class that a fold could not learn.
     curve : held-out accuracy by number of genes.
+    fold_panels : panels of ``n_genes`` genes that were found without each fold.
     notes : sentences for the user.
     """
 
@@ -102,6 +108,7 @@ class Fitted:
     held_out: NDArray
     scores: dict[int, NDArray]
     curve: list[CurvePoint]
+    fold_panels: Mapping[int, Panel] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -131,18 +138,41 @@ def train(
     progress : called with the number of stages that are done, and of all.
     """
     notes = _Notes(say)
+    source = source or data.source
+
+    def attempt(empty: NDArray | None) -> TrainingResult:
+        prepared = prepare(data, options, empty)
+        notes.add([*prepared.notes, prepared.summary()])
+        return train_prepared(prepared, options, command, source, progress)
+
     try:
         try:
-            prepared, fitted = _attempt(data, options, None, notes, progress)
+            result = attempt(None)
         except EmptySamplesError as error:
-            prepared, fitted = _attempt(data, options, error.rows, notes, progress)
-        result = _conclude(prepared, options, fitted, command, source or data.source)
+            result = attempt(error.rows)
     except DataError:
         raise
     except ValueError as error:
         raise DataError(str(error)) from error
     notes.add(note for note in result.notes if note not in result.warnings)
     return result
+
+
+def train_prepared(
+    prepared: Prepared,
+    options: TrainingOptions,
+    command: str = "",
+    source: str = "",
+    progress: Progress | None = None,
+) -> TrainingResult:
+    """Train on samples and genes that are ready; EmptySamplesError names those to leave out.
+
+    Parameters are those of `train`.
+    """
+    module, _, function = METHODS[options.method].partition(":")
+    method = getattr(importlib.import_module(module), function)
+    fitted = method(prepared, options, progress or (lambda *_: None))
+    return _conclude(prepared, options, fitted, command, source)
 
 
 class _Notes:
@@ -157,24 +187,6 @@ class _Notes:
             if self._say is not None and line not in self._said:
                 self._say(line)
             self._said.add(line)
-
-
-def _attempt(
-    data: Profiles,
-    options: TrainingOptions,
-    empty: NDArray | None,
-    notes: _Notes,
-    progress: Progress | None,
-) -> tuple[Prepared, Fitted]:
-    """Train without the samples that are ``empty``; EmptySamplesError for others."""
-    module, _, function = METHODS[options.method].partition(":")
-    method = getattr(importlib.import_module(module), function)
-    prepared = prepare(data, options, empty)
-    n_samples, n_genes = prepared.source.shape
-    shape = f"{n_samples} samples, {n_genes} genes, {len(prepared.classes)} classes"
-    notes.add([*prepared.notes, f"{shape}, {prepared.n_folds} folds"])
-    fitted = method(prepared, options, progress or (lambda *_: None))
-    return prepared, fitted
 
 
 def _conclude(
@@ -232,6 +244,7 @@ def _conclude(
         performance=judged,
         notes=notes,
         warnings=warnings,
+        fold_panels=fitted.fold_panels,
     )
 
 
