@@ -8,7 +8,7 @@ from example_model import as_anndata, trained_example
 from optirank import tl
 from optirank.datasets import DataError
 from optirank.io.homologs import homologous_names
-from optirank.workflow.explain import explain_sample
+from optirank.workflow.predict import explain_sample
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_an_explanation_translates_genes_as_prediction_does(model, mouse, tmp_pa
     mouse.write_h5ad(tmp_path / "mouse.h5ad")
     tl.annotate(mouse, model)
     name = str(mouse.obs_names[3])
-    found = explain_sample(tmp_path / "mouse.h5ad", model, name)
+    labels, found = explain_sample(tmp_path / "mouse.h5ad", model, name)
     assert str(found.label) == mouse.obs["optirank"].iloc[3]
     assert found.confidence == pytest.approx(mouse.obs["optirank_confidence"].iloc[3])
-    assert "translated between mouse and human" in found.notes[0]
+    assert "translated between mouse and human" in labels.notes[0]

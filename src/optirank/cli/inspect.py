@@ -20,6 +20,7 @@ from optirank.cli.common import (
     tidy,
 )
 from optirank.cli.options import option
+from optirank.cli.predict import show_notes
 from optirank.io.options import ReadOptions
 from optirank.workflow.options import PredictOptions
 
@@ -67,20 +68,21 @@ def inspect(
     with tidy():
         from optirank.model import load
         from optirank.model.catalogue import find_model
-        from optirank.workflow.explain import explain_sample
+        from optirank.workflow.predict import explain_sample
 
         if (file is None) != (explain is None):
             raise ValueError(
                 "name the file and the sample: inspect MODEL FILE --explain SAMPLE"
             )
         if file is not None:
-            explanation = explain_sample(
+            labels, explanation = explain_sample(
                 file,
                 load(model),
                 str(explain),
                 among(PredictOptions, context.params),
                 **opt.reading_options(context),
             )
+            show_notes(labels)
             _show_explanation(explanation, label)
             return
         show_card(find_model(model))
@@ -106,8 +108,6 @@ def show_card(path: Path) -> None:
 
 
 def _show_explanation(explanation: Explanation, label: str | None) -> None:
-    for note in explanation.notes:
-        echo(f"note: {note}", err=True)
     withheld = explanation.withheld_because
     echo(
         f"{explanation.sample}: {explanation.label}, confidence "

@@ -10,7 +10,8 @@ import errno
 import functools
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ from optirank.io.loom import LOOM
 from optirank.io.objects import check_anndata as check_anndata
 from optirank.io.objects import profiles_of as profiles_of
 from optirank.io.options import ReadOptions
+from optirank.io.signatures import check_unchanged, signature
 from optirank.io.stored import ChosenColumns
 from optirank.io.tables import TableOptions
 from optirank.io.tenx import TENX_FOLDER, TENX_H5, is_tenx_folder
@@ -210,13 +212,17 @@ def _opened(
         names = names[kept]
         others = {column: values[kept] for column, values in others.items()}
     obs = contents.obs
+    samples = obs.index.to_numpy(dtype=object)
+    if options.matrix_only and not len(obs.columns):
+        # Names that take no memory, for a worker that has no use for them
+        samples = np.broadcast_to(np.array("", dtype=object), len(obs))
     if options.samples is not None:
         obs, named = tables.join_annotations(obs, [Path(options.samples)], str(path))
         if not named.all():
             logger.warning(
                 "%s has no entry for %d samples", options.samples, (~named).sum()
             )
-    if options.label is not None:
+    if options.label is not None and not options.matrix_only:
         check_column(obs, options.label, str(path))
     repeated = duplicates(names)
     if repeated:
@@ -226,43 +232,52 @@ def _opened(
     return ExpressionData(
         matrix,
         names,
-        obs.index.to_numpy(dtype=object),
+        samples,
         obs,
         str(path),
         others,
         contents.raw_genes,
         tuple(notes),
-        (_open_again, (str(path), kind, options, _signature(path))),
+        (_open_again, (str(path), kind, options, signature(path))),
     )
 
 
-def _signature(path: Path) -> tuple[int, int]:
-    """What changes when a file is written again: its time and its size."""
-    marks = ("zarr.json", ".zgroup", "matrix.mtx", "matrix.mtx.gz")
-    candidates = [path / mark for mark in marks] if path.is_dir() else [path]
-    marked = next((part for part in candidates if part.exists()), path)
-    status = marked.stat()
-    return status.st_mtime_ns, status.st_size
-
-
 def _open_again(
-    path: str, kind: str, options: ReadOptions, signature: tuple[int, int]
+    path: str, kind: str, options: ReadOptions, mark: tuple[int, ...]
 ) -> ExpressionData:
     """Open a file that another process has opened; refuse it if it has changed since."""
-    if _signature(check_path(path)) != signature:
-        raise DataError(f"{path} has changed while it was being read: start again")
-    return _opened_once(path, kind, options, signature)
+    check_unchanged(path, mark)
+    return _opened_once(path, kind, options, mark)
 
 
 @functools.lru_cache(maxsize=4)  # tasks of one worker mostly read the same few files
 def _opened_once(
-    path: str, kind: str, options: ReadOptions, signature: tuple[int, int]
+    path: str, kind: str, options: ReadOptions, mark: tuple[int, ...]
 ) -> ExpressionData:
     stack = contextlib.ExitStack()
     data = _opened(Path(path), kind, options, stack)
     # The file stays open as long as the data are in use
     object.__setattr__(data, "_open_file", stack)
     return data
+
+
+def without_annotations(data: ExpressionData) -> ExpressionData:
+    """Data of an opened file that another process opens without what samples are called."""
+    if data.reopen is None:
+        return data
+    return replace(data, reopen=_light(data.reopen))
+
+
+def _light(reopen: tuple[Callable[..., Any], tuple[Any, ...]]) -> Any:
+    function, arguments = reopen
+    if function is _open_again:
+        path, kind, options, mark = arguments
+        if kind not in (H5AD.name, ZARR.name):
+            return reopen
+        light = replace(options, matrix_only=True, samples=None)
+        return function, (path, kind, light, mark)
+    before, method, further = arguments  # a method called on data that were opened
+    return function, (_light(before), method, further)
 
 
 def read_expression(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from optirank.model import Model
     from optirank.workflow.clusters import Clusters
+    from optirank.workflow.explain import Explanation
 
 # Steps of confidence and where they begin: 19 in 20 should be right, 4 in 5, 1 in 2
 _STEPS = {"≥ 0.95": 0.95, "0.8–0.95": 0.8, "0.5–0.8": 0.5, "< 0.5": 0.0}
@@ -94,6 +95,7 @@ class Labels:
     threshold : the confidence below which labels are withheld, if any.
     clusters : majority labels of clusters, where these were asked for.
     record : what ``adata.uns`` and the file beside the labels keep.
+    explanation : why a query of one sample got its label; None for more samples.
     """
 
     model: Model
@@ -110,6 +112,7 @@ class Labels:
     threshold: float | None = None
     clusters: Clusters | None = None
     record: dict[str, Any] = field(default_factory=dict)
+    explanation: Explanation | None = None
 
     def __repr__(self) -> str:
         counts = some(f"{label} {n}" for label, n in self.counts().items())

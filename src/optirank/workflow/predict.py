@@ -29,7 +29,9 @@ from optirank.model import MissingGenesError, Model, Predictor
 from optirank.model.file import as_model, model_digest
 from optirank.model.values import value_notes
 from optirank.ranks.scoring import best_class
+from optirank.workflow.cluster import engine_at, parts_folder, run_of
 from optirank.workflow.clusters import Clusters, majority
+from optirank.workflow.explain import Explanation, explain_row
 from optirank.workflow.label_files import check_format, write_labels
 from optirank.workflow.labels import Labels, withheld_word
 from optirank.workflow.options import PredictOptions
@@ -56,13 +58,16 @@ def predict_file(
     *,
     spreadsheet: bool = False,
     progress: Progress | None = None,
+    dask: str | None = None,
     **reading: Any,
 ) -> Labels:
     """Label the samples of a file with a model or the file of one, and write the labels.
 
     ``out`` is ``.csv`` or ``.parquet`` (sample, label, confidence, one probability per
     class), or ``.h5ad``, a copy of ``path`` with what :func:`optirank.tl.annotate` adds.
-    ``reading`` are options of :func:`optirank.datasets.read_expression`.
+    ``dask`` is the address of a dask scheduler whose workers can read ``path``. A run that
+    is interrupted goes on where it stopped. ``reading`` are options of
+    :func:`optirank.datasets.read_expression`.
     """
     path = Path(path)
     out = Path(out)
@@ -75,15 +80,45 @@ def predict_file(
         inputs.append(model)
     check_outputs({"the labels": out}, inputs, force=True)
     fitted = as_model(model)
-    # A column of a table with clusters is no gene
-    with open_expression(
-        path, label=options.clusters, known_genes=fitted.path_genes, **reading
-    ) as opened:
+    run = run_of(model_digest(fitted), [path], options.given(), reading)
+    with (
+        open_expression(
+            path,
+            label=options.clusters,  # a column of a table with clusters is no gene
+            known_genes=fitted.path_genes,
+            **reading,
+        ) as opened,
+        engine_at(dask, parts_folder(out), run) as engine,
+    ):
         labels = label_profiles(
-            opened, fitted, options, progress, reading.get("genes_in")
+            opened, fitted, options, progress, reading.get("genes_in"), engine
         )
         write_labels(labels, out, path, spreadsheet=spreadsheet)
     return labels
+
+
+def explain_sample(
+    path: str | os.PathLike[str],
+    model: Any,
+    sample: str,
+    options: PredictOptions | None = None,
+    **reading: Any,
+) -> tuple[Labels, Explanation]:
+    """Why a sample of a file got its label, under the options it was labelled with.
+
+    Gives the labels of all samples, with their notes, and the explanation.
+    """
+    fitted = as_model(model)
+    with open_expression(path, known_genes=fitted.path_genes, **reading) as opened:
+        names = opened.sample_names.astype(str)
+        where = np.flatnonzero(names == sample)
+        if not len(where):
+            raise DataError(
+                f"{path} has no sample {sample!r}: there are {some(names, 5)}"
+            )
+        labels = label_profiles(opened, fitted, options, explained=int(where[0]))
+    assert labels.explanation is not None
+    return labels, labels.explanation
 
 
 def label_profiles(
@@ -93,11 +128,14 @@ def label_profiles(
     progress: Progress | None = None,
     genes_in: str | None = None,
     engine: Engine | None = None,
+    explained: int | None = None,
 ) -> Labels:
     """Label the samples of an open file or an AnnData, see `predict_file`.
 
     ``genes_in`` is what the user said of a table, for the error of a table that lies the
     other way. ``engine`` runs over the blocks of samples, see `optirank.io.blocks`.
+    ``explained`` is the position of a sample whose label is explained; that of a single
+    sample always is.
     """
     options = options or PredictOptions()
     n_samples = profiles.n_samples
@@ -144,6 +182,20 @@ def label_profiles(
     classes = np.array([str(label) for label in predictor.model.classes], dtype=object)
     codes = np.where(decision.reasons != "", len(classes), chosen)
     clusters = _majority(groups, codes, confidence, classes, options, notes)
+    record = _record(query, options, decision, classes, [*alarms, *notes])
+    if options.adapt:
+        record["n_changed"] = int((chosen != best_class(query.scores)).sum())
+    explanation = None
+    if n_samples == 1:
+        explained = 0
+    if explained is not None:
+        explanation = explain_row(
+            profiles,
+            predictor,
+            explained,
+            probabilities[explained],
+            str(decision.reasons[explained]),
+        )
     return Labels(
         model=model,
         source=str(profiles.source),
@@ -158,7 +210,8 @@ def label_profiles(
         missing=predictor.match.missing,
         threshold=decision.threshold,
         clusters=clusters,
-        record=_record(query, options, decision, classes, [*alarms, *notes]),
+        record=record,
+        explanation=explanation,
     )
 
 

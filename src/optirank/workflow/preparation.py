@@ -24,6 +24,7 @@ from optirank.workflow.usable import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from optirank.io.blocks import Engine
     from optirank.io.data import Profiles
     from optirank.workflow.options import TrainingOptions
 
@@ -76,11 +77,15 @@ class Prepared:
 
 
 def prepare(
-    data: Profiles, options: TrainingOptions, empty: NDArray | None = None
+    data: Profiles,
+    options: TrainingOptions,
+    empty: NDArray | None = None,
+    engine: Engine | None = None,
 ) -> Prepared:
     """Check everything that can be wrong, and leave out what cannot be used.
 
-    ``empty`` are the positions of samples that turned out to have no values to rank.
+    ``empty`` are the positions of samples that turned out to have no values to rank;
+    ``engine`` runs over blocks of samples.
     """
     data = data.unique_genes()
     notes = list(data.notes)  # every step adds its own
@@ -106,7 +111,7 @@ def prepare(
             f"a panel of {options.n_genes} genes: {data.source} has {len(columns)} genes "
             "that can be used; ask for fewer"
         )
-    source = TrainingData(data, rows, columns)
+    source = TrainingData(data, rows, columns, engine)
     return Prepared(
         source=source,
         classes=classes,

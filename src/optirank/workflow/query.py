@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 _BLOCK_SAMPLES = 4096  # read together: more save no time
 _LIKENESS_SAMPLES = 2000  # whose likeness tells the shift of a query
+_FEWEST_TASKS = 64  # on a cluster: larger tasks cost less, fewer leave workers idle
+_MOST_TOGETHER = 16  # blocks of a task
 _ROW_DIGEST = 8  # bytes of the checksum of a sample
 
 
@@ -126,7 +128,15 @@ class Query:
     def _job(self, likeness_every: int) -> BlockJob:
         size = min(_BLOCK_SAMPLES, block_rows(len(self.profiles.gene_names)))
         function = LookAtBlock(self.predictor.narrowed(), likeness_every)
-        return BlockJob(function, self.profiles, self.predictor.columns, size)
+        n_blocks = -(-self.profiles.n_samples // size)
+        together = int(np.clip(n_blocks // _FEWEST_TASKS, 1, _MOST_TOGETHER))
+        return BlockJob(
+            function,
+            self.profiles,
+            self.predictor.columns,
+            size,
+            together=together,
+        )
 
     @property
     def labels_looked_at(self) -> NDArray[np.intp]:

@@ -38,6 +38,7 @@ from optirank.workflow.training_data import EmptySamplesError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from optirank.io.blocks import Engine
     from optirank.io.data import Profiles
     from optirank.panel.elimination import Panel
 
@@ -120,6 +121,7 @@ def train(
     source: str | None = None,
     say: Callable[[str], None] | None = None,
     progress: Progress | None = None,
+    engine: Engine | None = None,
 ) -> TrainingResult:
     """Train a classifier on labelled expression profiles, or raise DataError.
 
@@ -136,12 +138,13 @@ def train(
     command, source : how the model was made and from what, for its card.
     say : called with each note as soon as it is known, but not with the warnings.
     progress : called with the number of stages that are done, and of all.
+    engine : runs over blocks of samples, see `optirank.io.blocks`.
     """
     notes = _Notes(say)
     source = source or data.source
 
     def attempt(empty: NDArray | None) -> TrainingResult:
-        prepared = prepare(data, options, empty)
+        prepared = prepare(data, options, empty, engine)
         notes.add([*prepared.notes, prepared.summary()])
         return train_prepared(prepared, options, command, source, progress)
 
