@@ -24,12 +24,12 @@ from studies import header
 
 import optirank
 from optirank.io.data import DataError, ExpressionData
+from optirank.io.joined import FILE_COLUMN, JoinedProfiles
 from optirank.io.reading import read_expression
 from optirank.panel.elimination import Panel
 from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.explain import judged
 from optirank.workflow.predict import PredictOptions, label_profiles
-from optirank.workflow.preparation import FILE_COLUMN, JoinedProfiles
 from optirank.workflow.train import TrainingOptions, train
 from optirank_lab.data.registry import data_folder, find_entry
 

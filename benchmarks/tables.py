@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from optirank_lab.benchmark.report import interval, percent
+from optirank._util.metrics import in_percent as percent
+from optirank_lab.benchmark.report import interval
 from optirank_lab.benchmark.rivals import ALL, METHODS, PANEL, TOOLS
 from optirank_lab.benchmark.statistics import (
     PairedComparison,
