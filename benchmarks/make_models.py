@@ -30,11 +30,12 @@ from studies import header
 import optirank
 from optirank._util.files import write_text
 from optirank.io.data import DataError, ExpressionData
+from optirank.io.joined import FILE_COLUMN, JoinedProfiles
 from optirank.io.reading import read_expression
 from optirank.model.card import Card, JudgedSet
 from optirank.workflow.predict import PredictOptions, label_profiles
-from optirank.workflow.preparation import FILE_COLUMN, MIN_CLASS, JoinedProfiles
 from optirank.workflow.train import TrainingOptions, TrainingResult, class_counts, train
+from optirank.workflow.usable import MIN_CLASS
 from optirank_lab.data.registry import data_folder, find_entry
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from studies import Rows, dense, options, over_pairs
-from tables import chosen_without
+from tables_rivals import chosen_without
 
 from optirank import PanelClassifier
 from optirank._util.metrics import balanced_accuracy

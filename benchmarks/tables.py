@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from optirank._util.metrics import in_percent as percent
 from optirank_lab.benchmark.statistics import PairedComparison, bootstrap_interval
 from optirank_lab.benchmark.tasks import SAME_PLATFORM
 
@@ -37,11 +38,6 @@ def number(function: Callable[[], str]) -> Callable[[], str]:
 def read(name: str) -> pd.DataFrame:
     """The table of a CSV of results/."""
     return pd.read_csv(RESULTS / f"{name}.csv", comment="#", dtype={"k": str})
-
-
-def percent(share: float, digits: int = 1) -> str:
-    """A share as text in percent; a dash where there is none."""
-    return "–" if pd.isna(share) else f"{100 * share:.{digits}f}"
 
 
 def interval(low: float, high: float) -> str:
