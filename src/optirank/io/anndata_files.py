@@ -11,13 +11,8 @@ import numpy as np
 
 from optirank._util.names import some
 from optirank.io.data import DataError, need, readable
-from optirank.io.formats import (
-    Contents,
-    Format,
-    ReadOptions,
-    check_sizes,
-    open_hdf5,
-)
+from optirank.io.formats import Contents, Format, check_sizes, open_hdf5
+from optirank.io.options import ReadOptions
 from optirank.io.stored import (
     CompressedColumns,
     CompressedRows,
