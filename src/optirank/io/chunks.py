@@ -52,7 +52,8 @@ class GzipEntries:
         new = [number for number in numbers if number not in self._kept]
         packed = [self._packed(number) for number in new]
         unpacked = dict(zip(new, _threads().map(self._unpacked, packed), strict=True))
-        chunks = [unpacked.get(number, self._kept.get(number)) for number in numbers]
+        known = self._kept | unpacked
+        chunks = [known[number] for number in numbers]
         # A slice often ends within a chunk, with which the next slice begins
         self._kept = {numbers[-1]: chunks[-1]}
         offset = numbers[0] * self._length

@@ -24,7 +24,7 @@ from optirank._util.scales import STANDARDISED
 from optirank.io.data import DataError, ExpressionData, block_rows, text_column
 from optirank.io.genes import check_case
 from optirank.io.homologs import in_names_of
-from optirank.io.reading import guess_format, open_expression
+from optirank.io.reading import check_path, guess_format, open_expression
 from optirank.model import MissingGenesError, Model, Predictor
 from optirank.model.file import as_model, model_digest
 from optirank.model.values import value_notes
@@ -73,8 +73,7 @@ def predict_file(
     path = Path(path)
     out = Path(out)
     options = options or PredictOptions()
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist")
+    check_path(path)
     check_format(out, path, reading.get("format") or guess_format(path))
     inputs = [path, reading.get("samples")]
     if isinstance(model, str | Path):
