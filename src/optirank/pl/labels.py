@@ -42,7 +42,8 @@ def labels(
 
     given = column(adata, key)
     confidence = column(adata, f"{key}_confidence")
-    known = np.not_equal(given, None) & np.not_equal(confidence, None)
+    pairs = zip(given, confidence, strict=True)
+    known = np.array([None not in pair for pair in pairs], dtype=bool)
     if not known.any():
         raise ValueError(f"no sample has a {key} and a {key}_confidence")
     withheld = str(record_of(adata, key).get("withheld_label", "unassigned"))

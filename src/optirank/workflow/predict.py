@@ -323,8 +323,9 @@ class _Decision:
         """The threshold for a target error: by held-out samples, and by the query."""
         control = predictor.panel.error_control
         target = target_error
-        if target is None and control is not None:
-            target = control.target_error
+        trained = predictor.model.panel.error_control  # of the model's own size
+        if target is None and trained is not None:
+            target = trained.target_error
         if target is None or target == 1:  # 1: withhold none
             return
         check_target_error(target)
