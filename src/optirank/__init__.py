@@ -42,6 +42,11 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from optirank import datasets as datasets
+    from optirank import model as model
+    from optirank import pl as pl
+    from optirank import preprocessing as preprocessing
+    from optirank import tl as tl
     from optirank.estimators.optirank import OptirankClassifier, RankLogisticRegression
     from optirank.estimators.optirank_cv import OptirankClassifierCV
     from optirank.estimators.panel_classifier import PanelClassifier

@@ -55,6 +55,7 @@ _INTERVALS = (
     "PPV",
     "accuracy",
 )  # not wrapped either
+_NO_RESULT = ("n_jobs", "force")  # options that change no result
 _state: dict[str, Any] = {
     "debug": False,
     "quiet": False,
@@ -97,6 +98,11 @@ def tidy() -> Iterator[None]:
         text, code = str(error), BAD_INPUT
         if isinstance(error, OSError):
             text = _system_error(error)
+        elif isinstance(error, MemoryError):
+            text = (
+                f"there is not enough memory ({text or 'none is left'}): use a machine with "
+                "more, fewer samples, or --jobs 1"
+            )
         elif not isinstance(error, ValueError | TypeError | ImportError):
             text = f"unexpected failure: {type(error).__name__}: {text or 'no message'}"
             text, code = f"{text} (optirank --debug shows where)", UNEXPECTED
@@ -236,12 +242,17 @@ def show_performance(performance: Performance, title: str) -> None:
     )
 
 
-def check_outputs(
+@contextmanager
+def claimed_outputs(
     outputs: dict[str, Path | None], inputs: Iterable[str | Path | None], force: bool
-) -> None:
-    """Refuse outputs that cannot or may not be written; ``-`` is standard output."""
+) -> Iterator[None]:
+    """Refuse outputs that cannot or may not be written, and claim them for this command.
+
+    ``-`` is standard output.
+    """
     named = {what: path for what, path in outputs.items() if path != STDOUT}
-    files.check_outputs(named, inputs, force=force)
+    with files.claimed_outputs(named, inputs, force=force):
+        yield
 
 
 def workers(jobs: int | None) -> int:
@@ -258,25 +269,32 @@ def listed(text: str | None) -> list[str]:
 
 
 def this_command(
-    context: typer.Context, *, names: bool = False, **changed: object
+    context: typer.Context, *, recorded: bool = False, **changed: object
 ) -> str:
-    """The current command line with some options changed; of files ``names`` alone."""
+    """The current command line with some options changed.
+
+    ``recorded`` is for a model's card: files by their names alone, and no option that
+    changes no result.
+    """
     values = context.params | changed
     words = ["optirank", str(context.info_name)]
     for parameter in context.command.params:
-        value = values.get(parameter.name)
+        value = values.get(str(parameter.name))
         if value is None or value is False or value == parameter.default:
             continue
-        several = value if isinstance(value, list | tuple) else [value]
-        several = [
-            one.name if names and isinstance(one, Path) else one for one in several
+        if recorded and parameter.name in _NO_RESULT:
+            continue
+        items = value if isinstance(value, list | tuple) else [value]
+        texts = [
+            item.name if recorded and isinstance(item, Path) else str(item)
+            for item in items
         ]
         if parameter.param_type_name == "argument":
-            words += map(str, several)
+            words += texts
         elif value is True:
             words.append(parameter.opts[0])
         else:
-            words += [word for one in several for word in (parameter.opts[0], str(one))]
+            words += [word for text in texts for word in (parameter.opts[0], text)]
     return shlex.join(words)
 
 

@@ -21,11 +21,11 @@ from optirank._util.workers import worker_count
 from optirank.estimators._base import RankClassifier, label_codes
 from optirank.panel.elimination import (
     L2,
-    MatrixSource,
     Panel,
     search_panels,
     stages,
 )
+from optirank.panel.sources import MatrixSource
 from optirank.panel.votes import vote_scores
 from optirank.ranks.transformer import reference_positions
 from optirank.solver.device.backend import is_device_array

@@ -26,7 +26,7 @@ import numpy as np
 
 from optirank.panel.held_out import MISSING, N_DRAWS, HeldOut, choose_size
 from optirank.panel.softmax import fit_votes, mean_weights
-from optirank.panel.sources import MatrixSource, dense, first_pass, some_rows
+from optirank.panel.sources import Source, dense, first_pass, some_rows
 from optirank.panel.votes import centred, doubled_ranks_among, sort_groups
 from optirank.ranks.scoring import best_class
 
@@ -65,7 +65,7 @@ class PanelSearch:
 
 
 def search_panels(
-    source: MatrixSource,
+    source: Source,
     codes: NDArray,
     n_classes: int,
     *,
@@ -84,7 +84,7 @@ def search_panels(
 
     Parameters
     ----------
-    source : MatrixSource
+    source : Source
         The samples.
     codes : array of shape (n_samples,)
         The class of each sample, from 0 to ``n_classes - 1``.
@@ -465,8 +465,18 @@ def _genes_there(k: int, share: float, draw: int) -> NDArray:
     return np.sort(np.random.default_rng(draw).permutation(k)[n_lost:])
 
 
+@dataclass(frozen=True)
+class _SortBlock:
+    """The samples of a block, sorted: see `sort_groups`."""
+
+    n_threads: int
+
+    def __call__(self, X: Any, rows: slice) -> NDArray:
+        return sort_groups(dense(X), self.n_threads)
+
+
 def _last_weights(
-    source: MatrixSource,
+    source: Source,
     X: Any | None,
     codes: NDArray,
     genes_of: dict[int, NDArray],
@@ -474,14 +484,16 @@ def _last_weights(
 ) -> dict[int, Panel]:
     """The weights of nested panels on all samples; ``X`` has them where these are in memory."""
     widest = np.sort(genes_of[max(genes_of)])
-    blocks = source.blocks(widest) if X is None else [X[:, widest]]
     kind = np.uint16 if len(widest) <= np.iinfo(np.uint16).max else np.uint32
     groups = np.empty((len(codes), len(widest)), kind)
-    start = 0
-    for block in blocks:
-        stop = start + block.shape[0]
-        groups[start:stop] = sort_groups(dense(block), fit.n_threads)
-        start = stop
+    look = _SortBlock(fit.n_threads)
+    whole = slice(0, len(codes))
+    if X is None:
+        blocks = source.each(look, widest)
+    else:
+        blocks = [(whole, look(X[:, widest], whole))]
+    for place, groups_of_block in blocks:
+        groups[place] = groups_of_block
     rows = np.arange(len(codes))
     samples = _Samples(groups, codes, rows, fit)
     return {

@@ -63,7 +63,7 @@ def draw_labels(ax: Axes, table: pd.DataFrame) -> None:
     for name, colour in zip(table.columns[_N_COUNTS:], _STEP_COLOURS, strict=True):
         ax.barh(rows, table[name], left=ends, color=colour, height=0.72)
         ends += table[name].to_numpy()
-        if colour != GREY or table[name].any():
+        if colour != GREY or np.any(table[name]):
             handles.append(Patch(color=colour, label=name))
     texts = [
         ax.annotate(

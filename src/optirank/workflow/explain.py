@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +9,12 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.names import some
-from optirank.io.data import DataError
-from optirank.io.genes import check_case
-from optirank.io.homologs import Homologs, in_names_of
-from optirank.io.reading import open_expression
 from optirank.model.explanation import deciding_pairs, explain
-from optirank.model.file import as_model
-from optirank.ranks.scoring import best_class, by_class
+from optirank.ranks.scoring import by_class
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from optirank.io.data import Profiles
     from optirank.model import Predictor
 
@@ -30,20 +26,20 @@ class Explanation:
     Attributes
     ----------
     sample, label, confidence : the sample, its label, and how probable that is.
+    withheld_because : why the label is withheld; "" where it is given.
     scores : class, score and probability, the most probable first.
     table : what each gene contributes to each class, see `optirank.model.explain`.
     pairs : of each class, the pairs of genes whose votes count most; empty for the
         paper's classifiers.
-    notes : sentences about the genes.
     """
 
     sample: str
     label: Any
+    withheld_because: str
     confidence: float
     scores: pd.DataFrame
     table: pd.DataFrame
     pairs: dict[str, pd.DataFrame]
-    notes: tuple[str, ...]
 
     def of_class(self, label: str | None = None) -> tuple[str, pd.DataFrame]:
         """The class explained, and the contributions to its score.
@@ -66,45 +62,21 @@ class Explanation:
         return asked, turned.assign(**{"class": asked})
 
 
-def explain_sample(
-    path: str | os.PathLike[str],
-    model: Any,
-    sample: str,
-    *,
-    homologs: Homologs = None,
-    drop_classes: bool = False,
-    **reading: Any,
+def explain_row(
+    profiles: Profiles,
+    predictor: Predictor,
+    row: int,
+    probabilities: NDArray[np.float64],
+    withheld_because: str = "",
 ) -> Explanation:
-    """Why a sample of a file got its label.
+    """Why a sample, by its position in profiles that the predictor is bound to.
 
-    ``reading`` are options of :func:`optirank.datasets.read_expression`; only the genes of
-    the model's panel are read, of that sample.
+    ``probabilities`` are those of its classes: learning from the query may have changed
+    them, and its label is the most probable class.
     """
-    fitted = as_model(model)
-    with open_expression(path, **reading) as opened:
-        names = opened.sample_names.astype(str)
-        where = np.flatnonzero(names == sample)
-        if not len(where):
-            raise DataError(
-                f"{path} has no sample {sample!r}: there are {some(names, 5)}"
-            )
-        opened = in_names_of(opened, fitted.path_genes, homologs=homologs)
-        genes = [str(name) for name in opened.gene_names]
-        predictor = fitted.bind(
-            genes, other_names=opened.other_gene_names, drop_classes=drop_classes
-        )
-        if homologs != "case":
-            check_case(predictor.match)
-        return explain_row(opened, predictor, int(where[0]))
-
-
-def explain_row(profiles: Profiles, predictor: Predictor, row: int) -> Explanation:
-    """Why a sample, by its position in profiles that the predictor is bound to."""
     sample = next(iter(profiles.blocks(predictor.columns, 1, np.array([row]))))
     scores = predictor.narrowed().scores(sample.X)
-    probabilities = predictor.probabilities(scores)[0]
     model = predictor.model
-    chosen = int(best_class(scores)[0])
     used = [str(profiles.gene_names[column]) for column in predictor.columns]
     ranking = pd.DataFrame(
         {
@@ -119,12 +91,13 @@ def explain_row(profiles: Profiles, predictor: Predictor, row: int) -> Explanati
             str(label): deciding_pairs(model, sample.X, label, used)
             for label in model.classes
         }
+    chosen = int(probabilities.argmax())
     return Explanation(
         sample=str(profiles.sample_names[row]),
         label=model.classes[chosen],
+        withheld_because=withheld_because,
         confidence=float(probabilities[chosen]),
         scores=ranking,
         table=explain(model, sample.X, used),
         pairs=pairs,
-        notes=(*profiles.notes, *predictor.notes()),
     )
