@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
-import fnmatch
 import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
@@ -30,6 +28,7 @@ from optirank.io.data import (
 from optirank.io.genes import match_genes
 from optirank.io.reading import is_table, open_expression, read_gene_names
 from optirank.tuning.folds import make_folds
+from optirank.workflow.gene_lists import excluded, matching, with_close_names
 from optirank.workflow.labels import label_notes
 
 if TYPE_CHECKING:
@@ -107,6 +106,16 @@ class ProfilesSource:
             if len(found):
                 raise EmptySamplesError(self._rows[found])
             self.checksum = digest.hexdigest()
+
+    def some_samples(self, rows: NDArray) -> Any:
+        """Some samples (rising positions) with all genes: an array or a CSR matrix."""
+        profiles = self._profiles
+        step = block_rows(len(profiles.gene_names))
+        blocks = profiles.blocks(self._columns, step, self._rows[rows])
+        parts = [block.X for block in blocks]
+        if sparse.issparse(parts[0]):
+            return sparse.vstack(parts, format="csr")
+        return np.concatenate([np.asarray(part) for part in parts])
 
 
 @dataclass(frozen=True)
@@ -197,7 +206,7 @@ def prepare(
         source=source,
         classes=classes,
         codes=codes,
-        include=_included(source.genes, data.source, options, notes),
+        include=required_genes(source.genes, data.source, options, notes),
         fold_of=_folds(codes, classes, sources, options, data.source, notes),
         sources=sources,
         samples=np.asarray(data.sample_names, dtype=object)[rows],
@@ -232,16 +241,7 @@ def _usable_genes(
             notes.append(
                 f"{len(lost)} of {len(wanted)} genes asked for are missing: {some(lost)}"
             )
-    for pattern in options.exclude:
-        hits = _matching(texts, pattern) & kept
-        kept &= ~hits
-        found = [texts[k] for k in np.flatnonzero(hits)]
-        told = f"{len(found)} genes excluded by {pattern!r}: {some(found, 5)}"
-        notes.append(
-            told
-            if found
-            else f"no gene is excluded by {pattern!r}: none has such a name"
-        )
+    kept &= ~excluded(texts, options.exclude, notes)
     positions = np.flatnonzero(kept)
     if len(positions) < 2:
         raise DataError(
@@ -265,28 +265,18 @@ def _usable_genes(
     return positions
 
 
-def _matching(names: Sequence[str], pattern: str) -> NDArray:
-    """Mask of the names equal to a word, or that fit a pattern such as ``MT-*``; in any case."""
-    wanted = str(pattern).casefold()
-    if any(sign in wanted for sign in "*?["):
-        return np.array(
-            [fnmatch.fnmatchcase(name.casefold(), wanted) for name in names], bool
-        )
-    return np.array([name.casefold() == wanted for name in names], dtype=bool)
-
-
-def _included(
+def required_genes(
     genes: NDArray, source: str, options: TrainingOptions, notes: list[str]
 ) -> NDArray:
     """Positions of the genes that must be in the panel."""
     texts = [str(gene) for gene in genes]
-    hits = {pattern: _matching(texts, pattern) for pattern in options.include}
+    hits = {pattern: matching(texts, pattern) for pattern in options.include}
     lost = [pattern for pattern, mask in hits.items() if not mask.any()]
     if lost:
         raise DataError(
             f"{source} lacks {len(lost)} of the genes that must be in the panel: they were "
             "excluded, the query lacks them, or they have other names: "
-            f"{some([_with_close_names(name, texts) for name in lost], 30)}"
+            f"{some([with_close_names(name, texts) for name in lost], 30)}"
         )
     found = np.flatnonzero(np.any([np.zeros(len(texts), bool), *hits.values()], axis=0))
     if options.n_genes != "auto" and len(found) > options.n_genes:
@@ -299,15 +289,6 @@ def _included(
             f"{len(found)} genes are in the panel as asked: {some(genes[found])}"
         )
     return found
-
-
-def _with_close_names(name: str, texts: list[str]) -> str:
-    """A gene that is missing, with names that are written like it."""
-    by_case = {text.casefold(): text for text in texts}
-    close = difflib.get_close_matches(name.casefold(), by_case, n=3, cutoff=0.7)
-    if not close:
-        return name
-    return f"{name} (close: {', '.join(by_case[text] for text in close)})"
 
 
 def _folds(
