@@ -104,6 +104,19 @@ def test_reliability_and_curves_take_an_evaluation_or_an_annotated_adata(model, 
         pl.roc(plain, LABEL)
 
 
+def test_a_class_has_one_colour_in_all_curves(model, adata):
+    evaluation = tl.evaluate(adata, model, LABEL)
+    colours = []
+    for kind in ("roc", "pr"):
+        lines = pl.roc(evaluation, kind=kind).lines
+        named = [line for line in lines if ":" in str(line.get_label())]
+        colours.append(
+            {str(line.get_label()).split(":")[0]: line.get_color() for line in named}
+        )
+    assert colours[0] == colours[1]
+    assert len(set(colours[0].values())) == len(model.classes)
+
+
 def test_labels_are_bars_that_end_at_their_number_of_samples(model, adata):
     counts = adata.obs["optirank"].value_counts()
     for ax in (pl.labels(adata), pl.labels(adata.obs)):

@@ -86,7 +86,7 @@ def test_commands_take_a_name(pair):
     assert "Balanced accuracy 9" in done.stdout
     done = optirank("panel", "pancreas-human", "--genes", 50, "-o", "small.optirank")
     assert done.exit_code == 0, done.output + done.stderr
-    assert len(load("small.optirank").panel_) == 50
+    assert load("small.optirank").n_genes == 50
     card = optirank("inspect", "small.optirank").stdout
     assert "xin_980g" not in card  # what was measured with 200 genes is not said of 50
     assert "missing at random" not in card

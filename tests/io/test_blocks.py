@@ -100,12 +100,29 @@ def test_an_error_names_the_samples_of_its_block():
 def test_lazy_tasks_are_given_to_the_scheduler_some_at_a_time(monkeypatch):
     monkeypatch.setattr(blocks, "_LEAST_TOGETHER", 2)
     monkeypatch.setattr(blocks, "_PER_THREAD", 0)
-    import dask
+    import dask.base
 
     calls = []
-    compute = dask.compute
-    monkeypatch.setattr(dask, "compute", lambda *a: calls.append(len(a)) or compute(*a))
+    compute = dask.base.compute
     job = BlockJob(look_at, profiles(values(), 10), None, 10)
-    assert [rows.start for rows, _ in lazily(job)] == [0, 10, 20, 30, 40]
+    in_order = [rows for rows, _ in one_by_one(job)]
+    monkeypatch.setattr(
+        dask.base, "compute", lambda *tasks: calls.append(len(tasks)) or compute(*tasks)
+    )
+    assert [rows for rows, _ in lazily(job)] == in_order
     assert calls == [2, 2, 1]
-    assert [rows for rows, _ in one_by_one(job)] == [rows for rows, _ in lazily(job)]
+
+
+def test_results_of_a_group_of_blocks_are_combined_in_one_order():
+    def spell(X, rows):
+        return f"{rows.start}"
+
+    def join(first, second):
+        return f"({first}+{second})"
+
+    for data in (profiles(values()), profiles(values(), 20)):
+        job = BlockJob(spell, data, None, 10, together=3, combine=join)
+        assert list(run_blocks(job)) == [
+            (slice(0, 30), "((0+10)+20)"),
+            (slice(30, 50), "(30+40)"),
+        ]

@@ -11,7 +11,8 @@ import pytest
 import optirank
 from example_model import LABEL, as_anndata, reference_set, trained_example
 from optirank.datasets import DataError
-from optirank.workflow.design import DesignOptions, DesignResult, design
+from optirank.workflow.design import DesignResult, design
+from optirank.workflow.design_options import DesignOptions
 from optirank.workflow.design_words import summary
 
 
@@ -181,7 +182,7 @@ def test_only_genes_that_the_assay_measures_are_chosen():
     ],
 )
 def test_bad_input_is_named_with_its_remedy(options, message):
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(ValueError, match=message):
         run(**options)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from optirank.datasets import DataError
-from optirank.workflow.gene_lists import excluded, find_listed, housekeeping
+from optirank.workflow.gene_lists import excluded_genes, find_listed, housekeeping
 
 GENES = ["MS4A1", "CD3E", "NKG7", "RPL3", "RPS6KA1", "mt-Nd1", "HBB", "HBEGF", "TOP2A"]
 
@@ -24,7 +24,7 @@ def test_housekeeping_genes_are_known_by_their_ensembl_ids():
 
 def test_each_pattern_says_what_it_excludes():
     notes: list[str] = []
-    mask = excluded(GENES, ["RP*", "housekeeping", "XIST"], notes)
+    mask = excluded_genes(GENES, ["RP*", "housekeeping", "XIST"], notes)
     assert mask.sum() == 5
     assert notes == [
         "2 genes excluded by 'RP*': RPL3, RPS6KA1",

@@ -19,12 +19,9 @@ from optirank.io.reading import write_table
 from optirank.model import MissingGenesError, save
 from optirank.workflow import query as query_pass
 from optirank.workflow.label_files import write_record
-from optirank.workflow.predict import (
-    NO_INFORMATION,
-    PredictOptions,
-    label_profiles,
-    predict_file,
-)
+from optirank.workflow.options import PredictOptions
+from optirank.workflow.predict import label_profiles, predict_file
+from optirank.workflow.withholding import NO_INFORMATION
 
 
 def with_panel(model, **changes):

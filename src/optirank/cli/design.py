@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from optirank._util.flags import among
 from optirank._util.progress import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import (
-    check_outputs,
+    claimed_outputs,
     echo,
     file_or_stdout,
     this_command,
@@ -19,88 +21,23 @@ from optirank.cli.common import (
     workers,
 )
 from optirank.cli.options import OUTPUT, option
+from optirank.io.options import ReadOptions
+from optirank.workflow.design_options import DesignOptions
 
 if TYPE_CHECKING:
     from optirank.workflow.design import DesignResult
 
-_GENES = "Options for the genes"
 _JUDGE = "Options for another platform"
 
 
+@opt.with_options(DesignOptions, ReadOptions)
 def design(
     context: typer.Context,
     files: opt.Files,
-    label: Annotated[str, option("COLUMN", "Class labels.", None, "--label", "-l")],
     out: Annotated[
         Path,
         option("TABLE.csv", "The genes; - for stdout.", OUTPUT, "--out", "-o"),
     ],
-    batch: Annotated[
-        str | None,
-        option("COLUMN", "Source (data set, donor); each is held out in turn.", None),
-    ] = None,
-    jobs: opt.Processes = None,
-    n_genes: Annotated[
-        int | None,
-        option("N", "Genes in the panel; default: 100.", _GENES, "--genes", min=2),
-    ] = None,
-    gene_list: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            "A list, one gene per line, to score as it is; with --genes, to extend.",
-            _GENES,
-            "--list",
-        ),
-    ] = None,
-    skip_unknown: Annotated[
-        bool,
-        option(
-            None, "Go on without genes of the list that the reference lacks.", _GENES
-        ),
-    ] = False,
-    include: Annotated[
-        list[str] | None,
-        option(
-            "GENES",
-            "Genes that must be in the panel: names, patterns or a file.",
-            _GENES,
-        ),
-    ] = None,
-    exclude: Annotated[
-        list[str] | None,
-        option(
-            "GENES",
-            "Genes that may not be: names, patterns such as 'MT-*', a file, or the word "
-            "housekeeping (ribosomal, mitochondrial, haemoglobin, cell cycle).",
-            _GENES,
-        ),
-    ] = None,
-    min_mean: Annotated[
-        float | None,
-        option(
-            "COUNTS",
-            "Least mean, per 10,000, in the class where a gene is highest.",
-            _GENES,
-            min=0.0,
-        ),
-    ] = None,
-    max_mean: Annotated[
-        float | None, option("COUNTS", "Largest such mean.", _GENES, min=0.0)
-    ] = None,
-    per_class: Annotated[
-        int,
-        option("N", "Genes of largest weight that each class keeps.", _GENES, min=0),
-    ] = 0,
-    assay: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            "Genes that the assay can measure: a list, or data that have them.",
-            _GENES,
-            "--for",
-        ),
-    ] = None,
     query: Annotated[
         Path | None,
         option(
@@ -119,18 +56,8 @@ def design(
         option("MODEL", "Write the model that labels the assay.", OUTPUT, "--model"),
     ] = None,
     report: opt.Report = None,
-    name: Annotated[str, option("TEXT", "Name of the model.", OUTPUT)] = "",
-    description: Annotated[
-        str,
-        option("TEXT", "Its intended use, kept in the model.", OUTPUT, "--describe"),
-    ] = "",
     force: opt.Force = False,
-    layer: opt.Layer = None,
-    gene_column: opt.GeneColumn = None,
-    genes_in: opt.GenesIn = None,
-    annotations: opt.Annotations = None,
-    samples: opt.Samples = None,
-    drop_missing: opt.DropMissing = False,
+    **options: Any,
 ) -> None:
     """Design a panel of genes for an assay, or score a list that somebody else made.
 
@@ -151,45 +78,40 @@ def design(
     with tidy():
         from optirank import save
         from optirank._util.files import replacing
-        from optirank.workflow.design import DesignOptions
         from optirank.workflow.design import design as run
         from optirank.workflow.design_words import summary
-        from optirank.workflow.preparation import gene_names_in, open_sources
+        from optirank.workflow.sources import open_sources
 
         if query_label is not None and query is None:
             raise ValueError(
                 "--query-label is about the query: name it (--query QUERY)"
             )
+        given = context.params
+        lists = [*(given["include"] or ()), *(given["exclude"] or ())]
+        inputs = [*files, given["samples"], given["gene_list"], given["assay_genes"]]
+        inputs += [query, *(name for name in lists if name)]
         outputs = {"the panel": out, "the model": model, "the report": report}
-        lists = [name for name in (*(include or ()), *(exclude or ())) if name]
-        check_outputs(
-            outputs, [*files, samples, gene_list, assay, query, *lists], force
-        )
-        if report is not None:
-            from optirank.report.pages import check_report
-
-            check_report()
         reading = opt.reading_options(context)
-        given = dict(context.params)
-        given["include"] = gene_names_in(include or [])
-        given["exclude"] = gene_names_in(exclude or [])
-        given["n_jobs"] = workers(jobs)
-        if gene_list is not None:
-            given["gene_list"] = gene_names_in([_existing(gene_list)])
-        if assay is not None:
-            given["assay_genes"] = _assay_genes(assay, reading["genes_in"])
+        label = given["label"]
         with ExitStack() as stack:
+            stack.enter_context(claimed_outputs(outputs, inputs, force))
+            if report is not None:
+                from optirank.report.design import write_design_report
+                from optirank.report.pages import check_report
+
+                check_report()
             target = stack.enter_context(file_or_stdout(out, ".csv"))
-            opened = open_sources(files, label, batch, **reading)
-            data, given["batch"] = stack.enter_context(opened)
+            opened = open_sources(files, label, given["batch"], **reading)
+            data, source_column = stack.enter_context(opened)
             judge = _open_query(stack, query, query_label or label, reading)
+            asked = _design_options(given, source_column, reading["genes_in"])
             bar = stack.enter_context(progress_bar("designing", lines=True))
             result = run(
                 data,
-                DesignOptions.among(given),
+                asked,
                 query=judge,
                 query_label=query_label,
-                command=this_command(context, names=True),
+                command=this_command(context, recorded=True),
                 source=", ".join(path.name for path in files),  # not where they lie
                 say=echo,
                 progress=bar.update,
@@ -200,12 +122,28 @@ def design(
             if model is not None:
                 save(result.model, model, overwrite=True)
             if report is not None:
-                from optirank.report.design import write_design_report
-
                 write_design_report(result, report)
             for line in summary(result):
                 echo(line)
             _show_outputs(result, outputs)
+
+
+def _design_options(
+    given: Mapping[str, Any], source_column: str | None, genes_in: str | None
+) -> DesignOptions:
+    """What is asked of the design, with the names of genes read from their files."""
+    from optirank.workflow.sources import gene_names_in
+
+    values = dict(given)
+    values["batch"] = source_column
+    values["n_jobs"] = workers(given["n_jobs"])
+    values["include"] = gene_names_in(given["include"] or ())
+    values["exclude"] = gene_names_in(given["exclude"] or ())
+    if given["gene_list"] is not None:
+        values["gene_list"] = gene_names_in([_existing(given["gene_list"])])
+    if given["assay_genes"] is not None:
+        values["assay_genes"] = _assay_genes(given["assay_genes"], genes_in)
+    return among(DesignOptions, values)
 
 
 def _existing(path: Path) -> str:
@@ -217,7 +155,7 @@ def _existing(path: Path) -> str:
 def _assay_genes(path: Path, genes_in: str | None) -> list[str]:
     """Genes that an assay can measure, from a list or from data."""
     from optirank.io.reading import check_path, is_table, read_gene_names
-    from optirank.workflow.preparation import gene_names_in
+    from optirank.workflow.sources import gene_names_in
 
     check_path(path)
     if path.is_file() and is_table(path) and genes_in is None:

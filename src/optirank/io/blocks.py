@@ -7,10 +7,11 @@ Blocks are the same ones whatever runs them, so results are the same to the last
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,13 @@ _PER_THREAD = 8  # and for each thread that it has
 
 
 @dataclass(frozen=True)
+class Named:
+    """Profiles of which only the name is known, for messages."""
+
+    source: str
+
+
+@dataclass(frozen=True)
 class BlockJob:
     """A function over all samples of some profiles, block by block.
 
@@ -42,24 +50,30 @@ class BlockJob:
     size : samples of a block.
     rows : rising positions of samples; None for all.
     per_sample : arrays with an entry for each sample of the job.
+    together : blocks that make one task, where there are tasks.
+    combine : makes one result of two, from left to right within a task; None leaves one
+        result per block. Groups of blocks are the same ones whatever runs them, so that
+        sums are added up in one order.
     """
 
     function: Callable[..., Any]
-    profiles: Profiles
+    profiles: Any  # Profiles; a worker of a cluster has no more than their name
     columns: NDArray | None
     size: int
     rows: NDArray | None = None
     per_sample: tuple[NDArray, ...] = ()
+    together: int = 1
+    combine: Callable[[Any, Any], Any] | None = None
 
     @property
     def n_samples(self) -> int:
         """Samples that are looked at."""
         return self.profiles.n_samples if self.rows is None else len(self.rows)
 
-    def apply(self, X: Any, rows: slice) -> Any:
-        """The result of a block."""
-        own = tuple(array[rows] for array in self.per_sample)
-        return apply(self.function, X, rows, own, self.profiles.source)
+    def without_samples(self) -> BlockJob:
+        """The job for a worker, which gets the samples of each block with its task."""
+        named = Named(str(self.profiles.source))
+        return replace(self, profiles=named, rows=None, per_sample=())
 
 
 Engine = Callable[[BlockJob], Iterator[tuple[slice, Any]]]
@@ -80,37 +94,56 @@ def run_blocks(
     return engine(job)
 
 
-def apply(
-    function: Callable[..., Any],
-    X: Any,
-    rows: slice,
-    own: tuple[NDArray, ...],
-    source: str,
+def look_at(
+    job: BlockJob, X: Any, rows: slice, own: Iterable[NDArray] | None = None
 ) -> Any:
     """The result of a block; an error says which samples it is about."""
+    parts = [array[rows] for array in job.per_sample] if own is None else own
     try:
-        return function(X, rows, *own)
+        return job.function(X, rows, *parts)
     except DataError:
         raise
     except ValueError as error:
-        place = f"{source}, samples {rows.start + 1} to {rows.stop}"
+        place = f"{job.profiles.source}, samples {rows.start + 1} to {rows.stop}"
         raise DataError(f"{place}: {error}") from None
 
 
 def one_by_one(job: BlockJob) -> Iterator[tuple[slice, Any]]:
     """Read and look at one block after the other."""
-    start = 0
-    for block in job.profiles.blocks(job.columns, job.size, job.rows):
+    for piece in pieces_of(job):
+        yield from combined(job, _results(job, piece))
+
+
+def _results(job: BlockJob, piece: Piece) -> Iterator[tuple[slice, Any]]:
+    start = piece.start
+    for block in piece.data.blocks(piece.columns, job.size, piece.rows):
         rows = slice(start, start + block.n_samples)
-        yield rows, job.apply(block.X, rows)
+        X = sparse.csr_matrix(block.X) if piece.as_sparse else block.X
+        yield rows, look_at(job, X, rows)
         start = rows.stop
+
+
+def combined(
+    job: BlockJob, results: Iterable[tuple[slice, Any]]
+) -> Iterator[tuple[slice, Any]]:
+    """Results of blocks as they are, or those of each group made one."""
+    if job.combine is None:
+        yield from results
+        return
+    results = iter(results)
+    for first_rows, result in results:
+        stop = first_rows.stop
+        for rows, more in itertools.islice(results, job.together - 1):
+            result = job.combine(result, more)
+            stop = rows.stop
+        yield slice(first_rows.start, stop), result
 
 
 @dataclass(frozen=True)
 class Piece:
     """Samples of one file or object among those of a job."""
 
-    data: ExpressionData
+    data: Any  # ExpressionData
     columns: NDArray | None
     rows: NDArray | None  # positions in the data; None for all
     start: int  # of its first sample among those of the job
@@ -125,10 +158,8 @@ class Piece:
 def pieces_of(job: BlockJob) -> list[Piece]:
     """The files or objects that a job reads, in order; no block has samples of two."""
     profiles = job.profiles
-    if isinstance(profiles, ExpressionData):
-        return [Piece(profiles, job.columns, job.rows, 0)]
     if not isinstance(profiles, JoinedProfiles):
-        raise TypeError(f"a {type(profiles).__name__} cannot be read as tasks")
+        return [Piece(profiles, job.columns, job.rows, 0)]
     rows = np.arange(profiles.n_samples) if job.rows is None else job.rows
     pieces = []
     start = 0
@@ -162,54 +193,51 @@ def lazily(job: BlockJob) -> Iterator[tuple[slice, Any]]:
     Tasks are given to it some at a time: their results are small, and the values of a
     block are freed with its task.
     """
-    import dask
+    from dask.base import compute
 
     together = max(_LEAST_TOGETHER, _PER_THREAD * _n_threads())
     for piece in pieces_of(job):
         tasks = list(_delayed_results(job, piece))
         for first in range(0, len(tasks), together):
             some_tasks = tasks[first : first + together]
-            results = dask.compute(*(task for _, task in some_tasks))
+            results = compute(*(task for _, task in some_tasks))
             for (rows, _), result in zip(some_tasks, results, strict=True):
                 yield rows, result
 
 
 def _delayed_results(job: BlockJob, piece: Piece) -> Iterator[tuple[slice, Any]]:
-    """Rows and the delayed result of each block of a piece."""
-    from dask import delayed
+    """Rows and the delayed result of each block, or group of blocks, of a piece."""
+    from dask.delayed import delayed
 
-    function = delayed(job.function, pure=True, traverse=False)
-    reader = as_stored(piece.data.X).reader(piece.columns)
-    source = job.profiles.source
-    start = piece.start
-    for values, n_rows in _delayed_values(reader, piece.rows, job.size):
-        rows = slice(start, start + n_rows)
-        own = tuple(array[rows] for array in job.per_sample)
-        task = delayed(_looked_at, pure=False)(
-            function, values, rows, own, source, piece.as_sparse
-        )
-        yield rows, task
-        start = rows.stop
+    shared = delayed(job.without_samples(), pure=False, traverse=False)
+    look = delayed(_look_at_values, pure=False)
+    combine = delayed(job.combine, pure=False) if job.combine else None
+
+    def results() -> Iterator[tuple[slice, Any]]:
+        reader = as_stored(piece.data.X).reader(piece.columns)
+        start = piece.start
+        for values, n_rows in _delayed_values(reader, piece.rows, job.size):
+            rows = slice(start, start + n_rows)
+            own = [array[rows] for array in job.per_sample]
+            yield rows, look(shared, values, rows, own, piece.as_sparse)
+            start = rows.stop
+
+    return combined(replace(job, combine=combine), results())
 
 
-def _looked_at(
-    function: Callable[..., Any],
-    X: Any,
-    rows: slice,
-    own: tuple[NDArray, ...],
-    source: str,
-    as_sparse: bool,
+def _look_at_values(
+    job: BlockJob, X: Any, rows: slice, own: list[NDArray], as_sparse: bool
 ) -> Any:
     by_rows = as_sparse or sparse.issparse(X)
     values = sparse.csr_matrix(X) if by_rows else np.asarray(X)
-    return apply(function, values, rows, own, source)
+    return look_at(job, values, rows, own)
 
 
 def _delayed_values(
     reader: Any, rows: NDArray | None, size: int
 ) -> Iterator[tuple[Any, int]]:
     """The values of each block, not computed yet, and its number of samples."""
-    from dask import delayed
+    from dask.delayed import delayed
 
     if isinstance(reader, Reordered | Summed):
         for values, n_rows in _delayed_values(reader.inner, rows, size):

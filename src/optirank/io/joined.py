@@ -86,6 +86,10 @@ class JoinedProfiles:
         """Number of samples."""
         return len(self.sample_names)
 
+    def unique_genes(self) -> JoinedProfiles:
+        """These profiles: their genes have names of their own."""
+        return self
+
     def placed_parts(self) -> list[PlacedPart]:
         """The sets, in order, with their places among all samples and genes."""
         bounds = zip(self._starts[:-1], self._starts[1:], strict=True)

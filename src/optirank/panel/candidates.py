@@ -42,6 +42,14 @@ class ClassSums:
         else:
             self._add_dense(np.asarray(X, dtype=np.float64), cells)
 
+    def plus(self, other: ClassSums) -> ClassSums:
+        """The sums of the samples of both."""
+        both = ClassSums(self.n_genes, self.n_classes, self.n_parts)
+        both.sizes = self.sizes + other.sizes
+        both.sums = self.sums + other.sums
+        both.squares = self.squares + other.squares
+        return both
+
     def _add_dense(self, X: NDArray, cells: NDArray) -> None:
         for cell in np.unique(cells):
             part, code = divmod(int(cell), self.n_classes)

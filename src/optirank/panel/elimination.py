@@ -26,13 +26,14 @@ import numpy as np
 
 from optirank.panel.held_out import MISSING, N_DRAWS, HeldOut, choose_size
 from optirank.panel.softmax import fit_votes, mean_weights
-from optirank.panel.sources import MatrixSource, dense, first_pass, some_rows
+from optirank.panel.sources import Source, dense, first_pass, some_rows
 from optirank.panel.votes import centred, doubled_ranks_among, sort_groups
 from optirank.ranks.scoring import best_class
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from optirank.panel.candidates import ClassSums
     from optirank.panel.softmax import VotesFit
 
 SIZES = (10, 20, 30, 50, 70, 100, 200, 300, 500, 1000)  # of the nested panels
@@ -64,7 +65,7 @@ class PanelSearch:
 
 
 def search_panels(
-    source: MatrixSource,
+    source: Source,
     codes: NDArray,
     n_classes: int,
     *,
@@ -83,7 +84,7 @@ def search_panels(
 
     Parameters
     ----------
-    source : MatrixSource
+    source : Source
         The samples.
     codes : array of shape (n_samples,)
         The class of each sample, from 0 to ``n_classes - 1``.
@@ -115,55 +116,37 @@ def search_panels(
         weights = weights * class_weight[codes]
     balanced = isinstance(class_weight, str)
     fit = _Fit(n_classes, weights, balanced, l2, n_threads, per_class)
-    include = np.zeros(0, np.intp) if include is None else np.asarray(include)
     _check_per_class(per_class, n_classes, n_genes)
-    if n_genes == len(include):
-        allowed = include
-    folds = _fold_numbers(fold_of)
+    required = np.zeros(0, np.intp) if include is None else np.asarray(include)
+    if n_genes == len(required):
+        allowed = required
+    fold = np.full(len(codes), -1) if fold_of is None else fold_of
+    folds = np.unique(fold[fold >= 0])
     done = _Counter(progress, len(stages(len(folds))))
 
     rows = some_rows(codes)
-    parts = np.zeros(len(codes), np.intp) if fold_of is None else fold_of + 1
-    sums, X = first_pass(source, codes, n_classes, parts, rows, n_threads)
-    n_candidates = N_CANDIDATES if n_genes == "auto" else max(N_CANDIDATES, n_genes)
-    candidates = sums.best_genes(n_candidates, among=allowed)
-    if not len(candidates):
-        n_looked_at = source.shape[1] if allowed is None else len(allowed)
-        raise ValueError(
-            f"none of the {n_looked_at} genes differs between the samples: a panel "
-            "needs genes that vary"
-        )
-    usable = np.union1d(candidates, include)
-    every_part = np.arange(sums.n_parts)
-    usable_in = {
-        fold: np.union1d(
-            sums.best_genes(n_candidates, every_part[every_part != fold + 1], allowed),
-            include,
-        )
-        for fold in folds
-    }
-    read = np.unique(np.concatenate([usable, *usable_in.values()])).astype(np.intp)
-    places = sums.places()
-
-    def columns_of(genes: NDArray) -> NDArray:
-        """Where genes are among those that are read, in the order of their places."""
-        return np.searchsorted(read, genes[np.argsort(places[genes])])
-
+    sums, X = first_pass(source, codes, n_classes, fold + 1, rows, n_threads)
+    n_candidates = N_CANDIDATES
+    if not isinstance(n_genes, str):
+        n_candidates = max(N_CANDIDATES, n_genes)
+    candidates = _Candidates(sums, n_candidates, required, allowed, folds)
     done.count()
 
+    read = candidates.read
     groups = sort_groups(dense(X[:, read]), n_threads)
     samples = _Samples(groups, codes[rows], rows, fit)
-    always = np.searchsorted(read, include)
-    sizes = path_sizes(n_genes, len(usable), len(include))
+    always = np.searchsorted(read, required)
+    sizes = path_sizes(n_genes, len(candidates.of_all), len(required))
     held_out = None
-    if fold_of is not None and len(folds):
-        genes_in = {fold: columns_of(genes) for fold, genes in usable_in.items()}
-        held_out = samples.score_folds(fold_of, genes_in, sizes, always, read, done)
+    if len(folds):
+        columns_in = candidates.columns_in_folds()
+        held_out = samples.score_folds(fold, columns_in, sizes, always, read, done)
     chosen = max(sizes)
     if n_genes == "auto" and held_out is not None:
         chosen = choose_size(held_out)
-    everything = np.arange(len(rows))
-    nested = samples.eliminate(everything, columns_of(usable), sizes, always)
+
+    columns = candidates.columns(candidates.of_all)
+    nested = samples.eliminate(np.arange(len(rows)), columns, sizes, always)
     # Larger panels serve data that lack many genes of the chosen one: some samples do
     path = {
         size: samples.panel(left, read)
@@ -177,6 +160,50 @@ def search_panels(
     path |= _last_weights(source, whole, codes, genes_of, fit)
     done.count()
     return PanelSearch(dict(sorted(path.items())), chosen, held_out, rows, X)
+
+
+class _Candidates:
+    """The genes that may be in a panel: of all samples, and of those of each fold's training.
+
+    Attributes
+    ----------
+    of_all : positions of the candidates of all samples, rising.
+    of_fold : those of the samples that a fold does not hold out, by its number.
+    read : all of these; the genes that are read.
+    """
+
+    def __init__(
+        self,
+        sums: ClassSums,
+        n: int,
+        required: NDArray,
+        allowed: NDArray | None,
+        folds: NDArray,
+    ) -> None:
+        best = sums.best_genes(n, among=allowed)
+        if not len(best):
+            n_looked_at = sums.n_genes if allowed is None else len(allowed)
+            raise ValueError(
+                f"none of the {n_looked_at} genes differs between the samples: a panel "
+                "needs genes that vary"
+            )
+        parts = np.arange(sums.n_parts)
+        self.of_all = np.union1d(best, required)
+        self.of_fold: dict[int, NDArray] = {}
+        for fold in folds.tolist():
+            best = sums.best_genes(n, parts[parts != fold + 1], allowed)
+            self.of_fold[fold] = np.union1d(best, required)
+        together = np.concatenate([self.of_all, *self.of_fold.values()])
+        self.read = np.unique(together).astype(np.intp)
+        self._places = sums.places()
+
+    def columns(self, genes: NDArray) -> NDArray:
+        """Where genes are among those that are read, in the order of their places."""
+        return np.searchsorted(self.read, genes[np.argsort(self._places[genes])])
+
+    def columns_in_folds(self) -> dict[int, NDArray]:
+        """The same for the candidates of each fold."""
+        return {fold: self.columns(genes) for fold, genes in self.of_fold.items()}
 
 
 def stages(n_folds: int) -> list[str]:
@@ -320,7 +347,7 @@ class _Samples:
         train = np.flatnonzero(~held_out)
         test = np.flatnonzero(held_out)
         present = np.unique(self.codes[train])
-        if len(present) < 2:
+        if len(present) < 2 or not len(genes):
             unknown = np.full((len(test), self.fit.n_rows), np.nan)
             for size in sizes:
                 scored.add_unknown(size, test, unknown)
@@ -383,7 +410,7 @@ class _Scored:
         self._with_fewer.setdefault((size, share), empty)[draw, test] = labels
 
     def add_unknown(self, size: int, test: NDArray, unknown: NDArray) -> None:
-        """A fold without two classes to learn from: no scores."""
+        """A fold without two classes, or a gene that varies, to learn from: no scores."""
         self.add(size, test, unknown)
         for share in MISSING:
             self.add_with_fewer(size, share, 0, test, np.zeros(len(test), np.intp))
@@ -409,12 +436,6 @@ class _Counter:
         self._done += 1
         if self._tell is not None:
             self._tell(self._done, self._total)
-
-
-def _fold_numbers(fold_of: NDArray | None) -> NDArray:
-    if fold_of is None:
-        return np.zeros(0, np.intp)
-    return np.unique(fold_of[fold_of >= 0])
 
 
 def _rising(genes: NDArray, coef: NDArray) -> Panel:
@@ -444,8 +465,18 @@ def _genes_there(k: int, share: float, draw: int) -> NDArray:
     return np.sort(np.random.default_rng(draw).permutation(k)[n_lost:])
 
 
+@dataclass(frozen=True)
+class _SortBlock:
+    """The samples of a block, sorted: see `sort_groups`."""
+
+    n_threads: int
+
+    def __call__(self, X: Any, rows: slice) -> NDArray:
+        return sort_groups(dense(X), self.n_threads)
+
+
 def _last_weights(
-    source: MatrixSource,
+    source: Source,
     X: Any | None,
     codes: NDArray,
     genes_of: dict[int, NDArray],
@@ -453,14 +484,16 @@ def _last_weights(
 ) -> dict[int, Panel]:
     """The weights of nested panels on all samples; ``X`` has them where these are in memory."""
     widest = np.sort(genes_of[max(genes_of)])
-    blocks = source.blocks(widest) if X is None else [X[:, widest]]
     kind = np.uint16 if len(widest) <= np.iinfo(np.uint16).max else np.uint32
     groups = np.empty((len(codes), len(widest)), kind)
-    start = 0
-    for block in blocks:
-        stop = start + block.shape[0]
-        groups[start:stop] = sort_groups(dense(block), fit.n_threads)
-        start = stop
+    look = _SortBlock(fit.n_threads)
+    whole = slice(0, len(codes))
+    if X is None:
+        blocks = source.each(look, widest)
+    else:
+        blocks = [(whole, look(X[:, widest], whole))]
+    for place, groups_of_block in blocks:
+        groups[place] = groups_of_block
     rows = np.arange(len(codes))
     samples = _Samples(groups, codes, rows, fit)
     return {

@@ -8,7 +8,7 @@ measured on held-out samples: genes that fail, other platforms, thinner counts
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,71 +33,25 @@ from optirank.workflow.design_tables import (
     idle_genes,
 )
 from optirank.workflow.evaluate import evaluate_profiles
-from optirank.workflow.gene_lists import excluded, find_listed
+from optirank.workflow.gene_lists import excluded_genes, find_listed
+from optirank.workflow.options import TrainingOptions
 from optirank.workflow.performance import balanced
-from optirank.workflow.preparation import EmptySamplesError, prepare, required_genes
-from optirank.workflow.train import TrainingOptions, train_prepared
+from optirank.workflow.preparation import prepare
+from optirank.workflow.train import train_prepared
+from optirank.workflow.training_data import EmptySamplesError
+from optirank.workflow.usable import included_genes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.io.data import Profiles
     from optirank.panel.additions import Additions
+    from optirank.workflow.design_options import DesignOptions
     from optirank.workflow.evaluate import Evaluation
     from optirank.workflow.preparation import Prepared
     from optirank.workflow.train import Progress, TrainingResult
 
 DEFAULT_SIZE = 100  # genes, where neither a number nor a list is given
-
-
-@dataclass(frozen=True, kw_only=True)
-class DesignOptions:
-    """What a user may ask of a design: the parameters of :func:`optirank.tl.design`.
-
-    ``assay_genes`` are the genes that the assay can measure.
-    """
-
-    label: str
-    batch: str | None = None
-    n_genes: int | None = None
-    gene_list: Sequence[str] | None = None
-    include: Sequence[str] | str = ()
-    exclude: Sequence[str] | str = ()
-    min_mean: float | None = None
-    max_mean: float | None = None
-    per_class: int = 0
-    assay_genes: Sequence[str] | None = None
-    skip_unknown: bool = False
-    n_jobs: int | None = None
-    name: str = ""
-    description: str = ""
-
-    @classmethod
-    def among(cls, given: Mapping[str, Any]) -> DesignOptions:
-        """The options among the parameters of a command or a function."""
-        names = [option.name for option in fields(cls)]
-        return cls(**{name: given[name] for name in names if name in given})
-
-    def __post_init__(self) -> None:
-        n_genes = self.n_genes
-        if n_genes is not None and (isinstance(n_genes, bool) or int(n_genes) < 2):
-            raise DataError(f"{n_genes!r} genes: give at least 2 (--genes, n_genes=)")
-        if self.per_class < 0:
-            raise DataError(f"{self.per_class} genes per class: give at least 0")
-        low, high = self.min_mean, self.max_mean
-        for bound in (low, high):
-            if bound is not None and not 0 <= bound < np.inf:
-                raise DataError(
-                    f"a mean of {bound!r}: give counts per 10,000 of at least 0"
-                )
-        if low is not None and high is not None and low > high:
-            raise DataError(
-                f"means from {low:g} to {high:g} (--min-mean, --max-mean) leave no gene: "
-                "give the smaller one first"
-            )
-        for name in ("include", "exclude"):  # one pattern may be given as it is
-            if isinstance(getattr(self, name), str):
-                object.__setattr__(self, name, (getattr(self, name),))
 
 
 @dataclass(frozen=True, eq=False)
@@ -420,9 +374,9 @@ def _choose(
         )
         notes += found_notes
     asked = TrainingOptions(label=options.label, include=options.include)
-    included = required_genes(prepared.source.genes, source, asked, notes)
+    included = included_genes(prepared.source.genes, source, asked, notes)
     required = np.concatenate([listed, np.setdiff1d(included, listed)]).astype(np.intp)
-    out = excluded(names, options.exclude, notes)
+    out = excluded_genes(names, options.exclude, notes)
     left_out = tuple(names[k] for k in np.flatnonzero(out))
     allowed = ~out
     allowed &= _measured(names, options, source, notes)

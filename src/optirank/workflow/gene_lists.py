@@ -64,7 +64,7 @@ def housekeeping(names: Sequence[str]) -> NDArray[np.bool_]:
     return np.array(belongs, dtype=bool)
 
 
-def excluded(
+def excluded_genes(
     names: Sequence[str], patterns: Sequence[str], notes: list[str]
 ) -> NDArray[np.bool_]:
     """Mask of the names that fit any of the patterns; a note for each of these."""

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.panel.candidates import ClassSums
+    from optirank.workflow.options import TrainingOptions
     from optirank.workflow.preparation import Prepared
-    from optirank.workflow.train import Progress, TrainingOptions
+    from optirank.workflow.train import Progress
 
 _N_CANDIDATES = 1000  # genes: the paper's classifiers gained nothing from more
 _BLOCK = 1 << 22  # ranks held at a time: 32 MiB

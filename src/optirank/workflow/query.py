@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank._util.arrays import as_dense
+from optirank._util.scales import GeneMoments
 from optirank.io.blocks import BlockJob, Engine, run_blocks
 from optirank.io.data import block_rows
 from optirank.model.likeness import ALARM_SHIFT
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 _BLOCK_SAMPLES = 4096  # read together: more save no time
 _LIKENESS_SAMPLES = 2000  # whose likeness tells the shift of a query
-_ROW_DIGEST = 8  # bytes of the checksum of a sample
+_FEWEST_TASKS = 64  # on a cluster: larger tasks cost less, fewer leave workers idle
+_MOST_TOGETHER = 16  # blocks of a task
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,12 @@ class LookAtBlock:
     likeness_every: int
 
     def __call__(self, X: Any, rows: slice) -> dict[str, NDArray]:
-        """Scores, shares of tied genes, likeness of some, counts and checksums."""
+        """Scores, shares of tied genes, likeness of some, counts, sums and checksums."""
         scores = self.predictor.scores(X)
         values = ValueCounter()
         values.add(X)
+        moments = GeneMoments()
+        moments.add(X)
         return {
             "scores": scores,
             "tied_share": tied_shares(X),
@@ -58,6 +63,7 @@ class LookAtBlock:
             "counts": np.array([values.n_values, values.n_zero, values.n_negative]),
             "scale": np.array(values.scale or ""),
             "checksum": row_checksums(X),
+            **moments.sums(),
         }
 
     def _likeness(self, X: Any, rows: slice, scores: NDArray) -> NDArray[np.float64]:
@@ -79,6 +85,7 @@ class Query:
     values : shares of zeros and negative values.
     tied_share : of each sample, the share of the panel's genes tied with another.
     likeness : of the samples at ``looked_at``.
+    standardised : whether the values were standardised per gene.
     checksum : of the names and values that were read.
     """
 
@@ -109,16 +116,26 @@ class Query:
         self.tied_share = np.concatenate([block["tied_share"] for block in blocks])
         self.likeness = np.concatenate([block["likeness"] for block in blocks])
         self.values = _shares(blocks)
+        self.standardised = GeneMoments.of_sums(blocks).standardised()
         names = [*predictor.match.genes, *map(str, profiles.sample_names)]
-        digest = hashlib.blake2b("\0".join(names).encode(), digest_size=16)
+        content = "\0".join(names).encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(content, digest_size=16)
         for block in blocks:
-            digest.update(block["checksum"].data)
+            digest.update(block["checksum"].astype("<u8").data)
         self.checksum = digest.hexdigest()
 
     def _job(self, likeness_every: int) -> BlockJob:
         size = min(_BLOCK_SAMPLES, block_rows(len(self.profiles.gene_names)))
         function = LookAtBlock(self.predictor.narrowed(), likeness_every)
-        return BlockJob(function, self.profiles, self.predictor.columns, size)
+        n_blocks = -(-self.profiles.n_samples // size)
+        together = int(np.clip(n_blocks // _FEWEST_TASKS, 1, _MOST_TOGETHER))
+        return BlockJob(
+            function,
+            self.profiles,
+            self.predictor.columns,
+            size,
+            together=together,
+        )
 
     @property
     def labels_looked_at(self) -> NDArray[np.intp]:
@@ -153,8 +170,11 @@ def _shares(blocks: list[dict[str, NDArray]]) -> ValueShares:
 
 
 def tied_shares(X: Any) -> NDArray[np.float64]:
-    """Of each sample, the share of its values that another of its values equals."""
-    values = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+    """Of each sample, the share of its values that another of its values equals.
+
+    It is 1 only where all values are equal.
+    """
+    values = as_dense(X)
     if values.shape[1] < 2:
         return np.ones(len(values))
     ordered = np.sort(values, axis=1)
@@ -166,9 +186,12 @@ def tied_shares(X: Any) -> NDArray[np.float64]:
     return np.where(all_equal, 1.0, np.minimum(tied.mean(axis=1), 1.0 - 1e-9))
 
 
-def row_checksums(X: Any) -> NDArray[np.uint8]:
-    """A checksum of the values of each sample, whether they are sparse or not."""
-    values = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
-    texts = np.ascontiguousarray(values, dtype="<f4").view(np.uint8)
-    sums = [hashlib.blake2b(row, digest_size=_ROW_DIGEST).digest() for row in texts]
-    return np.frombuffer(b"".join(sums), np.uint8).reshape(len(values), _ROW_DIGEST)
+def row_checksums(X: Any) -> NDArray[np.uint64]:
+    """A checksum of the values of each sample, whether they are sparse or not.
+
+    It is ``sum over j of a_j x_j`` modulo 2^64, with x_j the bits of a value in single
+    precision and a_j random odd numbers, always the same ones.
+    """
+    bits = as_dense(X, "<f4").view("<u4").astype(np.uint64)
+    random = np.random.default_rng(0).integers(0, 1 << 63, bits.shape[1], np.uint64)
+    return bits @ (2 * random + np.uint64(1))

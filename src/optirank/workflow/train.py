@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import importlib
 import platform
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,9 @@ import pandas as pd
 
 from optirank import __version__
 from optirank._util.names import some
+from optirank._util.scales import STANDARDISED
 from optirank.io.data import DataError
+from optirank.io.joined import FILE_COLUMN
 from optirank.model import Model, fit_calibration, fit_error_control, fit_likeness
 from optirank.model.card import Card, ClassCounts, CurvePoint, HeldOutClass, JudgedSet
 from optirank.model.confidence import NEVER
@@ -28,17 +30,15 @@ from optirank.model.weights import SizedPanel
 from optirank.ranks.scoring import best_class, panel_ranks
 from optirank.workflow import METHODS
 from optirank.workflow.fingerprints import some_fingerprints
+from optirank.workflow.options import TrainingOptions
 from optirank.workflow.performance import Performance, performance
-from optirank.workflow.preparation import (
-    FILE_COLUMN,
-    EmptySamplesError,
-    Prepared,
-    prepare,
-)
+from optirank.workflow.preparation import Prepared, prepare
+from optirank.workflow.training_data import EmptySamplesError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from optirank.io.blocks import Engine
     from optirank.io.data import Profiles
     from optirank.panel.elimination import Panel
 
@@ -47,57 +47,6 @@ __all__ = ["TrainingOptions", "TrainingResult", "train", "train_prepared"]
 Progress = Callable[[int, int], None]
 _FEW = 10  # samples of a class below which its held-out figures say little
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "numba")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
-    """What a user may ask of a training: the parameters of :func:`optirank.tl.train`.
-
-    ``query_genes`` are the genes of its ``query``, found by name as in prediction;
-    ``n_jobs`` are threads, -1 for all processors.
-    """
-
-    label: str
-    batch: str | None = None
-    n_genes: int | str = "auto"
-    gene_list: Sequence[str] | None = None
-    query_genes: Sequence[str] | None = None
-    include: Sequence[str] | str = ()
-    exclude: Sequence[str] | str = ()
-    method: str = "panel"
-    target_error: float | None = None
-    n_jobs: int | None = None
-    name: str = ""
-    description: str = ""
-
-    @classmethod
-    def among(cls, given: Mapping[str, Any]) -> TrainingOptions:
-        """The options among the parameters of a command or a function."""
-        names = [option.name for option in fields(cls)]
-        return cls(**{name: given[name] for name in names if name in given})
-
-    def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise DataError(f"method {self.method!r}: use one of {', '.join(METHODS)}")
-        n_genes = self.n_genes
-        is_number = isinstance(n_genes, int | np.integer)
-        if n_genes != "auto" and (isinstance(n_genes, bool) or not is_number):
-            raise DataError(f"{n_genes!r} genes: give a number of genes, or 'auto'")
-        if n_genes != "auto" and int(n_genes) < 2:
-            raise DataError(f"{n_genes!r} genes: give at least 2 genes, or 'auto'")
-        error = self.target_error
-        if error is not None and not 0 < error < 1:
-            raise DataError(
-                f"target error {error!r}: use a share between 0 and 1, such as 0.05"
-            )
-        for name in ("include", "exclude"):  # one pattern may be given as it is
-            if isinstance(getattr(self, name), str):
-                object.__setattr__(self, name, (getattr(self, name),))
-        if self.method != "panel" and (self.include or n_genes != "auto"):
-            raise DataError(
-                f"method={self.method!r} chooses its genes itself: leave out include and "
-                "n_genes (--include, --genes), or use the panel method"
-            )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -172,6 +121,7 @@ def train(
     source: str | None = None,
     say: Callable[[str], None] | None = None,
     progress: Progress | None = None,
+    engine: Engine | None = None,
 ) -> TrainingResult:
     """Train a classifier on labelled expression profiles, or raise DataError.
 
@@ -188,12 +138,13 @@ def train(
     command, source : how the model was made and from what, for its card.
     say : called with each note as soon as it is known, but not with the warnings.
     progress : called with the number of stages that are done, and of all.
+    engine : runs over blocks of samples, see `optirank.io.blocks`.
     """
     notes = _Notes(say)
     source = source or data.source
 
     def attempt(empty: NDArray | None) -> TrainingResult:
-        prepared = prepare(data, options, empty)
+        prepared = prepare(data, options, empty, engine)
         notes.add([*prepared.notes, prepared.summary()])
         return train_prepared(prepared, options, command, source, progress)
 
@@ -257,7 +208,10 @@ def _conclude(
     }
     held_out, probabilities = _held_out_table(panels[fitted.n_genes], prepared, fitted)
     judged = performance(
-        held_out["label"], held_out["predicted"], probabilities, prepared.classes
+        held_out["label"],
+        held_out["predicted"],
+        probabilities,
+        list(prepared.classes),
     )
     own, target_notes = _with_target(panels[fitted.n_genes], options.target_error)
     panels[fitted.n_genes] = own
@@ -451,7 +405,7 @@ def class_counts(
 
 def _warnings(judged: Performance, prepared: Prepared) -> list[str]:
     """What needs attention: a model that may know nothing, and classes of few samples."""
-    warnings = []
+    warnings = [STANDARDISED] if prepared.source.standardised else []
     classes = prepared.classes
     chance = 1.0 / len(classes)
     if judged.interval[0] <= chance:

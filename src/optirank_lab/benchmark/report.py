@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from datetime import date
 from importlib.util import find_spec
@@ -13,7 +12,9 @@ import numpy as np
 import pandas as pd
 
 from optirank._util.files import replacing, write_text
+from optirank._util.metrics import NO_NUMBER, in_percent
 from optirank._util.names import some
+from optirank.report.environment import page_template, svg_address
 from optirank_lab.benchmark import statistics
 from optirank_lab.benchmark.classifiers import CLASSIFIERS, ordered
 from optirank_lab.benchmark.results import Results
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_DASH = "–"
 _MARKERS = "*o^sDvX<p>HdP8h"
 
 
@@ -137,14 +137,9 @@ def markdown(frame: pd.DataFrame) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def percent(value: float, digits: int = 1) -> str:
-    """A share as text in percent."""
-    return f"{100 * value:.{digits}f}" if np.isfinite(value) else _DASH
-
-
 def interval(low: float, high: float) -> str:
     """An interval of shares as text in percent."""
-    return f"{percent(low)} to {percent(high)}" if np.isfinite(low) else _DASH
+    return f"{in_percent(low)} to {in_percent(high)}" if np.isfinite(low) else NO_NUMBER
 
 
 def standings_text(group: Group) -> pd.DataFrame:
@@ -156,21 +151,21 @@ def standings_text(group: Group) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "classifier": found["classifier"],
-            "mean": found["mean"].map(percent),
+            "mean": found["mean"].map(in_percent),
             "95 % interval": [interval(*pair) for pair in zip(found["low"], found["high"],
                                                               strict=True)],
             **{name: found[name].map(_count) for name in ("won", "tied", "lost")},
             "genes": found["classifier"].map(genes).map("{:.0f}".format),
-            "median": found["median"].map(percent),
-            "worst": found["worst"].map(percent),
-            "rank": found["rank"].map(lambda one: f"{one:.1f}" if np.isfinite(one) else _DASH),
+            "median": found["median"].map(in_percent),
+            "worst": found["worst"].map(in_percent),
+            "rank": found["rank"].map(lambda one: f"{one:.1f}" if np.isfinite(one) else NO_NUMBER),
             "tasks": found["tasks"].astype(str),
         }
     )  # fmt: skip
 
 
 def _count(value: float) -> str:
-    return f"{value:.0f}" if np.isfinite(value) else _DASH
+    return f"{value:.0f}" if np.isfinite(value) else NO_NUMBER
 
 
 def wins_text(group: Group) -> pd.DataFrame:
@@ -196,7 +191,7 @@ def by_task_text(group: Group) -> pd.DataFrame:
         row = {"task": task, "tissue": group.tissues[task]}
         for name in group.standings["classifier"]:
             star = "*" if (task, name, best) not in losers else ""
-            row[name] = percent(values[name]) + (
+            row[name] = in_percent(values[name]) + (
                 star if np.isfinite(values[name]) else ""
             )
         rows.append(row)
@@ -216,7 +211,7 @@ def costs_text(group: Group) -> pd.DataFrame:
     found = found.reindex(group.standings["classifier"])
     found.columns = ["genes", "of", "one fit (s)", "labelling (s)", "whole search (s)"]
     return found.map(
-        lambda one: f"{one:.3g}" if np.isfinite(one) else _DASH
+        lambda one: f"{one:.3g}" if np.isfinite(one) else NO_NUMBER
     ).reset_index()
 
 
@@ -239,7 +234,7 @@ def sweep_table(scores: pd.DataFrame, settings: Settings) -> pd.DataFrame:
 def sweeps_text(sweeps: pd.DataFrame) -> pd.DataFrame:
     """The sweeps as text, in percent."""
     points = sweeps[["sweep"]].assign(value=sweeps["value"].map("{:g}".format))
-    return points.join(sweeps.drop(columns=["sweep", "value"]).map(percent))
+    return points.join(sweeps.drop(columns=["sweep", "value"]).map(in_percent))
 
 
 def duration(seconds: float) -> str:
@@ -258,15 +253,6 @@ def _page(
     default: bool,
     folder: Path,
 ) -> str:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("optirank_lab.benchmark", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     run = results.run
     synthetic = sweeps is not None
     sweep_figures = []
@@ -279,7 +265,9 @@ def _page(
     words = pd.DataFrame(
         run["classifiers"].items(), columns=["classifier", "what it is"]
     )
-    return environment.get_template("report.html.jinja").render(
+    template = page_template("report.html.jinja", "optirank_lab.benchmark")
+    return template.render(
+        version=run["version"],
         title="The synthetic experiment" if synthetic else "Classifiers compared",
         groups=[
             _group_on_page(one, k, folder, synthetic) for k, one in enumerate(groups)
@@ -308,7 +296,7 @@ def html(frame: pd.DataFrame):
     """A table for the page; all cells are escaped."""
     from markupsafe import Markup
 
-    return Markup(frame.to_html(index=False, border=0, escape=True, na_rep=_DASH))
+    return Markup(frame.to_html(index=False, border=0, escape=True, na_rep=NO_NUMBER))
 
 
 def _group_on_page(group: Group, number: int, folder: Path, synthetic: bool) -> dict:
@@ -321,7 +309,7 @@ def _group_on_page(group: Group, number: int, folder: Path, synthetic: bool) -> 
     found = {
         "name": group.name,
         "best": first["classifier"],
-        "mean": f"{percent(first['mean'])} %",
+        "mean": f"{in_percent(first['mean'])} %",
         "second": None,
         "n_tasks": len(group.table),
         "unit": "data sets" if synthetic else "tasks",
@@ -341,7 +329,7 @@ def _group_on_page(group: Group, number: int, folder: Path, synthetic: bool) -> 
         )
         found |= {
             "second": second,
-            "lead": percent(difference.mean()),
+            "lead": in_percent(difference.mean()),
             "lead_interval": None if np.isnan(bounds[0]) else interval(*bounds),
             "record": f"{against.won} / {against.tied} / {against.lost}",
         }
@@ -374,10 +362,8 @@ def _figure(folder: Path, name: str, figure, caption: str) -> dict[str, str]:
             ),  # the same file every time
         ):
             figure.savefig(temporary, format=kind, **options)
-    content = base64.b64encode(
-        (folder / "figures" / f"{name}.svg").read_bytes()
-    ).decode("ascii")
-    return {"source": f"data:image/svg+xml;base64,{content}", "caption": caption}
+    svg = (folder / "figures" / f"{name}.svg").read_text("utf-8")
+    return {"source": svg_address(svg), "caption": caption}
 
 
 def _published(group: Group) -> pd.DataFrame:
@@ -385,11 +371,11 @@ def _published(group: Group) -> pd.DataFrame:
     means = group.standings.set_index("classifier")["mean"]
     optirank = group.scores[group.scores["classifier"] == "optirank"]
     cosine = optirank["cosine"].astype(float).mean()
-    own = {name: percent(value) for name, value in means.items()} | {
+    own = {name: in_percent(value) for name, value in means.items()} | {
         "cosine": f"{cosine:.2f}"
     }
     found = pd.DataFrame({"here": own, **PUBLISHED}).reindex([*means.index, "cosine"]).T
-    return found.fillna(_DASH).rename_axis("accuracy (%)").reset_index()
+    return found.fillna(NO_NUMBER).rename_axis("accuracy (%)").reset_index()
 
 
 # Figures, with matplotlib's defaults

@@ -356,13 +356,13 @@ def curve(
 
 def _show_curve(table: pd.DataFrame) -> None:
     """Means over tissues by number of genes, and the tools that failed."""
+    from optirank._util.metrics import in_percent
     from optirank_lab.benchmark import curve as study
-    from optirank_lab.benchmark.report import percent
 
     wide = study.means(table).pivot_table(
         index="method", columns="k", values="mean", sort=False
     )
-    rows = [(str(method), *map(percent, row)) for method, row in wide.iterrows()]
+    rows = [(str(method), *map(in_percent, row)) for method, row in wide.iterrows()]
     columns = ("method", *map(str, wide.columns))
     show_table("Balanced accuracy (%) by genes, mean over tissues", columns, rows)
     failed = table[table["note"].notna()]

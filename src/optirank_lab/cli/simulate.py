@@ -86,7 +86,7 @@ def demo(out: opt.ResultsFolder = Path("optirank-demo")) -> None:
         echo("1. A panel for cells of another platform (generated data)")
         options = TrainingOptions(
             label="cell_type",
-            available=[str(name) for name in query.gene_names],
+            query_genes=[str(name) for name in query.gene_names],
             n_jobs=-1,
             name="cell types of the generated reference",
             description="a demonstration on generated cells",

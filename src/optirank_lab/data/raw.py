@@ -110,9 +110,9 @@ def _read_column(path: Path, column: str) -> list[str | None]:
         frame = pd.read_csv(
             path,
             sep=tables.separator(path),
-            usecols=lambda name: str(name) == column,
             dtype=str,
             header=None if by_place else 0,
+            usecols=[int(column)] if by_place else lambda name: name == column,
         )
     if frame.empty:
         raise DataError(f"{path} has no column {column!r}")
