@@ -1,8 +1,9 @@
-"""Write the tables and the figure of the pages from results/: python benchmarks/fill_tables.py.
+"""Write the tables and numbers of the pages from results/: python benchmarks/fill_tables.py.
 
-A table is marked by a comment line directly above it: ``<!-- results: NAME -->``, where NAME is one
-of `tables.TABLES`. ``--list`` prints all of them, ``--check`` changes nothing and fails where a
-page differs from results/.
+A table is marked by a comment line directly above it: ``<!-- results: NAME -->``, where NAME is
+one of `tables.TABLES`. A number in a sentence stands between comments:
+``<!--NAME-->91.1<!--/-->``, where NAME is one of `tables.NUMBERS`. ``--list`` prints all of
+them, ``--check`` changes nothing and fails where a page differs from results/.
 """
 
 from __future__ import annotations
@@ -12,16 +13,23 @@ import sys
 from pathlib import Path
 
 import pandas as pd
-from tables import TABLES
+import tables_models
+import tables_rivals
+import tables_use
+from tables import NUMBERS, TABLES
 
 ROOT = Path(__file__).resolve().parent.parent
+MODULES = (tables_models, tables_rivals, tables_use)  # each enters its tables
 MARKED = re.compile(r"(<!-- results: (\S+) -->\n)((?:\|.*(?:\n|\Z))*)")
+NUMBER = re.compile(r"(<!--([a-z0-9-]+)-->)(.*?)(<!--/-->)")
 
 
 def main() -> None:
     if "--list" in sys.argv:
         for name, function in TABLES.items():
             print(f"\n{name}: {function.__doc__}\n\n{markdown(function())}", end="")
+        for name, function in NUMBERS.items():
+            print(f"{name}: {function()} ({function.__doc__})")
         return
     changed = [page for page in pages() if page.read_text("utf-8") != filled(page)]
     if "--check" in sys.argv:
@@ -37,9 +45,12 @@ def pages() -> list[Path]:
 
 
 def filled(page: Path) -> str:
-    """The text of a page with its marked tables as results/ has them."""
-    return MARKED.sub(
+    """The text of a page with its marked tables and numbers as results/ has them."""
+    with_tables = MARKED.sub(
         lambda found: found[1] + markdown(TABLES[found[2]]()), page.read_text("utf-8")
+    )
+    return NUMBER.sub(
+        lambda found: found[1] + NUMBERS[found[2]]() + found[4], with_tables
     )
 
 

@@ -2,96 +2,113 @@
 
     python benchmarks/make_models.py [--data FOLDER] [--out src/optirank/models] [NAME ...]
 
-FOLDER has the sets that ``optirank datasets fetch stand-ins`` writes there. The same sets and
-libraries give the same bytes. Each model is judged on whole data sets that had no part in its
-training: a set it is trained on is labelled by a model of the others. A candidate below 85 % on one
-of them is not written, and a file of that name is removed. All counts go to results/models.csv.
+FOLDER has the sets that ``optirank datasets fetch stand-ins`` writes there. The same sets
+and libraries give the same bytes. Each model is judged on whole data sets that had no part
+in its training: a set that it is trained on is labelled by a model of the others. A class
+that no such set can judge by at least ten samples is left out of the training. A candidate
+is shipped where every class has a sensitivity and a specificity of at least 80 % on every
+set with ten samples of it (of other classes); a file of any other candidate is removed. All counts go to
+results/models.csv, simple rivals on the same sets to results/model_rivals.csv.
 """
 
 from __future__ import annotations
 
 import argparse
-import copy
 import re
 import sys
 import tomllib
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from model_rivals import JudgedScores, baselines_of, rivals_of_set
 from studies import header
 
 import optirank
+from optirank._util.files import write_text
 from optirank.io.data import DataError, ExpressionData
+from optirank.io.joined import FILE_COLUMN, JoinedProfiles
 from optirank.io.reading import read_expression
-from optirank.panel.elimination import Panel
-from optirank.workflow.evaluate import evaluate_profiles
-from optirank.workflow.explain import judged
+from optirank.model.card import Card, JudgedSet
 from optirank.workflow.predict import PredictOptions, label_profiles
-from optirank.workflow.preparation import FILE_COLUMN, JoinedProfiles
-from optirank.workflow.train import TrainingOptions, train
+from optirank.workflow.train import TrainingOptions, TrainingResult, class_counts, train
+from optirank.workflow.usable import MIN_CLASS
 from optirank_lab.data.registry import data_folder, find_entry
+
+if TYPE_CHECKING:
+    from optirank import Model
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 LABEL = "cell_type"
-ENOUGH = 0.85  # balanced accuracy on each other data set
-UNKNOWN_RATE = 0.05  # of held-out samples, at which unknown types are counted
+FEWEST = 10  # samples of a class in a set that judges it
+ENOUGH = 0.8  # sensitivity and specificity of every class on each such set
+UNKNOWN_RATE = 0.01  # of held-out samples, at which unknown types are counted
+RESULTS = ("models", "model_rivals")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model with what other data sets say of it and of its rivals."""
+
+    model: Model
+    rivals: pd.DataFrame
+    problems: list[str]  # why it is not shipped
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", help="models to make; default: all")
     parser.add_argument(
         "--data", type=Path, default=data_folder(), help="folder of .h5ad files"
     )
     parser.add_argument("--out", type=Path, default=ROOT / "src/optirank/models")
     parser.add_argument(
-        "--results", type=Path, help="default: results/models.csv where all are made"
+        "--results", type=Path, help="folder of the tables; default: results"
     )
     options = parser.parse_args()
     recipes = read_recipes()
-    if unknown := sorted(set(options.names) - set(recipes)):
+    unknown = sorted(set(options.names) - set(recipes))
+    if unknown:
         parser.error(
             f"no model is called {unknown[0]!r}: there are {', '.join(recipes)}"
         )
     names = options.names or list(recipes)
+    refuse_missing_sets({name: recipes[name] for name in names}, options.data)
     options.out.mkdir(parents=True, exist_ok=True)
-    tables, left_out = [], []
+    tables: dict[str, list[pd.DataFrame]] = {name: [] for name in RESULTS}
     for name in names:
-        wanted = sets_of(recipes[name])
-        missing = [
-            one for one in wanted if not (options.data / f"{one}.h5ad").is_file()
-        ]
-        if missing:  # its file stays as it is
-            left_out.append(name)
-            print(f"{name:22} not made: {options.data} lacks {', '.join(missing)}")
-            continue
-        model = make(name, recipes[name], options.data)
-        mean, lowest, n_sets = judged(model.training_summary_)
-        path, good = options.out / f"{name}.optirank", n_sets > 0 and lowest >= ENOUGH
-        if good:
-            optirank.save(model, path, overwrite=True)
-        else:
-            path.unlink(missing_ok=True)
-        told = f"{path.stat().st_size / 1e3:.0f} kB" if good else "not shipped"
-        print(
-            f"{name:22} {len(model.classes_):2} classes {len(model.panel_):4} genes  "
-            f"{n_sets} sets, mean {100 * mean:5.1f}, lowest {100 * lowest:5.1f}  {told}"
-        )
-        tables.append(counts(name, model, good))
-    if left_out:
-        sys.exit(
-            f"fetch what is missing: optirank datasets fetch NAME --data {options.data}"
-        )
-    results = options.results or (
-        None if options.names else ROOT / "results/models.csv"
-    )
-    if results is not None:
-        results.write_text(
-            header() + pd.concat(tables).to_csv(index=False), encoding="utf-8"
-        )
+        candidate = make(name, recipes[name], options.data)
+        size = ship(name, candidate, options.out)
+        shipped = f"{size / 1e3:.0f} kB" if size else "not shipped"
+        model = candidate.model
+        n_classes = len(model.classes)
+        print(f"{name:22} {n_classes:2} classes {model.n_genes:4} genes  {shipped}")
+        for problem in candidate.problems:
+            print(f"{'':22} {problem}")
+        tables["models"].append(counts(name, model.card, size > 0))
+        tables["model_rivals"].append(candidate.rivals)
+    if not options.names or options.results is not None:
+        folder = options.results or ROOT / "results"
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, parts in tables.items():
+            text = pd.concat(parts).to_csv(index=False, float_format="%.6g")
+            write_text(folder / f"{name}.csv", header() + text)
+
+
+def ship(name: str, candidate: Candidate, folder: Path) -> int:
+    """Write the file of a candidate that is good enough; its size in bytes, else 0."""
+    path = folder / f"{name}.optirank"
+    if candidate.problems:
+        path.unlink(missing_ok=True)
+        return 0
+    optirank.save(candidate.model, path, overwrite=True)
+    return path.stat().st_size
 
 
 def read_recipes() -> dict[str, dict]:
@@ -101,112 +118,208 @@ def read_recipes() -> dict[str, dict]:
 
 def sets_of(recipe: dict) -> list[str]:
     """All data sets that a recipe needs."""
-    every = [
-        *recipe["train"],
-        *(one["set"] for one in judges(recipe)),
-        *recipe.get("for", ()),
-    ]
-    return list(dict.fromkeys(every))
+    return [*recipe["train"], *recipe.get("judge", ())]
 
 
-def judges(recipe: dict) -> list[dict]:
-    """The sets that judge a model, each with the label of all its samples where it has one."""
-    return [
-        {"set": one} if isinstance(one, str) else one for one in recipe.get("judge", ())
-    ]
-
-
-def make(name: str, recipe: dict, data: Path) -> optirank.PanelClassifier:
-    """Train and judge one model."""
-    train_on = recipe["train"]
-    parts = [read_set(data, one, recipe) for one in train_on]
-    wanted = None
-    if "for" in recipe:
-        wanted = set.intersection(
-            *(set(read_set(data, one).gene_names) for one in recipe["for"])
+def refuse_missing_sets(recipes: dict[str, dict], data: Path) -> None:
+    """Exit before any work where the folder lacks a set."""
+    wanted = dict.fromkeys(
+        name for recipe in recipes.values() for name in sets_of(recipe)
+    )
+    missing = [name for name in wanted if not (data / f"{name}.h5ad").is_file()]
+    if missing:
+        sys.exit(
+            f"{data} lacks {', '.join(missing)}: "
+            f"optirank datasets fetch {' '.join(missing)} --data {data}"
         )
+
+
+def make(name: str, recipe: dict, data: Path) -> Candidate:
+    """Train and judge one model."""
+    parts = [read_set(data, set_name, recipe) for set_name in recipe["train"]]
+    others = [read_set(data, set_name, recipe) for set_name in recipe.get("judge", ())]
+    one_study = recipe.get("one_study", False)
+    classes = judgeable([] if one_study else parts, others, parts)
+    parts = [restricted(part, classes) for part in parts]
+    others = [restricted(other, classes) for other in others]
+    several = len(parts) > 1
     result = train(
-        JoinedProfiles(parts) if len(parts) > 1 else parts[0],
+        JoinedProfiles(parts) if several else parts[0],
         TrainingOptions(
             label=LABEL,
-            batch=FILE_COLUMN if len(parts) > 1 else None,
-            n_genes=recipe.get("genes", "auto"),
-            available=None if wanted is None else sorted(wanted),
+            batch=FILE_COLUMN if several else None,
             name=name,
             description=recipe["description"],
         ),
     )
-    model = narrowed(result.model)
-    summary = model.training_summary_
-    left_out = {one["name"]: one["classes"] for one in summary["sources"]}
-    sources = [
-        {
-            "name": one,
-            "about": about(one),
-            "trained": True,
-            "classes": left_out.get(one, {}),
-        }
-        for one in train_on
-    ]
-    for one in judges(recipe):
-        found = read_set(data, one["set"], recipe, one.get("label"))
-        classes = counted(found, model)
-        lost = len(set(model.feature_names_in_) - set(found.gene_names))
-        told = about(one["set"]) + (
-            f"; lacks {lost} of {len(model.panel_)} genes" if lost else ""
-        )
-        sources.append(
-            {"name": one["set"], "about": told, "trained": False, "classes": classes}
-        )
-        if told := unknown_types(model, found):
-            summary.setdefault("unknown_types", told)
-    summary |= {
-        "sources": sources,
-        "source": ", ".join(f"{one}.h5ad" for one in train_on),
-        "batch": None if len(train_on) == 1 else "data set",
-        "command": "make models",
-        "tissue": recipe["tissue"],
-        "species": recipe["species"],
-        "versions": {
-            "optirank": optirank.__version__
-        },  # the numbers do not depend on the others
-    }
-    return model
+    scores = other_scores(result.model, others)
+    if not one_study:
+        scores = [*left_out_scores(result, parts), *scores]
+    rivals = pd.concat(
+        [rivals_of_set(judged, parts) for judged in scores], ignore_index=True
+    )
+    rivals.insert(0, "model", name)
+    card = complete_card(result, recipe, others)
+    card = replace(card, baselines=baselines_of(rivals))
+    model = replace(result.model, card=card)
+    return Candidate(model, rivals, problems_of(card))
 
 
-def read_set(
-    data: Path, name: str, recipe: dict | None = None, label: str | None = None
-) -> ExpressionData:
+def judgeable(
+    studies: Sequence[ExpressionData],
+    others: Sequence[ExpressionData],
+    parts: Sequence[ExpressionData],
+) -> list[str]:
+    """The classes of the training sets that a set without a part in it can judge.
+
+    Such a set has ten samples of the class. A training set that is a study of its own
+    judges the model of the others, which needs samples of the class there.
+    """
+    numbers = [sample_numbers(study) for study in studies]
+    elsewhere = [sample_numbers(other) for other in others]
+    classes = []
+    for label in sorted({label for part in parts for label in sample_numbers(part)}):
+        by_others = any(counted.get(label, 0) >= FEWEST for counted in elsewhere)
+        by_parts = any(
+            own.get(label, 0) >= FEWEST
+            and sum(counted.get(label, 0) for counted in numbers if counted is not own)
+            >= MIN_CLASS
+            for own in numbers
+        )
+        if by_others or by_parts:
+            classes.append(label)
+    return classes
+
+
+def sample_numbers(data: ExpressionData) -> dict[str, int]:
+    """Samples of each class."""
+    counted = data.obs[LABEL].dropna().value_counts()
+    return {str(label): int(number) for label, number in counted.items()}
+
+
+def restricted(data: ExpressionData, classes: Sequence[str]) -> ExpressionData:
+    """The same samples, without the labels of other classes."""
+    labels = data.obs[LABEL]
+    return replace(
+        data, obs=data.obs.assign(**{LABEL: labels.where(labels.isin(classes))})
+    )
+
+
+def read_set(data: Path, name: str, recipe: dict | None = None) -> ExpressionData:
     """A data set with the labels of a recipe; None where a sample's label is none of them."""
     found = read_expression(data / f"{name}.h5ad", label=LABEL)
     # Symbols that one package made unique by an Ensembl identifier
-    genes = [re.sub(r"_ENSG\d+$", "", str(one)) for one in found.gene_names]
+    genes = [re.sub(r"_ENSG\d+$", "", str(gene)) for gene in found.gene_names]
     labels = found.obs[LABEL].astype(str).to_numpy(dtype=object)
-    if label is not None:
-        labels[:] = label
-    elif recipe is not None and "labels" in recipe:
-        labels = np.array([recipe["labels"].get(one) for one in labels], dtype=object)
+    if recipe is not None and "labels" in recipe:
+        names = recipe["labels"]
+        labels = np.array([names.get(label) for label in labels], dtype=object)
     obs = found.obs.assign(**{LABEL: labels})
-    found = replace(
+    renamed = replace(
         found, gene_names=np.array(genes, dtype=object), obs=obs, source=name
     )
-    return found.merge_duplicates("sum") if found.duplicated_genes else found
+    return renamed.merge_duplicates("sum") if renamed.duplicated_genes else renamed
 
 
-def counted(
-    found: ExpressionData, model: optirank.PanelClassifier
-) -> dict[str, list[int]]:
-    """Right labels and samples of each class, whatever genes are missing."""
-    done = evaluate_profiles(found, model, LABEL, PredictOptions(max_missing=1.0))
-    table = done.performance.confusion
-    return {
-        name: [int(row[name]), int(row.sum())]
-        for name, row in table.iterrows()
-        if row.sum()
-    }
+def left_out_scores(
+    result: TrainingResult, parts: Sequence[ExpressionData]
+) -> list[JudgedScores]:
+    """Scores of each training set by the model of the others."""
+    if len(parts) < 2:
+        return []
+    held_out = result.held_out
+    columns = [name for name in held_out if name.startswith("score_")]
+    judged = []
+    for part in parts:
+        rows = held_out[held_out["source"] == part.source]
+        place = pd.Index(part.sample_names).get_indexer(rows["sample"])
+        scores = rows[columns].to_numpy()
+        predicted = rows["predicted"].to_numpy().astype(str)
+        judged.append(
+            JudgedScores(part, place, result.model.classes, scores, predicted, True)
+        )
+    return judged
 
 
-def about(name: str) -> str:
+def other_scores(model: Model, others: Sequence[ExpressionData]) -> list[JudgedScores]:
+    """Scores of sets that had no part in training."""
+    judged = []
+    for other in others:
+        rows = np.flatnonzero(other.obs[LABEL].notna().to_numpy())
+        predictor = model.bind([str(gene) for gene in other.gene_names])
+        scores = predictor.scores(other.X[rows])
+        labels = label_profiles(other, model)
+        predicted = labels.classes[labels.chosen[rows]].astype(str)
+        scores = scores[:, None] if scores.ndim == 1 else scores
+        judged.append(
+            JudgedScores(other, rows, model.classes, scores, predicted, False)
+        )
+    return judged
+
+
+def complete_card(
+    result: TrainingResult, recipe: dict, others: Sequence[ExpressionData]
+) -> Card:
+    """The card of the model with all sets that judge it, and the terms of their use."""
+    model = result.model
+    judged = [
+        replace(of_set, platform=platform_of(of_set.name), terms=terms_of(of_set.name))
+        for of_set in model.card.judged
+        if not recipe.get("one_study", False)
+    ]
+    unknown_types = ""
+    for other in others:
+        judged.append(judged_set(model, other))
+        unknown_types = unknown_types or unknown_types_of(model, other)
+    train_sets = recipe["train"]
+    return replace(
+        model.card,
+        tissue=recipe["tissue"],
+        species=recipe["species"],
+        source=", ".join(f"{name}.h5ad" for name in train_sets),
+        batch="data set" if len(train_sets) > 1 else "",
+        terms="; ".join(f"{name}: {terms_of(name)}" for name in train_sets),
+        judged=tuple(judged),
+        unknown_types=unknown_types,
+        command="make models",
+        # The numbers do not depend on the other libraries
+        versions={"optirank": optirank.__version__},
+    )
+
+
+def judged_set(model: Model, other: ExpressionData) -> JudgedSet:
+    """How a set that had no part in training was labelled, whatever genes it lacks."""
+    labels = label_profiles(other, model)
+    known = other.obs[LABEL].notna().to_numpy()
+    truth = other.obs[LABEL][known]
+    predicted = pd.Series(labels.classes[labels.chosen[known]])
+    missing = ""
+    if labels.missing:
+        missing = f"; lacks {len(labels.missing)} of {model.n_genes} genes"
+    return JudgedSet(
+        name=other.source,
+        classes=class_counts(truth, predicted, model.classes),
+        platform=platform_of(other.source) + missing,
+        left_out=False,
+        terms=terms_of(other.source),
+    )
+
+
+def unknown_types_of(model: Model, other: ExpressionData) -> str:
+    """How many samples of unknown types, and of known ones, lose their label."""
+    known = other.obs[LABEL].notna().to_numpy()
+    if known.all():
+        return ""
+    options = PredictOptions(unknown_rate=UNKNOWN_RATE)
+    withheld = label_profiles(other, model, options).withheld
+    return (
+        f"predict --unknown-rate {UNKNOWN_RATE:g} withholds {withheld[~known].sum()} of "
+        f"{(~known).sum()} samples of other types in {other.source}, and "
+        f"{withheld[known].sum()} of {known.sum()} of known ones"
+    )
+
+
+def platform_of(name: str) -> str:
     """Accession and platform of a set; nothing for a set that is not registered."""
     try:
         entry = find_entry(name)
@@ -215,59 +328,53 @@ def about(name: str) -> str:
     return f"{entry.accession}, {entry.technology}"
 
 
-def unknown_types(model: optirank.PanelClassifier, found: ExpressionData) -> str:
-    """How many samples of unknown types, and of known ones, lose their label."""
-    known = found.obs[LABEL].isin(model.classes_).to_numpy()
-    if known.all():
+def terms_of(name: str) -> str:
+    """Terms of use of a set; nothing for a set that is not registered."""
+    try:
+        return find_entry(name).terms
+    except DataError:
         return ""
-    options = PredictOptions(max_missing=1.0, unknown_rate=UNKNOWN_RATE)
-    withheld = label_profiles(found, model, options).withheld
-    return (
-        f"predict --unknown-rate {UNKNOWN_RATE:g} withholds {withheld[~known].sum()} of "
-        f"{(~known).sum()} samples of other types in {found.source}, and {withheld[known].sum()} "
-        f"of {known.sum()} of known ones"
-    )
 
 
-def narrowed(model: optirank.PanelClassifier) -> optirank.PanelClassifier:
-    """The same model for data of the panel's genes alone: its file names no others."""
-    panel = model.panel_
-    small = copy.copy(model)
-    small.n_features_in_ = len(panel)
-    small.feature_names_in_ = np.asarray(model.feature_names_in_)[panel]
-
-    def moved(novelty):
-        return replace(novelty, genes=np.searchsorted(panel, novelty.genes))
-
-    small.path_ = {
-        size: Panel(
-            np.searchsorted(panel, one.genes), one.coef, one.intercept, one.mean_ranks
-        )
-        for size, one in model.path_.items()
-    }
-    small.novelty_ = moved(model.novelty_)
-    small.of_sizes_ = {
-        size: one | {"novelty_": moved(one["novelty_"])}
-        for size, one in model.of_sizes_.items()
-    }
-    small.training_summary_ = dict(model.training_summary_)
-    return small._take(small.path_[max(small.path_)])
+def problems_of(card: Card) -> list[str]:
+    """Why a model is not shipped: classes that are not judged, or not good enough."""
+    return class_problems(counts("", card, False))
 
 
-def counts(name: str, model: optirank.PanelClassifier, shipped: bool) -> pd.DataFrame:
-    """One line per data set and class: right labels and samples."""
+def class_problems(table: pd.DataFrame) -> list[str]:
+    """The same from the counts of one model."""
+    problems = []
+    for label, rows in table.groupby("class", sort=True):
+        judging = rows[rows["n"] >= FEWEST]
+        if not (judging["n_others"] >= FEWEST).any():
+            problems.append(f"{label}: no set has {FEWEST} samples of it and of others")
+        for row in judging.itertuples():
+            sensitivity = row.right / row.n
+            if sensitivity < ENOUGH:
+                problems.append(f"{label}: sensitivity {sensitivity:.0%} on {row.set}")
+        for row in rows[rows["n_others"] >= FEWEST].itertuples():
+            specificity = 1 - row.false / row.n_others
+            if specificity < ENOUGH:
+                problems.append(f"{label}: specificity {specificity:.0%} on {row.set}")
+    return problems
+
+
+def counts(name: str, card: Card, shipped: bool) -> pd.DataFrame:
+    """One line per data set and class: right labels, samples, wrong labels of others."""
     rows = [
         {
             "model": name,
             "shipped": "yes" if shipped else "no",
-            "set": one["name"],
-            "in_training": "yes" if one["trained"] else "no",
+            "set": judged.name,
+            "in_training": "yes" if judged.left_out else "no",
             "class": label,
-            "right": right,
-            "n": n,
+            "right": counted.right,
+            "n": counted.n,
+            "false": counted.false,
+            "n_others": counted.n_others,
         }
-        for one in model.training_summary_["sources"]
-        for label, (right, n) in (one["classes"] or {"": (0, 0)}).items()
+        for judged in card.judged
+        for label, counted in judged.classes.items()
     ]
     return pd.DataFrame(rows)
 

@@ -38,7 +38,7 @@ from tables import against, by_pairs
 from optirank import PanelClassifier
 from optirank._util.metrics import balanced_accuracy
 from optirank.panel.adaptation import learn_from_query
-from optirank.panel.elimination import MatrixSource
+from optirank.panel.sources import MatrixSource
 from optirank.panel.votes import vote_scores
 from optirank.ranks.scoring import best_class
 from optirank_lab.benchmark.splits import at_most

@@ -11,7 +11,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ from tables import RESULTS
 from optirank._util.files import write_text
 from optirank._util.workers import one_blas_thread
 from optirank.datasets import ExpressionData
-from optirank.model import Predictor
+from optirank.workflow.predict import PredictOptions, label_profiles
 from optirank.workflow.train import TrainingOptions, train
 from optirank_lab.benchmark import curve
 from optirank_lab.benchmark.designs import RealTasks
@@ -32,10 +32,8 @@ from optirank_lab.benchmark.tasks import find_pairs
 from optirank_lab.data.registry import data_folder
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from optirank.estimators.panel_classifier import PanelClassifier
-    from optirank.model.predictor import Prediction
+    from optirank import Model
+    from optirank.workflow.labels import Labels
     from optirank_lab.benchmark.sets import Set
     from optirank_lab.benchmark.tasks import BenchmarkTask
 
@@ -44,12 +42,13 @@ __all__ = [
     "collect",
     "dense",
     "header",
+    "labelled",
     "option_parser",
     "options",
     "over_pairs",
     "pairs_of",
-    "predicted",
-    "scores_of",
+    "profiles_of",
+    "rows_of_pairs",
     "trained",
 ]
 
@@ -155,28 +154,25 @@ def header(quick: bool = False) -> str:
     return curve.header(f"python benchmarks/{name}{' --quick' if quick else ''}")
 
 
-def trained(
-    reference: Set, n_genes: int = 100, per_class: int | None = None
-) -> PanelClassifier:
+def trained(reference: Set, n_genes: int = 100, per_class: int | None = None) -> Model:
     """The model as `optirank train --genes N` makes it, on all samples or some of each class."""
     if per_class is not None:
         rows = at_most(reference.labels, per_class, np.random.default_rng(0))
         reference = reference.take(rows)
-    samples = np.array([f"s{k}" for k in range(len(reference.labels))], dtype=object)
-    obs = pd.DataFrame({"label": reference.labels}, index=samples)
-    genes = np.asarray(reference.genes, dtype=object)
-    data = ExpressionData(
-        sparse.csr_matrix(reference.raw), genes, samples, obs, reference.name
-    )
-    n_genes = min(n_genes, len(genes))
+    data = profiles_of(reference)
+    n_genes = min(n_genes, len(reference.genes))
     return train(data, TrainingOptions(label="label", n_genes=n_genes, n_jobs=1)).model
 
 
-def scores_of(model: PanelClassifier, query: Set) -> NDArray:
-    """Scores of a query, as `predict` computes them."""
-    return Predictor(model, query.genes).scores(sparse.csr_matrix(query.raw))
+def profiles_of(samples: Set) -> ExpressionData:
+    """A set as training and prediction read it; its labels are in the column label."""
+    names = np.array([f"s{k}" for k in range(len(samples.labels))], dtype=object)
+    obs = pd.DataFrame({"label": samples.labels}, index=names)
+    genes = np.asarray(samples.genes, dtype=object)
+    X = sparse.csr_matrix(samples.raw)
+    return ExpressionData(X, genes, names, obs, samples.name)
 
 
-def predicted(model: PanelClassifier, query: Set) -> Prediction:
-    """Labels and confidences of a query, as `predict` gives them."""
-    return Predictor(model, query.genes).predict(sparse.csr_matrix(query.raw))
+def labelled(model: Model, query: Set, **options: Any) -> Labels:
+    """What `predict` says of a query; ``options`` are those of `PredictOptions`."""
+    return label_profiles(profiles_of(query), model, PredictOptions(**options))

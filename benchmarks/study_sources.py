@@ -12,15 +12,17 @@ the class. Writes sources.csv.
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
-from make_models import counted, make, read_recipes, read_set, sets_of
+from make_models import judged_set, make, read_recipes, read_set, restricted
 from studies import Rows, collect, options
 
+from optirank.model.card import JudgedSet
 from optirank.workflow import preparation
 
-ADDED = {"0": 0, "5": 5, "10": 10, "20": 20, "50": 50, "100": 100, "all": 1e12}
+ADDED = {"0": 0, "10": 10, "100": 100, "all": 1e12}
 
 
 def main() -> None:
@@ -29,34 +31,37 @@ def main() -> None:
         name: recipe
         for name, recipe in read_recipes().items()
         if len(recipe["train"]) > 1
-        and all(
-            (args.data / f"{one}.h5ad").is_file()
-            for one in sets_of(recipe | {"judge": []})
-        )
+        and all((args.data / f"{part}.h5ad").is_file() for part in recipe["train"])
     }
     added = {"10": 10, "all": 1e12} if args.quick else ADDED
-    study = partial(one_recipe, data=args.data, added=added)
+    study = partial(rows_of_recipe, data=args.data, added=added)
     parts = (delayed(study)(name, recipe) for name, recipe in recipes.items())
     collect(
         Parallel(n_jobs=args.jobs, return_as="generator")(parts), args, len(recipes)
     )
 
 
-def one_recipe(name: str, recipe: dict, data, added: dict[str, float]) -> Rows:
+def rows_of_recipe(
+    name: str, recipe: dict, data: Path, added: dict[str, float]
+) -> Rows:
     """Left-out and joint accuracy on each set of a recipe."""
     rows = []
+    alone = recipe | {"judge": [], "one_study": False}
     for text, value in added.items():
         preparation._FULL_SOURCE = value
-        model = make(name, recipe | {"judge": []}, data)
-        for one in model.training_summary_["sources"]:
-            joint = counted(read_set(data, one["name"], recipe), model)
-            left_out, joint = (
-                np.mean([right / n for right, n in found.values()])
-                for found in (one["classes"], joint)
-            )
-            row = {"model": name, "set": one["name"], "added": text}
-            rows.append(row | {"left_out": left_out, "joint": joint})
+        model = make(name, alone, data).model
+        classes = [str(label) for label in model.classes]
+        for judged in model.card.judged:
+            part = restricted(read_set(data, judged.name, recipe), classes)
+            row = {"model": name, "set": judged.name, "added": text}
+            joint = accuracy(judged_set(model, part))
+            rows.append(row | {"left_out": accuracy(judged), "joint": joint})
     return {"sources": rows}
+
+
+def accuracy(judged: JudgedSet) -> float:
+    """Balanced accuracy on a set."""
+    return float(np.mean([counts.sensitivity for counts in judged.classes.values()]))
 
 
 if __name__ == "__main__":

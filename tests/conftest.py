@@ -30,6 +30,15 @@ def data_folder() -> Path:
 
 
 @pytest.fixture(scope="session")
+def raw_files() -> Path:
+    """The folder of raw files that real sets are built from, ../shared/raw/files."""
+    folder = _SHARED / "raw" / "files"
+    if not folder.is_dir():
+        pytest.skip(f"no raw files here ({folder})")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def anchors_folder() -> Path:
     """The folder of problems with the results of the published implementation."""
     return Path(__file__).parent / "anchors"

@@ -61,7 +61,7 @@ def test_a_confusion_matrix_has_the_counts(model, adata):
     counts = evaluation.performance.confusion.to_numpy()
     for ax in (pl.confusion(evaluation), pl.confusion(adata, LABEL)):
         assert sorted(map(int, texts(ax))) == sorted(counts[counts > 0].tolist())
-        assert len(ax.get_xticklabels()) == len(model.classes_)
+        assert len(ax.get_xticklabels()) == len(model.classes)
     other = adata.copy()
     other.obs[LABEL] = other.obs[LABEL].astype(str).replace("b cell", "martian")
     names = [one.get_text() for one in pl.confusion(other, LABEL).get_yticklabels()]
@@ -96,12 +96,25 @@ def test_reliability_and_curves_take_an_evaluation_or_an_annotated_adata(model, 
     for kind in ("roc", "pr"):
         for ax in (pl.roc(evaluation, kind=kind), pl.roc(adata, LABEL, kind=kind)):
             labels = [text.get_text() for text in ax.get_legend().get_texts()]
-            assert len(labels) == len(model.classes_)
+            assert len(labels) == len(model.classes)
     with pytest.raises(ValueError, match="kind='area'"):
         pl.roc(evaluation, kind="area")
     plain = as_anndata(trained_example()[1])
     with pytest.raises(ValueError, match="annotate it first"):
         pl.roc(plain, LABEL)
+
+
+def test_a_class_has_one_colour_in_all_curves(model, adata):
+    evaluation = tl.evaluate(adata, model, LABEL)
+    colours = []
+    for kind in ("roc", "pr"):
+        lines = pl.roc(evaluation, kind=kind).lines
+        named = [line for line in lines if ":" in str(line.get_label())]
+        colours.append(
+            {str(line.get_label()).split(":")[0]: line.get_color() for line in named}
+        )
+    assert colours[0] == colours[1]
+    assert len(set(colours[0].values())) == len(model.classes)
 
 
 def test_labels_are_bars_that_end_at_their_number_of_samples(model, adata):
@@ -163,19 +176,19 @@ def test_panel_sizes_show_the_one_chosen(model):
 def test_the_panel_has_ranks_of_the_heaviest_genes(model, adata):
     ax = pl.panel(model, adata, LABEL, n_genes=3, max_samples=30)
     values = ax.images[0].get_array()
-    assert values.shape[1] <= 30 + len(model.classes_)
-    assert values.shape[0] <= 3 * len(model.classes_)
+    assert values.shape[1] <= 30 + len(model.classes)
+    assert values.shape[0] <= 3 * len(model.classes)
     assert 0 <= values.min() < values.max() <= 1
     names = [one.get_text()[:-2] for one in ax.get_yticklabels()]
     assert set(names) <= set(panel_names(model))
     assert {text.replace("\n", " ") for text in texts(ax)} <= set(
-        map(str, model.classes_)
+        map(str, model.classes)
     )
 
 
 def test_weights_are_bars_for_two_classes_and_a_map_for_more(model):
     ax = pl.panel_weights(model, n_genes=10)
-    assert ax.images[0].get_array().shape == (10, len(model.classes_))
+    assert ax.images[0].get_array().shape == (10, len(model.classes))
     data = make_unstable_ranks(120, 20, 12, random_state=0)
     two = PanelClassifier(10).fit(data.X, data.y)
     ax = pl.panel_weights(two)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Model": "optirank.model.model",
     "PanelClassifier": "optirank.estimators.panel_classifier",
     "ReferenceRankTransformer": "optirank.ranks.transformer",
     "OptirankClassifier": "optirank.estimators.optirank",
@@ -27,6 +28,7 @@ _MODULES = ("datasets", "model", "pl", "preprocessing", "tl")
 
 __all__ = [
     "AnovaRankLogisticRegression",
+    "Model",
     "OptirankClassifier",
     "OptirankClassifierCV",
     "PanelClassifier",
@@ -40,10 +42,16 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from optirank import datasets as datasets
+    from optirank import model as model
+    from optirank import pl as pl
+    from optirank import preprocessing as preprocessing
+    from optirank import tl as tl
     from optirank.estimators.optirank import OptirankClassifier, RankLogisticRegression
     from optirank.estimators.optirank_cv import OptirankClassifierCV
     from optirank.estimators.panel_classifier import PanelClassifier
     from optirank.model.file import load, save
+    from optirank.model.model import Model
     from optirank.ranks.transformer import ReferenceRankTransformer
     from optirank_lab.baselines.anova_rank import AnovaRankLogisticRegression
     from optirank_lab.baselines.singlecellnet import SingleCellNetClassifier

@@ -5,17 +5,23 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    import pandas as pd
     from anndata import AnnData
 
+    from optirank.io.data import ExpressionData, Profiles
     from optirank.model import Model
     from optirank.workflow.evaluate import Evaluation
 else:  # typing.get_type_hints works without importing them
+    pd = SimpleNamespace(DataFrame=Any, Series=Any)
     AnnData = Any
+    ExpressionData = Any
+    Profiles = Any
     Evaluation = Any
     Model = Any
 
@@ -24,6 +30,7 @@ from optirank._util.metrics import percent
 __all__ = ["annotate", "evaluate", "train"]
 
 logger = logging.getLogger("optirank")
+LABELS = "label"  # the column of labels that were given apart from the data
 
 
 def __dir__() -> list[str]:
@@ -31,10 +38,10 @@ def __dir__() -> list[str]:
 
 
 def train(
-    adata: AnnData,
-    label: str,
+    adata: AnnData | pd.DataFrame | Sequence[AnnData],
+    label: str | pd.Series,
     *,
-    query: AnnData | Sequence[str] | None = None,
+    query: AnnData | pd.DataFrame | Sequence[str] | None = None,
     batch: str | None = None,
     n_genes: int | str = "auto",
     gene_list: Sequence[str] | None = None,
@@ -54,12 +61,14 @@ def train(
 
     Parameters
     ----------
-    adata : AnnData
-        Expression on any scale: only ranks within a sample count. If it is backed or lazy (dask
-        arrays), only what is needed is read, in blocks of samples.
-    label : str
-        Column of ``adata.obs`` with the class labels.
-    query : AnnData or list of str, optional
+    adata : AnnData, DataFrame, or a list of AnnData
+        Expression on any scale: only ranks within a sample count. If it is backed or lazy
+        (dask arrays), only what is needed is read, in blocks of samples. A data frame has
+        samples as rows. Of several the common genes are used, and each is held out in turn.
+    label : str or Series
+        Column of ``adata.obs``, or of the data frame, with the class labels; or the labels
+        themselves, one per sample.
+    query : AnnData, DataFrame or list of str, optional
         The data to be labelled later, or their gene names: only genes that it has are used.
     batch : str, optional
         Column with the source (data set, donor); each source is held out in turn.
@@ -90,31 +99,30 @@ def train(
         For :func:`annotate` and :func:`optirank.save`; ``model.card`` has its accuracy on
         held-out samples and the notes. ``adata`` is not changed.
     """
+    from optirank._util.flags import among
     from optirank._util.progress import progress_bar
     from optirank._util.workers import worker_count
-    from optirank.io.reading import check_anndata, profiles_of
-    from optirank.workflow.train import TrainingOptions
+    from optirank.workflow.options import TrainingOptions
     from optirank.workflow.train import train as run
 
     given = dict(locals())
-    check_anndata(adata, "train")
-    profiles = profiles_of(adata, layer, gene_column, use_raw=use_raw)
-    if query is not None:
-        given["query_genes"] = [
-            str(gene) for gene in getattr(query, "var_names", query)
-        ]
+    profiles, given["label"], given["batch"] = _labelled_profiles(
+        adata, label, batch, layer=layer, gene_column=gene_column, use_raw=use_raw
+    )
+    given["query_genes"] = _gene_names(query)
     given["n_jobs"] = worker_count(-1) if n_jobs is None else n_jobs
-    options = TrainingOptions.among(given)
+    options = among(TrainingOptions, given)
 
     def say(line: str) -> None:
         logger.info("%s", line)
         if verbose:
             print(line)
 
-    if not use_raw and adata.raw is not None and adata.raw.n_vars > adata.n_vars:
+    raw_genes = getattr(profiles, "raw_gene_names", None)
+    if raw_genes is not None and len(raw_genes) > len(profiles.gene_names):
         say(
-            f"adata.raw has {adata.raw.n_vars} genes, X has {adata.n_vars}: use_raw=True "
-            "trains on adata.raw"
+            f"adata.raw has {len(raw_genes)} genes, X has {len(profiles.gene_names)}: "
+            "use_raw=True trains on adata.raw"
         )
     shown = ("label", "batch", "n_genes", "method", "target_error", "layer", "use_raw")
     call = ", ".join(f"{name}={given[name]!r}" for name in shown if given[name])
@@ -139,8 +147,62 @@ def train(
     return result.model
 
 
+def _labelled_profiles(
+    data: Any, label: str | pd.Series, batch: str | None, **reading: Any
+) -> tuple[Profiles, str, str | None]:
+    """Profiles of one or several objects, the column of labels and that of sources."""
+    from optirank.io.joined import FILE_COLUMN
+    from optirank.io.objects import check_anndata, joined_profiles_of, profiles_of
+
+    several = isinstance(data, Sequence) and not isinstance(data, str)
+    for part in data if several else [data]:
+        check_anndata(part, "train")
+    if several:
+        column = _label_column(label)
+        joined = joined_profiles_of(data, **reading)
+        return joined, column, batch or FILE_COLUMN
+    columns = [name for name in (label, batch) if isinstance(name, str)]
+    if hasattr(data, "columns"):  # of a data frame, these are not genes
+        reading["annotations"] = columns
+    profiles = profiles_of(data, **reading)
+    if isinstance(label, str):
+        return profiles, label, batch
+    return _with_labels(profiles, label), LABELS, batch
+
+
+def _label_column(label: str | pd.Series) -> str:
+    if isinstance(label, str):
+        return label
+    raise TypeError("label: of several data sets, name the column with their labels")
+
+
+def _with_labels(profiles: ExpressionData, labels: pd.Series) -> ExpressionData:
+    """Profiles with labels that were given apart, matched by the names of samples."""
+    from dataclasses import replace
+
+    values = np.asarray(labels, dtype=object)
+    index = getattr(labels, "index", None)
+    names = profiles.sample_names.astype(str)
+    if index is not None and set(index.map(str)) >= set(names):
+        by_name = dict(zip(index.map(str), values, strict=True))
+        values = np.array([by_name[name] for name in names], dtype=object)
+    elif len(values) != len(names):
+        raise ValueError(
+            f"{len(values)} labels for {len(names)} samples: give one label per sample"
+        )
+    return replace(profiles, obs=profiles.obs.assign(**{LABELS: values}), reopen=None)
+
+
+def _gene_names(query: Any) -> list[str] | None:
+    """The gene names of a query: of an AnnData, a data frame, or given as they are."""
+    if query is None:
+        return None
+    names = getattr(query, "var_names", getattr(query, "columns", query))
+    return [str(name) for name in names]
+
+
 def annotate(
-    adata: AnnData,
+    adata: AnnData | pd.DataFrame | pd.Series,
     model: Any,
     key_added: str = "optirank",
     *,
@@ -155,19 +217,20 @@ def annotate(
     use_raw: bool = False,
     gene_column: str | None = None,
     copy: bool = False,
-) -> AnnData | None:
-    """Label the samples of an AnnData.
+) -> AnnData | pd.DataFrame | None:
+    """Label the samples of an AnnData, or of a data frame.
 
     Parameters
     ----------
-    adata : AnnData
-        The query, in memory or backed.
+    adata : AnnData, DataFrame or Series
+        The query, in memory or backed. A data frame has samples as rows; a series is one
+        sample.
     model : a fitted model, the file of one, or the name of a shipped one
     key_added : str, default="optirank"
         Name of the fields that are set.
     clusters : str, optional
-        Column of ``adata.obs``: each cluster also gets the majority label of its samples,
-        or "heterogeneous".
+        Column of ``adata.obs``: each cluster also gets a name, the majority label of its
+        samples or "heterogeneous". Samples keep their own labels.
     adapt : bool, default=False
         Whether to learn from the query: a regression on the query's own genes, taught by
         the surest labels, is mixed with the model. A label then depends on the other
@@ -193,7 +256,8 @@ def annotate(
 
     Returns
     -------
-    None, or with ``copy=True`` an AnnData. Sets the fields:
+    None, or with ``copy=True`` an AnnData; of a data frame or a series a table with one
+    line per sample. Sets the fields:
 
     ``adata.obs[key_added]`` : categorical
         The label of each sample.
@@ -211,40 +275,39 @@ def annotate(
         genes that are missing, the threshold, the word for labels that are withheld, how
         far the samples are from the training data (``shift``), and the ``notes``.
     """
-    from optirank.io.reading import check_anndata, profiles_of
+    from optirank._util.flags import among
+    from optirank.io.objects import check_anndata, is_frame, profiles_of
     from optirank.model.file import as_model
-    from optirank.workflow.predict import PredictOptions, label_profiles
+    from optirank.workflow.options import PredictOptions
+    from optirank.workflow.predict import label_profiles
 
-    options = PredictOptions.among(locals())
+    options = among(PredictOptions, locals())
     if copy and getattr(adata, "isbacked", False):
         raise ValueError(
             "copy=True needs data in memory: adata.to_memory(), or copy=False"
         )
     check_anndata(adata, "annotate")
-    adata = adata.copy() if copy else adata
-    profiles = profiles_of(adata, layer, gene_column, use_raw=use_raw)
+    clusters_of_frame = [clusters] if is_frame(adata) and clusters else []
+    profiles = profiles_of(
+        adata, layer, gene_column, use_raw=use_raw, annotations=clusters_of_frame
+    )
     labels = label_profiles(profiles, as_model(model), options)
-    notes = [*labels.alarms, *labels.notes]
-    if not use_raw and adata.raw is not None:
-        in_raw = set(labels.missing).intersection(map(str, adata.raw.var_names))
-        if in_raw:
-            notes.append(
-                f"{len(in_raw)} missing genes are in adata.raw: use_raw=True uses it"
-            )
-    labels.record["notes"] = np.array(notes, dtype=object)
-    for note in notes:
+    for note in [*labels.alarms, *labels.notes]:
         logger.warning("note: %s", note)
+    if is_frame(adata):
+        return labels.table().set_index("sample")
+    result = adata.copy() if copy else adata
     columns, probabilities = labels.fields(key_added)
     for name, values in columns.items():
-        adata.obs[name] = values
-    probabilities.index = adata.obs_names
-    adata.obsm[f"{key_added}_proba"] = probabilities
-    adata.uns[key_added] = labels.record
-    return adata if copy else None
+        result.obs[name] = values
+    probabilities.index = result.obs_names
+    result.obsm[f"{key_added}_proba"] = probabilities
+    result.uns[key_added] = labels.record
+    return result if copy else None
 
 
 def evaluate(
-    adata: AnnData,
+    adata: AnnData | pd.DataFrame,
     model: Any,
     label: str,
     *,
@@ -265,11 +328,12 @@ def evaluate(
 
     Parameters
     ----------
-    adata : AnnData
+    adata : AnnData or DataFrame
         Labelled samples that the model was not trained on.
     model : a fitted model, the file of one, or the name of a shipped one
     label : str
-        Column of ``adata.obs`` with the true classes; samples without one are left out.
+        Column of ``adata.obs``, or of the data frame, with the true classes; samples without
+        one are left out.
     mapping : mapping, optional
         Classes of that column, and the model's names for them.
     prevalence : mapping from class to share, optional
@@ -289,15 +353,19 @@ def evaluate(
     the tables ``per_class``, ``confusion``, ``reliability`` and ``withholding``. ``adata`` is not
     changed.
     """
-    from optirank.io.reading import check_anndata, profiles_of
+    from optirank._util.flags import among
+    from optirank.io.objects import check_anndata, is_frame, profiles_of
     from optirank.model.file import as_model
     from optirank.report.pages import write_report
     from optirank.workflow.evaluate import evaluate_profiles
-    from optirank.workflow.predict import PredictOptions
+    from optirank.workflow.options import PredictOptions
 
-    options = PredictOptions.among(locals())
+    options = among(PredictOptions, locals())
     check_anndata(adata, "evaluate")
-    profiles = profiles_of(adata, layer, gene_column, use_raw=use_raw)
+    annotations = [label] if is_frame(adata) else []
+    profiles = profiles_of(
+        adata, layer, gene_column, use_raw=use_raw, annotations=annotations
+    )
     evaluation = evaluate_profiles(
         profiles,
         as_model(model),

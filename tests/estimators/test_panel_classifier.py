@@ -70,9 +70,9 @@ def test_scores_are_sums_of_votes_over_all_pairs_of_genes():
     model = PanelClassifier(10).fit(X, y)
     weights = model.coef_[:, model.panel_]
     votes = np.zeros((len(X), 3))
-    for j, l in combinations(range(10), 2):
-        sign = np.sign(X[:, model.panel_[j]] - X[:, model.panel_[l]])
-        votes += np.outer(sign, weights[:, j] - weights[:, l]) / (2 * 10)
+    for j, m in combinations(range(10), 2):
+        sign = np.sign(X[:, model.panel_[j]] - X[:, model.panel_[m]])
+        votes += np.outer(sign, weights[:, j] - weights[:, m]) / (2 * 10)
     assert np.allclose(model.decision_function(X), votes)
 
 

@@ -1,10 +1,11 @@
-"""Models as if fitted, for the tests of the model room, and ways to take model files apart."""
+"""Models with random weights for the tests of the model room, and model files taken apart."""
 
 from __future__ import annotations
 
 import io
 import json
 import zipfile
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,17 +13,19 @@ import pandas as pd
 import pytest
 from hypothesis import strategies as st
 
-from optirank import (
-    AnovaRankLogisticRegression,
-    OptirankClassifier,
-    PanelClassifier,
-    RankLogisticRegression,
-    load,
+from optirank import Model, load
+from optirank.model import (
+    Card,
+    ModelFileError,
+    fit_calibration,
+    fit_error_control,
+    fit_likeness,
 )
-from optirank.estimators.panel_classifier import Panel
-from optirank.model import ModelFileError
+from optirank.model.card import ClassCounts, CurvePoint, HeldOutClass, JudgedSet
+from optirank.model.values import ValueShares
+from optirank.model.weights import References, SizedPanel
+from optirank.ranks.scoring import panel_ranks
 
-CLASSES = (OptirankClassifier, RankLogisticRegression, AnovaRankLogisticRegression)
 LABELS = {
     "str": lambda k: np.array([f"type {i}" for i in range(k)]),
     "object": lambda k: np.array([f"Zelle {i} ä" for i in range(k)], dtype=object),
@@ -32,42 +35,44 @@ LABELS = {
 }
 
 
+def gene_names(n_genes: int) -> np.ndarray:
+    return np.array([f"GENE{j}" for j in range(n_genes)], dtype=object)
+
+
 def make_model(
     seed: int = 0,
     n_classes: int = 3,
     n_genes: int = 12,
     *,
     labels: str = "str",
-    named: bool = True,
     ties: str = "average",
-    cls: type = OptirankClassifier,
     n_weights: int | None = None,
     means: bool = False,
-):
-    """A model with random weights and reference sets, and all that fitting leaves behind."""
+) -> Model:
+    """A model like the paper's: one reference set and one intercept per class."""
     rng = np.random.default_rng(seed)
-    model = cls(ties=ties)
-    model.classes_ = LABELS[labels](n_classes)
-    n_rows = 1 if len(model.classes_) == 2 else len(model.classes_)
+    classes = LABELS[labels](n_classes)
+    n_rows = 1 if len(classes) == 2 else len(classes)
     size = max(1, n_genes // 4)
-    model.coef_ = np.zeros((n_rows, n_genes))
-    model.reference_weights_ = np.zeros((n_rows, n_genes))
-    for w, gamma in zip(model.coef_, model.reference_weights_, strict=True):
+    coef = np.zeros((n_rows, n_genes))
+    gamma = np.zeros((n_rows, n_genes))
+    for row in range(n_rows):
         weighted = rng.choice(n_genes, min(n_genes, n_weights or size), replace=False)
-        w[weighted] = rng.normal(size=len(weighted))
-        gamma[rng.choice(n_genes, size, replace=False)] = 1.0
-    model.intercept_ = rng.normal(size=n_rows)
-    model.reference_ = model.reference_weights_ > 0
-    model.objective_ = rng.uniform(size=n_rows)
-    model.n_iter_ = rng.integers(1, 100, size=n_rows)
-    model.path_ = [[{"stage": "end", "objective": 0.1 + row}] for row in range(n_rows)]
-    model.genes_ = (model.reference_ | (model.coef_ != 0)).any(axis=0)
-    model.n_features_in_ = n_genes
-    if named:
-        model.feature_names_in_ = gene_names(n_genes)
-    if means:
-        model.mean_ranks_ = rng.uniform(size=model.coef_.shape) * (model.coef_ != 0)
-    return model
+        coef[row, weighted] = rng.normal(size=len(weighted))
+        gamma[row, rng.choice(n_genes, size, replace=False)] = 1.0
+    columns = np.flatnonzero(((gamma > 0) | (coef != 0)).any(axis=0))
+    mean_ranks = rng.uniform(size=(n_rows, len(columns))) if means else None
+    references = References(
+        weights=gamma[:, columns],
+        intercept=rng.normal(size=n_rows),
+        mean_ranks=mean_ranks,
+        ties=ties,
+        softmax=False,
+    )
+    panel = SizedPanel(
+        gene_names(n_genes)[columns], columns, coef[:, columns], references
+    )
+    return Model(classes, len(columns), {len(columns): panel}, n_genes)
 
 
 def make_panel(
@@ -77,63 +82,94 @@ def make_panel(
     *,
     sizes: tuple[int, ...] = (3, 6, 10),
     labels: str = "str",
-    named: bool = True,
-) -> PanelClassifier:
+) -> Model:
     """A panel model with random nested panels and weights."""
     rng = np.random.default_rng(seed)
-    model = PanelClassifier(n_genes=max(sizes))
-    model.classes_ = LABELS[labels](n_classes)
-    rows = 1 if len(model.classes_) == 2 else len(model.classes_)
+    classes = LABELS[labels](n_classes)
+    n_rows = 1 if len(classes) == 2 else len(classes)
     order = rng.permutation(n_genes)
-    model.path_ = {
-        size: Panel(
-            genes=np.sort(order[:size]),
-            coef=rng.normal(size=(rows, size)),
-            intercept=rng.normal(size=rows),
-            mean_ranks=rng.uniform(size=size),
-        )
-        for size in sizes
+    panels = {}
+    for size in sizes:
+        columns = np.sort(order[:size])
+        coef = rng.normal(size=(n_rows, size))
+        panels[size] = SizedPanel(gene_names(n_genes)[columns], columns, coef)
+    return Model(classes, max(sizes), panels, n_genes)
+
+
+def with_weights(model: Model, coef: np.ndarray) -> Model:
+    """The model with other weights of its own panel."""
+    panel = replace(model.panel, coef=np.asarray(coef, dtype=float))
+    return replace(model, panels={**model.panels, model.n_genes: panel})
+
+
+def with_missing(model: Model, tables: dict[int, tuple]) -> Model:
+    """The model with held-out accuracies by share of missing genes, for some sizes."""
+    panels = {
+        size: replace(panel, missing=tables.get(size, ()))
+        for size, panel in model.panels.items()
     }
-    own = model.path_[max(sizes)]
-    model.panel_, model.intercept_, model.mean_ranks_ = (
-        own.genes,
-        own.intercept,
-        own.mean_ranks,
+    return replace(model, panels=panels)
+
+
+def full(model: Model) -> Model:
+    """The model with everything that it can store beyond its weights."""
+    rng = np.random.default_rng(0)
+    n_samples = 60
+    n_classes = len(model.classes)
+    y = model.classes[np.arange(n_samples) % n_classes]
+    scores = rng.normal(size=n_samples if n_classes == 2 else (n_samples, n_classes))
+    X = make_samples(0, n_samples, model.n_features)
+    panel = replace(
+        model.panel,
+        calibration=fit_calibration(scores, y, model.classes),
+        error_control=fit_error_control(
+            rng.uniform(size=n_samples), np.arange(n_samples) > 0, y, 0.2
+        ),
+        likeness=fit_likeness(
+            panel_ranks(X[:, model.panel.columns]), y, y, model.classes
+        ),
+        missing=((0.0, 0.95), (0.1, 0.94), (0.5, 0.9)),
     )
-    model.coef_ = np.zeros((rows, n_genes))
-    model.coef_[:, own.genes] = own.coef
-    model.genes_ = np.isin(np.arange(n_genes), own.genes)
-    model.n_features_in_ = n_genes
-    if named:
-        model.feature_names_in_ = gene_names(n_genes)
-    return model
+    labels = [str(label) for label in model.classes]
+    card = Card(
+        name="random",
+        description="weights at random",
+        method="panel",
+        n_samples=n_samples,
+        class_counts=dict.fromkeys(labels, 20),
+        values=ValueShares("counts", 0.5, 0.01),
+        balanced_accuracy=0.9,
+        standard_error=0.01,
+        interval=(0.85, 0.94),
+        held_out={label: HeldOutClass(20, 0.9, float("nan")) for label in labels},
+        curve=(CurvePoint(3, 0.8, 0.02), CurvePoint(10, 0.9, 0.01)),
+        judged=(JudgedSet("second", {labels[0]: ClassCounts(8, 10, 1, 30)}, "arrays"),),
+        baselines={"nearest mean": 0.88},
+        fingerprints=("ab12", "cd34"),
+        versions={"optirank": "0.1.0"},
+        notes=("a note with 'quotes' and ä",),
+    )
+    panels = {**model.panels, model.n_genes: panel}
+    return replace(model, panels=panels, card=card)
 
 
-def gene_names(n_genes: int) -> np.ndarray:
-    return np.array([f"GENE{j}" for j in range(n_genes)], dtype=object)
-
-
-own_models = st.builds(
+reference_models = st.builds(
     make_model,
     st.integers(0, 10_000),
     st.integers(2, 5),
     st.integers(1, 30),
     labels=st.sampled_from(sorted(LABELS)),
-    named=st.booleans(),
     ties=st.sampled_from(["average", "min", "max"]),
-    cls=st.sampled_from(CLASSES),
     means=st.booleans(),
 )
-panels = st.builds(
+panel_models = st.builds(
     make_panel,
     st.integers(0, 10_000),
     st.integers(2, 5),
     st.integers(10, 30),
     labels=st.sampled_from(sorted(LABELS)),
-    named=st.booleans(),
 )
-models = own_models | panels
-named_models = models.filter(lambda model: hasattr(model, "feature_names_in_"))
+models = reference_models | panel_models
 
 
 def make_samples(seed: int, n: int, n_genes: int, density: float = 0.4) -> np.ndarray:
@@ -143,47 +179,31 @@ def make_samples(seed: int, n: int, n_genes: int, density: float = 0.4) -> np.nd
     return values * (rng.uniform(size=values.shape) < density)
 
 
-def as_input(model, X: np.ndarray):
-    """Samples as the model's own methods take them without a warning."""
-    names = getattr(model, "feature_names_in_", None)
-    return X if names is None else pd.DataFrame(X, columns=names)
+def as_frame(model: Model, X: np.ndarray) -> pd.DataFrame:
+    """Samples with the names of the model's columns."""
+    return pd.DataFrame(X, columns=gene_names(model.n_features))
 
 
-def weights_of(model) -> tuple[np.ndarray, np.ndarray, str]:
-    """Weights, reference weights (rows x genes) and ties of a model."""
-    if hasattr(model, "panel_"):
-        return (
-            model.coef_,
-            np.tile(model.genes_ * 1.0, (len(model.coef_), 1)),
-            "average",
-        )
-    return model.coef_, model.reference_weights_, model.ties
-
-
-def assert_same_model(found, model) -> None:
-    """The same class, parameters and fitted attributes, to the last bit."""
-    assert type(found) is type(model)
-    assert repr(found.get_params()) == repr(model.get_params())
-    fitted = [
-        {name for name in vars(one) if name.endswith("_")} for one in (found, model)
-    ]
-    assert fitted[0] == fitted[1]
-    for name in fitted[1]:
-        assert_same(getattr(found, name), getattr(model, name), name)
-
-
-def assert_same(found, value, name: str) -> None:
-    if isinstance(value, np.ndarray):
-        assert found.dtype.kind == value.dtype.kind, name
-        np.testing.assert_array_equal(found, value, err_msg=name)
-    elif isinstance(value, dict):
-        assert list(found) == list(value), name
-        for key in value:
-            assert_same(found[key], value[key], f"{name}[{key!r}]")
-    elif hasattr(value, "__dataclass_fields__"):
-        assert_same(vars(found), vars(value), name)
+def assert_same(value, expected, where: str = "model") -> None:
+    """The same values of the same types, to the last bit, at any depth."""
+    if isinstance(expected, np.ndarray):
+        assert value.dtype.kind == expected.dtype.kind, where
+        np.testing.assert_array_equal(value, expected, err_msg=where)
+    elif is_dataclass(expected):
+        assert type(value) is type(expected), where
+        for part in fields(expected):
+            if part.name != "digest":
+                assert_same(
+                    getattr(value, part.name),
+                    getattr(expected, part.name),
+                    f"{where}.{part.name}",
+                )
+    elif isinstance(expected, dict):
+        assert list(value) == list(expected), where
+        for key in expected:
+            assert_same(value[key], expected[key], f"{where}[{key!r}]")
     else:
-        assert repr(found) == repr(value), name
+        assert repr(value) == repr(expected), where
 
 
 def unpack(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
@@ -193,7 +213,8 @@ def unpack(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
         members = {name: archive.read(name) for name in archive.namelist()}
     del members["model.json"]
     arrays = {
-        name.removesuffix(".npy"): np.load(io.BytesIO(b)) for name, b in members.items()
+        name.removesuffix(".npy"): np.load(io.BytesIO(content))
+        for name, content in members.items()
     }
     return document, arrays
 
@@ -207,9 +228,8 @@ def pack(path: Path, document: object, arrays: dict[str, np.ndarray | bytes]) ->
             buffer = io.BytesIO()
             if not isinstance(array, bytes):
                 np.save(buffer, array)
-            archive.writestr(
-                f"{name}.npy", array if isinstance(array, bytes) else buffer.getvalue()
-            )
+            content = array if isinstance(array, bytes) else buffer.getvalue()
+            archive.writestr(f"{name}.npy", content)
     return path
 
 

@@ -1,6 +1,8 @@
-"""What happens when genes of a model are missing: a stated rule, a report, a limit."""
+"""Missing genes take their votes away; the panel that the data serve best is used."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,183 +13,180 @@ from model_cases import (
     make_model,
     make_panel,
     make_samples,
-    named_models,
-    weights_of,
+    models,
+    panel_models,
+    reference_models,
+    with_missing,
+    with_weights,
 )
 
-from optirank.model import (
-    MissingGenesError,
-    Predictor,
-    bind,
-    describe_training,
-    explain,
-)
+from optirank import Model
+from optirank.model import Card, MissingGenesError
+from optirank.model.weights import References, SizedPanel
 from optirank.ranks.relative import TIES
 from rank_definition import ranks_by_definition
 
 
-def scores_by_definition(model, x, here) -> np.ndarray:
-    """The rule, written out: ranks among the reference genes that are there, stand-ins."""
-    coef, references, ties = weights_of(model)
-    _, offset = TIES[ties]
-    scores = []
-    for row, (w, gamma) in enumerate(zip(coef, references, strict=True)):
-        left = np.where(here, gamma, 0.0)
-        ranks = ranks_by_definition(x[None], left, ties)[0] / left.sum()
-        stand_in = np.full(len(x), 0.5 - offset / left.sum())
-        if hasattr(model, "panel_"):
-            stand_in[model.panel_] = model.mean_ranks_
-        elif hasattr(model, "mean_ranks_"):
-            stand_in = model.mean_ranks_[row]
-        scores.append(w @ np.where(here, ranks, stand_in) + model.intercept_[row])
-    return np.array(scores)
-
-
-@given(named_models, st.data())
-def test_scores_with_missing_genes_follow_the_rule(model, data):
-    d = model.n_features_in_
-    here = np.array(data.draw(st.lists(st.booleans(), min_size=d, max_size=d)))
-    x = make_samples(1, 1, d)[0]
-    names = model.feature_names_in_[here]
-    if (weights_of(model)[1][:, here].sum(axis=1) == 0).any():
+@given(panel_models, st.data())
+def test_missing_genes_take_their_votes_away_and_nothing_stands_in(model, data):
+    d = model.n_features
+    there = np.array(data.draw(st.lists(st.booleans(), min_size=d, max_size=d)))
+    present = there[model.panel.columns]
+    coef = model.panel.coef[:, present]
+    names = gene_names(d)[there]
+    if present.sum() < 2 or not coef.any(axis=1).all():
         with pytest.raises(MissingGenesError):
-            Predictor(model, names, max_missing=1)
+            model.bind(names)
         return
-    found = Predictor(model, names, max_missing=1).scores(x[None, here])
-    expected = scores_by_definition(model, x, here)
-    np.testing.assert_allclose(np.atleast_1d(found[0]), expected, atol=1e-9)
+    X = make_samples(1, 3, d)
+    values = X[:, model.panel.columns[present]]
+    signs = np.sign(values[:, :, None] - values[:, None, :])
+    expected = signs.sum(axis=2) / (2 * present.sum()) @ coef.T
+    scores = model.bind(names).scores(X[:, there])
+    np.testing.assert_allclose(scores.reshape(expected.shape), expected, atol=1e-12)
 
 
-@given(named_models)
-def test_nothing_is_lost_where_nothing_is_missing(model):
-    bound = bind(model, model.feature_names_in_)
-    losses = bound.loss_table()[["n_missing", "weight_lost", "reference_lost"]]
-    assert not losses.to_numpy().any()
-    assert bound.notes() == []
-
-
-def two_class_model():
-    model = make_model(n_classes=2, n_genes=8)
-    model.coef_[:] = [[3.0, -1.0, 0, 0, 0, 0, 2.0, 0]]
-    model.reference_weights_[:] = [[0, 1, 1, 1, 1, 0, 0, 0]]
-    return model
-
-
-def test_genes_and_weights_are_counted_apart():
-    bound = bind(two_class_model(), [f"GENE{j}" for j in (1, 2, 3, 6, 7)])
-    (loss,) = bound.losses
-    assert (loss.label, loss.n_genes, loss.n_missing) == ("type 1", 6, 2)
-    assert loss.weight_lost == pytest.approx(3 / 6)
-    assert loss.reference_lost == pytest.approx(1 / 4)
-    assert bound.notes() == [
-        "2 of 6 genes are missing: GENE0, GENE4",
-        "most is lost for type 1 (2 of 6 genes, 50% of the weights)",
-    ]
-
-
-def test_above_half_of_a_class_s_genes_the_model_refuses():
-    model = make_panel(n_genes=10, sizes=(10,))
-    for row in model.coef_:  # all genes weigh the same
-        row[:] = 1.0
-    bind(model, gene_names(10)[:5])
-    with pytest.raises(MissingGenesError) as caught:
-        bind(model, gene_names(10)[:4])
-    assert "more than 50% of the genes or weights of 3 classes are missing" in str(
-        caught.value
-    )
-    assert "type 0 (6 of 10 genes, 60% of the weights)" in str(caught.value)
-    assert caught.value.enough == pytest.approx(0.6)
-    bind(model, gene_names(10)[:4], max_missing=0.6)
-    with pytest.raises(ValueError, match="max_missing=50"):
-        bind(model, gene_names(10), max_missing=50)
-
-
-def test_a_class_that_loses_most_of_its_weight_with_few_genes_is_refused():
-    model = make_panel(n_genes=10, sizes=(10,))
-    model.coef_[0] = [9.0, *[0.5] * 9]
-    model.coef_[1:] = 1.0
-    with pytest.raises(MissingGenesError) as caught:
-        bind(model, gene_names(10)[1:])
-    assert "more than 50% of the genes or weights of 1 class are missing" in str(
-        caught.value
-    )
-    assert "type 0 (1 of 10 genes, 67% of the weights)" in str(caught.value)
-    (loss,) = caught.value.lacking
-    assert caught.value.enough == loss.weight_lost
-
-
-def test_a_query_with_none_of_the_panel_is_refused():
-    with pytest.raises(
-        MissingGenesError, match="none of the model's 10 genes are present"
+@given(reference_models, st.data())
+def test_the_paper_s_classifiers_keep_their_rule(model, data):
+    """Ranks among the reference genes that are there, mean ranks for missing weights."""
+    d = model.n_features
+    there = np.array(data.draw(st.lists(st.booleans(), min_size=d, max_size=d)))
+    panel = model.panel
+    present = there[panel.columns]
+    x = make_samples(1, 1, d)[0]
+    try:
+        predictor = model.bind(gene_names(d)[there])
+    except MissingGenesError:
+        assert not present.all()
+        return
+    _, offset = TIES[panel.references.ties]
+    expected = []
+    for row, (w, gamma) in enumerate(
+        zip(panel.coef, panel.references.weights, strict=True)
     ):
-        Predictor(make_panel(), ["OTHER"], max_missing=1, drop_classes=True)
-    with pytest.raises(
-        MissingGenesError, match=r"none of the reference genes of 1 class"
-    ):
-        bind(two_class_model(), ["GENE0", "GENE6"], max_missing=1)
+        left = np.where(present, gamma, 0.0)
+        values = x[panel.columns]
+        ranks = ranks_by_definition(values[None], left, panel.references.ties)[0]
+        stand_in = np.full(len(values), 0.5 - offset / left.sum())
+        if panel.references.mean_ranks is not None:
+            stand_in = panel.references.mean_ranks[row]
+        used = np.where(present, ranks / left.sum(), stand_in)
+        expected.append(w @ used + panel.references.intercept[row])
+    scores = predictor.scores(x[None, there])
+    np.testing.assert_allclose(np.atleast_1d(scores[0]), expected, atol=1e-9)
 
 
-def test_a_model_without_names_takes_the_columns_of_its_training():
-    model, X = make_panel(named=False), make_samples(0, 4, 30)
-    assert len(Predictor(model).predict(X).labels) == 4
-    with pytest.raises(ValueError, match=r"without gene names.*30 columns"):
-        Predictor(model, gene_names(30))
+@given(models)
+def test_nothing_is_said_where_nothing_is_missing(model):
+    predictor = model.bind(gene_names(model.n_features))
+    assert predictor.notes() == []
+    assert predictor.size == model.n_genes
 
 
-def test_a_described_training_keeps_the_mean_score_without_some_genes():
-    rng = np.random.default_rng(0)
-    model = make_model(n_classes=2, n_genes=30)
-    X = rng.normal(size=(200, 30)) + np.arange(30) / 5
-    y = model.classes_[np.arange(200) % 2]
-    assert describe_training(model, X, y, genes=gene_names(30), source="there") is model
-    gone = np.flatnonzero((model.coef_[0] != 0) & ~model.reference_[0])[:2]
-    left = np.delete(np.arange(30), gone)
-    whole = Predictor(model).scores(X).mean()
-    kept = Predictor(model, model.feature_names_in_[left]).scores(X[:, left]).mean()
-    assert kept == pytest.approx(whole, abs=1e-12)
-    assert model.training_summary_ == {
-        "n_genes": 30, "n_panel": int(model.genes_.sum()),
-        "values": model.training_summary_["values"], "source": "there",
-    }  # fmt: skip
+def test_missing_genes_are_named_and_counted_and_two_are_enough():
+    model = make_panel(n_genes=10, sizes=(10,))
+    predictor = model.bind(gene_names(10)[:2])
+    (note,) = predictor.notes()
+    assert note.startswith("8 of 10 genes are missing: GENE2, GENE3")
+    with pytest.raises(MissingGenesError, match="one of the model's 10 genes is"):
+        model.bind(gene_names(10)[:1])
+    with pytest.raises(MissingGenesError, match="none of the model's 10 genes are"):
+        model.bind(["OTHER"], drop_classes=True)
 
 
-def test_classes_that_lack_their_genes_are_left_out_where_asked_for():
+def test_a_fall_of_held_out_accuracy_by_more_than_five_points_is_said():
+    model = make_panel(n_genes=10, sizes=(10,))
+    model = with_missing(model, {10: ((0.0, 0.95), (0.3, 0.93), (0.5, 0.85))})
+    assert len(model.bind(gene_names(10)[3:]).notes()) == 1
+    notes = model.bind(gene_names(10)[5:]).notes()
+    assert "held-out accuracy was 85.0%, with all of them 95.0%" in notes[1]
+    assert model.bind(gene_names(10)[5:]).accuracy_lost == pytest.approx(0.1)
+    assert make_panel().bind(gene_names(30)[:28]).accuracy_lost is None
+
+
+def test_the_panel_of_the_path_that_the_data_serve_best_is_used():
+    model = make_panel(n_genes=30, sizes=(3, 6, 10))
+    table = ((0.0, 0.95), (0.5, 0.7), (0.7, 0.5))
+    model = with_missing(model, {10: table, 6: ((0.0, 0.9), (0.5, 0.6), (0.7, 0.4))})
+    model = replace(model, card=Card(standard_error=0.02))
+    small = model.panels[6].genes.tolist()
+    predictor = model.bind(small)
+    assert predictor.size == 6
+    assert predictor.match.present.all()
+    assert "the panel of 6 genes on the model's path is used" in predictor.notes()[0]
+    assert "lack 4 of the 10 genes" in predictor.notes()[0]
+    X = make_samples(0, 5, 6)
+    np.testing.assert_allclose(
+        predictor.scores(X), model.smaller(6).bind(small).scores(X)
+    )
+    nearly_all = model.genes.tolist()[:9]
+    assert model.bind(nearly_all).size == 10  # .90 against .95 - .05 / 5
+
+
+def test_a_class_without_a_vote_is_refused_or_left_out():
     model = make_panel(n_classes=4, n_genes=10, sizes=(10,))
-    model.coef_[:] = 1.0
-    model.coef_[1] = [9.0, *[0.1] * 9]
+    coef = np.ones((4, 10))
+    coef[1, 1:] = 0.0
+    model = with_weights(model, coef * np.arange(1, 11))
     names = gene_names(10)[1:]
-    with pytest.raises(MissingGenesError, match=r"type 1.*drop_classes") as refused:
-        Predictor(model, names)
+    with pytest.raises(MissingGenesError, match=r"type 1.*--drop-classes") as refused:
+        model.bind(names)
     assert refused.value.droppable
-    predictor = Predictor(model, iter(names), drop_classes=True)
-    assert predictor.classes.tolist() == ["type 0", "type 2", "type 3"]
-    assert [loss.label for loss in predictor.left_out] == ["type 1"]
-    assert "LEFT OUT" in predictor.notes()[0]
-    assert "type 1 (1 of 10 genes, 91% of the weights)" in predictor.notes()[0]
+    assert refused.value.lacking == ["type 1"]
+    predictor = model.bind(names, drop_classes=True)
+    assert predictor.model.classes.tolist() == ["type 0", "type 2", "type 3"]
+    assert predictor.left_out == ("type 1",)
+    assert "1 classes are LEFT OUT" in predictor.notes()[0]
     X = make_samples(0, 30, 9)
-    rest = Predictor(model.subset(predictor.classes), names)
-    np.testing.assert_array_equal(predictor.predict(X).scores, rest.predict(X).scores)
+    rest = model.subset(["type 0", "type 2", "type 3"]).bind(names)
+    np.testing.assert_array_equal(predictor.scores(X), rest.scores(X))
+
+
+def two_class_model() -> Model:
+    coef = np.array([[3.0, -1.0, 0, 0, 0, 0, 2.0, 0]])
+    gamma = np.array([[0.0, 1, 1, 1, 1, 0, 0, 0]])
+    columns = np.flatnonzero((coef != 0).any(axis=0) | (gamma > 0).any(axis=0))
+    references = References(gamma[:, columns], np.zeros(1), None, "average", False)
+    panel = SizedPanel(gene_names(8)[columns], columns, coef[:, columns], references)
+    classes = np.array(["type 0", "type 1"])
+    return Model(classes, len(columns), {len(columns): panel}, 8)
+
+
+def test_the_paper_s_classifiers_refuse_above_half_of_their_weights_or_genes():
+    model = two_class_model()
+    assert model.bind([f"GENE{j}" for j in (1, 2, 3, 6, 7)]).notes() == [
+        "2 of 6 genes are missing: GENE0, GENE4"
+    ]
+    with pytest.raises(
+        MissingGenesError, match="more than 50% of the genes or weights"
+    ):
+        model.bind([f"GENE{j}" for j in (1, 2, 3, 4)])
+    with pytest.raises(MissingGenesError, match="more than 50%"):
+        model.bind(["GENE0", "GENE6"])
 
 
 def test_a_column_that_names_more_of_the_genes_is_said():
     model = make_panel(n_genes=12, sizes=(10,))
-    genes = model.feature_names_in_
-    others = {"id": [f"ID{j}" for j in range(12)], "symbol": genes}
+    genes = gene_names(12)
+    names_by_kind = {"id": [f"ID{j}" for j in range(12)], "symbol": genes}
     with pytest.raises(
         MissingGenesError, match="name the column 'symbol', which has 10 of the 10"
     ):
-        Predictor(model, [f"X{j}" for j in range(12)], other_names=others)
-    assert not Predictor(model, genes, other_names=others).notes()
+        model.bind([f"X{j}" for j in range(12)], other_names=names_by_kind)
+    assert not model.bind(genes, other_names=names_by_kind).notes()
 
 
 @pytest.mark.parametrize("make", [make_model, make_panel])
 def test_missing_genes_contribute_nothing_to_an_explanation(make):
     model = make(n_genes=20)
-    left = np.arange(20) % 5 != 0
+    weighted = np.flatnonzero(model.panel.coef.any(axis=0))[0]
+    left = np.arange(20) != model.panel.columns[weighted]
     x = make_samples(3, 1, 20)[0][left]
-    table = explain(model, x, gene_names(20)[left])
-    scores = Predictor(model, gene_names(20)[left]).scores(x[None])[0]
-    np.testing.assert_allclose(table.groupby("class")["contribution"].sum(), scores)
+    table = model.explain(x, gene_names(20)[left])
+    scores = model.bind(gene_names(20)[left]).scores(x[None])[0]
+    np.testing.assert_allclose(
+        table.groupby("class")["contribution"].sum(), scores, atol=1e-12
+    )
     missing = table[table["missing"]]
     assert len(missing)
     assert set(missing["gene"]).isdisjoint(gene_names(20)[left])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,26 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from model_cases import (
-    as_input,
+    as_frame,
+    full,
+    gene_names,
     make_model,
     make_panel,
     make_samples,
     models,
-    named_models,
-    weights_of,
+    panel_models,
 )
 from scipy import sparse
 from scipy.stats import rankdata
 
-from optirank import save
-from optirank.model import (
-    Predictor,
-    fit_calibration,
-    fit_error_control,
-    mixed_word,
-    panel_ranks,
-    withheld_word,
-)
+from optirank import Model, save
+from optirank.model import fit_calibration
+from optirank.ranks.scoring import panel_ranks
 from rank_definition import ranks_by_definition
 
 
@@ -47,7 +43,6 @@ LAYOUTS = {
     "fortran": np.asfortranarray,
     "float32": lambda X: X.astype(np.float32),
     "int": lambda X: X.astype(np.int16),
-    "frame": pd.DataFrame,
     "csr": sparse.csr_array,
     "csc": sparse.csc_array,
     "coo": sparse.coo_array,
@@ -55,20 +50,55 @@ LAYOUTS = {
 }
 
 
+def scores_by_definition(model: Model, X: np.ndarray) -> np.ndarray:
+    """Votes of all pairs of genes, or weighted ranks relative to reference sets."""
+    panel = model.panel
+    values = X[:, panel.columns]
+    if panel.references is None:
+        signs = np.sign(values[:, :, None] - values[:, None, :])
+        votes = signs.sum(axis=2) / (2 * len(panel.columns))
+        return votes @ panel.coef.T
+    references = panel.references
+    scores = [
+        ranks_by_definition(values, gamma, references.ties) @ w / gamma.sum() + b
+        for w, gamma, b in zip(
+            panel.coef, references.weights, references.intercept, strict=True
+        )
+    ]
+    return np.array(scores).T
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 @given(models, st.integers(0, 1000), st.sampled_from(sorted(LAYOUTS)), st.floats(0, 1))
 def test_scores_are_what_the_definition_says(compiled, model, seed, layout, density):
-    X = make_samples(seed, 6, model.n_features_in_, density)
-    found = Predictor(model, compiled=compiled).scores(LAYOUTS[layout](X))
-    coef, references, ties = weights_of(model)
-    expected = [
-        ranks_by_definition(X, gamma, ties) @ w / gamma.sum() + b
-        for w, gamma, b in zip(coef, references, model.intercept_, strict=True)
-    ]
-    expected = expected[0] if len(expected) == 1 else np.array(expected).T
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
-    own = model.decision_function(as_input(model, X))
-    np.testing.assert_allclose(found, own, rtol=1e-10, atol=1e-10)
+    X = make_samples(seed, 6, model.n_features, density)
+    scores = model.bind(compiled=compiled).scores(LAYOUTS[layout](X))
+    expected = scores_by_definition(model, X)
+    expected = expected[:, 0] if expected.shape[1] == 1 else expected
+    np.testing.assert_allclose(scores, expected, rtol=1e-10, atol=1e-10)
+
+
+@given(panel_models, st.integers(0, 1000))
+def test_every_pair_of_genes_votes_once(model, seed):
+    X = make_samples(seed, 4, model.n_features)
+    panel = model.panel
+    k = len(panel.columns)
+    votes = np.zeros((len(X), len(panel.coef)))
+    for j in range(k):
+        for m in range(j + 1, k):
+            sign = np.sign(X[:, panel.columns[j]] - X[:, panel.columns[m]])
+            votes += np.outer(sign, panel.coef[:, j] - panel.coef[:, m]) / (2 * k)
+    scores = model.bind().scores(X).reshape(votes.shape)
+    np.testing.assert_allclose(scores, votes, atol=1e-12)
+
+
+def test_two_genes_are_a_top_scoring_pair():
+    model = make_panel(n_classes=2, sizes=(2,))
+    X = make_samples(0, 50, 30, density=1.0)
+    first, second = X[:, model.panel.columns].T
+    weights = model.panel.coef[0]
+    sign = np.sign(first - second) * np.sign(weights[0] - weights[1])
+    np.testing.assert_array_equal(np.sign(model.decision_function(X)), sign)
 
 
 @pytest.mark.parametrize("n_genes", [1, 7, 300])
@@ -81,34 +111,55 @@ def test_compiled_ranks_are_those_of_numpy_and_scipy(n_genes, density):
         dense = data.toarray() if sparse.issparse(data) else data
         expected = (rankdata(dense, axis=1) - 1) / n_genes
         for compiled in (False, True):
-            found = panel_ranks(data, compiled=compiled)
-            np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-15)
+            ranks = panel_ranks(data, compiled=compiled)
+            np.testing.assert_allclose(ranks, expected, rtol=1e-14, atol=1e-15)
 
 
 @given(models, st.integers(0, 1000))
-def test_labels_and_probabilities_are_the_estimator_s(model, seed):
-    X = make_samples(seed, 6, model.n_features_in_)
-    found = Predictor(model).predict(X)
-    own = as_input(model, X)
-    np.testing.assert_allclose(found.probabilities, model.predict_proba(own), atol=1e-9)
-    np.testing.assert_array_equal(found.labels, model.predict(own))
-    assert found.labels.dtype == model.classes_.dtype
+def test_labels_are_of_the_highest_score_and_probabilities_sum_to_one(model, seed):
+    X = make_samples(seed, 6, model.n_features)
+    scores = model.decision_function(X)
+    labels = model.predict(X)
+    assert labels.dtype == model.classes.dtype
+    chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+    np.testing.assert_array_equal(labels, model.classes[chosen])
+    probabilities = model.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
     np.testing.assert_allclose(
-        found.confidence, found.probabilities.max(axis=1), atol=1e-12
+        probabilities[np.arange(6), chosen], probabilities.max(axis=1), atol=1e-12
     )
 
 
-@given(named_models, st.integers(0, 1000))
-def test_the_panel_s_genes_alone_give_the_same_as_all_genes(model, seed):
-    X = as_input(model, make_samples(seed, 6, model.n_features_in_))
-    whole = Predictor(model, X.columns).scores(X)
-    alone = X.loc[:, model.genes_]
-    np.testing.assert_array_equal(Predictor(model, alone.columns).scores(alone), whole)
-    shuffled = X.loc[:, np.random.default_rng(seed).permutation(X.columns)].assign(
-        more=1.0
+@given(models, st.integers(0, 1000))
+def test_a_frame_is_read_by_its_names_in_any_order_with_other_columns(model, seed):
+    X = as_frame(model, make_samples(seed, 6, model.n_features))
+    whole = model.decision_function(X)
+    alone = X[model.genes]
+    np.testing.assert_allclose(model.decision_function(alone), whole, atol=1e-11)
+    mixed = X.sample(frac=1, axis=1, random_state=seed).assign(more=1.0)
+    np.testing.assert_allclose(model.decision_function(mixed), whole, atol=1e-11)
+    np.testing.assert_array_equal(model.predict(mixed), model.predict(X))
+    named = model.decision_function(mixed.to_numpy(), genes=mixed.columns)
+    np.testing.assert_array_equal(named, model.decision_function(mixed))
+
+
+def test_an_array_without_names_must_have_the_columns_of_the_training():
+    model = make_panel()
+    with pytest.raises(ValueError, match=r"5 columns without names.*had 30.*genes="):
+        model.predict(np.zeros((2, 5)))
+    X = make_samples(0, 4, 30)
+    narrow = model.narrow()
+    np.testing.assert_array_equal(
+        narrow.decision_function(X[:, model.panel.columns]), model.decision_function(X)
     )
-    found = Predictor(model, shuffled.columns).scores(shuffled)
-    np.testing.assert_allclose(found, whole, atol=1e-11)
+
+
+def test_an_anndata_is_refused_with_the_function_to_use():
+    class LooksLikeAnnData:
+        obs_names = ()
+
+    with pytest.raises(TypeError, match=r"optirank\.tl\.annotate"):
+        make_panel().predict(LooksLikeAnnData())
 
 
 @pytest.mark.parametrize("make", [make_model, make_panel])
@@ -116,37 +167,34 @@ def test_the_panel_s_genes_alone_give_the_same_as_all_genes(model, seed):
 def test_a_narrowed_predictor_takes_the_columns_that_were_read(make, to):
     model = make(n_genes=40)
     X = to(make_samples(0, 5, 40))
-    predictor = Predictor(model, model.feature_names_in_)
-    assert len(predictor.columns) == model.genes_.sum() < 40
-    narrow = predictor.narrowed()
+    predictor = model.bind(gene_names(40))
+    assert len(predictor.columns) == model.n_genes < 40
     np.testing.assert_array_equal(
-        narrow.predict(X[:, predictor.columns]).scores, predictor.predict(X).scores
+        predictor.narrowed().scores(X[:, predictor.columns]), predictor.scores(X)
     )
 
 
 @pytest.mark.parametrize("make", [make_model, make_panel])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_only_the_panel_is_looked_at_and_its_values_must_have_ranks(make, compiled):
-    model, X = make(n_genes=20), make_samples(0, 3, 20)
+    model = make(n_genes=20)
+    X = make_samples(0, 3, 20)
     spoilt = X.copy()
-    spoilt[:, ~model.genes_] = np.nan
-    predictor = Predictor(model, compiled=compiled)
+    spoilt[:, np.setdiff1d(np.arange(20), model.panel.columns)] = np.nan
+    predictor = model.bind(compiled=compiled)
     np.testing.assert_array_equal(predictor.scores(spoilt), predictor.scores(X))
-    X[1, np.flatnonzero(model.genes_)[0]] = np.nan
+    X[1, model.panel.columns[0]] = np.nan
     for data in (X, sparse.csr_array(X)):
         with pytest.raises(ValueError, match=r"NaN or infinite values"):
             predictor.scores(data)
-    with pytest.raises(
-        ValueError, match=r"shape \(2, 5\), but 20 columns were announced"
-    ):
+    with pytest.raises(ValueError, match=r"shape \(2, 5\), but 20 columns"):
         predictor.scores(np.zeros((2, 5)))
 
 
 def test_no_samples_give_no_predictions():
     for X in (np.zeros((0, 30)), sparse.csr_array((0, 30))):
-        found = Predictor(make_panel(), adapt=True).predict(X)
-        assert found.probabilities.shape == (0, 3)
-        assert len(found.table()) == 0
+        assert make_panel().predict_proba(X).shape == (0, 3)
+        assert len(make_panel().label(X)) == 0
 
 
 def test_a_few_samples_never_load_numba_and_importing_loads_nothing_heavy(tmp_path):
@@ -156,62 +204,70 @@ def test_a_few_samples_never_load_numba_and_importing_loads_nothing_heavy(tmp_pa
         "heavy = ('numba', 'sklearn', 'scipy', 'pandas', 'matplotlib', 'anndata')\n"
         "print([m for m in heavy if m in sys.modules])\n"
         "import numpy as np\n"
-        "from optirank.model import Predictor, load\n"
-        "Predictor(load(sys.argv[1])).predict(np.ones((100, 30)))\n"
+        "from optirank.model import load\n"
+        "load(sys.argv[1]).predict(np.ones((100, 30)))\n"
         "print([m for m in ('numba', 'matplotlib', 'anndata') if m in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "m")],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.split() == ["[]", "[]"]
 
 
 def test_the_table_has_label_confidence_and_a_probability_per_class():
-    found = Predictor(make_panel()).predict(make_samples(0, 4, 30))
-    table = found.table(index=["a", "b", "c", "d"])
+    X = as_frame(make_panel(), make_samples(0, 4, 30)).set_axis(list("abcd"))
+    table = make_panel().label(X)
     assert table.columns.tolist() == [
-        "label", "confidence", "probability_type 0", "probability_type 1", "probability_type 2"
-    ]  # fmt: skip
-    assert table.index.tolist() == ["a", "b", "c", "d"]
-
-
-def test_a_class_called_unassigned_or_heterogeneous_is_told_from_withheld_labels():
-    assert withheld_word(["a", "b"]) == "unassigned"
-    assert withheld_word(["withheld", "unassigned", "withheld 2"]) == "withheld 3"
-    assert mixed_word(["a"]) == "heterogeneous"
-    assert mixed_word(["heterogeneous", "b"]) == "mixed"
-    assert withheld_word(["a", "unassigned"]) == "withheld"
+        "label",
+        "confidence",
+        "probability_type 0",
+        "probability_type 1",
+        "probability_type 2",
+    ]
+    assert table.index.tolist() == list("abcd")
+    assert isinstance(make_panel().label(X.to_numpy()).index, pd.RangeIndex)
 
 
 @pytest.mark.parametrize("make", [make_model, make_panel])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_calibration_changes_probabilities_and_no_label(make, n_classes):
     model = make(n_classes=n_classes)
-    X = make_samples(0, 60, model.n_features_in_)
-    plain = Predictor(model).predict(X)
-    y = model.classes_[np.arange(60) % n_classes]
-    model.calibration_ = fit_calibration(plain.scores, y, model.classes_)
-    found = Predictor(model).predict(X)
-    expected = model.calibration_.probabilities(plain.scores)
-    np.testing.assert_allclose(found.probabilities, expected)
-    assert (found.probabilities != plain.probabilities).any()
-    assert (found.labels == plain.labels).all()
+    X = make_samples(0, 60, model.n_features)
+    scores = model.decision_function(X)
+    y = model.classes[np.arange(60) % n_classes]
+    calibration = fit_calibration(scores, y, model.classes)
+    panel = replace(model.panel, calibration=calibration)
+    calibrated = replace(model, panels={model.n_genes: panel})
+    expected = calibration.probabilities(scores)
+    np.testing.assert_allclose(calibrated.predict_proba(X), expected)
+    assert (expected != model.predict_proba(X)).any()
+    assert (calibrated.predict(X) == model.predict(X)).all()
 
 
-def test_the_target_error_of_the_training_acts_at_prediction():
+def test_a_smaller_model_has_its_own_weights_and_nothing_of_the_larger_one():
+    model = full(make_panel())
+    small = model.smaller(6)
+    assert small.n_genes == len(small.genes) == 6
+    assert sorted(small.panels) == [3, 6]
+    assert small.panel.calibration is None
+    assert small.card.balanced_accuracy is None
+    assert not small.card.judged
+    assert [point.n_genes for point in small.card.curve] == [3]
+    assert model.smaller(10) is model
+    with pytest.raises(ValueError, match=r"no panel of 7 genes.*3, 6, 10 genes"):
+        model.smaller(7)
+
+
+def test_a_model_cannot_be_changed():
     model = make_panel()
-    assert Predictor(model).withholding() is None
-    with pytest.raises(ValueError, match="stores no errors of held-out samples"):
-        Predictor(model).withholding(0.1)
-    confidence, correct = np.linspace(0.5, 1, 100), np.arange(100) >= 20
-    model.error_control_ = fit_error_control(confidence, correct)
-    assert Predictor(model).withholding() is None
-    model.error_control_ = fit_error_control(confidence, correct, target_error=0.05)
-    assert Predictor(model).withholding().threshold == pytest.approx(
-        confidence[19], abs=0.01
-    )
-    assert Predictor(model).withholding(0.5).threshold == 0.0
+    with pytest.raises(AttributeError):
+        model.n_genes = 3
+    with pytest.raises(ValueError, match="no panel of 7 genes"):
+        replace(model, n_genes=7)
+    assert repr(full(model)) == "<optirank.Model 'random': 3 classes, 10 genes>"
 
 
 @pytest.mark.timing
@@ -220,8 +276,8 @@ def test_two_hundred_thousand_cells_are_labelled_per_cpu_second():
 
     model = make_panel(n_classes=20, n_genes=100, sizes=(100,))
     X = np.random.default_rng(0).poisson(1.0, (20_000, 100)).astype(np.float32)
-    predictor = Predictor(model, compiled=True)
-    predictor.predict(X[:10])
+    predictor = model.bind(compiled=True)
+    predictor.scores(X[:10])
     taken = []
     for _ in range(3):
         start = time.process_time()

@@ -7,8 +7,8 @@ import pytest
 from example_model import as_anndata, trained_example
 from optirank import tl
 from optirank.datasets import DataError
-from optirank.workflow.explain import explain_sample
-from optirank.workflow.predict import model_names
+from optirank.io.homologs import homologous_names
+from optirank.workflow.predict import explain_sample
 
 
 @pytest.fixture
@@ -60,15 +60,17 @@ def test_mouse_genes_are_recognised_and_said(model, query, mouse):
     assert mouse.obs["optirank"].tolist() == asked.obs["optirank"].tolist()
     assert "translated between mouse and human" in mouse.uns["optirank"]["notes"][0]
     names = [str(name) for name in query.gene_names]
-    assert model_names(names, model, None) == (names, [])  # the model's own names stay
+    panel = model.path_genes
+    assert homologous_names(names, panel) == (names, [])  # the model's own names stay
     few = [*names[:3], "X1", "X2"]  # most genes are missing, and no table has them
-    assert model_names(few, model, None) == (few, [])
+    assert homologous_names(few, panel) == (few, [])
 
 
 def test_genes_with_several_homologs_keep_their_names():
     model, query = trained_example()
     a, b = query.gene_names[:2]
-    names, notes = model_names(["x", "y", "z"], model, {"x": a, "y": a, "z": b})
+    table = {"x": a, "y": a, "z": b}
+    names, notes = homologous_names(["x", "y", "z"], model.path_genes, homologs=table)
     assert names == ["x", "y", b]
     assert "1 of 3 genes have the names of their homologs" in notes[0]
 
@@ -90,7 +92,7 @@ def test_an_explanation_translates_genes_as_prediction_does(model, mouse, tmp_pa
     mouse.write_h5ad(tmp_path / "mouse.h5ad")
     tl.annotate(mouse, model)
     name = str(mouse.obs_names[3])
-    found = explain_sample(tmp_path / "mouse.h5ad", model, name)
+    labels, found = explain_sample(tmp_path / "mouse.h5ad", model, name)
     assert str(found.label) == mouse.obs["optirank"].iloc[3]
     assert found.confidence == pytest.approx(mouse.obs["optirank_confidence"].iloc[3])
-    assert "translated between mouse and human" in found.notes[0]
+    assert "translated between mouse and human" in labels.notes[0]

@@ -7,7 +7,8 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optirank.workflow.labels import label_notes, majority
+from optirank.workflow.clusters import majority
+from optirank.workflow.labels import label_notes
 
 WORDS = np.array(["a", "b", "c", "unassigned"], dtype=object)
 

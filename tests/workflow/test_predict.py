@@ -17,14 +17,11 @@ from optirank import tl
 from optirank.datasets import DataError
 from optirank.io.reading import write_table
 from optirank.model import MissingGenesError, save
-from optirank.workflow import predict as workflow
+from optirank.workflow import query as query_pass
 from optirank.workflow.label_files import write_record
-from optirank.workflow.predict import (
-    NO_INFORMATION,
-    PredictOptions,
-    label_profiles,
-    predict_file,
-)
+from optirank.workflow.options import PredictOptions
+from optirank.workflow.predict import label_profiles, predict_file
+from optirank.workflow.withholding import NO_INFORMATION
 
 
 def with_panel(model, **changes):
@@ -36,6 +33,23 @@ def with_panel(model, **changes):
 
 def options(**given) -> PredictOptions:
     return PredictOptions(**given)
+
+
+def test_a_target_error_holds_where_another_size_of_the_panel_is_used(model, query):
+    own = model.n_genes
+    small = min(model.panels)
+    lost = [gene for gene in model.genes if gene not in model.panels[small].genes][:5]
+    panels = {
+        size: replace(model.panels[size], missing=((0.0, accuracy), (1.0, accuracy)))
+        for size, accuracy in ((own, 0.5), (small, 0.9))
+    }
+    control = replace(model.panel.error_control, target_error=0.4)
+    panels[own] = replace(panels[own], error_control=control)
+    model = replace(model, panels=panels)
+    kept = [gene for gene in query.gene_names if gene not in lost]
+    labels = label_profiles(query.select_genes(kept), model)
+    assert any(f"the panel of {small} genes" in note for note in labels.notes)
+    assert labels.threshold is not None
 
 
 def test_a_csv_has_names_then_label_confidence_and_a_probability_per_class(
@@ -74,7 +88,7 @@ def test_the_size_of_the_blocks_does_not_matter(
 ):
     told = []
     predict_file(query_file, model, tmp_path / "whole.csv")
-    monkeypatch.setattr(workflow, "block_rows", lambda n_genes: size)
+    monkeypatch.setattr(query_pass, "block_rows", lambda n_genes: size)
     progress = lambda done, total: told.append((done, total))  # noqa: E731
     predict_file(query_file, model, tmp_path / "blocks.csv", progress=progress)
     assert (tmp_path / "blocks.csv").read_bytes() == (

@@ -10,13 +10,9 @@ import pytest
 from example_model import LABEL, reference_set
 from optirank import load, save
 from optirank.datasets import DataError
+from optirank.io.joined import JoinedProfiles
 from optirank.io.reading import write_h5ad
-from optirank.workflow.preparation import (
-    JoinedProfiles,
-    gene_names_in,
-    genes_of_queries,
-    open_sources,
-)
+from optirank.workflow.sources import gene_names_in, genes_of_queries, open_sources
 from optirank.workflow.train import TrainingOptions, train
 
 

@@ -244,7 +244,7 @@ def test_the_methods_of_the_paper(cells, method):
 )
 def test_what_cannot_be_done_is_refused_in_words(cells, changes, said):
     data = with_obs(cells, one="same")
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(ValueError, match=said):
         train(data, TrainingOptions(**{"label": "cell_type"} | changes))
 
 

@@ -29,8 +29,17 @@ def standard_error(scores: NDArray) -> NDArray:
     return scores.std(axis=-1, ddof=1) / np.sqrt(n_folds)
 
 
+NO_NUMBER = "–"
+
+
+def in_percent(share: float | None, digits: int = 1) -> str:
+    """A share in percent without the sign, such as 91.3; a dash where there is none."""
+    if share is None or not np.isfinite(share):
+        return NO_NUMBER
+    return f"{100 * share:.{digits}f}"
+
+
 def percent(share: float | None) -> str:
     """A share as text, such as 91.3 %; a dash where there is none."""
-    if share is None or share != share:
-        return "–"
-    return f"{100 * share:.1f} %"
+    text = in_percent(share)
+    return text if text == NO_NUMBER else f"{text} %"

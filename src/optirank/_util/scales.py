@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -57,25 +58,71 @@ def log_values(X: Any, scale: str) -> Any:
 
 
 def looks_standardised(X: Any) -> bool:
-    """Whether the values were standardised: genes have mean 0 and standard deviation 1.
+    """Whether the values were standardised per gene, see `GeneMoments.standardised`."""
+    moments = GeneMoments()
+    moments.add(X)
+    return moments.standardised()
 
-    Most genes that vary must have a mean within 0.01 of 0, and a standard deviation within 0.01 of
-    1 (that of a sample or of a population); not all, because values are often clipped afterwards.
-    X is an array or a sparse matrix of samples by genes.
-    """
-    n = X.shape[0]
-    stored = X.data if sparse.issparse(X) else X
-    if n < 2 or not stored.size or stored.min() >= 0:
-        return False
-    squared = X.multiply(X) if sparse.issparse(X) else np.square(X, dtype=np.float64)
-    mean = np.ravel(X.mean(axis=0))
-    variance = np.ravel(squared.mean(axis=0)) - mean**2
-    varies = variance > 0
-    deviation = np.sqrt(variance[varies])
-    unit = np.abs(deviation - 1.0) < _NEAR
-    unit |= np.abs(deviation * np.sqrt(n / (n - 1)) - 1.0) < _NEAR
-    standard = unit & (np.abs(mean[varies]) < _NEAR)
-    return bool(standard.sum() > varies.sum() / 2)
+
+class GeneMoments:
+    """Means and variances of genes, summed over blocks of samples."""
+
+    def __init__(self) -> None:
+        self._n_samples = 0
+        self._lowest = 0.0
+        self._sums: Any = 0.0
+        self._squares: Any = 0.0
+
+    def add(self, X: Any) -> None:
+        """Count a block: an array or a sparse matrix of samples by genes."""
+        is_sparse = sparse.issparse(X)
+        stored = X.data if is_sparse else X
+        self._n_samples += X.shape[0]
+        if not stored.size:
+            return
+        squared = X.multiply(X) if is_sparse else np.square(X, dtype=np.float64)
+        self._lowest = min(self._lowest, float(stored.min()))
+        self._sums = self._sums + np.ravel(X.sum(axis=0, dtype=np.float64))
+        self._squares = self._squares + np.ravel(squared.sum(axis=0))
+
+    def sums(self) -> dict[str, np.ndarray]:
+        """What was counted, as arrays by name."""
+        return {
+            "gene_sums": np.asarray(self._sums),
+            "gene_squares": np.asarray(self._squares),
+            "lowest_and_count": np.array([self._lowest, self._n_samples]),
+        }
+
+    @classmethod
+    def of_sums(cls, parts: Iterable[Mapping[str, np.ndarray]]) -> GeneMoments:
+        """The moments of several parts that were counted apart (`sums`)."""
+        moments = cls()
+        for part in parts:
+            lowest, count = part["lowest_and_count"]
+            moments._lowest = min(moments._lowest, float(lowest))
+            moments._n_samples += int(count)
+            moments._sums = moments._sums + part["gene_sums"]
+            moments._squares = moments._squares + part["gene_squares"]
+        return moments
+
+    def standardised(self) -> bool:
+        """Whether genes have mean 0 and standard deviation 1.
+
+        Most genes that vary must have a mean within 0.01 of 0, and a standard deviation
+        within 0.01 of 1 (that of a sample or of a population); not all, because values are
+        often clipped afterwards.
+        """
+        n_samples = self._n_samples
+        if n_samples < 2 or self._lowest >= 0:
+            return False
+        mean = self._sums / n_samples
+        variance = self._squares / n_samples - mean**2
+        varies = variance > 0
+        deviation = np.sqrt(variance[varies])
+        unit = np.abs(deviation - 1.0) < _NEAR
+        unit |= np.abs(deviation * np.sqrt(n_samples / (n_samples - 1)) - 1.0) < _NEAR
+        standard = unit & (np.abs(mean[varies]) < _NEAR)
+        return bool(standard.sum() > varies.sum() / 2)
 
 
 def _factors(X: Any) -> np.ndarray:

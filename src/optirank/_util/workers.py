@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from distributed import Client
     from threadpoolctl import ThreadpoolController
+
+_CONNECT_SECONDS = 10  # in which a scheduler must answer
 
 
 def worker_count(n_jobs: int | None) -> int:
@@ -50,18 +53,39 @@ def connect(address: str) -> Iterator[Client]:
         raise ImportError(
             "a dask cluster needs: pip install 'optirank[dask]'"
         ) from None
+    _check_listening(address)
     try:
-        client = Client(address, timeout=30)
-    except (OSError, ValueError) as error:
+        client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
         raise ValueError(
             f"no dask scheduler answers at {address!r}: {error}"
         ) from error
     with client:
         if cluster_threads(client) == 0:
             raise ValueError(
-                f"the dask scheduler at {address!r} has no workers: start some"
+                f"the dask scheduler at {address!r} has no workers: start some "
+                f"(dask worker {address})"
             )
         yield client
+
+
+def _check_listening(address: str) -> None:
+    """Refuse at once an address where nothing listens; dask would try for a while."""
+    scheme, _, place = address.rpartition("://")
+    host, _, port = place.rpartition(":")
+    if scheme not in ("", "tcp", "tls"):
+        return
+    if not host or not port.isdigit():
+        raise ValueError(
+            f"{address!r} is no address of a dask scheduler: write it as tcp://HOST:PORT"
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), 5.0).close()
+    except (OSError, OverflowError) as error:
+        raise ValueError(
+            f"no dask scheduler answers at {address!r}: {error}; start one (dask "
+            "scheduler) or check the address"
+        ) from error
 
 
 def cluster_threads(client: Client) -> int:

@@ -55,6 +55,8 @@ _INTERVALS = (
     "PPV",
     "accuracy",
 )  # not wrapped either
+_OUTPUTS = ("--out", "--report", "--for")  # options of which a new training has its own
+_NO_RESULT = ("n_jobs", "force")  # options that change no result
 _state: dict[str, Any] = {
     "debug": False,
     "quiet": False,
@@ -97,6 +99,11 @@ def tidy() -> Iterator[None]:
         text, code = str(error), BAD_INPUT
         if isinstance(error, OSError):
             text = _system_error(error)
+        elif isinstance(error, MemoryError):
+            text = (
+                f"there is not enough memory ({text or 'none is left'}): use a machine with "
+                "more, fewer samples, or --jobs 1"
+            )
         elif not isinstance(error, ValueError | TypeError | ImportError):
             text = f"unexpected failure: {type(error).__name__}: {text or 'no message'}"
             text, code = f"{text} (optirank --debug shows where)", UNEXPECTED
@@ -236,12 +243,17 @@ def show_performance(performance: Performance, title: str) -> None:
     )
 
 
-def check_outputs(
+@contextmanager
+def claimed_outputs(
     outputs: dict[str, Path | None], inputs: Iterable[str | Path | None], force: bool
-) -> None:
-    """Refuse outputs that cannot or may not be written; ``-`` is standard output."""
+) -> Iterator[None]:
+    """Refuse outputs that cannot or may not be written, and claim them for this command.
+
+    ``-`` is standard output.
+    """
     named = {what: path for what, path in outputs.items() if path != STDOUT}
-    files.check_outputs(named, inputs, force=force)
+    with files.claimed_outputs(named, inputs, force=force):
+        yield
 
 
 def workers(jobs: int | None) -> int:
@@ -258,25 +270,32 @@ def listed(text: str | None) -> list[str]:
 
 
 def this_command(
-    context: typer.Context, *, names: bool = False, **changed: object
+    context: typer.Context, *, recorded: bool = False, **changed: object
 ) -> str:
-    """The current command line with some options changed; of files ``names`` alone."""
+    """The current command line with some options changed.
+
+    ``recorded`` is for a model's card: files by their names alone, and no option that
+    changes no result.
+    """
     values = context.params | changed
     words = ["optirank", str(context.info_name)]
     for parameter in context.command.params:
-        value = values.get(parameter.name)
+        value = values.get(str(parameter.name))
         if value is None or value is False or value == parameter.default:
             continue
-        several = value if isinstance(value, list | tuple) else [value]
-        several = [
-            one.name if names and isinstance(one, Path) else one for one in several
+        if recorded and parameter.name in _NO_RESULT:
+            continue
+        items = value if isinstance(value, list | tuple) else [value]
+        texts = [
+            item.name if recorded and isinstance(item, Path) else str(item)
+            for item in items
         ]
         if parameter.param_type_name == "argument":
-            words += map(str, several)
+            words += texts
         elif value is True:
             words.append(parameter.opts[0])
         else:
-            words += [word for one in several for word in (parameter.opts[0], str(one))]
+            words += [word for text in texts for word in (parameter.opts[0], text)]
     return shlex.join(words)
 
 
@@ -299,20 +318,29 @@ def remedies_for_missing_genes(
                 "leave these classes out, whose samples then get another label:"
             )
             notes.append(this_command(context, drop_classes=True))
-        if error.match.present.sum() > 1:
-            card = fitted.card
-            files = card.source.split(", ")
-            words = ["REFERENCE", "--label", "LABEL", "--for", str(query)]
-            if all(
-                Path(name).is_file() for name in files
-            ):  # the training data are here
-                words = [*files, "--label", card.label, "--for", str(query)]
+        if error.match.present.any():
             notes.append("train a model for the genes that the query has:")
-            notes.append(
-                shlex.join(["optirank", "train", *words, "-o", "for_query.optirank"])
-            )
+            notes.append(_training_for(query, fitted, context))
         for note in notes:
             error.add_note(note)
         if notes:
             error.args = (f"{error.what} One can:",)
         raise
+
+
+def _training_for(query: Path, fitted: Model, context: typer.Context) -> str:
+    """The command that made a model, for the genes of a query; else one to fill in."""
+    words = shlex.split(fitted.card.command)
+    files_are_here = all(
+        Path(name).is_file() for name in fitted.card.source.split(", ")
+    )
+    if words[:2] != ["optirank", "train"] or not files_are_here:
+        words = ["optirank", "train", "REFERENCE", "--label", "LABEL"]
+    kept: list[str] = []
+    for word, previous in zip(words, ["", *words], strict=False):
+        if word not in _OUTPUTS and previous not in _OUTPUTS:
+            kept.append(word)
+    genes_in = context.params.get("genes_in")
+    if genes_in is not None and "--genes-in" not in kept:
+        kept += ["--genes-in", str(genes_in)]
+    return shlex.join([*kept, "--for", str(query), "--out", "for_query.optirank"])

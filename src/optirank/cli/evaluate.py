@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from optirank._util.metrics import percent
+from optirank._util.flags import among
 from optirank._util.progress import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import (
-    check_outputs,
+    claimed_outputs,
     echo,
     remedies_for_missing_genes,
     show_performance,
@@ -19,8 +19,11 @@ from optirank.cli.common import (
 )
 from optirank.cli.options import option
 from optirank.cli.predict import show_notes
+from optirank.io.options import ReadOptions
+from optirank.workflow.options import PredictOptions
 
 
+@opt.with_options(PredictOptions, ReadOptions, without=["clusters"])
 def evaluate(
     context: typer.Context,
     query: opt.File,
@@ -44,20 +47,9 @@ def evaluate(
             None,
         ),
     ] = None,
-    adapt: opt.Adapt = False,
-    target_error: opt.TargetError = None,
-    threshold: opt.Threshold = None,
-    unknown_rate: opt.UnknownRate = None,
-    drop_classes: opt.DropClasses = False,
     report: opt.Report = None,
     force: opt.Force = False,
-    layer: opt.Layer = None,
-    gene_column: opt.GeneColumn = None,
-    genes_in: opt.GenesIn = None,
-    annotations: opt.Annotations = None,
-    samples: opt.Samples = None,
-    drop_missing: opt.DropMissing = False,
-    homologs: opt.Homologs = None,
+    **options: Any,
 ) -> None:
     """Compare the labels of a model with the true classes of samples.
 
@@ -72,14 +64,15 @@ def evaluate(
       optirank evaluate cohort.h5ad -m er.optirank --label er --prevalence 'ER positive=0.7'
       optirank evaluate pbmc.h5ad -m blood-human --label cell_type --map 'cd4 t=t cell'
     """
-    with tidy():
+    given = context.params
+    inputs = [query, model, given["samples"], given["homologs"]]
+    with tidy(), claimed_outputs({"the report": report}, inputs, force):
+        from optirank._util.metrics import percent
         from optirank.io.reading import open_expression
         from optirank.model import load
         from optirank.report.pages import check_report, write_report
         from optirank.workflow.evaluate import evaluate_profiles
-        from optirank.workflow.predict import PredictOptions
 
-        check_outputs({"the report": report}, [query, model, samples, homologs], force)
         if report is not None:
             check_report()
         shares = _shares(prevalence)
@@ -88,7 +81,10 @@ def evaluate(
         with (
             remedies_for_missing_genes(context, fitted, query),
             open_expression(
-                query, label=label, **opt.reading_options(context)
+                query,
+                label=label,
+                known_genes=fitted.path_genes,
+                **opt.reading_options(context),
             ) as opened,
             progress_bar("predicting", lines=True) as bar,
         ):
@@ -96,7 +92,7 @@ def evaluate(
                 opened,
                 fitted,
                 label,
-                PredictOptions.among(context.params),
+                among(PredictOptions, given),
                 mapping=names,
                 prevalence=shares,
                 progress=bar.update,
@@ -106,8 +102,8 @@ def evaluate(
         show_performance(judged, f"Labels against {label}")
         table = judged.withholding
         rows = [
-            (f"{target:.0%}", f"{given:.1%}", percent(error))
-            for target, given, error in zip(
+            (f"{target:.0%}", percent(share_given), percent(error))
+            for target, share_given, error in zip(
                 table["target_error"], table["given"], table["error"], strict=True
             )
         ]

@@ -5,24 +5,29 @@ from __future__ import annotations
 import shutil
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from optirank._util.flags import among
 from optirank.cli import options as opt
 from optirank.cli.common import (
     STDOUT,
-    check_outputs,
+    claimed_outputs,
     echo,
     file_or_stdout,
     show_table,
     tidy,
 )
 from optirank.cli.options import option
+from optirank.cli.predict import show_notes
+from optirank.io.options import ReadOptions
+from optirank.workflow.options import PredictOptions
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from optirank.model import Model
     from optirank.workflow.explain import Explanation
 
 _SHOWN = 15  # genes on the terminal: they fit without scrolling
@@ -31,6 +36,7 @@ _PANEL_OUT = (
 )
 
 
+@opt.with_options(PredictOptions, ReadOptions, without=["clusters"])
 def inspect(
     context: typer.Context,
     model: opt.ModelFile,
@@ -45,14 +51,7 @@ def inspect(
         str | None,
         option("CLASS", "Class to explain; default: the label.", None, "--class"),
     ] = None,
-    drop_classes: opt.DropClasses = False,
-    layer: opt.Layer = None,
-    gene_column: opt.GeneColumn = None,
-    genes_in: opt.GenesIn = None,
-    annotations: opt.Annotations = None,
-    samples: opt.Samples = None,
-    drop_missing: opt.DropMissing = False,
-    homologs: opt.Homologs = None,
+    **options: Any,
 ) -> None:
     """Describe a model; with --explain, show why a sample gets its label.
 
@@ -69,21 +68,21 @@ def inspect(
     with tidy():
         from optirank.model import load
         from optirank.model.catalogue import find_model
-        from optirank.workflow.explain import explain_sample
+        from optirank.workflow.predict import explain_sample
 
         if (file is None) != (explain is None):
             raise ValueError(
                 "name the file and the sample: inspect MODEL FILE --explain SAMPLE"
             )
         if file is not None:
-            explanation = explain_sample(
+            labels, explanation = explain_sample(
                 file,
                 load(model),
-                explain,
-                homologs=homologs,
-                drop_classes=drop_classes,
+                str(explain),
+                among(PredictOptions, context.params),
                 **opt.reading_options(context),
             )
+            show_notes(labels)
             _show_explanation(explanation, label)
             return
         show_card(find_model(model))
@@ -109,11 +108,10 @@ def show_card(path: Path) -> None:
 
 
 def _show_explanation(explanation: Explanation, label: str | None) -> None:
-    for note in explanation.notes:
-        echo(f"note: {note}", err=True)
+    withheld = explanation.withheld_because
     echo(
         f"{explanation.sample}: {explanation.label}, confidence "
-        f"{explanation.confidence:.3f}"
+        f"{explanation.confidence:.3f}{f'; withheld: {withheld}' if withheld else ''}"
     )
     scores = explanation.scores.itertuples(index=False)
     rows = [(name, f"{score:+.3f}", f"{share:.3f}") for name, score, share in scores]
@@ -176,16 +174,13 @@ def panel(
       optirank panel model.optirank --genes 30 -o small.optirank
       optirank panel model.optirank -o genes.csv
     """
-    with tidy():
-        from optirank import save
-        from optirank._util.files import replacing
+    with tidy(), claimed_outputs({"the panel": out}, [model], force):
         from optirank.cli.train import show_sizes
         from optirank.model import load
         from optirank.workflow.cards import size_table
 
-        check_outputs({"the panel": out}, [model], force)
         suffix = "" if out is None or out == STDOUT else out.suffix.lower()
-        if suffix not in ("", ".csv", ".optirank"):
+        if out not in (None, STDOUT) and suffix not in (".csv", ".optirank"):
             raise ValueError(
                 f"{out}: a panel is written as .csv (genes and weights) or .optirank (a "
                 "model): use such a name"
@@ -193,18 +188,26 @@ def panel(
         fitted = load(model)
         if genes is not None:
             fitted = fitted.smaller(genes)
-        table = fitted.table()
         with file_or_stdout(out, ".csv") as target:
-            _show_genes(table)
+            _show_genes(fitted.table())
             show_sizes(size_table(fitted))
-            if target is not None and target.suffix.lower() == ".csv":
-                written = fitted.export() if fitted.votes else table
-                with replacing(target) as temporary:
-                    written.to_csv(temporary, index=False)
-                echo(f"{out}: {len(table)} genes")
-            elif target is not None:
-                save(fitted, target, overwrite=True)
-                echo(f"{out}: a model of {len(table)} genes")
+            if target is not None:
+                _write_panel(fitted, target)
+                kind = "a model of " if suffix == ".optirank" else ""
+                echo(f"{out}: {kind}{fitted.n_genes} genes")
+
+
+def _write_panel(fitted: Model, target: Path) -> None:
+    """Write a model, or a table of its genes and weights, as the name says."""
+    from optirank import save
+    from optirank._util.files import replacing
+
+    if target.suffix.lower() == ".optirank":
+        save(fitted, target, overwrite=True)
+        return
+    table = fitted.export() if fitted.votes else fitted.table()
+    with replacing(target) as temporary:
+        table.to_csv(temporary, index=False)
 
 
 def _show_genes(table: pd.DataFrame) -> None:
@@ -215,8 +218,8 @@ def _show_genes(table: pd.DataFrame) -> None:
     for (_, row), values in zip(
         table.head(_SHOWN).iterrows(), weights.to_numpy(), strict=False
     ):
-        k = int(abs(values).argmax())
-        rows.append((*row[shown], f"{values[k]:+.3g}", names[k]))
+        largest = int(abs(values).argmax())
+        rows.append((*row[shown], f"{values[largest]:+.3g}", names[largest]))
     show_table(
         f"{len(table)} genes, the largest weights", (*shown, "weight", "class"), rows
     )

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING
 from enum import StrEnum
-from inspect import cleandoc
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from optirank._util.flags import FlaggedField, flagged_fields
 from optirank.cli.common import listed
+from optirank.io.options import ReadOptions
 
-READING = "Options for reading"
+F = TypeVar("F", bound=Callable[..., None])
 OUTPUT = "Options for output"
 
 
@@ -21,7 +25,7 @@ class _PlainHelp:
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write the help: text is wrapped, indented lines are left as they are."""
-        for paragraph in cleandoc(self.help or "").split("\n\n"):
+        for paragraph in inspect.cleandoc(self.help or "").split("\n\n"):
             formatter.write_paragraph()
             if paragraph.startswith(" "):
                 formatter.write(
@@ -82,11 +86,6 @@ def one_of(*words: str) -> type[StrEnum]:
     return StrEnum("Words", {word: word for word in words})
 
 
-def share(help: str, panel: str | None = None) -> Any:
-    """An option that is a share between 0 and 1."""
-    return option("SHARE", help, panel, min=0.0, max=1.0)
-
-
 _FORMATS = ".h5ad, .zarr, 10x (.h5 or folder), .csv or .tsv"
 File = Annotated[Path, typer.Argument(metavar="FILE", help=f"{_FORMATS}.")]
 Files = Annotated[
@@ -99,68 +98,6 @@ Files = Annotated[
 _MODEL = "A model file, or the name of a model (optirank models)."
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help=_MODEL)]
 Model = Annotated[Path, option("MODEL", _MODEL, None, "--model", "-m")]
-Layer = Annotated[
-    str | None, option("NAME", "Layer of an AnnData file instead of X.", READING)
-]
-GeneColumn = Annotated[
-    str | None, option("COLUMN", "Gene names, instead of the index.", READING)
-]
-GenesIn = Annotated[
-    one_of("rows", "columns") | None,
-    option("rows|columns", "For tables: where the genes are.", READING),
-]
-Annotations = Annotated[
-    str | None,
-    option(
-        "COLUMNS", "Columns of a table that are not genes, comma-separated.", READING
-    ),
-]
-Samples = Annotated[
-    Path | None,
-    option(
-        "FILE",
-        "Table with columns for the samples: labels, clusters, sources.",
-        READING,
-    ),
-]
-_DROP = "Leave out genes of a table with missing values."
-DropMissing = Annotated[bool, option(None, _DROP, READING, "--drop-missing-genes")]
-Homologs = Annotated[
-    str | None,
-    option(
-        "mouse|case|FILE",
-        "Genes of another species: a table of two columns, or case (names that differ only in case "
-        "are the same gene); mouse and human names are recognised.",
-        READING,
-    ),
-]
-DropClasses = Annotated[
-    bool,
-    option(
-        None,
-        "Leave out classes that cannot be told because their genes are missing.",
-        "Options for missing genes",
-        "--drop-classes",
-    ),
-]
-Threshold = Annotated[float | None, share("Withhold labels of a lower confidence.")]
-UnknownRate = Annotated[
-    float | None,
-    share(
-        "Withhold labels of samples that look like no class; the share of held-out samples "
-        "that may lose their label, such as 0.01."
-    ),
-]
-TargetError = Annotated[
-    float | None,
-    share(
-        "Withhold labels so that at most this share of those given is wrong, judged by "
-        "held-out samples (with 80 % confidence) and by the query's own confidences; "
-        "default: as the model was trained; 1 withholds none."
-    ),
-]
-_ADAPT = "Learn from the query; labels then depend on its other samples."
-Adapt = Annotated[bool, option(None, _ADAPT, None, "--adapt")]
 Report = Annotated[
     Path | None, option("PAGE.html", "Write a report, one page.", OUTPUT)
 ]
@@ -183,14 +120,69 @@ Processes = Annotated[
 ]
 
 
+def with_options(*classes: type, without: Sequence[str] = ()) -> Callable[[F], F]:
+    """Give a command the options that dataclasses declare (`Flag`), in place of **options.
+
+    ``without`` names fields that this command does not have.
+    """
+
+    def decorate(command: F) -> F:
+        signature = inspect.signature(command, eval_str=True)
+        own = [
+            parameter
+            for parameter in signature.parameters.values()
+            if parameter.kind is not parameter.VAR_KEYWORD
+        ]
+        declared = [
+            _parameter(option)
+            for options in classes
+            for option in flagged_fields(options)
+            if option.name not in without
+        ]
+        merged = signature.replace(parameters=[*own, *declared])
+        command.__signature__ = merged  # type: ignore[attr-defined]
+        return command
+
+    return decorate
+
+
+def _parameter(option_field: FlaggedField) -> inspect.Parameter:
+    """A field of a dataclass of options as a parameter that Typer understands."""
+    flag = option_field.flag
+    settings: dict[str, Any] = {}
+    if flag.lowest is not None:
+        settings["min"] = flag.lowest
+    if flag.highest is not None:
+        settings["max"] = flag.highest
+    typed = option_field.type
+    default = option_field.default
+    if flag.choices:
+        typed = one_of(*flag.choices) | None
+    typer_option = option(
+        flag.metavar,
+        flag.help,
+        flag.heading,
+        option_field.spelled,
+        *flag.names[1:],
+        **settings,
+    )
+    return inspect.Parameter(
+        option_field.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if default is MISSING else default,
+        annotation=Annotated[typed, typer_option],
+    )
+
+
 def reading_options(context: typer.Context) -> dict[str, Any]:
-    """The options above as `optirank.datasets.open_expression` takes them."""
+    """The options of reading as `optirank.datasets.open_expression` takes them."""
     given = context.params
-    return {
-        "layer": given.get("layer"),
-        "gene_column": given["gene_column"],
-        "genes_in": given["genes_in"] and str(given["genes_in"]),
-        "annotations": listed(given.get("annotations")),
-        "samples": given.get("samples"),
-        "drop_missing": given.get("drop_missing", False),
+    values = {
+        option.name: given[option.name]
+        for option in flagged_fields(ReadOptions)
+        if option.name in given
     }
+    values["annotations"] = listed(values.get("annotations"))
+    if values.get("genes_in") is not None:
+        values["genes_in"] = str(values["genes_in"])
+    return values

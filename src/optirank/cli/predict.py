@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from optirank._util.flags import among
 from optirank._util.progress import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import (
-    check_outputs,
+    STDOUT,
+    claimed_outputs,
     echo,
     file_or_stdout,
     remedies_for_missing_genes,
@@ -18,6 +20,8 @@ from optirank.cli.common import (
     tidy,
 )
 from optirank.cli.options import option
+from optirank.io.options import ReadOptions
+from optirank.workflow.options import PredictOptions
 
 if TYPE_CHECKING:
     from optirank.workflow.labels import Labels
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
 _OUT = "Labels: .csv (- for stdout), .parquet, or .h5ad (the query with labels)."
 
 
+@opt.with_options(PredictOptions, ReadOptions)
 def predict(
     context: typer.Context,
     query: opt.File,
@@ -32,15 +37,6 @@ def predict(
     out: Annotated[Path, option("FILE", _OUT, opt.OUTPUT, "--out", "-o")] = Path(
         "labels.csv"
     ),
-    clusters: Annotated[
-        str | None,
-        option("COLUMN", "Clusters: each also gets its majority label.", None),
-    ] = None,
-    adapt: opt.Adapt = False,
-    target_error: opt.TargetError = None,
-    threshold: opt.Threshold = None,
-    unknown_rate: opt.UnknownRate = None,
-    drop_classes: opt.DropClasses = False,
     spreadsheet: Annotated[
         bool,
         option(
@@ -52,13 +48,7 @@ def predict(
     ] = False,
     report: opt.Report = None,
     force: opt.Force = False,
-    layer: opt.Layer = None,
-    gene_column: opt.GeneColumn = None,
-    genes_in: opt.GenesIn = None,
-    annotations: opt.Annotations = None,
-    samples: opt.Samples = None,
-    drop_missing: opt.DropMissing = False,
-    homologs: opt.Homologs = None,
+    **options: Any,
 ) -> None:
     """Label the samples of a file with a trained model.
 
@@ -77,41 +67,46 @@ def predict(
     """
     with tidy():
         from optirank.model import load
-        from optirank.workflow.label_files import write_record
-        from optirank.workflow.predict import PredictOptions, predict_file
+        from optirank.workflow.label_files import record_path, write_record
+        from optirank.workflow.predict import predict_file
 
+        given = context.params
         outputs = {"the labels": out, "the report": report}
-        check_outputs(outputs, [query, model, samples, homologs], force)
-        if report is not None:
-            from optirank.report.pages import check_report, write_report
-
-            check_report()
-        fitted = load(model)
-        with file_or_stdout(out, ".csv") as target:
-            with (
-                remedies_for_missing_genes(context, fitted, query),
-                progress_bar("predicting", lines=True) as bar,
-            ):
-                labels = predict_file(
-                    query,
-                    fitted,
-                    target,
-                    PredictOptions.among(context.params),
-                    spreadsheet=spreadsheet,
-                    progress=bar.update,
-                    **opt.reading_options(context),
-                )
-            if target == out and out.suffix.lower() != ".h5ad":
-                write_record(labels, out)
-            show_notes(labels)
-            _show_labels(labels)
-            n_samples = len(labels.chosen)
-            echo(
-                f"{out}: {n_samples} sample{'s' * (n_samples != 1)}, mean confidence "
-                f"{labels.confidence.mean():.3f}, {labels.withheld.sum()} labels withheld"
-            )
+        if out != STDOUT:
+            outputs["the record of the labels"] = record_path(out)
+        inputs = [query, model, given["samples"], given["homologs"]]
+        with claimed_outputs(outputs, inputs, force):
             if report is not None:
-                echo(f"Report: {write_report(labels, report)}")
+                from optirank.report.pages import check_report, write_report
+
+                check_report()
+            fitted = load(model)
+            with file_or_stdout(out, ".csv") as target:
+                with (
+                    remedies_for_missing_genes(context, fitted, query),
+                    progress_bar("predicting", lines=True) as bar,
+                ):
+                    labels = predict_file(
+                        query,
+                        fitted,
+                        target,
+                        among(PredictOptions, given),
+                        spreadsheet=spreadsheet,
+                        progress=bar.update,
+                        **opt.reading_options(context),
+                    )
+                if target == out:
+                    write_record(labels, out)
+                show_notes(labels)
+                _show_labels(labels)
+                n_samples = len(labels.chosen)
+                echo(
+                    f"{out}: {n_samples} sample{'s' * (n_samples != 1)}, mean confidence "
+                    f"{labels.confidence.mean():.3f}, {labels.withheld.sum()} labels "
+                    "withheld"
+                )
+                if report is not None:
+                    echo(f"Report: {write_report(labels, report)}")
 
 
 def _show_labels(labels: Labels) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from optirank._util.flags import among
 from optirank._util.progress import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import (
-    check_outputs,
+    claimed_outputs,
     echo,
     file_or_stdout,
     show_performance,
@@ -20,96 +22,23 @@ from optirank.cli.common import (
     workers,
 )
 from optirank.cli.options import OUTPUT, option
-from optirank.workflow import METHODS
+from optirank.io.options import ReadOptions
+from optirank.workflow.options import TrainingOptions
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_GENES = "Options for the genes"
-_Method = opt.one_of(*METHODS)
 
-
+@opt.with_options(TrainingOptions, ReadOptions)
 def train(
     context: typer.Context,
     files: opt.Files,
-    label: Annotated[str, option("COLUMN", "Class labels.", None, "--label", "-l")],
     out: Annotated[
         Path, option("MODEL", "The model file; - for stdout.", OUTPUT, "--out", "-o")
     ],
-    batch: Annotated[
-        str | None,
-        option("COLUMN", "Source (data set, donor); each is held out in turn.", None),
-    ] = None,
-    method: Annotated[
-        _Method,
-        option(
-            "|".join(METHODS), "One panel, the paper's classifier, or all genes.", None
-        ),
-    ] = "panel",
-    target_error: Annotated[
-        float | None,
-        opt.share(
-            "Let the model withhold labels so that at most this share of those given is wrong, "
-            "judged by held-out samples."
-        ),
-    ] = None,
-    jobs: opt.Processes = None,
-    n_genes: Annotated[
-        int | None,
-        option(
-            "N",
-            "Genes in the panel; default: by held-out accuracy.",
-            _GENES,
-            "--genes",
-            min=2,
-        ),
-    ] = None,
-    gene_list: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            "Use these genes, one per line; with --genes the best of them.",
-            _GENES,
-        ),
-    ] = None,
-    query: Annotated[
-        list[Path] | None,
-        option(
-            "QUERY",
-            "To be labelled later: use only its genes. Repeatable.",
-            _GENES,
-            "--for",
-        ),
-    ] = None,
-    include: Annotated[
-        list[str] | None,
-        option(
-            "GENES",
-            "Genes that must be in the panel: names, patterns or a file.",
-            _GENES,
-        ),
-    ] = None,
-    exclude: Annotated[
-        list[str] | None,
-        option(
-            "GENES",
-            "Genes that may not be: names, patterns such as 'MT-*', a file.",
-            _GENES,
-        ),
-    ] = None,
     report: opt.Report = None,
-    name: Annotated[str, option("TEXT", "Name of the model.", OUTPUT)] = "",
-    description: Annotated[
-        str,
-        option("TEXT", "Its intended use, kept in the model.", OUTPUT, "--describe"),
-    ] = "",
     force: opt.Force = False,
-    layer: opt.Layer = None,
-    gene_column: opt.GeneColumn = None,
-    genes_in: opt.GenesIn = None,
-    annotations: opt.Annotations = None,
-    samples: opt.Samples = None,
-    drop_missing: opt.DropMissing = False,
+    **options: Any,
 ) -> None:
     """Train a classifier on labelled expression profiles.
 
@@ -128,50 +57,47 @@ def train(
     """
     with tidy():
         from optirank import save
-        from optirank.workflow.preparation import (
-            gene_names_in,
-            genes_of_queries,
-            open_sources,
-        )
-        from optirank.workflow.train import TrainingOptions
+        from optirank.workflow.sources import open_sources
         from optirank.workflow.train import train as run
 
-        lists = [gene_list, *(include or ()), *(exclude or ())]
-        inputs = [*files, samples, *(query or ()), *(name for name in lists if name)]
-        check_outputs({"the model": out, "the report": report}, inputs, force)
-        if report is not None:
-            from optirank.report.pages import check_report, write_report
-
-            check_report()
+        given = context.params
+        lists = [
+            given["gene_list"],
+            *(given["include"] or ()),
+            *(given["exclude"] or ()),
+        ]
+        queries = given["query_genes"] or ()
+        inputs = [*files, given["samples"], *queries, *(name for name in lists if name)]
+        outputs = {"the model": out, "the report": report}
         reading = opt.reading_options(context)
-        given = dict(context.params)
         with (
+            claimed_outputs(outputs, inputs, force),
             file_or_stdout(out, ".optirank") as target,
-            open_sources(files, label, batch, for_query=bool(query), **reading) as (
-                data,
-                source_column,
-            ),
+            open_sources(
+                files,
+                given["label"],
+                given["batch"],
+                for_query=bool(queries),
+                **reading,
+            ) as (data, source_column),
         ):
-            given["batch"] = source_column
-            given["n_genes"] = "auto" if n_genes is None else n_genes
-            given["method"] = str(method)
-            given["n_jobs"] = workers(jobs)
-            given["include"] = gene_names_in(include or [])
-            given["exclude"] = gene_names_in(exclude or [])
-            given["query_genes"] = genes_of_queries(query or [], reading["genes_in"])
-            if gene_list is not None:
-                given["gene_list"] = gene_names_in([str(gene_list)])
+            if report is not None:
+                from optirank.report.pages import check_report, write_report
+
+                check_report()
+            asked = _training_options(given, source_column, reading["genes_in"])
             with progress_bar("training", lines=True) as bar:
                 result = run(
                     data,
-                    TrainingOptions.among(given),
-                    command=this_command(context, names=True),
+                    asked,
+                    command=this_command(context, recorded=True),
                     source=", ".join(path.name for path in files),  # not where they lie
                     say=echo,
                     progress=bar.update,
                 )
             save(result.model, target, overwrite=True)
-            show_sizes(result.curve, auto=n_genes is None and gene_list is None)
+            is_free = given["n_genes"] is None and given["gene_list"] is None
+            show_sizes(result.curve, auto=is_free)
             show_performance(result.performance, "On held-out samples")
             for warning in result.warnings:
                 echo(f"Warning: {warning}", err=True)
@@ -184,6 +110,25 @@ def train(
             if report is not None:
                 write_report(result, report)
                 echo(f"Report: {report}")
+
+
+def _training_options(
+    given: Mapping[str, Any], source_column: str | None, genes_in: str | None
+) -> TrainingOptions:
+    """What is asked of the training, with the names of genes read from their files."""
+    from optirank.workflow.sources import gene_names_in, genes_of_queries
+
+    values = dict(given)
+    values["batch"] = source_column
+    values["method"] = str(given["method"])
+    values["n_genes"] = "auto" if given["n_genes"] is None else given["n_genes"]
+    values["n_jobs"] = workers(given["n_jobs"])
+    values["include"] = gene_names_in(given["include"] or ())
+    values["exclude"] = gene_names_in(given["exclude"] or ())
+    values["query_genes"] = genes_of_queries(given["query_genes"] or (), genes_in)
+    if given["gene_list"] is not None:
+        values["gene_list"] = gene_names_in([str(given["gene_list"])])
+    return among(TrainingOptions, values)
 
 
 def show_sizes(curve: pd.DataFrame, *, auto: bool = False) -> None:

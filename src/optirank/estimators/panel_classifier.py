@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import time
 import warnings
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import (
@@ -21,11 +21,11 @@ from optirank._util.workers import worker_count
 from optirank.estimators._base import RankClassifier, label_codes
 from optirank.panel.elimination import (
     L2,
-    MatrixSource,
     Panel,
     search_panels,
     stages,
 )
+from optirank.panel.sources import MatrixSource
 from optirank.panel.votes import vote_scores
 from optirank.ranks.transformer import reference_positions
 from optirank.solver.device.backend import is_device_array
@@ -38,12 +38,6 @@ if TYPE_CHECKING:
     from optirank.panel.elimination import PanelSearch
 
 N_FOLDS = 5  # in which "auto" measures held-out accuracy, as is usual
-OF_SIZE = (
-    "calibration_",
-    "error_control_",
-    "novelty_",
-)  # a training gives each size its own
-_OF_TRAINING = (*OF_SIZE, "of_sizes_", "training_summary_")
 
 
 class PanelClassifier(RankClassifier):
@@ -92,7 +86,7 @@ class PanelClassifier(RankClassifier):
     path_ : dict of int to Panel
         The nested panels up to this one by size (10, 20, 30, 50, 70, 100, 200, 300, 500, 1000),
         each with its own weights.
-    held_out_ : HeldOut
+    held_out_ : HeldOut or None
         Scores of held-out samples by panels of each size, where these were measured ("auto").
 
     Examples
@@ -113,7 +107,7 @@ class PanelClassifier(RankClassifier):
         n_genes: int | str = "auto",
         *,
         l2: float = L2,
-        include: ArrayLike | None = None,
+        include: Sequence | NDArray | None = None,
         class_weight: str | dict | None = "balanced",
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -125,9 +119,7 @@ class PanelClassifier(RankClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Find the panel and its weights.
 
         Parameters
@@ -184,15 +176,12 @@ class PanelClassifier(RankClassifier):
             n_threads=worker_count(self.n_jobs),
             progress=progress,
         )
-        for name in (*_OF_TRAINING, "held_out_"):
-            vars(self).pop(name, None)
         self.n_features_in_ = source.shape[1]
         self.classes_ = classes
         self.path_ = {
             size: panel for size, panel in search.path.items() if size <= search.n_genes
         }
-        if search.held_out is not None:
-            self.held_out_ = search.held_out
+        self.held_out_ = search.held_out
         self._take(search.path[search.n_genes])
         return search
 
@@ -206,7 +195,7 @@ class PanelClassifier(RankClassifier):
         self.intercept_ = np.zeros(len(panel.coef))
         return self
 
-    def decision_function(self, X: ArrayLike) -> NDArray:
+    def decision_function(self, X: Any) -> NDArray:
         """Scores: one per sample for two classes, one per sample and class for more.
 
         Only the genes of the panel are looked at.
@@ -237,15 +226,6 @@ class PanelClassifier(RankClassifier):
         model.path_ = {
             size: panel for size, panel in self.path_.items() if size <= n_genes
         }
-        for name in _OF_TRAINING:
-            vars(model).pop(name, None)
-        if hasattr(self, "of_sizes_"):
-            vars(model).update(self.of_sizes_.get(n_genes, {}))
-            model.of_sizes_ = {
-                n: one for n, one in self.of_sizes_.items() if n < n_genes
-            }
-        if hasattr(self, "training_summary_"):
-            model.training_summary_ = _summary_of(self.training_summary_, n_genes)
         return model._take(self.path_[n_genes])
 
     def subset(self, classes: Iterable) -> PanelClassifier:
@@ -255,10 +235,9 @@ class PanelClassifier(RankClassifier):
         model.classes_ = self.classes_[kept]
         if len(self.classes_) > 2:
             model.path_ = {
-                size: _of_classes(one, kept) for size, one in self.path_.items()
+                size: _of_classes(panel, kept) for size, panel in self.path_.items()
             }
-        for name in (*_OF_TRAINING, "held_out_"):
-            vars(model).pop(name, None)
+        model.held_out_ = None
         return model._take(model.path_[max(model.path_)])
 
     @property
@@ -314,26 +293,15 @@ class PanelClassifier(RankClassifier):
         if self.include is None or not len(self.include):
             return None
         names = getattr(self, "feature_names_in_", None)
-        found = np.sort(reference_positions(self.include, n_features, names, "include"))
-        if self.n_genes != "auto" and len(found) > self.n_genes:
+        required = np.sort(
+            reference_positions(self.include, n_features, names, "include")
+        )
+        if not isinstance(self.n_genes, str) and len(required) > self.n_genes:
             raise ValueError(
-                f"include has {len(found)} genes, more than n_genes={self.n_genes}: ask for at "
-                f"least {len(found)}"
+                f"include has {len(required)} genes, more than n_genes={self.n_genes}: "
+                f"ask for at least {len(required)}"
             )
-        return found
-
-
-def _summary_of(summary: dict, n_genes: int) -> dict:
-    """What is known of a training, for a smaller panel: its own accuracy, none of its classes."""
-    curve = [row for row in summary.get("curve", []) if row["n_genes"] <= n_genes]
-    own = {"n_panel": n_genes, "curve": curve}
-    for row in curve:
-        if row["n_genes"] == n_genes:
-            own["balanced_accuracy"] = row["balanced_accuracy"]
-            own["balanced_accuracy_standard_error"] = row["standard_error"]
-    of_whole = ("recall", "precision", "n_held_out", "balanced_accuracy_interval")
-    of_whole += ("sources", "missing_genes", "unknown_types")
-    return {key: value for key, value in summary.items() if key not in of_whole} | own
+        return required
 
 
 def fold_numbers(codes: NDArray, folds: list[tuple[NDArray, NDArray]]) -> NDArray:

@@ -11,13 +11,8 @@ import numpy as np
 
 from optirank._util.names import some
 from optirank.io.data import DataError, need, readable
-from optirank.io.formats import (
-    Contents,
-    Format,
-    ReadOptions,
-    check_sizes,
-    open_hdf5,
-)
+from optirank.io.formats import Contents, Format, check_sizes, open_hdf5
+from optirank.io.options import ReadOptions
 from optirank.io.stored import (
     CompressedColumns,
     CompressedRows,
@@ -85,7 +80,7 @@ def _contents(group: Any, path: Path, options: ReadOptions) -> Contents:
         raise DataError(
             f"{path} is not an AnnData file: it has no {' and no '.join(missing)}{hint}"
         )
-    obs = _frame(group, "obs", path)
+    obs = _empty_obs(group, path) if options.matrix_only else _frame(group, "obs", path)
     raw = _raw_group(group, path)
     if options.use_raw:
         if options.layer is not None:
@@ -151,6 +146,16 @@ def _frame(group: Any, key: str, path: Path) -> pd.DataFrame:
     frame = _read_elem(group[key])
     frame.index = frame.index.astype(str)
     return frame
+
+
+def _empty_obs(group: Any, path: Path) -> pd.DataFrame:
+    """A table of the samples without their names and annotations."""
+    import pandas as pd
+
+    if not hasattr(group["obs"], "keys"):
+        return _frame(group, "obs", path)  # which refuses it
+    key = group["obs"].attrs.get("_index", "_index")
+    return pd.DataFrame(index=pd.RangeIndex(group["obs"][key].shape[0]))
 
 
 def _read_elem(element: Any) -> Any:

@@ -101,6 +101,10 @@ class Profiles(Protocol):
         """What the reader left out or changed, a sentence each."""
         ...
 
+    def unique_genes(self) -> Profiles:
+        """The profiles with genes of the same name merged."""
+        ...
+
     def blocks(
         self,
         genes: Sequence[str] | np.ndarray | None = None,

@@ -11,29 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank.io.data import DataError, need, readable
+from optirank.io.options import ReadOptions
 from optirank.io.stored import StoredMatrix
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     import pandas as pd
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """Options of reading, as :func:`optirank.datasets.read_expression` explains them."""
-
-    label: str | None = None
-    layer: str | None = None
-    use_raw: bool = False
-    table: str | None = None
-    gene_column: str | None = None
-    genes_in: str | None = None
-    annotations: tuple[str, ...] = ()
-    samples: str | None = None
-    drop_missing: bool = False
-    any_scale: bool = False
-    known_genes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FILE_COLUMN = "file"  # says which of several sources a sample is from
+
+
+@dataclass(frozen=True)
+class PlacedPart:
+    """One set among several: the samples it has of all, and where the common genes are."""
+
+    data: ExpressionData
+    start: int
+    stop: int
+    places: np.ndarray
+    as_sparse: bool  # whether blocks are made sparse, because those of another set are
 
 
 class JoinedProfiles:
@@ -73,6 +85,20 @@ class JoinedProfiles:
     def n_samples(self) -> int:
         """Number of samples."""
         return len(self.sample_names)
+
+    def unique_genes(self) -> JoinedProfiles:
+        """These profiles: their genes have names of their own."""
+        return self
+
+    def placed_parts(self) -> list[PlacedPart]:
+        """The sets, in order, with their places among all samples and genes."""
+        bounds = zip(self._starts[:-1], self._starts[1:], strict=True)
+        return [
+            PlacedPart(part, int(start), int(stop), places, self._sparse)
+            for part, places, (start, stop) in zip(
+                self.parts, self._places, bounds, strict=True
+            )
+        ]
 
     def blocks(
         self,

@@ -12,7 +12,8 @@ import pandas as pd
 
 from optirank._util.names import some
 from optirank.io.data import DataError, readable
-from optirank.io.formats import Contents, Format, ReadOptions, check_sizes, open_hdf5
+from optirank.io.formats import Contents, Format, check_sizes, open_hdf5
+from optirank.io.options import ReadOptions
 from optirank.io.stored import StoredMatrix, TransposedDense
 
 # Attributes that hold names: of loompy, of scanpy, of older files

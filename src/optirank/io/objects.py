@@ -54,19 +54,24 @@ def anndata_of(thing: Any, table: str | None = None) -> Any:
     return thing
 
 
-def check_anndata(adata: object, function: str) -> None:
-    """Refuse what is not an AnnData, and say how to make one."""
-    if is_anndata(adata):
+def check_anndata(data: object, function: str) -> None:
+    """Refuse what holds no profiles, and say how to make an AnnData of it."""
+    if is_anndata(data) or is_frame(data) or hasattr(data, "mod"):
         return
-    kind = type(adata).__name__
-    remedy = "give an AnnData"
-    if isinstance(adata, str | os.PathLike):
-        remedy = f"read it first, anndata.read_h5ad({str(adata)!r})"
-    elif hasattr(adata, "columns"):
-        remedy = "make one of a data frame of samples x genes, anndata.AnnData(frame)"
-        if function == "annotate":
-            remedy += ", or use model.predict(frame)"
-    raise TypeError(f"tl.{function} takes an AnnData, not a {kind}: {remedy}")
+    if hasattr(data, "tables"):
+        return
+    remedy = "give an AnnData, or a DataFrame of samples x genes"
+    if isinstance(data, str | os.PathLike):
+        remedy = f"read it first, anndata.read_h5ad({str(data)!r})"
+    elif hasattr(data, "shape"):
+        remedy = (
+            "name its genes, pandas.DataFrame(array, columns=genes), or use "
+            "optirank.PanelClassifier"
+        )
+    raise TypeError(
+        f"tl.{function} takes an AnnData or a DataFrame, not a "
+        f"{type(data).__name__}: {remedy}"
+    )
 
 
 def profiles_of(

@@ -10,13 +10,14 @@ import errno
 import functools
 import logging
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank._util.flags import flagged_fields
 from optirank._util.names import some
 from optirank.io import tables
 from optirank.io.anndata_files import H5AD, ZARR
@@ -29,11 +30,13 @@ from optirank.io.data import (
     readable,
 )
 from optirank.io.features import gene_names_of, genes_among
-from optirank.io.formats import Contents, Format, ReadOptions
+from optirank.io.formats import Contents, Format
 from optirank.io.joined import FILE_COLUMN, JoinedProfiles
 from optirank.io.loom import LOOM
 from optirank.io.objects import check_anndata as check_anndata
 from optirank.io.objects import profiles_of as profiles_of
+from optirank.io.options import ReadOptions
+from optirank.io.signatures import check_unchanged, signature
 from optirank.io.stored import ChosenColumns
 from optirank.io.tables import TableOptions
 from optirank.io.tenx import TENX_FOLDER, TENX_H5, is_tenx_folder
@@ -69,21 +72,13 @@ def _open_table(path: Path, options: ReadOptions) -> Iterator[Contents]:
     yield Contents(matrix, pd.DataFrame(index=pd.Index(names, dtype=object)), obs)
 
 
-_TABLE_OPTIONS = ("genes_in", "annotations", "drop_missing")
+_TABLE_OPTIONS = ("genes_in", "annotations", "drop_missing", "any_scale")
 TABLE = Format("table", (".csv", ".tsv", ".txt", ".tab"), _open_table, _TABLE_OPTIONS)
 PARQUET = Format("parquet", (".parquet",), _open_table, _TABLE_OPTIONS)
 
 FORMATS: dict[str, Format] = {
     known.name: known
     for known in (H5AD, ZARR, TENX_H5, TENX_FOLDER, LOOM, TABLE, PARQUET)
-}
-_OPTION_WORDS = {
-    "layer": "layer= (--layer)",
-    "use_raw": "use_raw= (--use-raw)",
-    "table": "table=",
-    "genes_in": "genes_in= (--genes-in)",
-    "annotations": "annotations= (--annotations)",
-    "drop_missing": "drop_missing= (--drop-missing-genes)",
 }
 _R_OBJECT = "in R: library(zellkonverter); writeH5AD(OBJECT, {new!r})"
 _EXCEL = (
@@ -160,40 +155,25 @@ def check_path(path: str | Path) -> Path:
 
 @contextlib.contextmanager
 def open_expression(
-    path: str | Path,
-    *,
-    format: str | None = None,
-    label: str | None = None,
-    layer: str | None = None,
-    use_raw: bool = False,
-    table: str | None = None,
-    gene_column: str | None = None,
-    genes_in: str | None = None,
-    annotations: Sequence[str] = (),
-    samples: str | Path | None = None,
-    drop_missing: bool = False,
-    any_scale: bool = False,
-    known_genes: Sequence[str] = (),
+    path: str | Path, *, format: str | None = None, **options: Any
 ) -> Iterator[ExpressionData]:
     """Open expression data; see `read_expression` for the options."""
     path = check_path(path)
     kind = _kind_of(path, format)
-    options = ReadOptions(
-        label=label,
-        layer=layer,
-        use_raw=use_raw,
-        table=table,
-        gene_column=gene_column,
-        genes_in=genes_in,
-        annotations=tuple(annotations),
-        samples=None if samples is None else str(check_path(samples)),
-        drop_missing=drop_missing,
-        any_scale=any_scale,
-        known_genes=tuple(known_genes),
-    )
-    _check_options(path, FORMATS[kind], options)
+    asked = _read_options(options)
+    _check_options(path, FORMATS[kind], asked)
     with contextlib.ExitStack() as stack:
-        yield _opened(path, kind, options, stack)
+        yield _opened(path, kind, asked, stack)
+
+
+def _read_options(given: Mapping[str, Any]) -> ReadOptions:
+    """The options of reading, with sequences that cannot change and a file that exists."""
+    values = dict(given)
+    for name in ("annotations", "known_genes"):
+        values[name] = tuple(values.get(name) or ())
+    if values.get("samples") is not None:
+        values["samples"] = str(check_path(values["samples"]))
+    return ReadOptions(**values)
 
 
 def _kind_of(path: Path, format: str | None) -> str:
@@ -205,11 +185,15 @@ def _kind_of(path: Path, format: str | None) -> str:
 
 def _check_options(path: Path, chosen: Format, options: ReadOptions) -> None:
     """Refuse options that the format does not have."""
-    values = asdict(options)
-    for option, words in _OPTION_WORDS.items():
-        if values[option] and option not in chosen.takes:
-            takers = [known.name for known in FORMATS.values() if option in known.takes]
-            raise DataError(f"{path}: {words} is for {some(takers)}, not {chosen.name}")
+    for option in flagged_fields(ReadOptions):
+        takers = [
+            known.name for known in FORMATS.values() if option.name in known.takes
+        ]
+        if takers and getattr(options, option.name) and chosen.name not in takers:
+            raise DataError(
+                f"{path}: {option.name}= ({option.spelled}) is for {some(takers)}, not "
+                f"{chosen.name}"
+            )
 
 
 def _opened(
@@ -228,13 +212,17 @@ def _opened(
         names = names[kept]
         others = {column: values[kept] for column, values in others.items()}
     obs = contents.obs
+    samples = obs.index.to_numpy(dtype=object)
+    if options.matrix_only and not len(obs.columns):
+        # Names that take no memory, for a worker that has no use for them
+        samples = np.broadcast_to(np.array("", dtype=object), len(obs))
     if options.samples is not None:
         obs, named = tables.join_annotations(obs, [Path(options.samples)], str(path))
         if not named.all():
             logger.warning(
                 "%s has no entry for %d samples", options.samples, (~named).sum()
             )
-    if options.label is not None:
+    if options.label is not None and not options.matrix_only:
         check_column(obs, options.label, str(path))
     repeated = duplicates(names)
     if repeated:
@@ -244,43 +232,52 @@ def _opened(
     return ExpressionData(
         matrix,
         names,
-        obs.index.to_numpy(dtype=object),
+        samples,
         obs,
         str(path),
         others,
         contents.raw_genes,
         tuple(notes),
-        (_open_again, (str(path), kind, options, _signature(path))),
+        (_open_again, (str(path), kind, options, signature(path))),
     )
 
 
-def _signature(path: Path) -> tuple[int, int]:
-    """What changes when a file is written again: its time and its size."""
-    marks = ("zarr.json", ".zgroup", "matrix.mtx", "matrix.mtx.gz")
-    candidates = [path / mark for mark in marks] if path.is_dir() else [path]
-    marked = next((part for part in candidates if part.exists()), path)
-    status = marked.stat()
-    return status.st_mtime_ns, status.st_size
-
-
 def _open_again(
-    path: str, kind: str, options: ReadOptions, signature: tuple[int, int]
+    path: str, kind: str, options: ReadOptions, mark: tuple[int, ...]
 ) -> ExpressionData:
     """Open a file that another process has opened; refuse it if it has changed since."""
-    if _signature(check_path(path)) != signature:
-        raise DataError(f"{path} has changed while it was being read: start again")
-    return _opened_once(path, kind, options, signature)
+    check_unchanged(path, mark)
+    return _opened_once(path, kind, options, mark)
 
 
 @functools.lru_cache(maxsize=4)  # tasks of one worker mostly read the same few files
 def _opened_once(
-    path: str, kind: str, options: ReadOptions, signature: tuple[int, int]
+    path: str, kind: str, options: ReadOptions, mark: tuple[int, ...]
 ) -> ExpressionData:
     stack = contextlib.ExitStack()
     data = _opened(Path(path), kind, options, stack)
     # The file stays open as long as the data are in use
     object.__setattr__(data, "_open_file", stack)
     return data
+
+
+def without_annotations(data: ExpressionData) -> ExpressionData:
+    """Data of an opened file that another process opens without what samples are called."""
+    if data.reopen is None:
+        return data
+    return replace(data, reopen=_light(data.reopen))
+
+
+def _light(reopen: tuple[Callable[..., Any], tuple[Any, ...]]) -> Any:
+    function, arguments = reopen
+    if function is _open_again:
+        path, kind, options, mark = arguments
+        if kind not in (H5AD.name, ZARR.name):
+            return reopen
+        light = replace(options, matrix_only=True, samples=None)
+        return function, (path, kind, light, mark)
+    before, method, further = arguments  # a method called on data that were opened
+    return function, (_light(before), method, further)
 
 
 def read_expression(

@@ -20,6 +20,8 @@ logger = logging.getLogger("optirank.datasets")
 
 # Entries looked at together: 1 MB of values and columns fits a core's cache
 _PIECE = 1 << 17
+# Entries read together: 32 MB, since every request to a store costs time
+_SPAN = 1 << 22
 # A run of columns costs one request to the store: with more than this share of the
 # columns chosen, whole rows are read instead
 _SPARSE_SHARE = 0.25
@@ -111,6 +113,11 @@ class LazyMatrix:
         self._bounds = np.cumsum([0, *values.chunks[0]])
         self._kept: tuple[int, Block] | None = None
 
+    @property
+    def by_rows(self) -> bool:
+        """Whether its chunks can be cut by rows: sparse ones by genes (CSC) cannot."""
+        return getattr(getattr(self.values, "_meta", None), "format", "") != "csc"
+
     def reader(self, columns: np.ndarray | None) -> RowReader:
         """Choose columns, before anything is computed."""
         chosen = self.values
@@ -119,15 +126,13 @@ class LazyMatrix:
             # dask slices rising positions well, and makes many small chunks of others
             order = np.argsort(columns)
             chosen = self.values[:, columns[order]]
-        if getattr(self.values, "_meta", None) is not None and (
-            getattr(self.values._meta, "format", "") == "csc"
-        ):
+        if not self.by_rows:
             block = in_memory(chosen).tocsr()
             return Sliceable(block if order is None else block[:, np.argsort(order)])
         lazy = LazyMatrix(chosen)
         if order is None:
             return lazy
-        return _Reordered(lazy, np.argsort(order))
+        return Reordered(lazy, np.argsort(order))
 
     def rows(self, start: int, stop: int) -> Block:
         """Compute the chunks with these rows."""
@@ -147,14 +152,19 @@ class LazyMatrix:
 
 
 @dataclass(frozen=True)
-class _Reordered:
+class Reordered:
     """A reader whose columns are put into another order."""
 
     inner: RowReader
     order: np.ndarray
 
     def rows(self, start: int, stop: int) -> Block:
-        return self.inner.rows(start, stop)[:, self.order]
+        """Return these rows."""
+        return self.of(self.inner.rows(start, stop))
+
+    def of(self, block: Block) -> Block:
+        """A block of the inner reader with its columns in the other order."""
+        return block[:, self.order]
 
 
 @dataclass(frozen=True)
@@ -237,13 +247,16 @@ class CompressedRows:
         stay in the processor's cache.
         """
         pieces = []
-        for begin in range(entries.start, max(entries.stop, entries.start + 1), _PIECE):
-            piece = slice(begin, min(begin + _PIECE, entries.stop))
-            indices = np.asarray(self.indices[piece])
-            self._check(indices)
-            kept = np.flatnonzero(self._wanted[indices])
-            data = np.asarray(self.data[piece])[kept]
-            pieces.append((data, self._place[indices[kept]], kept + begin))
+        for begin in range(entries.start, max(entries.stop, entries.start + 1), _SPAN):
+            span = slice(begin, min(begin + _SPAN, entries.stop))
+            span_indices = np.asarray(self.indices[span])
+            span_data = np.asarray(self.data[span])
+            self._check(span_indices)
+            for first in range(0, max(1, len(span_indices)), _PIECE):
+                indices = span_indices[first : first + _PIECE]
+                kept = np.flatnonzero(self._wanted[indices]) + first
+                columns = self._place[span_indices[kept]]
+                pieces.append((span_data[kept], columns, kept + begin))
         data, indices, kept = map(np.concatenate, zip(*pieces, strict=True))
         return data, indices, kept
 
@@ -324,18 +337,22 @@ class SummedColumns:
         members = np.flatnonzero(target >= 0)
         entries = (np.ones(len(members)), (np.arange(len(members)), target[members]))
         sums = csr_matrix(entries, shape=(len(members), len(chosen)))
-        return _Summed(self.stored.reader(members), sums)
+        return Summed(self.stored.reader(members), sums)
 
 
 @dataclass(frozen=True)
-class _Summed:
+class Summed:
     """A reader whose columns are added up by a matrix of zeros and ones."""
 
     inner: RowReader
     sums: csr_matrix
 
     def rows(self, start: int, stop: int) -> Block:
-        block = self.inner.rows(start, stop)
+        """Return these rows."""
+        return self.of(self.inner.rows(start, stop))
+
+    def of(self, block: Block) -> Block:
+        """A block of the inner reader with its columns added up."""
         return block @ self.sums.astype(block.dtype)
 
 

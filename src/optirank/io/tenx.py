@@ -15,7 +15,8 @@ from optirank._util.names import some
 from optirank.io import tables
 from optirank.io.data import DataError, readable
 from optirank.io.features import GENE_EXPRESSION
-from optirank.io.formats import Contents, Format, ReadOptions, check_sizes, open_hdf5
+from optirank.io.formats import Contents, Format, check_sizes, open_hdf5
+from optirank.io.options import ReadOptions
 from optirank.io.stored import CompressedRows, Sliceable
 
 

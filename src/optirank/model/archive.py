@@ -18,9 +18,7 @@ from typing import IO, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-_FILE_BYTES = (
-    1 << 28
-)  # of a file: a model of 20 classes and 1000 genes takes less than 1 MiB
+_FILE_BYTES = 1 << 28  # a model of 20 classes and 1000 genes takes less than 1 MiB
 _JSON_BYTES = 1 << 24  # of its document: the names of half a million genes
 _JSON_VALUES = 1 << 21  # an empty list of two characters takes 60 bytes of memory
 _STRING_CHARACTERS = 1 << 22  # of one array of strings, padded to its longest: 16 MiB
@@ -114,9 +112,10 @@ class Archive:
                 f"array {name!r} has a damaged header ({error})"
             ) from error
         if header != (shape, False, np.dtype(dtype)):
-            found, _, kind = header
+            stored_shape, _, kind = header
             raise ModelFileError(
-                f"array {name!r} is of {kind} and shape {found}, expected {dtype} and {shape}"
+                f"array {name!r} is of {kind} and shape {stored_shape}, expected {dtype} "
+                f"and {shape}"
             )
         values = content.read()
         if len(values) != n_bytes:
@@ -183,7 +182,7 @@ def encode(value: Any) -> Any:
     if hasattr(value, "__array__"):
         array = np.asarray(value)
         strings = array.dtype.kind in "UO" and all(
-            isinstance(one, str) for one in array.flat
+            isinstance(item, str) for item in array.flat
         )
         kind = (
             {"U": "str", "O": "object"}[array.dtype.kind]
@@ -191,7 +190,7 @@ def encode(value: Any) -> Any:
             else array.dtype.name
         )
         if strings or array.dtype.kind in "biuf":
-            values = [encode(one) for one in array.ravel().tolist()]
+            values = [encode(item) for item in array.ravel().tolist()]
             return {"array": [kind, list(array.shape), values]}
     raise TypeError(
         f"a value of type {type(value).__name__} cannot be stored: {value!r}"
@@ -231,8 +230,8 @@ def _decode_array(dtype: Any, shape: Any, values: Any) -> NDArray:
     if not plain or not isinstance(values, list):
         raise ValueError(f"an array of unknown dtype {dtype!r}")
     if strings:
-        longest = max((len(one) for one in values), default=0)
-        if not all(isinstance(one, str) for one in values):
+        longest = max((len(text) for text in values), default=0)
+        if not all(isinstance(item, str) for item in values):
             raise ValueError("an array of strings with values of another type")
         if longest * len(values) > _STRING_CHARACTERS:
             raise ValueError(
@@ -241,8 +240,8 @@ def _decode_array(dtype: Any, shape: Any, values: Any) -> NDArray:
             )
         return np.array(values, dtype=dtype).reshape(shape)
     kind = {"b": bool, "f": float}.get(np.dtype(dtype).kind, int)
-    values = [decode(one) for one in values]
-    if not all(type(one) is kind for one in values):
+    values = [decode(item) for item in values]
+    if not all(type(item) is kind for item in values):
         raise ValueError(f"an array of {dtype} with values of another type")
     with np.errstate(over="ignore"):
         return np.array(values, dtype=dtype).reshape(shape)

@@ -155,7 +155,8 @@ class Card:
 def to_plain(value: Any) -> Any:
     """A value of a card as JSON can hold it."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: to_plain(getattr(value, one.name)) for one in fields(value)}
+        names = [part.name for part in fields(value)]
+        return {name: to_plain(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):

@@ -29,10 +29,10 @@ def known_models() -> dict[str, Path]:
             logger.warning(
                 "note: %s names %s, which is no folder of models", VARIABLE, given
             )
-    found = {
+    paths = {
         path.stem: path for folder in folders for path in folder.glob(f"*{SUFFIX}")
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(paths.items()))
 
 
 def find_model(name: str | os.PathLike[str]) -> Path:
@@ -47,19 +47,20 @@ def find_model(name: str | os.PathLike[str]) -> Path:
         return path
     models = known_models() if bare else {}
     if path.name in models:
-        found = models[path.name]
-        if found.parent != SHIPPED and (SHIPPED / found.name).is_file():
+        known = models[path.name]
+        if known.parent != SHIPPED and (SHIPPED / known.name).is_file():
             logger.warning(
-                "note: %s is used, not the shipped model of this name", found
+                "note: %s is used, not the shipped model of this name", known
             )
-        return found
+        return known
     if path.exists() or not bare:
         what = "is a folder, not a model file" if path.is_dir() else "does not exist"
         raise FileNotFoundError(f"the model file {path} {what}")
     close = difflib.get_close_matches(path.stem, models, n=3, cutoff=0.5)
-    told = (
-        f"close names are {some(close)}" if close else f"there are {some(models, 20)}"
-    )
+    hint = f"there are {some(models, 20)}"
+    if close:
+        hint = f"close names are {some(close)}"
     raise FileNotFoundError(
-        f"{os.fspath(name)!r} is neither a file nor the name of a model; {told} (optirank models)"
+        f"{os.fspath(name)!r} is neither a file nor the name of a model; {hint} "
+        "(optirank models)"
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from optirank._util.names import some
 from optirank.io.genes import GeneMatch, match_genes
 from optirank.model.likeness import Likeness
-from optirank.ranks.scoring import ScoreRows, panel_ranks, worth_compiling
+from optirank.ranks.scoring import panel_ranks
 
 if TYPE_CHECKING:
     from optirank.model.model import Model
@@ -35,7 +34,8 @@ class MissingGenesError(ValueError):
         self.lacking = lacking
         n_classes = len(model.classes)
         n_present = int(match.present.sum())
-        self.droppable = n_present >= 2 and 2 <= n_classes - len(lacking) < n_classes
+        enough_genes = n_present >= _least_genes(model)
+        self.droppable = enough_genes and 2 <= n_classes - len(lacking) < n_classes
         remedies = ["check that the gene names are of the same kind as the model's"]
         if match.other_column:
             column, n_genes = match.other_column
@@ -61,7 +61,7 @@ def _lack(model: Model, match: GeneMatch, lacking: list[str]) -> str:
     n_genes = len(match.genes)
     if n_present == 0:
         return f"none of the model's {n_genes} genes are present."
-    if n_present == 1:
+    if n_present < _least_genes(model):
         return f"one of the model's {n_genes} genes is present, and ranks need two."
     classes = f"{len(lacking)} {'class' if len(lacking) == 1 else 'classes'}"
     if model.votes:
@@ -110,12 +110,13 @@ class Predictor:
     def scores(self, X: Any) -> NDArray[np.float64]:
         """Scores of the samples (rows) of X: (n,) for two classes, else (n, classes)."""
         X = self._matrix(X)
-        scores = self._rows.scores(X, self.columns, self._compiles(X.shape[0]))
+        scores = self.panel.scores(
+            X,
+            self.columns,
+            self.match.present,
+            compiled=self.compiled,
+        )
         return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    @cached_property
-    def _rows(self) -> ScoreRows:
-        return self.panel.rows(self.match.present)
 
     def probabilities(
         self, scores: NDArray, *, calibrated: bool = True
@@ -126,7 +127,7 @@ class Predictor:
     def ranks(self, X: Any) -> NDArray[np.float64]:
         """Ranks of the panel's genes that are there, among themselves, from 0 to 1."""
         X = self._matrix(X)
-        return panel_ranks(X, self.columns, self._compiles(X.shape[0]))
+        return panel_ranks(X, self.columns, self.compiled)
 
     def likeness(self, X: Any, labels: NDArray) -> NDArray[np.float64]:
         """How much samples look like the class they are given (its position)."""
@@ -173,11 +174,6 @@ class Predictor:
         share = 1.0 - float(self.match.present.mean())
         own = self.model.panels[self.model.n_genes]
         return own.expected_accuracy(0.0), self.panel.expected_accuracy(share)
-
-    def _compiles(self, n_samples: int) -> bool:
-        if self.compiled is not None:
-            return self.compiled
-        return worth_compiling(n_samples, len(self.panel.coef))
 
     def _matrix(self, X: Any) -> Any:
         """X as an array of numbers or a CSR or CSC matrix, of the columns announced."""
@@ -235,7 +231,7 @@ def bind(
     match = whole.of_genes(model.panels[size].genes)
     lacking = _lacking(model.panels[size], match.present, model.classes)
     left_out: tuple[str, ...] = ()
-    if lacking or match.present.sum() < 2:
+    if lacking or match.present.sum() < _least_genes(model):
         error = MissingGenesError(model, match, lacking)
         if not (drop_classes and error.droppable):
             raise error
@@ -264,11 +260,19 @@ def _best_size(model: Model, match: GeneMatch) -> int:
         share = 1.0 - np.mean([present[gene] for gene in panel.genes])
         if size == own and share == 0:
             return own
-        expected[size] = panel.expected_accuracy(float(share))
+        accuracy = panel.expected_accuracy(float(share))
+        if np.isfinite(accuracy):
+            expected[size] = accuracy
+    if own not in expected:
+        return own
     error = model.card.standard_error or 0.0
     best = max(expected, key=lambda size: (expected[size], -size))
-    better = expected[best] > expected[own] + error  # never where one is NaN
-    return best if better else own
+    return best if expected[best] > expected[own] + error else own
+
+
+def _least_genes(model: Model) -> int:
+    """Genes that must be there: two can vote; a reference set may be a single gene."""
+    return 2 if model.votes else 1
 
 
 def _why(model: Model, size: int, match: GeneMatch) -> str:

@@ -159,7 +159,7 @@ def _common(document: Document) -> tuple[NDArray, NDArray[np.object_]]:
     names = document.get("genes")
     if names is None:
         names = [f"x{column}" for column in range(n_features)]
-    if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ModelFileError("the gene names are not a list of strings")
     if len(names) != n_features or len(set(names)) < len(names):
         raise ModelFileError(f"{len(names)} names, not {n_features} different ones")
@@ -211,7 +211,7 @@ def _stored(document: Document, key: str) -> dict[str, Any] | None:
 def _card(document: Document) -> Card:
     """The card, from the untyped summary of schema 3; ValueError where it is none."""
     summary = _stored(document, "training_summary") or {}
-    texts = {name: str(summary.get(name) or "") for name in _TEXTS}
+    texts: dict[str, Any] = {name: str(summary.get(name) or "") for name in _TEXTS}
     counts = summary.get("n_held_out") or {}
     recall = summary.get("recall") or {}
     precision = summary.get("precision") or {}
@@ -252,7 +252,8 @@ def _card(document: Document) -> Card:
         ),
         judged=tuple(_judged(entry) for entry in summary.get("sources") or ()),
         versions={
-            str(name): str(one) for name, one in (summary.get("versions") or {}).items()
+            str(name): str(number)
+            for name, number in (summary.get("versions") or {}).items()
         },
         notes=tuple(str(note) for note in summary.get("notes") or ()),
     )

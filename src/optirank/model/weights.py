@@ -13,6 +13,7 @@ half where that is not known.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from optirank.model.confidence import Calibration, ErrorControl
 from optirank.model.likeness import Likeness
 from optirank.ranks.relative import check_ties
-from optirank.ranks.scoring import ScoreRows, centred_rows, probabilities, score_rows
+from optirank.ranks.scoring import probabilities, score_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,15 +79,34 @@ class SizedPanel:
     likeness: Likeness | None = None
     missing: tuple[tuple[float, float], ...] = ()
 
-    def rows(self, present: NDArray[np.bool_]) -> ScoreRows:
-        """What scores samples by the genes that are there."""
+    def scores(
+        self,
+        X: Any,
+        columns: NDArray[np.intp],
+        present: NDArray[np.bool_],
+        *,
+        compiled: bool | None = None,
+    ) -> NDArray[np.float64]:
+        """Scores (n, rows) of samples by the genes that are there.
+
+        Parameters
+        ----------
+        X : samples x genes, an array or CSR or CSC matrix.
+        columns : the columns of X that hold the genes that are there.
+        present : which genes of the panel these are.
+        compiled : whether to use compiled loops; None where there are samples enough.
+        """
         coef = self.coef[:, present]
         if self.references is None:
-            return centred_rows(coef)
+            from optirank.panel.votes import vote_scores  # scipy loads
+
+            return vote_scores(X, columns, coef, compiled=compiled)
         references = self.references
         stand_ins = np.where(present, 0.0, self.coef * references.stand_ins(present))
         base = references.intercept + stand_ins.sum(axis=1)
-        return score_rows(coef, references.weights[:, present], base, references.ties)
+        gamma = references.weights[:, present]
+        rows = score_rows(coef, gamma, base, references.ties)
+        return rows.scores(X, columns, compiled)
 
     def probabilities(
         self, scores: NDArray, *, calibrated: bool = True

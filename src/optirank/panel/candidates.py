@@ -42,6 +42,14 @@ class ClassSums:
         else:
             self._add_dense(np.asarray(X, dtype=np.float64), cells)
 
+    def plus(self, other: ClassSums) -> ClassSums:
+        """The sums of the samples of both."""
+        both = ClassSums(self.n_genes, self.n_classes, self.n_parts)
+        both.sizes = self.sizes + other.sizes
+        both.sums = self.sums + other.sums
+        both.squares = self.squares + other.squares
+        return both
+
     def _add_dense(self, X: NDArray, cells: NDArray) -> None:
         for cell in np.unique(cells):
             part, code = divmod(int(cell), self.n_classes)
@@ -84,14 +92,20 @@ class ClassSums:
             each = np.where(varies, (sums - np.outer(sizes, total / n)) / scale, 0.0)
         return each[1:] if len(present) == 2 else each
 
-    def best_genes(self, n: int, parts: NDArray | None = None) -> NDArray:
+    def best_genes(
+        self, n: int, parts: NDArray | None = None, among: NDArray | None = None
+    ) -> NDArray:
         """Rising positions of the n genes that correlate most with any class.
 
         Every class ranks the genes by the size of its correlation, and a gene counts by its best
-        place over the classes, so that each class has its share. Genes that do not vary are out.
+        place over the classes, so that each class has its share. Genes that do not vary are out,
+        and so are genes that are not ``among`` some positions, where these are given.
         """
         order = np.argsort(self.places())
-        size = np.abs(self.correlations(parts))[:, order]
+        size = np.abs(self.correlations(parts))
+        if among is not None:
+            size[:, np.setdiff1d(np.arange(self.n_genes), among)] = 0.0
+        size = size[:, order]
         ranking = np.argsort(-size, axis=1, kind="stable")
         place = np.empty_like(ranking)
         np.put_along_axis(place, ranking, np.arange(size.shape[1])[None, :], axis=1)

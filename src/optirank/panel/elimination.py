@@ -26,13 +26,14 @@ import numpy as np
 
 from optirank.panel.held_out import MISSING, N_DRAWS, HeldOut, choose_size
 from optirank.panel.softmax import fit_votes, mean_weights
-from optirank.panel.sources import MatrixSource, dense, first_pass, some_rows
+from optirank.panel.sources import Source, dense, first_pass, some_rows
 from optirank.panel.votes import centred, doubled_ranks_among, sort_groups
-from optirank.ranks.scoring import best_class, by_class
+from optirank.ranks.scoring import best_class
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from optirank.panel.candidates import ClassSums
     from optirank.panel.softmax import VotesFit
 
 SIZES = (10, 20, 30, 50, 70, 100, 200, 300, 500, 1000)  # of the nested panels
@@ -64,7 +65,7 @@ class PanelSearch:
 
 
 def search_panels(
-    source: MatrixSource,
+    source: Source,
     codes: NDArray,
     n_classes: int,
     *,
@@ -72,6 +73,8 @@ def search_panels(
     class_weight: str | NDArray | None = "balanced",
     n_genes: int | str = "auto",
     include: NDArray | None = None,
+    allowed: NDArray | None = None,
+    per_class: int = 0,
     fold_of: NDArray | None = None,
     l2: float = L2,
     n_threads: int = 1,
@@ -81,7 +84,7 @@ def search_panels(
 
     Parameters
     ----------
-    source : MatrixSource
+    source : Source
         The samples.
     codes : array of shape (n_samples,)
         The class of each sample, from 0 to ``n_classes - 1``.
@@ -93,7 +96,12 @@ def search_panels(
     n_genes : int or "auto"
         Genes of the largest panel; "auto" chooses by held-out accuracy (`choose_size`).
     include : array of int, optional
-        Positions of the genes that must be in every panel.
+        Positions of the genes that must be in every panel. Where they fill the panel, no other
+        gene is looked at.
+    allowed : array of int, optional
+        Positions of the genes that may be in a panel; all by default.
+    per_class : int
+        So many genes of largest weight stay for each class, at every size that has room.
     fold_of : array of shape (n_samples,), optional
         The fold that holds each sample out, -1 for none; None holds none out.
     l2 : float
@@ -106,56 +114,39 @@ def search_panels(
     weights = np.ones(len(codes)) if sample_weight is None else sample_weight
     if isinstance(class_weight, np.ndarray):
         weights = weights * class_weight[codes]
-    fit = _Fit(n_classes, weights, isinstance(class_weight, str), l2, n_threads)
-    include = np.zeros(0, np.intp) if include is None else np.asarray(include)
-    folds = _fold_numbers(fold_of)
+    balanced = isinstance(class_weight, str)
+    fit = _Fit(n_classes, weights, balanced, l2, n_threads, per_class)
+    _check_per_class(per_class, n_classes, n_genes)
+    required = np.zeros(0, np.intp) if include is None else np.asarray(include)
+    if n_genes == len(required):
+        allowed = required
+    fold = np.full(len(codes), -1) if fold_of is None else fold_of
+    folds = np.unique(fold[fold >= 0])
     done = _Counter(progress, len(stages(len(folds))))
 
     rows = some_rows(codes)
-    parts = np.zeros(len(codes), np.intp) if fold_of is None else fold_of + 1
-    sums, X = first_pass(source, codes, n_classes, parts, rows, n_threads)
-    n_candidates = N_CANDIDATES if n_genes == "auto" else max(N_CANDIDATES, n_genes)
-    candidates = sums.best_genes(n_candidates)
-    if not len(candidates):
-        raise ValueError(
-            f"none of the {source.shape[1]} genes differs between the samples: a panel "
-            "needs genes that vary"
-        )
-    usable = np.union1d(candidates, include)
-    every_part = np.arange(sums.n_parts)
-    usable_in = {
-        fold: np.union1d(
-            sums.best_genes(n_candidates, every_part[every_part != fold + 1]), include
-        )
-        for fold in folds
-    }
-    read = np.unique(np.concatenate([usable, *usable_in.values()])).astype(np.intp)
-    places = sums.places()
-
-    def columns_of(genes: NDArray) -> NDArray:
-        """Where genes are among those that are read, in the order of their places."""
-        return np.searchsorted(read, genes[np.argsort(places[genes])])
-
+    sums, X = first_pass(source, codes, n_classes, fold + 1, rows, n_threads)
+    n_candidates = N_CANDIDATES
+    if not isinstance(n_genes, str):
+        n_candidates = max(N_CANDIDATES, n_genes)
+    candidates = _Candidates(sums, n_candidates, required, allowed, folds)
     done.count()
 
+    read = candidates.read
     groups = sort_groups(dense(X[:, read]), n_threads)
     samples = _Samples(groups, codes[rows], rows, fit)
-    always = np.searchsorted(read, include)
-    sizes = path_sizes(n_genes, len(usable), len(include))
+    always = np.searchsorted(read, required)
+    sizes = path_sizes(n_genes, len(candidates.of_all), len(required))
     held_out = None
     if len(folds):
-        scored = _Scored(len(rows))
-        fold = fold_of[rows]
-        for k in folds:
-            genes = columns_of(usable_in[k])
-            samples.score_fold(fold == k, genes, sizes, always, scored)
-            done.count()
-        held_out = scored.held_out(rows, codes[rows], fold)
+        columns_in = candidates.columns_in_folds()
+        held_out = samples.score_folds(fold, columns_in, sizes, always, read, done)
     chosen = max(sizes)
     if n_genes == "auto" and held_out is not None:
         chosen = choose_size(held_out)
-    everything = np.arange(len(rows))
-    nested = samples.eliminate(everything, columns_of(usable), sizes, always)
+
+    columns = candidates.columns(candidates.of_all)
+    nested = samples.eliminate(np.arange(len(rows)), columns, sizes, always)
     # Larger panels serve data that lack many genes of the chosen one: some samples do
     path = {
         size: samples.panel(left, read)
@@ -169,6 +160,50 @@ def search_panels(
     path |= _last_weights(source, whole, codes, genes_of, fit)
     done.count()
     return PanelSearch(dict(sorted(path.items())), chosen, held_out, rows, X)
+
+
+class _Candidates:
+    """The genes that may be in a panel: of all samples, and of those of each fold's training.
+
+    Attributes
+    ----------
+    of_all : positions of the candidates of all samples, rising.
+    of_fold : those of the samples that a fold does not hold out, by its number.
+    read : all of these; the genes that are read.
+    """
+
+    def __init__(
+        self,
+        sums: ClassSums,
+        n: int,
+        required: NDArray,
+        allowed: NDArray | None,
+        folds: NDArray,
+    ) -> None:
+        best = sums.best_genes(n, among=allowed)
+        if not len(best):
+            n_looked_at = sums.n_genes if allowed is None else len(allowed)
+            raise ValueError(
+                f"none of the {n_looked_at} genes differs between the samples: a panel "
+                "needs genes that vary"
+            )
+        parts = np.arange(sums.n_parts)
+        self.of_all = np.union1d(best, required)
+        self.of_fold: dict[int, NDArray] = {}
+        for fold in folds.tolist():
+            best = sums.best_genes(n, parts[parts != fold + 1], allowed)
+            self.of_fold[fold] = np.union1d(best, required)
+        together = np.concatenate([self.of_all, *self.of_fold.values()])
+        self.read = np.unique(together).astype(np.intp)
+        self._places = sums.places()
+
+    def columns(self, genes: NDArray) -> NDArray:
+        """Where genes are among those that are read, in the order of their places."""
+        return np.searchsorted(self.read, genes[np.argsort(self._places[genes])])
+
+    def columns_in_folds(self) -> dict[int, NDArray]:
+        """The same for the candidates of each fold."""
+        return {fold: self.columns(genes) for fold, genes in self.of_fold.items()}
 
 
 def stages(n_folds: int) -> list[str]:
@@ -198,6 +233,7 @@ class _Fit:
     balanced: bool
     l2: float
     n_threads: int
+    per_class: int = 0
 
     @property
     def n_rows(self) -> int:
@@ -251,8 +287,7 @@ class _Samples:
         """A panel of some columns, fitted on all samples; ``genes`` are their positions."""
         rows = np.arange(len(self.codes))
         coef = self.fit_rows(rows, columns, _TOL_LAST).coef
-        rising = np.argsort(genes[columns])
-        return Panel(genes[columns][rising], np.ascontiguousarray(coef[:, rising]))
+        return _rising(genes[columns], coef)
 
     def eliminate(
         self, rows: NDArray, genes: NDArray, sizes: list[int], always: NDArray
@@ -267,14 +302,35 @@ class _Samples:
             while len(left) > size:
                 coef = self.fit_rows(rows, left, _TOL_ELIMINATION, start).coef
                 weight = np.abs(coef).max(axis=0)
-                weight[np.isin(left, always)] = np.inf
                 n_kept = max(size, len(left) // 2)
+                if self.fit.n_classes * self.fit.per_class <= n_kept - len(always):
+                    weight[_leading(coef, self.fit.per_class)] = np.inf
+                weight[np.isin(left, always)] = np.inf
                 kept = np.sort(np.argsort(-weight, kind="stable")[:n_kept])
                 left = left[kept]
                 start = coef[:, kept]
             if size in sizes:
                 nested[size] = left
         return nested
+
+    def score_folds(
+        self,
+        fold_of: NDArray,
+        genes_in: dict[int, NDArray],
+        sizes: list[int],
+        always: NDArray,
+        read: NDArray,
+        done: _Counter,
+    ) -> HeldOut:
+        """Scores of the samples of every fold; ``read`` are the positions of the columns."""
+        scored = _Scored(len(self.codes))
+        fold = fold_of[self.positions]
+        for number, genes in genes_in.items():
+            panels = self.score_fold(fold == number, genes, sizes, always, scored)
+            for size, (left, coef) in panels.items():
+                scored.add_panel(size, int(number), _rising(read[left], coef))
+            done.count()
+        return scored.held_out(self.positions, self.codes, fold)
 
     def score_fold(
         self,
@@ -283,43 +339,49 @@ class _Samples:
         sizes: list[int],
         always: NDArray,
         scored: _Scored,
-    ) -> None:
-        """Everything again without the held-out samples (a mask), and scores of these."""
+    ) -> dict[int, tuple[NDArray, NDArray]]:
+        """Everything again without the held-out samples (a mask), and scores of these.
+
+        Returns the genes and weights of each size.
+        """
         train = np.flatnonzero(~held_out)
         test = np.flatnonzero(held_out)
         present = np.unique(self.codes[train])
-        if len(present) < 2:
+        if len(present) < 2 or not len(genes):
             unknown = np.full((len(test), self.fit.n_rows), np.nan)
             for size in sizes:
                 scored.add_unknown(size, test, unknown)
-            return
+            return {}
+        panels = {}
         for size, left in self.eliminate(train, genes, sizes, always).items():
-            coef = self.fit_rows(train, left, _TOL_LAST).coef
+            coef = self._of_all(self.fit_rows(train, left, _TOL_LAST).coef, present)
             everything = np.arange(len(left))
-            scores = self._scores(test, left, coef, everything, present)
+            scores = self._scores(test, left, coef, everything)
             scored.add(size, test, scores)
+            panels[size] = left, coef
             for share in MISSING:
                 for draw in range(N_DRAWS):
                     there = _genes_there(len(left), share, draw)
-                    scores = self._scores(test, left, coef, there, present)
+                    scores = self._scores(test, left, coef, there)
                     scored.add_with_fewer(size, share, draw, test, best_class(scores))
+        return panels
+
+    def _of_all(self, coef: NDArray, present: NDArray) -> NDArray:
+        """Weights of all classes, NaN for those that are not present."""
+        if self.fit.n_rows == 1:
+            return coef
+        if len(present) == 2:
+            coef = np.concatenate([-coef, coef]) / 2
+        of_all = np.full((self.fit.n_classes, coef.shape[1]), np.nan)
+        of_all[present] = coef
+        return of_all
 
     def _scores(
-        self,
-        rows: NDArray,
-        genes: NDArray,
-        coef: NDArray,
-        there: NDArray,
-        present: NDArray,
+        self, rows: NDArray, genes: NDArray, coef: NDArray, there: NDArray
     ) -> NDArray:
-        """Scores by the genes that are there; -inf for classes that were not present."""
+        """Scores by the genes that are there; -inf for classes without weights."""
         scores = centred(self.ranks(rows, genes[there])) @ coef[:, there].T
-        if self.fit.n_rows == 1:
-            return scores
-        of_present = by_class(scores / 2 if len(present) == 2 else scores)
-        of_all = np.full((len(rows), self.fit.n_classes), -np.inf)
-        of_all[:, present] = of_present
-        return of_all
+        return np.where(np.isnan(scores), -np.inf, scores)
 
 
 class _Scored:
@@ -329,11 +391,16 @@ class _Scored:
         self._n = n
         self._scores: dict[int, NDArray] = {}
         self._with_fewer: dict[tuple[int, float], NDArray] = {}
+        self._panels: dict[tuple[int, int], Panel] = {}
 
     def add(self, size: int, test: NDArray, scores: NDArray) -> None:
         """Scores of the held-out samples of a fold by all genes of a panel."""
         empty = np.full((self._n, scores.shape[1]), np.nan)
         self._scores.setdefault(size, empty)[test] = scores
+
+    def add_panel(self, size: int, fold: int, panel: Panel) -> None:
+        """The panel that gave these scores."""
+        self._panels[size, fold] = panel
 
     def add_with_fewer(
         self, size: int, share: float, draw: int, test: NDArray, labels: NDArray
@@ -343,7 +410,7 @@ class _Scored:
         self._with_fewer.setdefault((size, share), empty)[draw, test] = labels
 
     def add_unknown(self, size: int, test: NDArray, unknown: NDArray) -> None:
-        """A fold without two classes to learn from: no scores."""
+        """A fold without two classes, or a gene that varies, to learn from: no scores."""
         self.add(size, test, unknown)
         for share in MISSING:
             self.add_with_fewer(size, share, 0, test, np.zeros(len(test), np.intp))
@@ -353,7 +420,7 @@ class _Scored:
         out = fold >= 0
         scores = {size: of_size[out] for size, of_size in self._scores.items()}
         fewer = {key: labels[:, out] for key, labels in self._with_fewer.items()}
-        return HeldOut(rows[out], codes[out], fold[out], scores, fewer)
+        return HeldOut(rows[out], codes[out], fold[out], scores, fewer, self._panels)
 
 
 class _Counter:
@@ -371,10 +438,25 @@ class _Counter:
             self._tell(self._done, self._total)
 
 
-def _fold_numbers(fold_of: NDArray | None) -> NDArray:
-    if fold_of is None:
-        return np.zeros(0, np.intp)
-    return np.unique(fold_of[fold_of >= 0])
+def _rising(genes: NDArray, coef: NDArray) -> Panel:
+    """A panel with its genes in the order of their positions."""
+    order = np.argsort(genes)
+    return Panel(genes[order], np.ascontiguousarray(coef[:, order]))
+
+
+def _leading(coef: NDArray, n: int) -> NDArray:
+    """Positions of the n genes of largest weight for each class."""
+    of_classes = np.concatenate([-coef, coef]) if len(coef) == 1 else coef
+    return np.unique(np.argsort(-of_classes, axis=1, kind="stable")[:, :n])
+
+
+def _check_per_class(per_class: int, n_classes: int, n_genes: int | str) -> None:
+    if isinstance(n_genes, str) or per_class * n_classes <= n_genes:
+        return
+    raise ValueError(
+        f"{per_class} genes for each of {n_classes} classes are {per_class * n_classes}, "
+        f"and the panel has {n_genes}: ask for more genes, or for fewer per class"
+    )
 
 
 def _genes_there(k: int, share: float, draw: int) -> NDArray:
@@ -383,8 +465,18 @@ def _genes_there(k: int, share: float, draw: int) -> NDArray:
     return np.sort(np.random.default_rng(draw).permutation(k)[n_lost:])
 
 
+@dataclass(frozen=True)
+class _SortBlock:
+    """The samples of a block, sorted: see `sort_groups`."""
+
+    n_threads: int
+
+    def __call__(self, X: Any, rows: slice) -> NDArray:
+        return sort_groups(dense(X), self.n_threads)
+
+
 def _last_weights(
-    source: MatrixSource,
+    source: Source,
     X: Any | None,
     codes: NDArray,
     genes_of: dict[int, NDArray],
@@ -392,14 +484,16 @@ def _last_weights(
 ) -> dict[int, Panel]:
     """The weights of nested panels on all samples; ``X`` has them where these are in memory."""
     widest = np.sort(genes_of[max(genes_of)])
-    blocks = source.blocks(widest) if X is None else [X[:, widest]]
     kind = np.uint16 if len(widest) <= np.iinfo(np.uint16).max else np.uint32
     groups = np.empty((len(codes), len(widest)), kind)
-    start = 0
-    for block in blocks:
-        stop = start + block.shape[0]
-        groups[start:stop] = sort_groups(dense(block), fit.n_threads)
-        start = stop
+    look = _SortBlock(fit.n_threads)
+    whole = slice(0, len(codes))
+    if X is None:
+        blocks = source.each(look, widest)
+    else:
+        blocks = [(whole, look(X[:, widest], whole))]
+    for place, groups_of_block in blocks:
+        groups[place] = groups_of_block
     rows = np.arange(len(codes))
     samples = _Samples(groups, codes, rows, fit)
     return {

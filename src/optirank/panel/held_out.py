@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,8 @@ from optirank.ranks.scoring import best_class
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from optirank.panel.elimination import Panel
 
 AUTO_FROM = 100  # genes: with half of them missing, as good as 30 to 50 that are there
 MISSING = (0.1, 0.3, 0.5, 0.7)  # shares of a panel's genes to leave out
@@ -29,6 +31,9 @@ class HeldOut:
     """By size: (n, rows); -inf for a class that the fold's training part lacks."""
     with_fewer: dict[tuple[int, float], NDArray]
     """By size and share of genes missing: classes given, (draws, n)."""
+    panels: dict[tuple[int, int], Panel] = field(default_factory=dict)
+    """By size and fold: the panel that was found without the fold; weights of a class that its
+    training part lacks are NaN."""
 
     def curve(self) -> list[tuple[int, float, float]]:
         """Size, balanced accuracy, its standard error over the folds."""

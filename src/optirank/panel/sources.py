@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 PER_CLASS = 500  # samples for the elimination: more change little, and cost time
 _BLOCK_ENTRIES = 1 << 24  # of a matrix in memory that are looked at together: 128 MiB
+_SUMS_OF_BLOCK = 1 << 18  # sums that are worth the while of looking at one more block
 
 
 class MatrixSource:
@@ -34,26 +36,100 @@ class MatrixSource:
         for start in range(0, X.shape[0], step):
             yield X[start : start + step]
 
+    def each(
+        self,
+        function: Callable[..., Any],
+        columns: NDArray | None = None,
+        *,
+        per_sample: tuple[NDArray, ...] = (),
+        combine: Callable[[Any, Any], Any] | None = None,
+        together: int = 1,
+    ) -> Iterator[tuple[slice, Any]]:
+        """Rows and the result of a function for each block; see `Source`."""
+        start = 0
+        for block in self.blocks(columns):
+            rows = slice(start, start + block.shape[0])
+            own = [array[rows] for array in per_sample]
+            yield rows, function(block, rows, *own)
+            start = rows.stop
+
+
+class Source(Protocol):
+    """Samples that are looked at block by block, in this process or by others."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and genes."""
+        ...
+
+    def each(
+        self,
+        function: Callable[..., Any],
+        columns: NDArray | None = None,
+        *,
+        per_sample: tuple[NDArray, ...] = (),
+        combine: Callable[[Any, Any], Any] | None = None,
+        together: int = 1,
+    ) -> Iterator[tuple[slice, Any]]:
+        """Rows and the result of a function for each block, in order.
+
+        ``function`` is called with the values of a block, its rows, and the part of each
+        array of ``per_sample`` for these rows. Results of as many blocks as ``together``
+        says may be combined to one.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class _FirstLook:
+    """Sums by class and part for the samples of a block, and those that are wanted."""
+
+    n_classes: int
+    n_parts: int
+    n_threads: int
+
+    def __call__(
+        self, X: Any, rows: slice, codes: NDArray, parts: NDArray, wanted: NDArray
+    ) -> tuple[ClassSums, list[Any]]:
+        sums = ClassSums(X.shape[1], self.n_classes, self.n_parts)
+        sums.add(places_in_sample(X, self.n_threads), codes, parts)
+        return sums, [X[np.flatnonzero(wanted)]]
+
+
+def _both(
+    first: tuple[ClassSums, list[Any]], second: tuple[ClassSums, list[Any]]
+) -> tuple[ClassSums, list[Any]]:
+    return first[0].plus(second[0]), first[1] + second[1]
+
 
 def first_pass(
-    source: MatrixSource,
+    source: Source,
     codes: NDArray,
     n_classes: int,
     parts: NDArray,
     rows: NDArray,
     n_threads: int = 1,
 ) -> tuple[ClassSums, Any]:
-    """Sums by class and part for all samples, and the samples at ``rows`` (rising)."""
-    sums = ClassSums(source.shape[1], n_classes, int(parts.max()) + 1)
+    """Sums by class and part for all samples, and the samples at ``rows`` (rising).
+
+    Sums are added up in one order, wherever they come from: first over the blocks of a
+    group, then over the groups. Groups are as large as makes it worth sending their sums.
+    """
+    n_parts = int(parts.max()) + 1
+    sums = ClassSums(source.shape[1], n_classes, n_parts)
+    wanted = np.zeros(len(codes), dtype=bool)
+    wanted[rows] = True
+    together = int(np.clip(sums.sums.size // _SUMS_OF_BLOCK, 4, 256))
+    groups = source.each(
+        _FirstLook(n_classes, n_parts, n_threads),
+        per_sample=(codes, parts, wanted),
+        combine=_both,
+        together=together,
+    )
     kept = []
-    start = 0
-    for block in source.blocks():
-        stop = start + block.shape[0]
-        places = places_in_sample(block, n_threads)
-        sums.add(places, codes[start:stop], parts[start:stop])
-        first, last = np.searchsorted(rows, [start, stop])
-        kept.append(block[rows[first:last] - start])
-        start = stop
+    for _, (sums_of_group, samples) in groups:
+        sums = sums.plus(sums_of_group)
+        kept += samples
     if sparse.issparse(kept[0]):
         return sums, sparse.vstack(kept, format="csc")  # its columns are taken next
     return sums, np.concatenate(kept)
@@ -66,7 +142,7 @@ def places_in_sample(block: Any, n_threads: int = 1) -> Any:
     places 1/m to 1; equal values share their mean. So places depend on the order within a
     sample alone: counts and their logarithms have the same, and sparse samples stay sparse.
     """
-    from optirank.ranks.orders import order_samples
+    from optirank.ranks.orders import SparseRanks, order_samples
 
     n_genes = block.shape[1]
     every_gene = np.ones(n_genes)
@@ -77,16 +153,17 @@ def places_in_sample(block: Any, n_threads: int = 1) -> Any:
         n_above = np.diff(block.indptr)
         if (n_above < n_genes).all() and (block.data > 0).all():
             ranks = order_samples(block, n_threads).ranks(every_gene, dtype=np.float64)
+            assert isinstance(ranks, SparseRanks)
             shift = ranks.constants - (n_genes - n_above) + 1.0
             above = ranks.excess + np.repeat(shift, n_above)
             data = above / np.repeat(n_above, n_above)
             return sparse.csr_array((data, block.indices, block.indptr), block.shape)
     ranks = order_samples(dense(block), n_threads).ranks(every_gene, dtype=np.float64)
-    ranks = ranks.values
-    lowest = ranks.min(axis=1, keepdims=True)
+    values = ranks.columns(np.arange(n_genes))
+    lowest = values.min(axis=1, keepdims=True)
     n_lowest = 2.0 * lowest + 1.0
     n_above = np.maximum(n_genes - n_lowest, 1.0)
-    return np.where(ranks > lowest, (ranks - n_lowest + 1.0) / n_above, 0.0)
+    return np.where(values > lowest, (values - n_lowest + 1.0) / n_above, 0.0)
 
 
 def some_rows(codes: NDArray, most: int = PER_CLASS) -> NDArray:

@@ -35,7 +35,9 @@ def centred(doubled: NDArray) -> NDArray:
     return (doubled.astype(np.float64) - (k - 1)) / (2 * k)
 
 
-def vote_scores(X: Any, columns: NDArray, coef: NDArray) -> NDArray:
+def vote_scores(
+    X: Any, columns: NDArray, coef: NDArray, *, compiled: bool | None = None
+) -> NDArray:
     """Scores (n, rows) of the samples of X.
 
     Parameters
@@ -45,13 +47,17 @@ def vote_scores(X: Any, columns: NDArray, coef: NDArray) -> NDArray:
         The columns of X that hold the genes of the panel that are there.
     coef : array of shape (rows, q)
         The weights of these genes.
+    compiled : bool, optional
+        Whether to use compiled loops; None where there are samples enough. Both give the
+        same.
     """
     columns = np.asarray(columns)
     if getattr(X, "format", None) == "csc":
         X = X[:, columns].tocsr()
         columns = np.arange(len(columns))
     scores = np.zeros((X.shape[0], len(coef)))
-    compiled = worth_compiling(X.shape[0], len(columns))
+    if compiled is None:
+        compiled = worth_compiling(X.shape[0], len(coef))
     step = max(1, _BLOCK // max(1, len(columns)))
     for start in range(0, X.shape[0], step):
         rows = slice(start, start + step)

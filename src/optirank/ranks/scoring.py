@@ -140,18 +140,6 @@ def score_rows(
     return ScoreRows(coef, gamma, base, ties)
 
 
-def centred_rows(coef: NDArray) -> ScoreRows:
-    """Rows whose genes vote in pairs: ``sum over (j, l) of (w_j - w_l) sign(x_j - x_l) / 2k``.
-
-    The k genes are ranked among themselves, from 0, and the ranks centred:
-    ``c_j = (rank_j - (k - 1) / 2) / k``, which is the sum over l of
-    ``sign(x_j - x_l) / 2k``.
-    """
-    n_genes = coef.shape[1]
-    centre = (n_genes - 1) / (2.0 * max(1, n_genes))
-    return score_rows(coef, np.ones_like(coef), -centre * coef.sum(axis=1), "average")
-
-
 def panel_ranks(
     X: Any, columns: NDArray | None = None, compiled: bool | None = None
 ) -> NDArray:

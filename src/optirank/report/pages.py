@@ -1,54 +1,31 @@
-"""The pages of a training, of an evaluation and of labels: one template, one file each."""
+"""Pages of a training, an evaluation, labels, or one sample: one file each."""
 
 from __future__ import annotations
 
-import base64
 import platform
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from optirank import __version__
 from optirank._util.files import check_outputs, write_text
-from optirank._util.names import some
-from optirank.io.data import need
-from optirank.model import panel_table
-from optirank.model.linear import carried, linear_parts
-from optirank.report.common import as_svg
-from optirank.report.performance import (
-    confusion_size,
-    draw_confusion,
-    draw_curves,
-    draw_labels,
-    draw_reliability,
-    draw_sizes,
-    labels_size,
-)
+from optirank.report.environment import check_report, page_template
+from optirank.report.labels import labels_view
+from optirank.report.sample import sample_view
+from optirank.report.truth import evaluation_view, training_view
+from optirank.workflow.cards import card_tables, model_card
 from optirank.workflow.evaluate import Evaluation
-from optirank.workflow.explain import card_tables, model_card
-from optirank.workflow.labels import Labelled, label_table
-from optirank.workflow.performance import MEASURES
+from optirank.workflow.labels import Labels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from optirank.workflow.performance import Performance
     from optirank.workflow.train import TrainingResult
 
-_WEAK = 0.8  # sensitivity below which a class is marked: one in five is missed
-
-
-def check_report() -> None:
-    """Raise, before any work, where what a page needs is not installed."""
-    need("jinja2", "report", "the report")
-    need("matplotlib", "report", "the report")
+__all__ = ["check_report", "page", "write_report"]
 
 
 def write_report(
-    result: TrainingResult | Evaluation | Labelled, path: str | Path
+    result: TrainingResult | Evaluation | Labels, path: str | Path
 ) -> Path:
-    """Write the page of a training, of an evaluation or of labels, whole or not at all."""
+    """Write the page of a training, an evaluation or labels, whole or not at all."""
     path = Path(path)
     check_report()
     check_outputs({"the report": path}, (), force=True)
@@ -56,246 +33,28 @@ def write_report(
     return path
 
 
-def page(result: TrainingResult | Evaluation | Labelled) -> str:
+def page(result: TrainingResult | Evaluation | Labels) -> str:
     """The page as text."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("optirank.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["percent"] = _percent
-    environment.globals["zip"] = zip
-    view = {
+    template, view = _view(result)
+    model = result.model
+    shared = {
         "version": __version__,
         "python": platform.python_version(),
-        "calibrated": carried(result.model, "calibration_") is not None,
-        "card": model_card(result.model),
-        "card_tables": card_tables(result.model),
+        "calibrated": model.panel.calibration is not None,
+        "card": model_card(model),
+        "card_tables": card_tables(model),
     }
-    if isinstance(result, Labelled):
-        view |= _of_labels(result)
-    else:
-        view |= (
-            _of_evaluation(result)
-            if isinstance(result, Evaluation)
-            else _of_training(result)
-        )
-    view["tiles"] = [
-        tile for tile in view["tiles"] if tile[0] != "nan"
-    ]  # one class has no AUC
-    return environment.get_template("page.html.jinja").render(view)
+    return page_template(f"{template}.html.jinja").render(shared | view)
 
 
-def _of_labels(result: Labelled) -> dict[str, Any]:
-    n, hidden = len(result.codes), int(result.withheld.sum())
-    table = label_table(result.labels, result.confidence, result.words[-1])
-    unused = [name for name in result.classes if name not in table.index]
-    n_classes, n_genes = len(result.classes), result.record["n_genes"]
-    told = (
-        f"{hidden:,} label{'s are' if hidden > 1 else ' is'}"
-        if hidden
-        else "no label is"
-    )
-    return {
-        "kind": "labels",
-        "title": f"Labels of {Path(result.source).name}",
-        "lead": f"{n:,} sample{'s' * (n != 1)}, labelled by the {_model_name(result.model)}; "
-        f"{told} withheld.",
-        "tiles": [
-            (f"{n - hidden:,}", "samples labelled" + f", of {n:,}" * (hidden > 0)),
-            (f"{result.confidence.mean():.3f}", "mean confidence"),
-            (
-                f"{n_genes - len(result.missing)} of {n_genes}",
-                "genes of the panel found",
-            ),
-            (f"{n_classes - len(unused)} of {n_classes}", "classes among the labels"),
-        ],
-        "images": {
-            "labels": _image(lambda ax: draw_labels(ax, table), *labels_size(table))
-        },
-        "label_rows": table.rename_axis("label").reset_index().to_dict("records"),
-        "unused": some(unused, 20) if unused else None,
-        "clusters": []
-        if result.clusters is None
-        else result.clusters.table.to_dict("records"),
-        "missing": _missing(result),
-        "notes": result.notes,
-    }
-
-
-def _against_truth(performance: Performance, model: Any) -> dict[str, Any]:
-    """The tables and figures of labels against the truth."""
-    table = performance.per_class
-    low = np.nanmin(table[[f"{one}_low" for one in MEASURES]].to_numpy())
-    axis = np.floor(10 * low) / 10 if low == low else 0.0
-    figures: dict[str, tuple[Callable, float, float]] = {
-        "confusion": (
-            lambda ax: draw_confusion(ax, performance.confusion),
-            *confusion_size(performance.confusion.columns),
-        ),
-        "reliability": (
-            lambda ax: draw_reliability(ax, performance.reliability),
-            4.8,
-            5.0,
-        ),
-        "roc": (lambda ax: draw_curves(ax, performance.curves, "roc"), 4.8, 4.8),
-        "pr": (lambda ax: draw_curves(ax, performance.curves, "pr"), 4.8, 4.8),
-    }
-    if not performance.curves:
-        del figures["roc"], figures["pr"]
-    control, shares = carried(model, "error_control_"), performance.prevalence
-    low, high = performance.interval
-    interval = f"95 %: {100 * low:.1f} to {100 * high:.1f} %"
-    trained_to = getattr(control, "target_error", None) is not None
-    return {
-        "images": {name: _image(*one) for name, one in figures.items()},
-        "guess": 1 / len(performance.classes),
-        "measures": MEASURES,
-        "class_rows": table.rename_axis("name").reset_index().to_dict("records"),
-        "weak": _WEAK,
-        "axis": axis,
-        "prevalence": shares
-        and some(f"{name} {share:.1%}" for name, share in shares.items()),
-        "n_withheld": performance.n_withheld,
-        "mistakes": _mistakes(performance),
-        "bias": performance.bias,
-        "withholding": performance.withholding.to_dict("records"),
-        "accuracy": (_percent(performance.balanced_accuracy), interval),
-        "control": control.at().reason if trained_to else None,
-    }
-
-
-def _of_training(result: TrainingResult) -> dict[str, Any]:
-    performance, model = result.performance, result.model
-    summary = carried(model, "training_summary_") or {}
-    tiles = [
-        (
-            f"{performance.n_right} of {performance.n_given}",
-            "held-out samples labelled right",
-        ),
-        (
-            f"{len(result.genes)}",
-            f"genes to measure, of {summary['n_genes_of_file']:,}",
-        ),
-        (f"{performance.auc:.3f}", "mean area under the ROC curve"),
-    ]
-    view = _against_truth(performance, model) | _genes(model)
-    if len(result.curve) > 1:
-        view["curve"] = result.curve.sort_values("n_genes").to_dict("records")
-        view["images"]["sizes"] = _image(
-            lambda ax: draw_sizes(ax, result.curve), 6.6, 4.0
-        )
-    return view | {
-        "kind": "training",
-        "title": summary.get("name") or f"A classifier of {result.label}",
-        "lead": f"Trained on {summary['source']}: {summary['n_samples']} "
-        f"samples of {len(performance.classes)} classes. {summary.get('description') or ''}",
-        "warnings": [*_weak(performance), *result.warnings],
-        "tiles": tiles,
-        "batch": result.batch,
-        "sources": bool(result.batch),
-        "notes": [note for note in result.notes if note not in result.warnings],
-    }
-
-
-def _of_evaluation(result: Evaluation) -> dict[str, Any]:
-    performance = result.performance
-    summary = carried(result.model, "training_summary_") or {}
-    tiles = [
-        (f"{performance.n_right} of {performance.n_given}", "labels given are right"),
-        (f"{performance.n_withheld}", f"labels withheld, of {performance.n_samples}"),
-    ]
-    if (trained := summary.get("balanced_accuracy")) is not None:
-        tiles.append(
-            (_percent(trained), "held-out samples of the training, for comparison")
-        )
-    tiles.append((f"{performance.auc:.3f}", "mean area under the ROC curve"))
-    return _against_truth(performance, result.model) | {
-        "kind": "evaluation",
-        "title": f"Evaluation on {Path(result.source).name}",
-        "lead": f"{performance.n_samples} samples, true classes from the column "
-        f"{result.label}, labelled by the {_model_name(result.model)}.",
-        "warnings": _weak(performance),
-        "tiles": tiles,
-        "missing": _missing(result.labelled),
-        "notes": result.notes,
-    }
-
-
-def _model_name(model: Any) -> str:
-    summary = carried(model, "training_summary_") or {}
-    if name := summary.get("name"):
-        return f"model “{name}”"
-    return f"classifier of {summary['label']}" if summary.get("label") else "model"
-
-
-def _missing(labelled: Labelled) -> dict[str, Any] | None:
-    """Genes of the panel that the query lacks, and what each class loses by that."""
-    if not labelled.missing:
-        return None
-    rows = labelled.losses.sort_values("weight_lost", ascending=False).to_dict(
-        "records"
-    )
-    names, n_genes = some(labelled.missing, 20), labelled.record["n_genes"]
-    return {"n": len(labelled.missing), "of": n_genes, "names": names, "rows": rows}
-
-
-def _weak(performance: Performance) -> list[str]:
-    table = performance.per_class
-    names = table.index[table["sensitivity"] < _WEAK]
-    if not len(names):
-        return []
-    whose = "its" if len(names) == 1 else "their"
-    return [
-        f"{some(names, 10)}: fewer than 80 % of {whose} samples get the right label"
-    ]
-
-
-def _mistakes(performance: Performance) -> list[dict[str, Any]]:
-    """The three most frequent confusions, as shares of the true class."""
-    counts = performance.confusion[list(performance.classes)]
-    found = [
-        {"truth": truth, "given": given, "n": int(n), "of": int(row.sum())}
-        for truth, row in counts.iterrows()
-        for given, n in row.items()
-        if truth != given and n
-    ]
-    return sorted(found, key=lambda one: (-one["n"] / one["of"], -one["n"]))[:3]
-
-
-def _genes(model: Any) -> dict[str, Any]:
-    """The heaviest genes and which class they speak for."""
-    panel, parts = panel_table(model), linear_parts(model)
-    weights = panel.filter(regex="^weight_")
-    names = [name.removeprefix("weight_") for name in weights.columns]
-    rows = []
-    # 30 genes are a page of them
-    for (_, line), row in zip(
-        panel.head(30).iterrows(), weights.to_numpy(), strict=False
-    ):
-        k = int(np.abs(row).argmax())
-        speaks = f"{'for' if row[k] > 0 else 'against'} {names[k]}"
-        if len(names) == 1 and row[k] < 0:
-            speaks = f"for {parts.classes[0]}"
-        weight = f"{row[k]:+.2f}"
-        rows.append(
-            {"gene": line["gene"], "speaks": speaks if row[k] else "", "weight": weight}
-        )
-        rows[-1]["role"] = line.get("role", "")
-    whole = bool((parts.reference_weights > 0).all())
-    return {"genes": rows, "roles": not whole, "n_genes": len(panel)}
-
-
-def _image(draw: Callable[..., Any], width: float, height: float) -> str:
-    svg = as_svg(draw, width, height)
-    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode("utf-8")).decode(
-        "ascii"
-    )
-
-
-def _percent(value: float) -> str:
-    return "–" if value is None or value != value else f"{100 * value:.1f} %"
+def _view(
+    result: TrainingResult | Evaluation | Labels,
+) -> tuple[str, dict[str, Any]]:
+    """The name of the template, and what it shows."""
+    if isinstance(result, Evaluation):
+        return "evaluation", evaluation_view(result)
+    if not isinstance(result, Labels):
+        return "training", training_view(result)
+    if result.explanation is not None:
+        return "sample", sample_view(result, result.explanation)
+    return "labels", labels_view(result)

@@ -14,20 +14,22 @@ from optirank._util.names import some
 from optirank.io.data import DataError, check_column, text_column
 from optirank.model.confidence import check_target_error
 from optirank.workflow.fingerprints import matching_fingerprints
+from optirank.workflow.options import PredictOptions
 from optirank.workflow.performance import (
     Performance,
     check_prevalence,
     performance,
     wilson,
 )
-from optirank.workflow.predict import PredictOptions, Progress, label_profiles
+from optirank.workflow.predict import label_profiles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.io.data import Profiles
+    from optirank.io.data import ExpressionData
     from optirank.model import Model
     from optirank.workflow.labels import Labels
+    from optirank.workflow.query import Progress
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,7 +71,7 @@ class Evaluation:
 
 
 def evaluate_profiles(
-    profiles: Profiles,
+    profiles: ExpressionData,
     model: Model,
     label: str,
     options: PredictOptions | None = None,
@@ -177,7 +179,9 @@ def _unknown(
     return unknown
 
 
-def _compare_with_training(profiles: Profiles, model: Model, labels: Labels) -> None:
+def _compare_with_training(
+    profiles: ExpressionData, model: Model, labels: Labels
+) -> None:
     """Say where samples of the training are among those that judge the model."""
     n_same = matching_fingerprints(profiles, model)
     if n_same:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from optirank._util.names import some
-from optirank.io.data import DataError
-from optirank.io.genes import check_case
-from optirank.io.homologs import Homologs, in_names_of
-from optirank.io.reading import open_expression
 from optirank.model.explanation import deciding_pairs, explain
-from optirank.model.file import as_model
-from optirank.ranks.scoring import best_class, by_class
+from optirank.ranks.scoring import by_class
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optirank.io.data import Profiles
+    from optirank.model import Predictor
 
 
 @dataclass(frozen=True)
@@ -26,20 +26,20 @@ class Explanation:
     Attributes
     ----------
     sample, label, confidence : the sample, its label, and how probable that is.
+    withheld_because : why the label is withheld; "" where it is given.
     scores : class, score and probability, the most probable first.
     table : what each gene contributes to each class, see `optirank.model.explain`.
     pairs : of each class, the pairs of genes whose votes count most; empty for the
         paper's classifiers.
-    notes : sentences about the genes.
     """
 
     sample: str
     label: Any
+    withheld_because: str
     confidence: float
     scores: pd.DataFrame
     table: pd.DataFrame
     pairs: dict[str, pd.DataFrame]
-    notes: tuple[str, ...]
 
     def of_class(self, label: str | None = None) -> tuple[str, pd.DataFrame]:
         """The class explained, and the contributions to its score.
@@ -55,67 +55,49 @@ class Explanation:
             )
         names = self.table["class"].astype(str)
         if asked in set(names):
-            return asked, self.table[names == asked]
+            return asked, self.table.loc[names == asked]
         turned = self.table.copy()  # two classes: the score of the other one, turned
         for column in ("weight", "contribution"):
             turned[column] = -turned[column]
         return asked, turned.assign(**{"class": asked})
 
 
-def explain_sample(
-    path: str | os.PathLike[str],
-    model: Any,
-    sample: str,
-    *,
-    homologs: Homologs = None,
-    drop_classes: bool = False,
-    **reading: Any,
+def explain_row(
+    profiles: Profiles,
+    predictor: Predictor,
+    row: int,
+    probabilities: NDArray[np.float64],
+    withheld_because: str = "",
 ) -> Explanation:
-    """Why a sample of a file got its label.
+    """Why a sample, by its position in profiles that the predictor is bound to.
 
-    ``reading`` are options of :func:`optirank.datasets.read_expression`; only the genes of
-    the model's panel are read, of that sample.
+    ``probabilities`` are those of its classes: learning from the query may have changed
+    them, and its label is the most probable class.
     """
-    fitted = as_model(model)
-    with open_expression(path, **reading) as opened:
-        names = opened.sample_names.astype(str)
-        where = np.flatnonzero(names == sample)
-        if not len(where):
-            raise DataError(
-                f"{path} has no sample {sample!r}: there are {some(names, 5)}"
-            )
-        opened = in_names_of(opened, fitted.path_genes, homologs=homologs)
-        genes = [str(name) for name in opened.gene_names]
-        predictor = fitted.bind(
-            genes, other_names=opened.other_gene_names, drop_classes=drop_classes
-        )
-        if homologs != "case":
-            check_case(predictor.match)
-        row = next(iter(opened.blocks(predictor.columns, 1, where[:1])))
-    scores = predictor.narrowed().scores(row.X)
-    probabilities = predictor.probabilities(scores)[0]
-    bound = predictor.model
-    chosen = int(best_class(scores)[0])
-    used = [genes[column] for column in predictor.columns]
+    sample = next(iter(profiles.blocks(predictor.columns, 1, np.array([row]))))
+    scores = predictor.narrowed().scores(sample.X)
+    model = predictor.model
+    used = [str(profiles.gene_names[column]) for column in predictor.columns]
     ranking = pd.DataFrame(
         {
-            "class": bound.classes,
+            "class": model.classes,
             "score": by_class(scores)[0],
             "probability": probabilities,
         }
     ).sort_values("probability", ascending=False, kind="stable", ignore_index=True)
     pairs = {}
-    if bound.votes:
+    if model.votes:
         pairs = {
-            str(label): deciding_pairs(bound, row.X, label, used)
-            for label in bound.classes
+            str(label): deciding_pairs(model, sample.X, label, used)
+            for label in model.classes
         }
+    chosen = int(probabilities.argmax())
     return Explanation(
-        sample=sample,
-        label=bound.classes[chosen],
+        sample=str(profiles.sample_names[row]),
+        label=model.classes[chosen],
+        withheld_because=withheld_because,
         confidence=float(probabilities[chosen]),
         scores=ranking,
-        table=explain(bound, row.X, used),
+        table=explain(model, sample.X, used),
         pairs=pairs,
-        notes=(*opened.notes, *predictor.notes()),
     )

@@ -21,19 +21,23 @@ if TYPE_CHECKING:
     from optirank.model import Model
 
 N_FINGERPRINTS = 100  # samples of a training: some of them are in any half of it
-_MIN_VALUES = 10  # different values of a sample: fewer may be another sample's too
+# Fewer different values, or genes that are not tied with most others (such as zeros), may
+# be another sample's too
+_MIN_VALUES = 4
+_MIN_GENES = 10
 
 
 def fingerprints(X: Any) -> list[str]:
-    """A hash per sample (row) of the ranks of its values; "" for few different values."""
+    """A hash per sample (row) of the ranks of its values; "" where they say too little."""
     ranks = panel_ranks(X)
     doubled = np.rint(2.0 * ranks * ranks.shape[1]).astype("<u4")
     hashes = []
     for row in doubled:
-        if len(np.unique(row)) < min(_MIN_VALUES, len(row)):
-            hashes.append("")
-        else:
-            hashes.append(hashlib.blake2b(row.tobytes(), digest_size=8).hexdigest())
+        sizes = np.unique(row, return_counts=True)[1]
+        n_apart = len(row) - sizes.max()
+        too_little = len(sizes) < _MIN_VALUES or n_apart < min(_MIN_GENES, len(row) - 1)
+        digest = hashlib.blake2b(row.tobytes(), digest_size=8).hexdigest()
+        hashes.append("" if too_little else digest)
     return hashes
 
 

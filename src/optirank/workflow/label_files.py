@@ -57,9 +57,14 @@ def write_labels(
             _add_to_h5ad(labels, temporary)
 
 
+def record_path(out: Path) -> Path:
+    """The file that says how the labels in another were made."""
+    return out.with_name(f"{out.name}.json")
+
+
 def write_record(labels: Labels, out: Path) -> Path:
     """Write how the labels in a file were made, beside it."""
-    path = out.with_name(f"{out.name}.json")
+    path = record_path(out)
     write_text(path, json.dumps(plain_record(labels.record), indent=1) + "\n")
     return path
 

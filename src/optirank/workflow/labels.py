@@ -1,4 +1,4 @@
-"""Labels of samples: odd ones among those given, and majority labels of clusters."""
+"""Labels of samples, what is said about them, and the words for those that are withheld."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from optirank.model import Model
+    from optirank.workflow.clusters import Clusters
+    from optirank.workflow.explain import Explanation
 
 # Steps of confidence and where they begin: 19 in 20 should be right, 4 in 5, 1 in 2
 _STEPS = {"≥ 0.95": 0.95, "0.8–0.95": 0.8, "0.5–0.8": 0.5, "< 0.5": 0.0}
@@ -74,16 +76,6 @@ def label_table(
     return table.iloc[np.lexsort((-sizes, table.index == withheld))]
 
 
-@dataclass(frozen=True)
-class Clusters:
-    """The majority label of each cluster, and what that gives each sample."""
-
-    table: pd.DataFrame  # cluster, n_samples, label, share; the largest first
-    names: NDArray  # (n,): the cluster of each sample, "" where it has none
-    labels: NDArray  # (n,): its label, the sample's own where it has no cluster
-    shares: NDArray  # (n,): share of the cluster's samples with that label
-
-
 @dataclass(frozen=True, repr=False)
 class Labels:
     """The labels of all samples of a query, and what there is to say about them.
@@ -103,6 +95,7 @@ class Labels:
     threshold : the confidence below which labels are withheld, if any.
     clusters : majority labels of clusters, where these were asked for.
     record : what ``adata.uns`` and the file beside the labels keep.
+    explanation : why a query of one sample got its label; None for more samples.
     """
 
     model: Model
@@ -119,6 +112,7 @@ class Labels:
     threshold: float | None = None
     clusters: Clusters | None = None
     record: dict[str, Any] = field(default_factory=dict)
+    explanation: Explanation | None = None
 
     def __repr__(self) -> str:
         counts = some(f"{label} {n}" for label, n in self.counts().items())
@@ -227,44 +221,3 @@ def as_category(values: ArrayLike, words: NDArray) -> pd.Categorical:
     """Labels as scanpy likes them: the categories that occur, in the model's order."""
     used, known = set(values), dict.fromkeys([*words, mixed_word(words)])
     return pd.Categorical(values, categories=[word for word in known if word in used])
-
-
-def majority(
-    clusters: pd.Series, codes: NDArray, confidence: NDArray, words: NDArray
-) -> Clusters:
-    """Give each cluster the label that most of its samples have.
-
-    Samples whose label is withheld have no vote; of labels with as many votes the one with the
-    larger sum of confidences wins. A cluster of which the winner has less than half of all samples
-    is called "heterogeneous" (or "mixed" where a class is called so).
-    """
-    known = clusters.notna().to_numpy()
-    names, cluster = np.unique(
-        clusters[known].astype(str).to_numpy(str), return_inverse=True
-    )
-    voters = codes[known] < len(words) - 1
-    votes, sums = np.zeros((2, len(names), len(words)))
-    ballots = cluster[voters], codes[known][voters]
-    np.add.at(votes, ballots, 1.0)
-    np.add.at(sums, ballots, confidence[known][voters])
-    votes[:, -1] = np.where(
-        votes[:, :-1].any(axis=1), 0.0, 1e-9
-    )  # without a vote: withheld
-    winner = (votes + sums / (len(codes) + 1)).argmax(axis=1)
-    sizes = np.bincount(cluster, minlength=len(names))
-    wins = np.bincount(cluster[codes[known] == winner[cluster]], minlength=len(names))
-    share = wins / sizes
-    # A cluster is named after the majority of its samples
-    label = np.where(share < 0.5, mixed_word(words), words[winner])
-    table = pd.DataFrame(
-        {"cluster": names, "n_samples": sizes, "label": label, "share": share}
-    )
-    where, labels = np.full(len(codes), "", dtype=object), words[codes]
-    shares = np.full(len(codes), np.nan)
-    where[known] = names.astype(object)[cluster]
-    labels[known] = label[cluster]
-    shares[known] = share[cluster]
-    table = table.sort_values(
-        "n_samples", ascending=False, kind="stable", ignore_index=True
-    )
-    return Clusters(table, where, labels, shares)

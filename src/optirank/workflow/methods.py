@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.panel.candidates import ClassSums
+    from optirank.workflow.options import TrainingOptions
     from optirank.workflow.preparation import Prepared
-    from optirank.workflow.train import Progress, TrainingOptions
+    from optirank.workflow.train import Progress
 
 _N_CANDIDATES = 1000  # genes: the paper's classifiers gained nothing from more
 _BLOCK = 1 << 22  # ranks held at a time: 32 MiB
@@ -54,6 +55,8 @@ def train_panel(
         sample_weight=prepared.weights,
         n_genes=prepared.n_genes,
         include=prepared.include,
+        allowed=prepared.allowed,
+        per_class=prepared.per_class,
         fold_of=prepared.fold_of,
         n_threads=worker_count(options.n_jobs),
         progress=progress,
@@ -80,6 +83,11 @@ def train_panel(
         held_out=held_out.rows,
         scores={size: held_out.scores[size] for size in panels},
         curve=[CurvePoint(*point) for point in held_out.curve()],
+        fold_panels={
+            fold: panel
+            for (size, fold), panel in held_out.panels.items()
+            if size == search.n_genes
+        },
     )
 
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from optirank._util.metrics import in_percent, percent
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
@@ -97,9 +99,8 @@ class Performance:
     def headline(self) -> str:
         """The balanced accuracy with its interval."""
         low, high = self.interval
-        return (
-            f"{_percent(self.balanced_accuracy)} (95 % interval {_percent(low, high)})"
-        )
+        interval = f"{in_percent(low)} to {percent(high)}"
+        return f"{percent(self.balanced_accuracy)} (95 % interval {interval})"
 
 
 def performance(
@@ -318,10 +319,3 @@ def _withholding(confidence: NDArray, correct: NDArray) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-def _percent(*values: float) -> str:
-    return (
-        " to ".join("–" if value != value else f"{100 * value:.1f}" for value in values)
-        + " %"
-    )

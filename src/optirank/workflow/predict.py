@@ -9,11 +9,9 @@ where the query's own confidences are low.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,73 +20,35 @@ import numpy as np
 import optirank
 from optirank._util.files import check_outputs
 from optirank._util.names import some
-from optirank.io.data import DataError, block_rows, text_column
+from optirank._util.scales import STANDARDISED
+from optirank.io.data import DataError, ExpressionData, block_rows, text_column
 from optirank.io.genes import check_case
-from optirank.io.homologs import Homologs, in_names_of
+from optirank.io.homologs import in_names_of
 from optirank.io.reading import guess_format, open_expression
 from optirank.model import MissingGenesError, Model, Predictor
-from optirank.model.confidence import check_target_error, raise_threshold
 from optirank.model.file import as_model, model_digest
-from optirank.model.likeness import ALARM_SHIFT
-from optirank.model.values import ValueCounter, value_notes
+from optirank.model.values import value_notes
 from optirank.ranks.scoring import best_class
+from optirank.workflow.cluster import engine_at, parts_folder, run_of
+from optirank.workflow.clusters import Clusters, majority
+from optirank.workflow.explain import Explanation, explain_row
 from optirank.workflow.label_files import check_format, write_labels
-from optirank.workflow.labels import Clusters, Labels, majority, withheld_word
+from optirank.workflow.labels import Labels, withheld_word
+from optirank.workflow.options import PredictOptions
+from optirank.workflow.query import Progress, Query
+from optirank.workflow.sources import with_annotations
+from optirank.workflow.withholding import Withholding, withhold
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from optirank.io.blocks import Engine
     from optirank.io.data import Profiles
 
-Progress = Callable[[int, int], None]
-NO_INFORMATION = "no information: all genes of the panel have the same value"
-LOW_CONFIDENCE = "confidence below the threshold"
-UNKNOWN = "looks like no class of the training data"
-_BLOCK_SAMPLES = 4096  # read together: more save no time
 _COMPILE_FROM = 2000  # samples: loading numba is worth it from here on
-_LIKENESS_SAMPLES = 2000  # whose likeness tells the shift of a query
-_MOSTLY_TIED = 0.9  # share of the panel's genes that are tied with another
 MIN_ADAPT = 10  # samples: fewer teach nothing of their platform
 _SUGGEST_ADAPT = 50  # samples from which learning from the query is worth trying
-
-
-@dataclass(frozen=True, kw_only=True)
-class PredictOptions:
-    """How labels are given: parameters of :func:`optirank.tl.annotate`."""
-
-    clusters: str | None = None
-    threshold: float | None = None
-    target_error: float | None = None
-    adapt: bool = False
-    unknown_rate: float | None = None
-    drop_classes: bool = False
-    homologs: Homologs = None
-
-    @classmethod
-    def among(cls, given: Mapping[str, Any]) -> PredictOptions:
-        """The options among the parameters of a command or a function."""
-        names = [option.name for option in fields(cls)]
-        return cls(**{name: given[name] for name in names if name in given})
-
-    def __post_init__(self) -> None:
-        if self.threshold is not None and self.target_error is not None:
-            raise ValueError("give a threshold or a target error, not both")
-        for name in ("threshold", "target_error", "unknown_rate"):
-            value = getattr(self, name)
-            if value is not None and not 0 <= value <= 1:
-                raise ValueError(f"{name}={value!r}: use a share between 0 and 1")
-
-    def given(self) -> dict[str, Any]:
-        """The options that differ from their defaults."""
-        values = {option.name: getattr(self, option.name) for option in fields(self)}
-        if isinstance(self.homologs, Mapping):
-            values["homologs"] = f"a mapping of {len(self.homologs)} genes"
-        elif self.homologs is not None:
-            values["homologs"] = os.fspath(self.homologs)
-        return {
-            name: value for name, value in values.items() if value not in (None, False)
-        }
 
 
 def predict_file(
@@ -99,13 +59,16 @@ def predict_file(
     *,
     spreadsheet: bool = False,
     progress: Progress | None = None,
+    dask: str | None = None,
     **reading: Any,
 ) -> Labels:
     """Label the samples of a file with a model or the file of one, and write the labels.
 
     ``out`` is ``.csv`` or ``.parquet`` (sample, label, confidence, one probability per
     class), or ``.h5ad``, a copy of ``path`` with what :func:`optirank.tl.annotate` adds.
-    ``reading`` are options of :func:`optirank.datasets.read_expression`.
+    ``dask`` is the address of a dask scheduler whose workers can read ``path``. A run that
+    is interrupted goes on where it stopped. ``reading`` are options of
+    :func:`optirank.datasets.read_expression`.
     """
     path = Path(path)
     out = Path(out)
@@ -118,26 +81,70 @@ def predict_file(
         inputs.append(model)
     check_outputs({"the labels": out}, inputs, force=True)
     fitted = as_model(model)
-    # A column of a table with clusters is no gene
-    with open_expression(path, label=options.clusters, **reading) as opened:
+    columns = with_annotations(reading, [options.clusters] if options.clusters else [])
+    run = run_of(model_digest(fitted), [path], options.given(), reading)
+    with (
+        open_expression(path, known_genes=fitted.path_genes, **columns) as opened,
+        engine_at(dask, parts_folder(out), run) as engine,
+    ):
         labels = label_profiles(
-            opened, fitted, options, progress, reading.get("genes_in")
+            opened, fitted, options, progress, reading.get("genes_in"), engine
         )
+        labels.record["options"] |= _given(reading)
         write_labels(labels, out, path, spreadsheet=spreadsheet)
     return labels
 
 
+def _given(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of reading that differ from their defaults, as a record keeps them."""
+    given = {name: value for name, value in reading.items() if value}
+    if "samples" in given:
+        given["samples"] = Path(given["samples"]).name
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in given.items()
+    }
+
+
+def explain_sample(
+    path: str | os.PathLike[str],
+    model: Any,
+    sample: str,
+    options: PredictOptions | None = None,
+    **reading: Any,
+) -> tuple[Labels, Explanation]:
+    """Why a sample of a file got its label, under the options it was labelled with.
+
+    Gives the labels of all samples, with their notes, and the explanation.
+    """
+    fitted = as_model(model)
+    with open_expression(path, known_genes=fitted.path_genes, **reading) as opened:
+        names = opened.sample_names.astype(str)
+        where = np.flatnonzero(names == sample)
+        if not len(where):
+            raise DataError(
+                f"{path} has no sample {sample!r}: there are {some(names, 5)}"
+            )
+        labels = label_profiles(opened, fitted, options, explained=int(where[0]))
+    assert labels.explanation is not None
+    return labels, labels.explanation
+
+
 def label_profiles(
-    profiles: Profiles,
+    profiles: ExpressionData,
     model: Model,
     options: PredictOptions | None = None,
     progress: Progress | None = None,
     genes_in: str | None = None,
+    engine: Engine | None = None,
+    explained: int | None = None,
 ) -> Labels:
     """Label the samples of an open file or an AnnData, see `predict_file`.
 
     ``genes_in`` is what the user said of a table, for the error of a table that lies the
-    other way.
+    other way. ``engine`` runs over the blocks of samples, see `optirank.io.blocks`.
+    ``explained`` is the position of a sample whose label is explained; that of a single
+    sample always is.
     """
     options = options or PredictOptions()
     n_samples = profiles.n_samples
@@ -150,25 +157,29 @@ def label_profiles(
             f"{profiles.source} has {n_samples} samples: learning from the query "
             f"(--adapt, adapt=True) needs at least {MIN_ADAPT}; leave it out"
         )
-    groups = None
-    if options.clusters is not None:
-        groups = text_column(profiles.obs, options.clusters, profiles.source)
+    groups = None if options.clusters is None else _groups(profiles, options.clusters)
     profiles = in_names_of(profiles, model.path_genes, homologs=options.homologs)
     notes = list(profiles.notes)
     predictor = _bind(profiles, model, options, genes_in)
-    query = _Query(profiles, predictor, options, progress)
+    query = Query(
+        profiles,
+        predictor,
+        all_likeness=options.unknown_rate is not None,
+        progress=progress,
+        engine=engine,
+    )
     notes += predictor.notes()
-    notes += value_notes(query.values.shares(), model.card.values)
+    notes += _raw_notes(profiles, predictor.match.missing)
+    notes += value_notes(query.values, model.card.values)
+    if query.standardised:
+        notes.append(STANDARDISED)
     probabilities, adapt_notes = _probabilities(query, options)
     notes += adapt_notes
     chosen = probabilities.argmax(axis=1)
     if not options.adapt:
         chosen = best_class(query.scores)
     confidence = probabilities[np.arange(n_samples), chosen]
-    decision = _Decision(np.full(n_samples, "", dtype=object))
-    decision.withhold_unknown(query, options.unknown_rate)
-    decision.withhold_unsure(predictor, confidence, options)
-    decision.withhold_tied(query.tied_share)
+    decision = withhold(query, confidence, options)
     notes += decision.notes
     if predictor.panel.calibration is None:
         notes.append(
@@ -178,6 +189,20 @@ def label_profiles(
     classes = np.array([str(label) for label in predictor.model.classes], dtype=object)
     codes = np.where(decision.reasons != "", len(classes), chosen)
     clusters = _majority(groups, codes, confidence, classes, options, notes)
+    record = _record(query, options, decision, classes, [*alarms, *notes])
+    if options.adapt:
+        record["n_changed"] = int((chosen != best_class(query.scores)).sum())
+    explanation = None
+    if n_samples == 1:
+        explained = 0
+    if explained is not None:
+        explanation = explain_row(
+            profiles,
+            predictor,
+            explained,
+            probabilities[explained],
+            str(decision.reasons[explained]),
+        )
     return Labels(
         model=model,
         source=str(profiles.source),
@@ -192,12 +217,16 @@ def label_profiles(
         missing=predictor.match.missing,
         threshold=decision.threshold,
         clusters=clusters,
-        record=_record(query, options, decision, classes, [*alarms, *notes]),
+        record=record,
+        explanation=explanation,
     )
 
 
 def _bind(
-    profiles: Profiles, model: Model, options: PredictOptions, genes_in: str | None
+    profiles: ExpressionData,
+    model: Model,
+    options: PredictOptions,
+    genes_in: str | None,
 ) -> Predictor:
     """The model over the columns of the data."""
     many = profiles.n_samples >= _COMPILE_FROM
@@ -226,118 +255,20 @@ def _bind(
     return predictor
 
 
-class _Query:
-    """What one pass over a query's samples gives, with the panel's genes alone.
-
-    Attributes
-    ----------
-    scores : of all samples.
-    values : counts of zeros and negative values.
-    tied_share : of each sample, the share of the panel's genes tied with another.
-    likeness : of the samples at ``looked_at``.
-    checksum : of the names and values that were read.
-    """
-
-    def __init__(
-        self,
-        profiles: Profiles,
-        predictor: Predictor,
-        options: PredictOptions,
-        progress: Progress | None,
-    ) -> None:
-        n_samples = profiles.n_samples
-        self.profiles = profiles
-        self.predictor = predictor
-        self.values = ValueCounter()
-        self.tied_share = np.zeros(n_samples)
-        every = 1
-        if options.unknown_rate is None:
-            every = -(-n_samples // _LIKENESS_SAMPLES)
-        self.looked_at = np.arange(0, n_samples, every)
-        self.likeness = np.zeros(len(self.looked_at))
-        if predictor.panel.likeness is None and options.unknown_rate is not None:
-            _ = predictor.likeness_score  # raises
-        names = [*predictor.match.genes, *map(str, profiles.sample_names)]
-        digest = hashlib.blake2b("\0".join(names).encode(), digest_size=16)
-        parts = []
-        for rows, X in self._blocks():
-            try:
-                parts.append(self._read(rows, X))
-            except ValueError as error:
-                place = f"{profiles.source}, samples {rows.start + 1} to {rows.stop}"
-                raise DataError(f"{place}: {error}") from None
-            _add_values(digest, X)
-            if progress is not None:
-                progress(rows.stop, n_samples)
-        self.scores = np.concatenate(parts)
-        self.checksum = digest.hexdigest()
-
-    def _blocks(self) -> Iterator[tuple[slice, Any]]:
-        size = min(_BLOCK_SAMPLES, block_rows(len(self.profiles.gene_names)))
-        start = 0
-        for block in self.profiles.blocks(self.predictor.columns, size):
-            rows = slice(start, start + block.n_samples)
-            yield rows, block.X
-            start = rows.stop
-
-    def _read(self, rows: slice, X: Any) -> NDArray[np.float64]:
-        """Scores of a block; what else there is to know is kept."""
-        narrow = self.predictor.narrowed()
-        scores = narrow.scores(X)
-        self.values.add(X)
-        self.tied_share[rows] = tied_shares(X)
-        first, last = np.searchsorted(self.looked_at, [rows.start, rows.stop])
-        if self.predictor.panel.likeness is not None and first < last:
-            wanted = self.looked_at[first:last] - rows.start
-            labels = best_class(scores[wanted])
-            self.likeness[first:last] = narrow.likeness(X[wanted], labels)
-        return scores
-
-    @property
-    def labels_looked_at(self) -> NDArray[np.intp]:
-        """The labels, as positions, of the samples whose likeness is known."""
-        return best_class(self.scores[self.looked_at])
-
-    @property
-    def shift(self) -> float:
-        """By how much the samples look less like the training data; 0 if unknown."""
-        likeness = self.predictor.panel.likeness
-        if likeness is None:
-            return 0.0
-        return likeness.shift(self.likeness, self.labels_looked_at)
-
-    def alarms(self) -> list[str]:
-        """What says that the labels may be wrong as a whole."""
-        if self.shift <= ALARM_SHIFT:
-            return []
-        return [
-            "these samples do not look like the training data (wrong tissue, wrong "
-            "species, scrambled genes, or scaled values): their labels may all be wrong"
-        ]
-
-
-def tied_shares(X: Any) -> NDArray[np.float64]:
-    """Of each sample, the share of its values that another of its values equals."""
-    values = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
-    if values.shape[1] < 2:
-        return np.ones(len(values))
-    ordered = np.sort(values, axis=1)
-    equal = ordered[:, 1:] == ordered[:, :-1]
-    tied = np.zeros(values.shape, dtype=bool)
-    tied[:, 1:] |= equal
-    tied[:, :-1] |= equal
-    all_equal = equal.all(axis=1)
-    return np.where(all_equal, 1.0, np.minimum(tied.mean(axis=1), 1.0 - 1e-9))
-
-
-def _add_values(digest: Any, X: Any) -> None:
-    """Add the values of a block to a checksum, whether it is sparse or not."""
-    values = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
-    digest.update(np.ascontiguousarray(values, dtype="<f4").data)
+def _raw_notes(profiles: ExpressionData, missing: Sequence[str]) -> list[str]:
+    """Say where genes that are missing are in ``raw``."""
+    if profiles.raw_gene_names is None:
+        return []
+    in_raw = set(missing).intersection(map(str, profiles.raw_gene_names))
+    if not in_raw:
+        return []
+    return [
+        f"{len(in_raw)} genes that are missing are in raw: use_raw=True (--use-raw) reads it"
+    ]
 
 
 def _probabilities(
-    query: _Query, options: PredictOptions
+    query: Query, options: PredictOptions
 ) -> tuple[NDArray[np.float64], list[str]]:
     """Probabilities of all samples, learned from the query if asked for, and notes."""
     predictor = query.predictor
@@ -347,7 +278,7 @@ def _probabilities(
         from optirank.panel.adaptation import learn_from_query
 
         soft = predictor.probabilities(query.scores, calibrated=False)
-        adapted = learn_from_query(soft, _QuerySource(query.profiles))
+        adapted = learn_from_query(soft, _WholeQuery(query.profiles))
         n_changed = int((adapted.argmax(axis=1) != best_class(query.scores)).sum())
         note = f"learning from the query changed {n_changed} of {n_samples} labels"
         return adapted, [note]
@@ -360,8 +291,8 @@ def _probabilities(
     return plain, []
 
 
-class _QuerySource:
-    """The samples of a query with all genes, as `learn_from_query` reads them."""
+class _WholeQuery:
+    """The samples of a query with all genes, as learning from the query reads them."""
 
     def __init__(self, profiles: Profiles) -> None:
         self._profiles = profiles
@@ -369,98 +300,19 @@ class _QuerySource:
 
     def blocks(self, columns: NDArray | None = None) -> Iterator[Any]:
         """All samples in order, with some genes (all)."""
-        size = block_rows(self.shape[1])
-        for block in self._profiles.blocks(columns, size):
+        for block in self._profiles.blocks(columns, block_rows(self.shape[1])):
             yield block.X.tocsr() if hasattr(block.X, "tocsr") else block.X
 
 
-@dataclass
-class _Decision:
-    """Which labels are withheld, and why."""
-
-    reasons: NDArray[np.object_]
-    threshold: float | None = None
-    threshold_reason: str = ""
-    notes: list[str] = field(default_factory=list)
-
-    def withhold_unknown(self, query: _Query, rate: float | None) -> None:
-        """Withhold labels of samples that look like no class."""
-        if rate is None:
-            return
-        score = query.predictor.likeness_score
-        unknown = score.unknown(query.likeness, query.labels_looked_at, rate)
-        self.reasons[unknown] = UNKNOWN
-        self.notes.append(
-            f"{unknown.sum()} of {len(unknown)} samples ({unknown.mean():.1%}) look like "
-            "no class, and their labels are withheld; of held-out samples it was "
-            f"{rate:.1%}"
+def _groups(profiles: ExpressionData, column: str) -> pd.Series:
+    """The cluster of each sample."""
+    if column not in profiles.obs.columns:
+        raise DataError(
+            f"{profiles.source} has no column {column!r} for its samples: there are "
+            f"{some(profiles.obs.columns, 20)}. Clusters are not computed here: scanpy's "
+            "sc.tl.leiden makes them, or leave them out, each sample has its own label"
         )
-
-    def withhold_unsure(
-        self, predictor: Predictor, confidence: NDArray, options: PredictOptions
-    ) -> None:
-        """Withhold labels of low confidence, as asked for or as the model was trained."""
-        if options.threshold is not None:
-            self.threshold = options.threshold
-            self.threshold_reason = (
-                f"asked for a confidence of at least {options.threshold:g}"
-            )
-        else:
-            self._set_threshold(predictor, confidence, options.target_error)
-        if self.threshold is None:
-            return
-        below = confidence < self.threshold
-        self.reasons[below] = LOW_CONFIDENCE
-        share = f"{below.sum()} of {len(below)} labels ({below.mean():.1%})"
-        what = f"{share} are withheld" if below.any() else "no label is withheld"
-        self.notes.append(f"{what}: {self.threshold_reason}")
-
-    def _set_threshold(
-        self, predictor: Predictor, confidence: NDArray, target_error: float | None
-    ) -> None:
-        """The threshold for a target error: by held-out samples, and by the query."""
-        control = predictor.panel.error_control
-        target = target_error
-        if target is None and control is not None:
-            target = control.target_error
-        if target is None or target == 1:  # 1: withhold none
-            return
-        check_target_error(target)
-        if predictor.left_out:
-            raise ValueError(
-                f"target error {target:g}: the model without some of its classes was "
-                "never judged; give a threshold instead"
-            )
-        if control is None:
-            raise ValueError(
-                f"target error {target:g}: the model stores no errors of held-out "
-                "samples; give a threshold instead"
-            )
-        withholding = control.at(target)
-        self.threshold = raise_threshold(confidence, withholding.threshold, target)
-        self.threshold_reason = withholding.reason
-        if self.threshold > withholding.threshold:
-            self.threshold_reason = (
-                f"the query's own confidences ask for at least {self.threshold:.3f}, so "
-                f"that {target:.3g} of the labels given are expected to be wrong; by "
-                f"held-out samples it would be {withholding.threshold:.3f}"
-            )
-
-    def withhold_tied(self, tied_share: NDArray) -> None:
-        """Withhold labels of samples without information; say where there is little."""
-        tied = tied_share == 1.0
-        self.reasons[tied] = NO_INFORMATION
-        if tied.any():
-            self.notes.append(
-                f"{tied.sum()} samples have the same value in all genes of the panel, and "
-                "their labels are withheld"
-            )
-        mostly = (tied_share >= _MOSTLY_TIED) & ~tied
-        if mostly.any():
-            self.notes.append(
-                f"in {mostly.sum()} samples at least {_MOSTLY_TIED:.0%} of the panel's "
-                "genes are tied with another: their labels rest on few genes"
-            )
+    return text_column(profiles.obs, column, profiles.source)
 
 
 def _majority(
@@ -484,9 +336,9 @@ def _majority(
 
 
 def _record(
-    query: _Query,
+    query: Query,
     options: PredictOptions,
-    decision: _Decision,
+    decision: Withholding,
     classes: NDArray,
     notes: list[str],
 ) -> dict[str, Any]:

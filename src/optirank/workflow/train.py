@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import importlib
 import platform
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,9 @@ import pandas as pd
 
 from optirank import __version__
 from optirank._util.names import some
+from optirank._util.scales import STANDARDISED
 from optirank.io.data import DataError
+from optirank.io.joined import FILE_COLUMN
 from optirank.model import Model, fit_calibration, fit_error_control, fit_likeness
 from optirank.model.card import Card, ClassCounts, CurvePoint, HeldOutClass, JudgedSet
 from optirank.model.confidence import NEVER
@@ -28,75 +30,23 @@ from optirank.model.weights import SizedPanel
 from optirank.ranks.scoring import best_class, panel_ranks
 from optirank.workflow import METHODS
 from optirank.workflow.fingerprints import some_fingerprints
+from optirank.workflow.options import TrainingOptions
 from optirank.workflow.performance import Performance, performance
-from optirank.workflow.preparation import (
-    FILE_COLUMN,
-    EmptySamplesError,
-    Prepared,
-    prepare,
-)
+from optirank.workflow.preparation import Prepared, prepare
+from optirank.workflow.training_data import EmptySamplesError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from optirank.io.blocks import Engine
     from optirank.io.data import Profiles
+    from optirank.panel.elimination import Panel
 
-__all__ = ["TrainingOptions", "TrainingResult", "train"]
+__all__ = ["TrainingOptions", "TrainingResult", "train", "train_prepared"]
 
 Progress = Callable[[int, int], None]
 _FEW = 10  # samples of a class below which its held-out figures say little
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "numba")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
-    """What a user may ask of a training: the parameters of :func:`optirank.tl.train`.
-
-    ``query_genes`` are the genes of its ``query``, found by name as in prediction;
-    ``n_jobs`` are threads, -1 for all processors.
-    """
-
-    label: str
-    batch: str | None = None
-    n_genes: int | str = "auto"
-    gene_list: Sequence[str] | None = None
-    query_genes: Sequence[str] | None = None
-    include: Sequence[str] | str = ()
-    exclude: Sequence[str] | str = ()
-    method: str = "panel"
-    target_error: float | None = None
-    n_jobs: int | None = None
-    name: str = ""
-    description: str = ""
-
-    @classmethod
-    def among(cls, given: Mapping[str, Any]) -> TrainingOptions:
-        """The options among the parameters of a command or a function."""
-        names = [option.name for option in fields(cls)]
-        return cls(**{name: given[name] for name in names if name in given})
-
-    def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise DataError(f"method {self.method!r}: use one of {', '.join(METHODS)}")
-        n_genes = self.n_genes
-        is_number = isinstance(n_genes, int | np.integer)
-        if n_genes != "auto" and (isinstance(n_genes, bool) or not is_number):
-            raise DataError(f"{n_genes!r} genes: give a number of genes, or 'auto'")
-        if n_genes != "auto" and int(n_genes) < 2:
-            raise DataError(f"{n_genes!r} genes: give at least 2 genes, or 'auto'")
-        error = self.target_error
-        if error is not None and not 0 < error < 1:
-            raise DataError(
-                f"target error {error!r}: use a share between 0 and 1, such as 0.05"
-            )
-        for name in ("include", "exclude"):  # one pattern may be given as it is
-            if isinstance(getattr(self, name), str):
-                object.__setattr__(self, name, (getattr(self, name),))
-        if self.method != "panel" and (self.include or n_genes != "auto"):
-            raise DataError(
-                f"method={self.method!r} chooses its genes itself: leave out include and "
-                "n_genes (--include, --genes), or use the panel method"
-            )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -116,6 +66,9 @@ class TrainingResult:
     performance : Performance
         The tables of the held-out samples.
     notes, warnings : what was left out or decided; those of them that need attention.
+    fold_panels : dict of int to Panel
+        The panels that labelled the held-out samples of each fold, where the method has
+        them; weights of a class that the fold could not learn are NaN.
     """
 
     model: Model
@@ -124,6 +77,7 @@ class TrainingResult:
     performance: Performance
     notes: list[str]
     warnings: list[str]
+    fold_panels: Mapping[int, Panel]
 
     def __repr__(self) -> str:
         return f"TrainingResult: {self.model!r}, {self.performance.headline()}"
@@ -143,6 +97,7 @@ class Fitted:
     scores : decision values (n, 1 or classes) of these, by number of genes of the panels,
         which were fitted without them; -inf for a class that a fold could not learn.
     curve : held-out accuracy by number of genes.
+    fold_panels : panels of ``n_genes`` genes that were found without each fold.
     notes : sentences for the user.
     """
 
@@ -154,6 +109,7 @@ class Fitted:
     held_out: NDArray
     scores: dict[int, NDArray]
     curve: list[CurvePoint]
+    fold_panels: Mapping[int, Panel] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -165,6 +121,7 @@ def train(
     source: str | None = None,
     say: Callable[[str], None] | None = None,
     progress: Progress | None = None,
+    engine: Engine | None = None,
 ) -> TrainingResult:
     """Train a classifier on labelled expression profiles, or raise DataError.
 
@@ -181,20 +138,44 @@ def train(
     command, source : how the model was made and from what, for its card.
     say : called with each note as soon as it is known, but not with the warnings.
     progress : called with the number of stages that are done, and of all.
+    engine : runs over blocks of samples, see `optirank.io.blocks`.
     """
     notes = _Notes(say)
+    source = source or data.source
+
+    def attempt(empty: NDArray | None) -> TrainingResult:
+        prepared = prepare(data, options, empty, engine)
+        notes.add([*prepared.notes, prepared.summary()])
+        return train_prepared(prepared, options, command, source, progress)
+
     try:
         try:
-            prepared, fitted = _attempt(data, options, None, notes, progress)
+            result = attempt(None)
         except EmptySamplesError as error:
-            prepared, fitted = _attempt(data, options, error.rows, notes, progress)
-        result = _conclude(prepared, options, fitted, command, source or data.source)
+            result = attempt(error.rows)
     except DataError:
         raise
     except ValueError as error:
         raise DataError(str(error)) from error
     notes.add(note for note in result.notes if note not in result.warnings)
     return result
+
+
+def train_prepared(
+    prepared: Prepared,
+    options: TrainingOptions,
+    command: str = "",
+    source: str = "",
+    progress: Progress | None = None,
+) -> TrainingResult:
+    """Train on samples and genes that are ready; EmptySamplesError names those to leave out.
+
+    Parameters are those of `train`.
+    """
+    module, _, function = METHODS[options.method].partition(":")
+    method = getattr(importlib.import_module(module), function)
+    fitted = method(prepared, options, progress or (lambda *_: None))
+    return _conclude(prepared, options, fitted, command, source)
 
 
 class _Notes:
@@ -209,24 +190,6 @@ class _Notes:
             if self._say is not None and line not in self._said:
                 self._say(line)
             self._said.add(line)
-
-
-def _attempt(
-    data: Profiles,
-    options: TrainingOptions,
-    empty: NDArray | None,
-    notes: _Notes,
-    progress: Progress | None,
-) -> tuple[Prepared, Fitted]:
-    """Train without the samples that are ``empty``; EmptySamplesError for others."""
-    module, _, function = METHODS[options.method].partition(":")
-    method = getattr(importlib.import_module(module), function)
-    prepared = prepare(data, options, empty)
-    n_samples, n_genes = prepared.source.shape
-    shape = f"{n_samples} samples, {n_genes} genes, {len(prepared.classes)} classes"
-    notes.add([*prepared.notes, f"{shape}, {prepared.n_folds} folds"])
-    fitted = method(prepared, options, progress or (lambda *_: None))
-    return prepared, fitted
 
 
 def _conclude(
@@ -245,7 +208,10 @@ def _conclude(
     }
     held_out, probabilities = _held_out_table(panels[fitted.n_genes], prepared, fitted)
     judged = performance(
-        held_out["label"], held_out["predicted"], probabilities, prepared.classes
+        held_out["label"],
+        held_out["predicted"],
+        probabilities,
+        list(prepared.classes),
     )
     own, target_notes = _with_target(panels[fitted.n_genes], options.target_error)
     panels[fitted.n_genes] = own
@@ -281,6 +247,7 @@ def _conclude(
         performance=judged,
         notes=notes,
         warnings=warnings,
+        fold_panels=fitted.fold_panels,
     )
 
 
@@ -438,7 +405,7 @@ def class_counts(
 
 def _warnings(judged: Performance, prepared: Prepared) -> list[str]:
     """What needs attention: a model that may know nothing, and classes of few samples."""
-    warnings = []
+    warnings = [STANDARDISED] if prepared.source.standardised else []
     classes = prepared.classes
     chance = 1.0 / len(classes)
     if judged.interval[0] <= chance:

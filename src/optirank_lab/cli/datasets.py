@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from optirank._util.files import check_outputs
 from optirank.cli import options as opt
 from optirank.cli.common import (
     BAD_INPUT,
-    check_outputs,
     echo,
     show_table,
     tell_error,
@@ -213,9 +213,8 @@ def example(
 
         if folder.is_dir():
             paths = [folder / f"islets{kind}" for kind in (".h5ad", ".csv")]
-            check_outputs(
-                {f"the cells ({path.name})": path for path in paths}, (), force
-            )
+            outputs = {f"the cells ({path.name})": path for path in paths}
+            check_outputs(outputs, (), force=force)
         for path in write_example(folder, force=force):
             echo(str(path))
         echo(str(write_cells("pancreas-human", folder, "islets")))

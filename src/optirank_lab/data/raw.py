@@ -110,9 +110,9 @@ def _read_column(path: Path, column: str) -> list[str | None]:
         frame = pd.read_csv(
             path,
             sep=tables.separator(path),
-            usecols=lambda name: str(name) == column,
             dtype=str,
             header=None if by_place else 0,
+            usecols=[int(column)] if by_place else lambda name: name == column,
         )
     if frame.empty:
         raise DataError(f"{path} has no column {column!r}")
@@ -152,8 +152,9 @@ def _unscaled(path: Path) -> ExpressionData:
     """The values of an .h5ad file before genes were scaled: scanpy's ``raw``."""
     anndata = need("anndata", "anndata", ".h5ad files")
     with readable(path), warnings.catch_warnings():
-        # anndata warns of parts in an older layout, which are not used
+        # anndata warns of an older layout, which it reads
         warnings.simplefilter("ignore", FutureWarning)
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
         adata = anndata.read_h5ad(path)
     return ExpressionData(
         adata.raw.X,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -150,17 +149,14 @@ def test_fetch_tells_the_steps_then_builds_what_was_put_there(tmp_path):
 
 
 def test_stand_ins_are_built_from_given_files_and_what_is_gone_is_told(
-    tmp_path, monkeypatch
+    raw_files, tmp_path, monkeypatch
 ):
-    raw = Path(__file__).resolve().parents[3] / "shared" / "raw" / "files"
-    if not raw.is_dir():
-        pytest.skip(f"no raw files here ({raw})")
     nki = registry.find_entry("nki_er")
     gone = registry.RemoteFile("a.rda", "http://127.0.0.1:9/a.rda")
     monkeypatch.setattr(
         registry, "stand_ins", lambda: [replace(nki, name="x", files=(gone,)), nki]
     )
-    done = datasets("fetch", "stand-ins", "--data", tmp_path, "--from", raw)
+    done = datasets("fetch", "stand-ins", "--data", tmp_path, "--from", raw_files)
     assert done.exit_code == BAD_INPUT
     assert "x: http://127.0.0.1:9/a.rda could not be fetched" in done.stderr
     assert f"1 of 2 data sets are in {tmp_path}" in done.stdout

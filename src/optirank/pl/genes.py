@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank.report.common import (
+from optirank.pl.axes import (
     BLUE,
     DARK,
     ORANGE,
@@ -19,15 +19,21 @@ from optirank.report.common import (
     short,
     slant,
 )
+from optirank.ranks.relative import weighted_ranks
+from optirank.ranks.scoring import best_class
 
 if TYPE_CHECKING:
     from anndata import AnnData
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
+
+    from optirank.io.data import Profiles
+    from optirank.model import Predictor
 else:  # typing.get_type_hints works without importing them
     AnnData = Axes = NDArray = Any
 
 _ROW = 0.19  # inches of a gene
+_BLOCK_SAMPLES = 4096  # labelled together
 
 
 def panel(
@@ -44,10 +50,11 @@ def panel(
 ) -> Axes:
     """Relative ranks of each class's heaviest genes, one column per sample.
 
-    A relative rank is the share of the reference genes that the gene is above. The names of genes
-    that count for their class are followed by +, of those that count against it by −. Where all
-    classes share one reference set, each gene is drawn once, with the class that it counts for
-    most.
+    A relative rank is the share of the panel's genes (of the reference genes, where the
+    classes have reference sets of their own) that the gene is above. The names of genes
+    that count for their class are followed by +, of those that count against it by −.
+    Where all classes share one reference set, each gene is drawn once, with the class that
+    it counts for most.
 
     Parameters
     ----------
@@ -61,7 +68,7 @@ def panel(
     layer, gene_column
         As in :func:`optirank.tl.annotate`.
     ax, show
-        As in :func:`optirank.pl.confusion`.
+        As in :func:`confusion`.
 
     Returns
     -------
@@ -69,28 +76,16 @@ def panel(
     """
     from optirank.io.reading import profiles_of
     from optirank.model.file import as_model
-    from optirank.model.predictor import Predictor
 
-    model, profiles = as_model(model), profiles_of(adata, layer, gene_column)
-    predictor = Predictor(model, profiles.gene_names)
-    if groupby is None:
-        narrow = predictor.narrowed()
-        found = [
-            narrow.predict(one.X).labels
-            for one in profiles.blocks(predictor.columns, 4096)
-        ]
-        groups = np.concatenate(found).astype(str).astype(object)
-    else:
-        groups = column(adata, groupby)
-    chosen, groups = _thinned(
-        groups, [str(one) for one in predictor.classes], max_samples
-    )
+    profiles = profiles_of(adata, layer, gene_column)
+    predictor = as_model(model).bind([str(gene) for gene in profiles.gene_names])
+    groups = _labels(predictor, profiles) if groupby is None else column(adata, groupby)
+    classes = [str(label) for label in predictor.model.classes]
+    chosen, groups = _thinned(groups, classes, max_samples)
     X = next(profiles.blocks(predictor.columns, len(chosen), np.sort(chosen))).X
-    X = X[
-        np.argsort(np.argsort(chosen))
-    ]  # read in the order of the file, drawn by group
     X = X.toarray() if hasattr(X, "toarray") else X
-    ranks, names, classes = _heaviest(predictor.bound, X, n_genes)
+    X = X[np.argsort(np.argsort(chosen))]  # read in the file's order, drawn by group
+    ranks, names, leading = _heaviest(predictor, X, n_genes)
     starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
     ends = np.append(starts[1:], len(groups))
     ax = axes_for(ax, max(7.5, 3.5 + 0.25 * len(starts)), 1.6 + _ROW * len(names))
@@ -99,7 +94,7 @@ def panel(
     slant(ax)
     for edge in starts[1:]:
         ax.axvline(edge - 0.5, color="white", linewidth=1.5)
-    _name_blocks(ax, classes)
+    _name_blocks(ax, leading)
     ax.tick_params(axis="y", labelsize="small")
     return finish(ax, show)
 
@@ -107,10 +102,11 @@ def panel(
 def panel_weights(
     model: Any, *, n_genes: int = 40, ax: Axes | None = None, show: bool = False
 ) -> Axes:
-    """Weights of the heaviest genes for each class; a dot where the gene is in its reference set.
+    """Weights of the heaviest genes for each class.
 
-    Two classes have one weight per gene, drawn as a bar: for the second class above 0, for the
-    first below. Of a panel model every gene is in the reference set, and no dots are drawn.
+    Two classes have one weight per gene, drawn as a bar: for the second class above 0, for
+    the first below. Of the paper's classifiers, a dot marks the genes in the reference set
+    of a class; of a panel model every gene is, and no dots are drawn.
 
     Parameters
     ----------
@@ -118,54 +114,59 @@ def panel_weights(
     n_genes : int, default=40
         Genes drawn, the heaviest of each class.
     ax, show
-        As in :func:`optirank.pl.confusion`.
+        As in :func:`confusion`.
 
     Returns
     -------
     matplotlib Axes
     """
     from optirank.model.file import as_model
-    from optirank.model.linear import linear_parts
 
-    parts = linear_parts(as_model(model))
-    weights, inside = parts.coef, parts.reference_weights > 0
-    inside = inside & ~inside.all()
-    sizes = np.abs(weights)
-    places = np.argsort(np.argsort(-sizes, axis=1, kind="stable"), axis=1)
-    places = np.where(sizes > 0, places, sizes.shape[1]).min(
-        axis=0
-    )  # in the class it leads most
-    kept = np.argsort(places, kind="stable")[: min(n_genes, sizes.any(axis=0).sum())]
-    total = len(parts.genes)
-    title = f"{total} genes" if len(kept) == total else f"{len(kept)} of {total} genes"
-    title += "; a dot: in the reference set" if inside.any() else ""
+    fitted = as_model(model)
+    weights = fitted.panel.coef
+    references = fitted.panel.references
+    inside = np.zeros(weights.shape, dtype=bool)
+    if references is not None:
+        inside = references.weights > 0
+    kept = _heaviest_of_each_class(weights, n_genes)
     if len(weights) == 1:
         kept = kept[np.argsort(weights[0, kept], kind="stable")]
         ax = axes_for(ax, 4.8, 1.4 + _ROW * len(kept))
-        _bars(ax, weights[0, kept], inside[0, kept], parts.genes[kept], parts.classes)
+        names = fitted.genes[kept]
+        _bars(ax, weights[0, kept], inside[0, kept], names, fitted.classes)
     else:
         lead = weights[:, kept].argmax(axis=0)  # the class that a gene counts for most
         kept = kept[np.lexsort((-weights[lead, kept], lead))]
         values = weights[:, kept].T
-        ax = axes_for(ax, 2.6 + 0.5 * len(parts.classes), 1.4 + _ROW * len(kept))
-        top = np.abs(values).max() or 1.0
-        names = [short(one) for one in parts.classes]
-        limits = (-top, top)
+        ax = axes_for(ax, 2.6 + 0.5 * len(fitted.classes), 1.4 + _ROW * len(kept))
+        top = float(np.abs(values).max()) or 1.0
         heat_map(
             ax,
             values,
-            parts.genes[kept],
-            names,
+            fitted.genes[kept].tolist(),
+            [short(name) for name in fitted.classes],
             cmap="RdBu_r",
-            limits=limits,
+            limits=(-top, top),
             bar="weight",
         )
         cells_between(ax, *values.shape)
         rows, columns = np.nonzero(inside[:, kept].T)
         ax.plot(columns, rows, linestyle="none", marker=".", markersize=4, color=DARK)
         ax.tick_params(axis="y", labelsize="small")
+    total = len(fitted.genes)
+    title = f"{total} genes" if len(kept) == total else f"{len(kept)} of {total} genes"
+    title += "; a dot: in the reference set" if inside.any() else ""
     ax.set_title(title, fontsize="small", loc="right")
     return finish(ax, show)
+
+
+def _heaviest_of_each_class(weights: NDArray, n_genes: int) -> NDArray[np.intp]:
+    """Genes with a weight, by their best place among the weights of a class."""
+    sizes = np.abs(weights)
+    places = np.argsort(np.argsort(-sizes, axis=1, kind="stable"), axis=1)
+    best_places = np.where(sizes > 0, places, sizes.shape[1]).min(axis=0)
+    n_with_weight = int(sizes.any(axis=0).sum())
+    return np.argsort(best_places, kind="stable")[: min(n_genes, n_with_weight)]
 
 
 def _bars(
@@ -188,55 +189,67 @@ def _bars(
 
 
 def _thinned(groups: NDArray, order: list[str], limit: int) -> tuple[NDArray, NDArray]:
-    """Positions of samples by group, the model's classes first, evenly thinned to a number."""
-    labels = sorted({one for one in groups if one is not None}, key=str)
-    labels.sort(
-        key=lambda one: order.index(str(one)) if str(one) in order else len(order)
-    )
+    """Positions of samples by group, the model's classes first, thinned evenly."""
+    place = {name: number for number, name in enumerate(order)}
+    labels = sorted({label for label in groups if label is not None}, key=str)
+    labels.sort(key=lambda label: place.get(str(label), len(order)))
     members = [np.flatnonzero(groups == label) for label in labels]
-    share = min(1.0, limit / max(1, sum(map(len, members))))
-    chosen = [
-        one[np.linspace(0, len(one) - 1, max(1, round(share * len(one)))).astype(int)]
-        for one in members
-    ]
-    if not chosen:
+    if not members:
         raise ValueError("no sample is in a group")
+    share = min(1.0, limit / sum(map(len, members)))
+    chosen = []
+    for rows in members:
+        n_chosen = max(1, round(share * len(rows)))
+        chosen.append(rows[np.linspace(0, len(rows) - 1, n_chosen).astype(int)])
     positions = np.concatenate(chosen)
     return positions, groups[positions]
 
 
-def _heaviest(
-    bound: Any, X: NDArray, n_genes: int
-) -> tuple[NDArray, list[str], list[str]]:
-    """Relative ranks (genes x samples) of each class's heaviest genes, their names and classes."""
-    from optirank.ranks.relative import weighted_ranks
+def _labels(predictor: Predictor, profiles: Profiles) -> NDArray[np.object_]:
+    """The model's labels of all samples, as text."""
+    narrow = predictor.narrowed()
+    parts = [
+        best_class(narrow.scores(block.X))
+        for block in profiles.blocks(predictor.columns, _BLOCK_SAMPLES)
+    ]
+    classes = np.array([str(name) for name in predictor.model.classes], dtype=object)
+    return classes[np.concatenate(parts)]
 
-    parts, here = bound.parts, bound.match.present
-    present, gammas = parts.genes[here], parts.reference_weights[:, here]
-    weights = parts.coef[:, here]
+
+def _heaviest(
+    predictor: Predictor, X: NDArray, n_genes: int
+) -> tuple[NDArray, list[str], list[str]]:
+    """Relative ranks (genes x samples) of heavy genes, their names and their classes."""
+    panel = predictor.panel
+    present = predictor.match.present
+    genes = panel.genes[present]
+    weights = panel.coef[:, present]
+    gammas = np.ones(weights.shape)
+    ties = "average"
+    if panel.references is not None:
+        gammas = panel.references.weights[:, present]
+        ties = panel.references.ties
     shared = bool((gammas == gammas[0]).all())  # one reference set for all classes
     leads = weights.argmax(axis=0)
     ranks, names, classes = [], [], []
-    for k, label in enumerate(parts.classes[-len(weights) :]):
-        mine = (
-            np.where(leads == k, weights[k], 0.0)
-            if shared and len(weights) > 1
-            else weights[k]
-        )
-        genes = np.argsort(-np.abs(mine), kind="stable")[:n_genes]
-        genes = genes[mine[genes] != 0]
-        genes = genes[np.argsort(-mine[genes], kind="stable")]
-        if len(genes):
-            gamma = gammas[k]
-            ranks.append(weighted_ranks(X, gamma, ties=parts.ties, genes=genes).T)
-            names += [f"{present[j]} {'+' if mine[j] > 0 else '−'}" for j in genes]
-            classes += [str(label)] * len(genes)
+    for row, label in enumerate(predictor.model.score_classes):
+        own = weights[row]
+        if shared and len(weights) > 1:
+            own = np.where(leads == row, own, 0.0)
+        heaviest = np.argsort(-np.abs(own), kind="stable")[:n_genes]
+        heaviest = heaviest[own[heaviest] != 0]
+        heaviest = heaviest[np.argsort(-own[heaviest], kind="stable")]
+        if len(heaviest):
+            drawn = weighted_ranks(X, gammas[row], ties=ties, genes=heaviest)
+            ranks.append(drawn.T)
+            names += [f"{genes[j]} {'+' if own[j] > 0 else '−'}" for j in heaviest]
+            classes += [str(label)] * len(heaviest)
     return np.concatenate(ranks), names, classes
 
 
 def _name_blocks(ax: Axes, classes: list[str]) -> None:
     """Lines between the classes' genes, and the classes' names on the right."""
-    starts = [k for k, one in enumerate(classes) if not k or classes[k - 1] != one]
+    starts = [k for k, name in enumerate(classes) if not k or classes[k - 1] != name]
     for start, end in zip(starts, [*starts[1:], len(classes)], strict=True):
         if start:
             ax.axhline(start - 0.5, color="white", linewidth=1.5)

@@ -1,4 +1,4 @@
-"""What plots share: axes to draw on, colours, heat maps, figures as files and as SVG text."""
+"""What plots share: axes, colours, heat maps, columns, figures as files and as SVG."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 else:  # typing.get_type_hints works without importing them
-    Axes = NDArray = Any
+    Axes = Figure = NDArray = Any
 
-# Okabe and Ito's colours, safe for the colour-blind.
-BLUE, ORANGE, GREY, DARK = "#0072B2", "#D55E00", "#999999", "#333333"
+# Okabe and Ito's colours, safe for the colour-blind; their yellow cannot be seen on white
+BLUE = "#0072B2"
+ORANGE = "#D55E00"
+GREY = "#999999"
+DARK = "#333333"
 COLOURS = (
     BLUE,
     ORANGE,
@@ -32,9 +36,24 @@ COLOURS = (
     "#E69F00",
     "#56B4E9",
     "#000000",
-    "#F0E442",
+    "#8C6BB1",
 )
-_STYLE = {
+ERROR_BARS: dict[str, Any] = {
+    "color": BLUE,
+    "marker": "o",
+    "markersize": 4.5,
+    "elinewidth": 1,
+    "capsize": 2.5,
+}
+CHOSEN: dict[str, Any] = {
+    "linestyle": "none",
+    "marker": "D",
+    "markersize": 9,
+    "color": ORANGE,
+    "markeredgecolor": "white",
+    "zorder": 5,
+}
+_STYLE: dict[Any, Any] = {
     "font.size": 11,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -50,8 +69,8 @@ def axes_for(ax: Axes | None, width: float, height: float) -> Axes:
     plt = need("matplotlib.pyplot", "report", "drawing")
     if ax is not None:
         return ax
-    _, ax = plt.subplots(figsize=(width, height), layout="constrained")
-    return ax
+    _, new = plt.subplots(figsize=(width, height), layout="constrained")
+    return new
 
 
 def finish(ax: Axes, show: bool) -> Axes:
@@ -61,19 +80,25 @@ def finish(ax: Axes, show: bool) -> Axes:
     return ax
 
 
+def figure_of(ax: Axes) -> Figure:
+    """The whole figure of some axes, which may be in a part of it."""
+    return ax.figure.canvas.figure
+
+
 def save_figure(ax: Axes, path: str | Path) -> Path:
     """Write the figure of some axes, in the format the name says, and close it."""
     plt = need("matplotlib.pyplot", "report", "drawing")
-    path, known = Path(path), ax.figure.canvas.get_supported_filetypes()
+    path = Path(path)
+    figure_format = path.suffix[1:].lower()
     try:
-        if path.suffix[1:].lower() not in known:
+        if figure_format not in ax.figure.canvas.get_supported_filetypes():
             raise DataError(
                 f"{path}: figures are written as .png, .svg or .pdf: use such a name"
             )
         with replacing(path) as temporary:
-            ax.figure.savefig(temporary, dpi=160, format=path.suffix[1:].lower())
+            figure_of(ax).savefig(temporary, dpi=160, format=figure_format)
     finally:
-        plt.close(ax.figure)
+        plt.close(figure_of(ax))
     return path
 
 
@@ -84,9 +109,8 @@ def as_svg(draw: Callable[[Axes], Any], width: float, height: float) -> str:
 
     target = io.StringIO()
     with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "Glyph .* missing from"
-        )  # the browser has a font
+        # The browser has a font for a glyph that matplotlib lacks
+        warnings.filterwarnings("ignore", "Glyph .* missing from")
         figure = Figure(figsize=(width, height), layout="constrained")
         draw(figure.subplots())
         figure.savefig(target, format="svg", metadata={"Date": None}, transparent=True)
@@ -94,7 +118,7 @@ def as_svg(draw: Callable[[Axes], Any], width: float, height: float) -> str:
 
 
 def column(data: Any, name: str) -> NDArray:
-    """A column of a data frame, or of the ``obs`` of an AnnData, missing values as None."""
+    """A column of a data frame, or of an AnnData's ``obs``, missing values as None."""
     frame = data.obs if hasattr(data, "obs") else data
     if not hasattr(frame, "columns"):
         raise TypeError(f"give an AnnData or a data frame, not a {type(data).__name__}")
@@ -104,6 +128,11 @@ def column(data: Any, name: str) -> NDArray:
         )
     values = frame[name].astype(object)
     return values.where(values.notna(), None).to_numpy(dtype=object)
+
+
+def record_of(data: Any, key: str) -> Any:
+    """What :func:`optirank.tl.annotate` left in ``uns`` under a key; {} without it."""
+    return getattr(data, "uns", {}).get(key, {})
 
 
 def heat_map(
@@ -116,7 +145,7 @@ def heat_map(
     limits: tuple[float, float],
     bar: str,
 ) -> None:
-    """Draw a matrix with names on both axes and a bar of its colours; NaN is left white."""
+    """Draw a matrix with names on both axes and a bar of its colours; NaN is white."""
     low, high = limits
     image = ax.imshow(
         values, cmap=cmap, vmin=low, vmax=high, aspect="auto", interpolation="nearest"
@@ -127,10 +156,10 @@ def heat_map(
         slant(ax)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    drawn = ax.figure.colorbar(
+    colour_bar = ax.figure.colorbar(
         image, ax=ax, label=bar, fraction=0.05, pad=0.02, aspect=30
     )
-    drawn.outline.set_visible(False)
+    colour_bar.outline.set_visible(False)
 
 
 def slant(ax: Axes) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optirank.model import match_genes
+from optirank.io.genes import match_genes
 
 
 @pytest.mark.parametrize("kind", [list, pd.Index, np.array, tuple, pd.Series])
@@ -69,11 +69,6 @@ def test_what_several_columns_could_be_counts_as_missing_and_is_said():
     assert match.ambiguous == {"CD4": ("cd4", "Cd4")}
     assert match_genes(["CD4", "Cd4"], ["CD4"]).columns.tolist() == [0, -1]
     assert set(match_genes(["CD4", "Cd4"], ["cd4"]).ambiguous) == {"CD4", "Cd4"}
-
-
-def test_a_gene_that_training_knew_is_no_spelling_of_another():
-    assert match_genes(["Cd4"], ["CD4"]).columns.tolist() == [0]
-    assert match_genes(["Cd4"], ["CD4"], known=["Cd4", "CD4"]).missing == ("Cd4",)
 
 
 def test_names_that_are_no_strings_are_refused():

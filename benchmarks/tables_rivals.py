@@ -1,0 +1,326 @@
+"""Tables of the comparisons: the panel beside its rivals, its parts, its prototype."""
+
+from __future__ import annotations
+
+import pandas as pd
+from tables import (
+    across_platforms,
+    against,
+    as_text,
+    by_pairs,
+    counts,
+    difference,
+    interval,
+    mean_over_tissues,
+    number,
+    p_value,
+    percent,
+    read,
+    table,
+    tissues_of,
+)
+
+from optirank_lab.benchmark.rivals import ALL, METHODS, PANEL, TOOLS
+from optirank_lab.benchmark.statistics import compare, over_tissues
+from optirank_lab.benchmark.tasks import SAME_PLATFORM
+
+DEFAULTS = ("none", 0.03)  # simulated platforms and penalty of the panel model
+SAME = "–"
+
+
+@table
+def curve() -> pd.DataFrame:
+    """Mean over tissues by method and number of genes, pairs across platforms."""
+    rows = across_platforms(read("curve"))
+    sizes = sorted(rows["k"].unique(), key=lambda k: (k == ALL, k.rjust(9)))
+    wide = mean_over_tissues(rows, ["method", "k"]).unstack()
+    order = [name for name in (*METHODS, *TOOLS) if name in wide.index]
+    return as_text(wide.loc[order, sizes].map(percent), "genes")
+
+
+@table
+def rivals() -> pd.DataFrame:
+    """The panel of 100 genes against every other method, at 100 genes and with all."""
+    return rivals_of(across_platforms(read("curve")))
+
+
+def rivals_of(rows: pd.DataFrame, tissue: str = "tissues") -> pd.DataFrame:
+    """The panel of 100 genes minus each method: paired differences over tissues."""
+    wide = rows.pivot_table(
+        index="pair", columns=["method", "k"], values="balanced_accuracy"
+    )
+    tissues = tissues_of(rows)
+    genes = rows.groupby(["method", "k"])["n_genes"].median()
+    ours = wide[PANEL, "100"]
+    mean = f"mean over {tissue}"
+    records = []
+    for key in wide:
+        if key[1] not in ("100", ALL) and key != (PANEL, "30"):
+            continue
+        scores = wide[key]
+        by_tissue = over_tissues(scores, tissues)
+        record = {
+            "method": key[0],
+            "genes (median)": f"{genes[key]:.0f}",
+            "pairs": str(scores.count()),
+            mean: by_tissue.mean(),
+            "median": percent(by_tissue.median()),
+            "lowest pair": percent(scores.min()),
+        }
+        records.append(record | _beside(ours, scores, tissues, tissue, key))
+    records.sort(key=lambda record: -record[mean])
+    return pd.DataFrame([record | {mean: percent(record[mean])} for record in records])
+
+
+def _beside(
+    ours: pd.Series,
+    scores: pd.Series,
+    tissues: pd.Series,
+    tissue: str,
+    key: tuple[str, str],
+) -> dict[str, str]:
+    """How the panel of 100 does beside a method."""
+    comparison = compare(ours, scores, tissues)
+    texts = {
+        "panel of 100 minus it": difference(comparison),
+        "median of differences": f"{100 * comparison.median:+.1f}",
+        f"{tissue} won / tied / lost": counts(comparison.tissues),
+        "p (sign test)": p_value(comparison.sign_p),
+        "pairs won / tied / lost": counts(comparison.tasks),
+    }
+    return dict.fromkeys(texts, SAME) if key == (PANEL, "100") else texts
+
+
+@table
+def same_platform() -> pd.DataFrame:
+    """Pairs within one platform, apart from the others: 30 and 100 genes, and all."""
+    rows = read("curve")
+    rows = rows[rows["shift"] == SAME_PLATFORM]
+    shown = rows["k"].isin(["30", "100", ALL])
+    wide = rows[shown].pivot_table(
+        index=["method", "k"], columns="pair", values="balanced_accuracy"
+    )
+    order = [
+        (name, k)
+        for name in (*METHODS, *TOOLS)
+        for k in ("30", "100", ALL)
+        if (name, k) in wide.index
+    ]
+    text = wide.loc[order].map(percent)
+    text.index = [f"{name}, {k} genes" for name, k in order]
+    return as_text(text, "method")
+
+
+@table
+def ablation() -> pd.DataFrame:
+    """Each part of the panel model changed alone: difference to the model as it is."""
+    rows = across_platforms(read("ablation"))
+    tissues = tissues_of(rows)
+    records = []
+    for (size, missing), part in rows.groupby(["genes", "missing"]):
+        wide = part.pivot_table(
+            index="pair", columns="variant", values="balanced_accuracy"
+        )[part["variant"].unique()]
+        whole = wide.columns[0]
+        for variant in wide:
+            comparison = compare(wide[variant], wide[whole], tissues)
+            same = variant == whole
+            mean = over_tissues(wide[variant], tissues).mean()
+            better = counts(comparison.tissues)
+            records.append(
+                {
+                    "variant": variant,
+                    "genes": str(size),
+                    "missing": f"{percent(missing, 0)} %",
+                    "mean over tissues": percent(mean),
+                    "minus the first": SAME if same else difference(comparison),
+                    "tissues better / same / worse": SAME if same else better,
+                }
+            )
+    return pd.DataFrame(records)
+
+
+@table
+def panel_pairs() -> pd.DataFrame:
+    """The panel model by number of genes, plain and adapted, all pairs."""
+    rows = across_platforms(read("panel_pairs"))
+    rows = rows[rows["model"] == "optirank"]
+    wide = rows.pivot_table(
+        index="pair", columns=["genes", "adapted"], values="balanced_accuracy"
+    )
+    means = by_pairs(rows, ["genes", "adapted"]).set_index(["genes", "adapted"])
+    records = []
+    for size in sorted(rows["genes"].unique()):
+        record = {"genes": str(size)}
+        for adapted, name in ((False, "plain"), (True, "adapted")):
+            mean = means.loc[(size, adapted)]
+            record[f"{name}, over tissues"] = percent(mean["over tissues"])
+            record[f"{name}, interval"] = interval(mean["low"], mean["high"])
+            record[f"{name}, over pairs"] = percent(mean["over pairs"])
+        better = against(wide[size, True], wide[size, False])
+        record["pairs better / same / worse"] = better
+        records.append(record)
+    return pd.DataFrame(records)
+
+
+@table
+def tissues() -> pd.DataFrame:
+    """Penalty and simulated platforms, chosen without the tissue."""
+    chosen = chosen_without(across_platforms(read("tissues")))
+    numbers = ["chosen without it", "as it is", "best in hindsight"]
+    chosen[numbers] = chosen[numbers].map(percent)
+    return chosen
+
+
+def chosen_without(rows: pd.DataFrame) -> pd.DataFrame:
+    """Per tissue: the setting that is best over the other tissues, and how it does on this one."""
+    wide = rows.pivot_table(
+        index="tissue", columns=["platforms", "l2"], values="balanced_accuracy"
+    )
+    records = []
+    for tissue in wide.index:
+        best = wide.drop(index=tissue).mean().idxmax()
+        records.append(
+            {
+                "tissue": tissue,
+                "setting": f"{_platforms(best[0])}, l2 {best[1]:g}",
+                "chosen without it": wide.loc[tissue, best],
+                "as it is": wide.loc[tissue, DEFAULTS],
+                "best in hindsight": wide.loc[tissue].max(),
+            }
+        )
+    frame = pd.DataFrame(records)
+    means = frame[["chosen without it", "as it is", "best in hindsight"]].mean()
+    last = {"tissue": "mean", "setting": ""} | means.to_dict()
+    return pd.concat([frame, pd.DataFrame([last])])
+
+
+def _platforms(name: str) -> str:
+    return "no platforms" if name == "none" else f"platforms, {name}"
+
+
+@table
+def settings() -> pd.DataFrame:
+    """Every setting of the study of tissues: mean over tissues, beside the model as it is."""
+    rows = across_platforms(read("tissues"))
+    tissue_of = tissues_of(rows)
+    wide = rows.pivot_table(
+        index="pair", columns=["platforms", "l2"], values="balanced_accuracy"
+    )
+    records = []
+    for key in wide:
+        comparison = compare(wide[key], wide[DEFAULTS], tissue_of)
+        same = key == DEFAULTS
+        records.append(
+            {
+                "simulated platforms": key[0],
+                "l2": f"{key[1]:g}",
+                "mean over tissues": percent(over_tissues(wide[key], tissue_of).mean()),
+                "minus the model as it is": SAME if same else difference(comparison),
+                "tissues better / same / worse": SAME
+                if same
+                else counts(comparison.tissues),
+            }
+        )
+    return pd.DataFrame(records)
+
+
+def panel_mean(k: str) -> str:
+    """The panel's mean over tissues at k genes."""
+    rows = across_platforms(read("curve"))
+    return percent(mean_over_tissues(rows, ["method", "k"])[PANEL, k])
+
+
+def method_mean(method: str, k: str = ALL) -> str:
+    """A method's mean over tissues; a dash where it was not run."""
+    means = mean_over_tissues(across_platforms(read("curve")), ["method", "k"])
+    return percent(means.get((method, k), float("nan")))
+
+
+def panel_minus(method: str, k: str = ALL, size: str = "100") -> str:
+    """The panel minus a method over tissues, in points with the interval."""
+    rows = across_platforms(read("curve"))
+    wide = rows.pivot_table(
+        index="pair", columns=["method", "k"], values="balanced_accuracy"
+    )
+    if (method, k) not in wide:
+        return SAME
+    return difference(compare(wide[PANEL, size], wide[method, k], tissues_of(rows)))
+
+
+@number
+def pairs() -> str:
+    """Pairs across platforms."""
+    return str(across_platforms(read("curve"))["pair"].nunique())
+
+
+@number
+def n_tissues() -> str:
+    """Tissues of the pairs across platforms."""
+    return str(across_platforms(read("curve"))["tissue"].nunique())
+
+
+@number
+def panel_100() -> str:
+    """Panel of 100."""
+    return panel_mean("100")
+
+
+@number
+def panel_30() -> str:
+    """Panel of 30."""
+    return panel_mean("30")
+
+
+@number
+def lr_logs() -> str:
+    """LR on log values, all genes."""
+    return method_mean("LR on log values")
+
+
+@number
+def lr_ranks() -> str:
+    """LR on ranks of all genes."""
+    return method_mean("LR on ranks, best t")
+
+
+@number
+def nearest_mean() -> str:
+    """The nearest class mean with all genes."""
+    return method_mean("centroid")
+
+
+@number
+def singler() -> str:
+    """SingleR."""
+    return method_mean("SingleR")
+
+
+@number
+def minus_nearest_mean() -> str:
+    """The panel of 100 minus the nearest class mean with all genes."""
+    return panel_minus("centroid")
+
+
+@number
+def minus_singler() -> str:
+    """The panel of 100 minus SingleR."""
+    return panel_minus("SingleR")
+
+
+@number
+def minus_lr_ranks() -> str:
+    """The panel of 100 minus LR on ranks of all genes."""
+    return panel_minus("LR on ranks, best t")
+
+
+@number
+def minus_lr_logs() -> str:
+    """The panel of 100 minus LR on log values."""
+    return panel_minus("LR on log values")
+
+
+@number
+def panel_30_minus_100() -> str:
+    """The panel of 30 minus the panel of 100."""
+    return panel_minus(PANEL, "100", "30")

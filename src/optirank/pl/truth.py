@@ -1,0 +1,355 @@
+"""How well labels fit the truth: confusion, reliability, ROC and precision-recall."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optirank.pl.axes import (
+    BLUE,
+    COLOURS,
+    DARK,
+    ERROR_BARS,
+    GREY,
+    axes_for,
+    cells_between,
+    column,
+    finish,
+    heat_map,
+    record_of,
+    short,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from optirank.workflow.performance import Curves
+else:  # typing.get_type_hints works without importing it
+    Axes = Any
+
+_FEW = 10  # labels of a bin from which on it is drawn full
+_WITH_NUMBERS = 15  # classes whose cells have room for numbers
+
+
+def confusion(
+    data: Any,
+    truth: str | None = None,
+    key: str = "optirank",
+    *,
+    ax: Axes | None = None,
+    show: bool = False,
+) -> Axes:
+    """How the samples of each class were labelled: a row per class, a column per label.
+
+    Colours are shares of the row; up to 15 classes the numbers of samples are written.
+
+    Parameters
+    ----------
+    data : AnnData, data frame or evaluation
+        Annotated by :func:`optirank.tl.annotate`; or a data frame with both columns; or
+        what :func:`optirank.tl.evaluate` returns.
+    truth : str
+        Column of ``obs`` with the true classes; not for an evaluation.
+    key : str, default="optirank"
+        Column of the labels.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure otherwise.
+    show : bool, default=False
+        Whether to show the figure at once.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    if hasattr(data, "performance"):
+        counts = data.performance.confusion
+    else:
+        counts = _counts(data, truth, key)
+    ax = axes_for(ax, *confusion_size(list(counts.columns)))
+    draw_confusion(ax, counts)
+    return finish(ax, show)
+
+
+def reliability(
+    data: Any,
+    truth: str | None = None,
+    key: str = "optirank",
+    *,
+    ax: Axes | None = None,
+    show: bool = False,
+) -> Axes:
+    """How often labels are right against their confidence, and how many there are.
+
+    On the diagonal a confidence of 0.8 means that 8 of 10 such labels are right. Bars are
+    95 % intervals. Labels that were withheld are left out. Parameters as in
+    :func:`confusion`, but a data frame needs the column ``key + "_confidence"`` too.
+    """
+    from optirank.workflow.performance import reliability_table
+
+    if hasattr(data, "performance"):
+        table = data.performance.reliability
+    else:
+        true_classes = _truth(data, truth)
+        given = column(data, key)
+        confidence = column(data, f"{key}_confidence")
+        withheld = str(record_of(data, key).get("withheld_label", "unassigned"))
+        has_truth = np.array([name is not None for name in true_classes])
+        known = has_truth & (given != withheld)
+        if not known.any():
+            raise ValueError(f"no sample has a {truth} and a label")
+        table = reliability_table(
+            confidence[known].astype(float), (true_classes == given)[known]
+        )
+    ax = axes_for(ax, 4.6, 4.6)
+    draw_reliability(ax, table)
+    return finish(ax, show)
+
+
+def roc(
+    data: Any,
+    truth: str | None = None,
+    key: str = "optirank",
+    *,
+    kind: str = "roc",
+    ax: Axes | None = None,
+    show: bool = False,
+) -> Axes:
+    """ROC curves (``kind="pr"``: precision-recall curves), one per class.
+
+    Parameters as in :func:`confusion`; samples of classes that the model does not have are
+    left out. A class has the same colour in both kinds.
+    """
+    from optirank.workflow.performance import performance
+
+    if kind not in ("roc", "pr"):
+        raise ValueError(f"kind={kind!r}: use 'roc' or 'pr'")
+    if hasattr(data, "performance"):
+        judged = data.performance
+    elif "classes" not in record_of(data, key):
+        raise ValueError(
+            f"adata.uns has no {key!r}: annotate it first with optirank.tl.annotate"
+        )
+    else:
+        true_classes = _truth(data, truth)
+        classes = np.asarray(record_of(data, key)["classes"], dtype=object)
+        known = np.isin(true_classes.astype(str), classes.astype(str))
+        proba = np.asarray(data.obsm[f"{key}_proba"])[known]
+        given = classes[proba.argmax(axis=1)]
+        judged = performance(true_classes[known], given, proba, classes.tolist())
+    ax = axes_for(ax, 4.6, 4.6)
+    draw_curves(ax, judged.curves, kind)
+    return finish(ax, show)
+
+
+def _counts(data: Any, truth: str | None, key: str) -> pd.DataFrame:
+    """Samples by true class and label, the model's classes first."""
+    import pandas as pd
+
+    table = pd.crosstab(
+        pd.Series(_truth(data, truth), dtype=object),
+        pd.Series(column(data, key), dtype=object),
+    )
+    if table.empty:
+        raise ValueError(f"no sample has both a {truth} and a {key}")
+    order = [str(name) for name in record_of(data, key).get("classes", ())]
+    order += sorted(set(map(str, table.index)) - set(order))
+    labels_alone = sorted(set(map(str, table.columns)) - set(order))
+    rows = [name for name in order if name in table.index or name in table.columns]
+    return table.reindex(index=rows, columns=[*rows, *labels_alone], fill_value=0)
+
+
+def _truth(data: Any, truth: str | None) -> NDArray:
+    if truth is None:
+        raise ValueError("truth=: name the column with the true classes")
+    return column(data, truth)
+
+
+def draw_confusion(ax: Axes, counts: pd.DataFrame) -> None:
+    """Samples by true class (rows) and label (columns), coloured by shares of the row."""
+    table = counts.to_numpy()
+    sizes = table.sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        shares = table / sizes[:, None]
+    rows = [
+        f"{short(name)} ({size})"
+        for name, size in zip(counts.index, sizes, strict=True)
+    ]
+    n_cells = max(table.shape)
+    heat_map(
+        ax,
+        shares,
+        rows,
+        [short(name) for name in counts.columns],
+        cmap="Blues",
+        limits=(0, 1),
+        bar="share of the true class",
+    )
+    n_rows, n_columns = table.shape
+    cells_between(ax, n_rows, n_columns, min(1.0, 20 / n_cells))
+    ax.set(xlabel="label given", ylabel="true class (samples)")
+    if n_cells <= _WITH_NUMBERS:
+        _write_numbers(ax, table, shares)
+    else:
+        _shrink_names(ax, n_cells)
+
+
+def _write_numbers(ax: Axes, table: NDArray, shares: NDArray) -> None:
+    """Write the number of samples into each cell that has any."""
+    for row, place in zip(*np.nonzero(table), strict=True):
+        number = table[row, place]
+        ax.text(
+            place,
+            row,
+            str(number),
+            ha="center",
+            va="center",
+            color="white" if shares[row, place] > 0.55 else DARK,
+            fontsize="small" if number < 10_000 else "x-small",
+        )
+
+
+def _shrink_names(ax: Axes, n_cells: int) -> None:
+    """Make names no higher than the cells, and those below the axes upright."""
+    from matplotlib import rcParams
+
+    font_size = rcParams["font.size"]
+    height = ax.get_window_extent().height / ax.figure.dpi * 72 / n_cells
+    if height >= 1.5 * font_size:
+        return
+    ax.tick_params(labelsize=min(font_size, max(4.0, 0.8 * height)))
+    for text in ax.get_xticklabels():
+        text.set(rotation=90, ha="center", va="top", rotation_mode="default")
+
+
+def confusion_size(classes: Sequence[object]) -> tuple[float, float]:
+    """Width and height, in inches, of a figure in which all cells are square."""
+    matrix = len(classes) * min(0.5, max(0.125, 12.5 / len(classes)))
+    letter = 0.075 if len(classes) > 28 else 0.095
+    letters = max(len(short(name)) for name in classes) * letter
+    return matrix + letters + 2.6, matrix + 0.75 * letters + 1.1
+
+
+def draw_reliability(ax: Axes, table: pd.DataFrame) -> None:
+    """Share of right labels against confidence, with 95 % intervals, and their number.
+
+    Bins of fewer than 10 labels are hollow.
+    """
+    ax.plot(
+        [0, 1],
+        [0, 1],
+        color=GREY,
+        linestyle="--",
+        linewidth=1,
+        label="as confident as right",
+    )
+    few = (table["n_samples"] < _FEW).to_numpy()
+    _points_with_bars(ax, table.loc[~few], "labels given")
+    _points_with_bars(
+        ax,
+        table.loc[few],
+        f"fewer than {_FEW}",
+        markerfacecolor="white",
+        linestyle="none",
+    )
+    ax.set(
+        xlim=(-0.02, 1.02),
+        ylim=(-0.02, 1.02),
+        xlabel="confidence",
+        ylabel="share right",
+    )
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(loc="best", frameon=False, fontsize="small")
+    top = ax.inset_axes((0, 1.03, 1, 0.16), sharex=ax)
+    width = 0.1 if len(table) < 2 else float(np.diff(table["bin"]).min())
+    top.bar(
+        table["bin"],
+        table["n_samples"],
+        width=width,
+        align="edge",
+        color=BLUE,
+        alpha=0.35,
+    )
+    top.set_ylabel("labels", fontsize="small")
+    top.tick_params(labelbottom=False, length=0, labelsize="x-small")
+    top.spines[["top", "right"]].set_visible(False)
+
+
+def _points_with_bars(ax: Axes, table: pd.DataFrame, label: str, **look: Any) -> None:
+    """Draw bins of confidence with their intervals."""
+    if not len(table):
+        return
+    below = (table["accuracy"] - table["low"]).clip(lower=0).to_numpy()
+    above = (table["high"] - table["accuracy"]).clip(lower=0).to_numpy()
+    ax.errorbar(
+        table["confidence"],
+        table["accuracy"],
+        yerr=[below, above],
+        label=label,
+        **(ERROR_BARS | look),
+    )
+
+
+def draw_curves(ax: Axes, curves: Mapping[str, Curves], kind: str = "roc") -> None:
+    """ROC (``"roc"``) or precision-recall (``"pr"``) curves, each class against the rest.
+
+    Of more classes than there are colours, those of the smallest area under the ROC curve
+    are named and coloured, in both pictures the same. Two classes have one ROC curve.
+    """
+    colours = class_colours(curves)
+    for name in curves:
+        if name not in colours:
+            _draw_curve(ax, curves[name], kind, color=GREY, linewidth=0.7, alpha=0.6)
+    areas = {name: _area(curves[name], kind) for name in colours}
+    drawn = sorted(colours, key=lambda name: (areas[name], name))
+    if kind == "roc" and len(curves) == 2:
+        drawn = list(curves)[1:]
+    for name in drawn:
+        _draw_curve(
+            ax,
+            curves[name],
+            kind,
+            color=colours[name],
+            linewidth=1.6,
+            label=f"{short(name, 24)}: {areas[name]:.3f}",
+        )
+    if kind == "roc":
+        ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1)
+        ax.set(xlabel="1 − specificity", ylabel="sensitivity")
+    else:
+        ax.set(xlabel="sensitivity (recall)", ylabel="PPV (precision)")
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+    ax.spines[["top", "right"]].set_visible(False)
+    title = "area"
+    if len(curves) > len(COLOURS):
+        title = f"area: the {len(COLOURS)} classes of lowest AUC, others grey"
+    ax.legend(
+        loc="lower right" if kind == "roc" else "lower left",
+        frameon=False,
+        fontsize="small",
+        title=title,
+        title_fontsize="small",
+    )
+
+
+def class_colours(curves: Mapping[str, Curves]) -> dict[str, str]:
+    """The colours of the classes that are named in pictures of curves."""
+    by_area = sorted(curves, key=lambda name: (curves[name].auc, name))
+    named = set(by_area[: len(COLOURS)])
+    in_order = [name for name in curves if name in named]
+    return dict(zip(in_order, COLOURS, strict=False))
+
+
+def _area(curve: Curves, kind: str) -> float:
+    return curve.auc if kind == "roc" else curve.average_precision
+
+
+def _draw_curve(ax: Axes, curve: Curves, kind: str, **look: Any) -> None:
+    if kind == "roc":
+        ax.plot(curve.false_positives, curve.recall, **look)
+    else:
+        ax.plot(curve.recall, curve.precision, drawstyle="steps-post", **look)

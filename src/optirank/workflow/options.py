@@ -1,0 +1,238 @@
+"""What a user may ask of a training and of a prediction, each option in one place.
+
+A new field with a `Flag` is an option of the command line; the parameter of the same name
+in `optirank.tl` has the same default.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from numbers import Integral
+from pathlib import Path
+from typing import Annotated, Any
+
+from optirank._util.flags import Flag
+from optirank.workflow import METHODS
+
+Homologs = Mapping[str, str] | str | os.PathLike[str] | None
+
+_GENES = "Options for the genes"
+_MODEL = "Options for the model's card"
+_MISSING = "Options for genes with other names"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """What a user may ask of a training: the parameters of :func:`optirank.tl.train`.
+
+    ``query_genes`` are the genes of its ``query``, found by name as in prediction;
+    ``n_jobs`` are threads, -1 for all processors.
+    """
+
+    label: Annotated[
+        str, Flag(metavar="COLUMN", help="Class labels.", names=("--label", "-l"))
+    ]
+    batch: Annotated[
+        str | None,
+        Flag(
+            metavar="COLUMN", help="Source (data set, donor); each is held out in turn."
+        ),
+    ] = None
+    method: Annotated[
+        str,
+        Flag(
+            metavar="|".join(METHODS),
+            help="One panel, the paper's classifier, or all genes.",
+            choices=tuple(METHODS),
+        ),
+    ] = "panel"
+    target_error: Annotated[
+        float | None,
+        Flag(
+            metavar="SHARE",
+            help="Let the model withhold labels so that at most this share of those given "
+            "is wrong, judged by held-out samples.",
+            lowest=0.0,
+            highest=1.0,
+        ),
+    ] = None
+    n_jobs: Annotated[
+        int | None,
+        Flag(
+            metavar="N",
+            help="Threads; default: all processors.",
+            names=("--jobs", "-j"),
+            lowest=1,
+        ),
+    ] = None
+    n_genes: Annotated[
+        int | str,
+        Flag(
+            metavar="N",
+            help="Genes in the panel; default: by held-out accuracy.",
+            heading=_GENES,
+            names=("--genes",),
+            typed=int | None,
+            lowest=2,
+        ),
+    ] = "auto"
+    gene_list: Annotated[
+        Sequence[str] | None,
+        Flag(
+            metavar="FILE",
+            help="Use these genes, one per line; with --genes the best of them.",
+            heading=_GENES,
+            typed=Path | None,
+        ),
+    ] = None
+    query_genes: Annotated[
+        Sequence[str] | None,
+        Flag(
+            metavar="QUERY",
+            help="To be labelled later: use only its genes. Repeatable.",
+            heading=_GENES,
+            names=("--for",),
+            typed=list[Path] | None,
+        ),
+    ] = None
+    include: Annotated[
+        Sequence[str] | str,
+        Flag(
+            metavar="GENES",
+            help="Genes that must be in the panel: names, patterns or a file.",
+            heading=_GENES,
+            typed=list[str] | None,
+        ),
+    ] = ()
+    exclude: Annotated[
+        Sequence[str] | str,
+        Flag(
+            metavar="GENES",
+            help="Genes that may not be: names, patterns such as 'MT-*', a file.",
+            heading=_GENES,
+            typed=list[str] | None,
+        ),
+    ] = ()
+    name: Annotated[
+        str, Flag(metavar="TEXT", help="Name of the model.", heading=_MODEL)
+    ] = ""
+    description: Annotated[
+        str,
+        Flag(
+            metavar="TEXT",
+            help="Its intended use, kept in the model.",
+            heading=_MODEL,
+            names=("--describe",),
+        ),
+    ] = ""
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ValueError(f"method {self.method!r}: use one of {', '.join(METHODS)}")
+        n_genes = self.n_genes
+        is_number = isinstance(n_genes, Integral) and not isinstance(n_genes, bool)
+        if n_genes != "auto" and not is_number:
+            raise ValueError(f"{n_genes!r} genes: give a number of genes, or 'auto'")
+        if n_genes != "auto" and int(n_genes) < 2:
+            raise ValueError(f"{n_genes!r} genes: give at least 2 genes, or 'auto'")
+        error = self.target_error
+        if error is not None and not 0 < error < 1:
+            raise ValueError(
+                f"target error {error!r}: use a share between 0 and 1, such as 0.05"
+            )
+        for name in ("include", "exclude"):  # one pattern may be given as it is
+            if isinstance(getattr(self, name), str):
+                object.__setattr__(self, name, (getattr(self, name),))
+        if self.method != "panel" and (self.include or n_genes != "auto"):
+            raise ValueError(
+                f"method={self.method!r} chooses its genes itself: leave out include and "
+                "n_genes (--include, --genes), or use the panel method"
+            )
+
+    @property
+    def panel_size(self) -> int | None:
+        """The number of genes asked for, None where it is chosen by held-out accuracy."""
+        return None if self.n_genes == "auto" else int(self.n_genes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictOptions:
+    """How labels are given: parameters of :func:`optirank.tl.annotate`."""
+
+    clusters: Annotated[
+        str | None,
+        Flag(metavar="COLUMN", help="Clusters: each also gets its majority label."),
+    ] = None
+    adapt: Annotated[
+        bool,
+        Flag(help="Learn from the query; labels then depend on its other samples."),
+    ] = False
+    target_error: Annotated[
+        float | None,
+        Flag(
+            metavar="SHARE",
+            help="Withhold labels so that at most this share of those given is wrong, "
+            "judged by held-out samples (with 80 % confidence) and by the query's own "
+            "confidences; default: as the model was trained; 1 withholds none.",
+            lowest=0.0,
+            highest=1.0,
+        ),
+    ] = None
+    threshold: Annotated[
+        float | None,
+        Flag(
+            metavar="SHARE",
+            help="Withhold labels of a lower confidence.",
+            lowest=0.0,
+            highest=1.0,
+        ),
+    ] = None
+    unknown_rate: Annotated[
+        float | None,
+        Flag(
+            metavar="SHARE",
+            help="Withhold labels of samples that look like no class; the share of "
+            "held-out samples that may lose their label, such as 0.01.",
+            lowest=0.0,
+            highest=1.0,
+        ),
+    ] = None
+    drop_classes: Annotated[
+        bool,
+        Flag(
+            help="Leave out classes that cannot be told because their genes are missing.",
+            heading=_MISSING,
+        ),
+    ] = False
+    homologs: Annotated[
+        Homologs,
+        Flag(
+            metavar="mouse|case|FILE",
+            help="Genes of another species: a table of two columns, or case (names that "
+            "differ only in case are the same gene); mouse and human names are "
+            "recognised.",
+            heading=_MISSING,
+            typed=str | None,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.threshold is not None and self.target_error is not None:
+            raise ValueError("give a threshold or a target error, not both")
+        for name in ("threshold", "target_error", "unknown_rate"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1:
+                raise ValueError(f"{name}={value!r}: use a share between 0 and 1")
+
+    def given(self) -> dict[str, Any]:
+        """The options that differ from their defaults."""
+        values = {option.name: getattr(self, option.name) for option in fields(self)}
+        if isinstance(self.homologs, Mapping):
+            values["homologs"] = f"a mapping of {len(self.homologs)} genes"
+        elif self.homologs is not None:
+            values["homologs"] = os.fspath(self.homologs)
+        return {
+            name: value for name, value in values.items() if value not in (None, False)
+        }

@@ -1,0 +1,197 @@
+"""One pass over the samples of a query, with the panel's genes alone, block by block.
+
+Each block gives scores and what else there is to know of its samples (`LookAtBlock`),
+wherever it is read: in this process, or by a worker of a cluster. `Query` puts the blocks
+together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optirank._util.arrays import as_dense
+from optirank._util.scales import GeneMoments
+from optirank.io.blocks import BlockJob, Engine, run_blocks
+from optirank.io.data import block_rows
+from optirank.model.likeness import ALARM_SHIFT
+from optirank.model.values import ValueCounter, ValueShares
+from optirank.ranks.scoring import best_class
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optirank.io.data import Profiles
+    from optirank.model import Predictor
+
+Progress = Callable[[int, int], None]
+_BLOCK_SAMPLES = 4096  # read together: more save no time
+_LIKENESS_SAMPLES = 2000  # whose likeness tells the shift of a query
+_FEWEST_TASKS = 64  # on a cluster: larger tasks cost less, fewer leave workers idle
+_MOST_TOGETHER = 16  # blocks of a task
+
+
+@dataclass(frozen=True)
+class LookAtBlock:
+    """What is to be known of a block of samples, as arrays by name.
+
+    Attributes
+    ----------
+    predictor : for data of which only the panel's genes were read.
+    likeness_every : of so many samples one is compared with the training data; 0: none.
+    """
+
+    predictor: Predictor
+    likeness_every: int
+
+    def __call__(self, X: Any, rows: slice) -> dict[str, NDArray]:
+        """Scores, shares of tied genes, likeness of some, counts, sums and checksums."""
+        scores = self.predictor.scores(X)
+        values = ValueCounter()
+        values.add(X)
+        moments = GeneMoments()
+        moments.add(X)
+        return {
+            "scores": scores,
+            "tied_share": tied_shares(X),
+            "likeness": self._likeness(X, rows, scores),
+            "counts": np.array([values.n_values, values.n_zero, values.n_negative]),
+            "scale": np.array(values.scale or ""),
+            "checksum": row_checksums(X),
+            **moments.sums(),
+        }
+
+    def _likeness(self, X: Any, rows: slice, scores: NDArray) -> NDArray[np.float64]:
+        if not self.likeness_every:
+            return np.zeros(0)
+        first = -rows.start % self.likeness_every
+        wanted = np.arange(first, rows.stop - rows.start, self.likeness_every)
+        if not len(wanted):
+            return np.zeros(0)
+        return self.predictor.likeness(X[wanted], best_class(scores[wanted]))
+
+
+class Query:
+    """What one pass over a query's samples gives.
+
+    Attributes
+    ----------
+    scores : of all samples.
+    values : shares of zeros and negative values.
+    tied_share : of each sample, the share of the panel's genes tied with another.
+    likeness : of the samples at ``looked_at``.
+    standardised : whether the values were standardised per gene.
+    checksum : of the names and values that were read.
+    """
+
+    def __init__(
+        self,
+        profiles: Profiles,
+        predictor: Predictor,
+        *,
+        all_likeness: bool = False,
+        progress: Progress | None = None,
+        engine: Engine | None = None,
+    ) -> None:
+        n_samples = profiles.n_samples
+        self.profiles = profiles
+        self.predictor = predictor
+        every = 1 if all_likeness else -(-n_samples // _LIKENESS_SAMPLES)
+        if predictor.panel.likeness is None:
+            if all_likeness:
+                _ = predictor.likeness_score  # raises
+            every = 0
+        self.looked_at = np.arange(0, n_samples, every or n_samples)
+        blocks = []
+        for rows, block in run_blocks(self._job(every), engine):
+            blocks.append(block)
+            if progress is not None:
+                progress(rows.stop, n_samples)
+        self.scores = np.concatenate([block["scores"] for block in blocks])
+        self.tied_share = np.concatenate([block["tied_share"] for block in blocks])
+        self.likeness = np.concatenate([block["likeness"] for block in blocks])
+        self.values = _shares(blocks)
+        self.standardised = GeneMoments.of_sums(blocks).standardised()
+        names = [*predictor.match.genes, *map(str, profiles.sample_names)]
+        content = "\0".join(names).encode("utf-8", "surrogatepass")
+        digest = hashlib.blake2b(content, digest_size=16)
+        for block in blocks:
+            digest.update(block["checksum"].astype("<u8").data)
+        self.checksum = digest.hexdigest()
+
+    def _job(self, likeness_every: int) -> BlockJob:
+        size = min(_BLOCK_SAMPLES, block_rows(len(self.profiles.gene_names)))
+        function = LookAtBlock(self.predictor.narrowed(), likeness_every)
+        n_blocks = -(-self.profiles.n_samples // size)
+        together = int(np.clip(n_blocks // _FEWEST_TASKS, 1, _MOST_TOGETHER))
+        return BlockJob(
+            function,
+            self.profiles,
+            self.predictor.columns,
+            size,
+            together=together,
+        )
+
+    @property
+    def labels_looked_at(self) -> NDArray[np.intp]:
+        """The labels, as positions, of the samples whose likeness is known."""
+        return best_class(self.scores[self.looked_at])
+
+    @cached_property
+    def shift(self) -> float:
+        """By how much the samples look less like the training data; 0 if unknown."""
+        likeness = self.predictor.panel.likeness
+        if likeness is None:
+            return 0.0
+        return likeness.shift(self.likeness, self.labels_looked_at)
+
+    def alarms(self) -> list[str]:
+        """What says that the labels may be wrong as a whole."""
+        if self.shift <= ALARM_SHIFT:
+            return []
+        return [
+            "these samples do not look like the training data (wrong tissue, wrong "
+            "species, scrambled genes, or scaled values): their labels may all be wrong"
+        ]
+
+
+def _shares(blocks: list[dict[str, NDArray]]) -> ValueShares:
+    """The shares of zeros and negative values over all blocks."""
+    n_values, n_zero, n_negative = np.sum([block["counts"] for block in blocks], axis=0)
+    scales = [str(block["scale"]) for block in blocks]
+    scale = next((name for name in scales if name), None)
+    counter = ValueCounter(int(n_values), int(n_zero), int(n_negative), scale)
+    return counter.shares()
+
+
+def tied_shares(X: Any) -> NDArray[np.float64]:
+    """Of each sample, the share of its values that another of its values equals.
+
+    It is 1 only where all values are equal.
+    """
+    values = as_dense(X)
+    if values.shape[1] < 2:
+        return np.ones(len(values))
+    ordered = np.sort(values, axis=1)
+    equal = ordered[:, 1:] == ordered[:, :-1]
+    tied = np.zeros(values.shape, dtype=bool)
+    tied[:, 1:] |= equal
+    tied[:, :-1] |= equal
+    all_equal = equal.all(axis=1)
+    return np.where(all_equal, 1.0, np.minimum(tied.mean(axis=1), 1.0 - 1e-9))
+
+
+def row_checksums(X: Any) -> NDArray[np.uint64]:
+    """A checksum of the values of each sample, whether they are sparse or not.
+
+    It is ``sum over j of a_j x_j`` modulo 2^64, with x_j the bits of a value in single
+    precision and a_j random odd numbers, always the same ones.
+    """
+    bits = as_dense(X, "<f4").view("<u4").astype(np.uint64)
+    random = np.random.default_rng(0).integers(0, 1 << 63, bits.shape[1], np.uint64)
+    return bits @ (2 * random + np.uint64(1))

@@ -1,0 +1,137 @@
+"""Which labels are withheld, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optirank._util.metrics import percent
+from optirank.model.confidence import check_target_error, raise_threshold
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optirank.model import Predictor
+    from optirank.workflow.options import PredictOptions
+    from optirank.workflow.query import Query
+
+NO_INFORMATION = "no information: all genes of the panel have the same value"
+LOW_CONFIDENCE = "confidence below the threshold"
+UNKNOWN = "looks like no class of the training data"
+_MOSTLY_TIED = 0.9  # share of the panel's genes that are tied with another
+
+
+@dataclass
+class Withholding:
+    """Which labels of a query are withheld.
+
+    Attributes
+    ----------
+    reasons : of each sample, why its label is withheld; "" where it is given.
+    threshold : the confidence below which labels are withheld, if any.
+    threshold_reason : where it comes from.
+    notes : sentences for the reader.
+    """
+
+    reasons: NDArray[np.object_]
+    threshold: float | None = None
+    threshold_reason: str = ""
+    notes: list[str] = field(default_factory=list)
+
+
+def withhold(query: Query, confidence: NDArray, options: PredictOptions) -> Withholding:
+    """Decide which labels are given."""
+    decision = Withholding(np.full(len(confidence), "", dtype=object))
+    if options.unknown_rate is not None:
+        _withhold_unknown(decision, query, options.unknown_rate)
+    _set_threshold(decision, query.predictor, confidence, options)
+    if decision.threshold is not None:
+        _withhold_unsure(decision, confidence, decision.threshold)
+    _withhold_tied(decision, query.tied_share)
+    return decision
+
+
+def _withhold_unknown(decision: Withholding, query: Query, rate: float) -> None:
+    """Withhold labels of samples that look like no class."""
+    score = query.predictor.likeness_score
+    unknown = score.unknown(query.likeness, query.labels_looked_at, rate)
+    decision.reasons[unknown] = UNKNOWN
+    decision.notes.append(
+        f"{unknown.sum()} of {len(unknown)} samples ({percent(unknown.mean())}) look like "
+        f"no class, and their labels are withheld; of held-out samples it was "
+        f"{percent(rate)}"
+    )
+
+
+def _set_threshold(
+    decision: Withholding,
+    predictor: Predictor,
+    confidence: NDArray,
+    options: PredictOptions,
+) -> None:
+    """The confidence below which labels are withheld, as asked for or as trained."""
+    if options.threshold is not None:
+        decision.threshold = options.threshold
+        decision.threshold_reason = (
+            f"asked for a confidence of at least {options.threshold:g}"
+        )
+        return
+    control = predictor.panel.error_control
+    target = options.target_error
+    trained = predictor.model.panel.error_control  # of the model's own size
+    if target is None and trained is not None:
+        target = trained.target_error
+    if target is None or target == 1:  # 1: withhold none
+        return
+    check_target_error(target)
+    if predictor.left_out:
+        raise ValueError(
+            f"target error {target:g}: the model without some of its classes was never "
+            "judged; give a threshold instead"
+        )
+    if control is None:
+        raise ValueError(
+            f"target error {target:g}: the model stores no errors of held-out samples; "
+            "give a threshold instead"
+        )
+    by_held_out = control.at(target)
+    decision.threshold = raise_threshold(confidence, by_held_out.threshold, target)
+    decision.threshold_reason = by_held_out.reason
+    if decision.threshold > by_held_out.threshold:
+        decision.threshold_reason = (
+            f"the query's own confidences ask for at least {decision.threshold:.3f}, so "
+            f"that {percent(target)} of the labels given are expected to be wrong; by "
+            f"held-out samples it would be {by_held_out.threshold:.3f}"
+        )
+
+
+def _withhold_unsure(
+    decision: Withholding, confidence: NDArray, threshold: float
+) -> None:
+    """Withhold labels of low confidence."""
+    below = confidence < threshold
+    decision.reasons[below] = LOW_CONFIDENCE
+    what = "no label is withheld"
+    if below.any():
+        share = percent(below.mean())
+        what = f"{below.sum()} of {len(below)} labels ({share}) are withheld"
+    decision.notes.append(f"{what}: {decision.threshold_reason}")
+
+
+def _withhold_tied(decision: Withholding, tied_share: NDArray) -> None:
+    """Withhold labels of samples without information; say where there is little."""
+    tied = tied_share == 1.0
+    decision.reasons[tied] = NO_INFORMATION
+    if tied.any():
+        decision.notes.append(
+            f"{tied.sum()} samples have the same value in all genes of the panel, and "
+            "their labels are withheld"
+        )
+    mostly = (tied_share >= _MOSTLY_TIED) & ~tied
+    if mostly.any():
+        decision.notes.append(
+            f"in {mostly.sum()} samples at least {_MOSTLY_TIED:.0%} of the panel's genes "
+            "are tied with another: their labels rest on few genes"
+        )

@@ -1,0 +1,376 @@
+"""A dask cluster gives the labels and models of one machine; what is wrong is said."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import threading
+from pathlib import Path
+
+import anndata
+import numpy as np
+import pytest
+
+import optirank
+from example_model import LABEL, as_anndata, panel_names, reference_set, trained_example
+from optirank._util.workers import connect
+from optirank.io import cluster as engine_module
+from optirank.io.blocks import BlockJob, run_blocks
+from optirank.io.cluster import Cluster, ClusterError, check_files, check_versions
+from optirank.io.data import DataError
+from optirank.io.parts import Parts
+from optirank.io.reading import open_expression, open_several
+from optirank.io.signatures import ChangedFileError
+from optirank.workflow import query as query_pass
+from optirank.workflow import training_data
+from optirank.workflow.cluster import engine_at, parts_folder
+from optirank.workflow.predict import predict_file
+from optirank.workflow.train import TrainingOptions, train
+
+distributed = pytest.importorskip("distributed")
+pytestmark = [
+    pytest.mark.timeout(120),
+    pytest.mark.filterwarnings("ignore:Writing zarr v2"),
+]
+SIZE = 7  # samples of a block
+CALLS: list[slice] = []
+FAULTS: dict[str, object] = {}
+
+
+@pytest.fixture(scope="module")
+def local():
+    """A cluster of two threads in this process."""
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def address(local):
+    return local.scheduler_address
+
+
+@pytest.fixture
+def client(address):
+    with connect(address) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    for module in (query_pass, training_data):
+        monkeypatch.setattr(module, "block_rows", lambda n_genes: SIZE)
+    CALLS.clear()
+    FAULTS.clear()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The query in four formats, and the reference set."""
+    folder = tmp_path_factory.mktemp("cluster")
+    query = as_anndata(trained_example()[1])
+    query.write_h5ad(folder / "query.h5ad")
+    as_anndata(trained_example()[1], "csc").write_h5ad(folder / "by_genes.h5ad")
+    as_anndata(trained_example()[1], "dense").write_zarr(folder / "dense.zarr")
+    query.write_zarr(folder / "query.zarr")
+    reference = as_anndata(reference_set())
+    reference.write_h5ad(folder / "reference.h5ad")
+    reference[::2].write_h5ad(folder / "one.h5ad")
+    reference[1::2].write_h5ad(folder / "two.h5ad")
+    return folder
+
+
+def look(X, rows, *own):
+    """What tasks do here: the sum of each sample, and the faults that a test asks for."""
+    CALLS.append(rows)
+    fault = FAULTS.get("at")
+    if fault is not None and rows.start == fault:
+        FAULTS["do"]()
+    return {"sums": np.asarray(X.sum(axis=1)).ravel()}
+
+
+def run(profiles, client, parts=None):
+    results = run_blocks(BlockJob(look, profiles, None, SIZE), Cluster(client, parts))
+    return np.concatenate([result["sums"] for _, result in results])
+
+
+@pytest.mark.parametrize(
+    "name", ["query.h5ad", "by_genes.h5ad", "query.zarr", "dense.zarr"]
+)
+def test_labels_are_those_of_one_machine(name, folder, address, tmp_path):
+    model = trained_example()[0]
+    alone = predict_file(folder / name, model, tmp_path / "alone.csv")
+    there = predict_file(folder / name, model, tmp_path / "there.csv", dask=address)
+    assert (tmp_path / "alone.csv").read_bytes() == (
+        tmp_path / "there.csv"
+    ).read_bytes()
+    assert (alone.probabilities == there.probabilities).all()
+    assert alone.record["query_checksum"] == there.record["query_checksum"]
+    assert not parts_folder(tmp_path / "there.csv").exists()
+
+
+@pytest.mark.parametrize("names", [["reference.h5ad"], ["one.h5ad", "two.h5ad"]])
+def test_a_model_has_the_bytes_of_one_machine(names, folder, address, tmp_path):
+    options = TrainingOptions(label=LABEL, n_genes=20, n_jobs=1)
+    paths = [folder / name for name in names]
+    for where in (None, address):
+        with open_several(paths) as profiles, engine_at(where) as engine:
+            result = train(profiles, options, source="x", engine=engine)
+        optirank.save(result.model, tmp_path / f"{where is None}.optirank")
+    contents = [
+        (tmp_path / f"{alone}.optirank").read_bytes() for alone in (True, False)
+    ]
+    assert contents[0] == contents[1]
+
+
+def test_a_run_that_is_interrupted_goes_on_where_it_stopped(folder, address, tmp_path):
+    model = trained_example()[0]
+    out = tmp_path / "labels.csv"
+    counted = []
+
+    def interrupt(done, total):
+        counted.append(done)
+        if done > total // 2 and FAULTS.get("interrupt"):
+            raise KeyboardInterrupt
+
+    FAULTS["interrupt"] = True
+    with pytest.raises(KeyboardInterrupt):
+        predict_file(
+            folder / "query.zarr", model, out, dask=address, progress=interrupt
+        )
+    assert not out.exists()
+    stored = {path.name for path in parts_folder(out).glob("*.npz")}
+    assert len(stored) >= 4
+    FAULTS.clear()
+    written = []
+    save = Parts.save
+    monkey = pytest.MonkeyPatch()
+    monkey.setattr(Parts, "save", lambda *a: written.append(a[1]) or save(*a))
+    with monkey.context():
+        predict_file(folder / "query.zarr", model, out, dask=address)
+    monkey.undo()
+    assert {f"{number:08}.npz" for number in written}.isdisjoint(stored)
+    assert not parts_folder(out).exists()
+    predict_file(folder / "query.zarr", model, tmp_path / "alone.csv")
+    assert out.read_bytes() == (tmp_path / "alone.csv").read_bytes()
+
+
+def test_parts_of_another_run_and_damaged_ones_are_not_used(tmp_path):
+    parts = Parts(tmp_path / "parts", {"model": "a"})
+    parts.save(3, [{"x": np.arange(4)}, {"x": np.arange(2)}])
+    again = Parts(tmp_path / "parts", {"model": "a"})
+    assert [block["x"].tolist() for block in again.load(3)] == [[0, 1, 2, 3], [0, 1]]
+    assert again.load(2) is None
+    (tmp_path / "parts" / "00000003.npz").write_bytes(b"PK damaged")
+    assert again.load(3) is None
+    assert Parts(tmp_path / "parts", {"model": "b"}).load(3) is None
+    assert [path.name for path in (tmp_path / "parts").iterdir()] == ["run.json"]
+
+
+def test_a_block_that_fails_every_time_is_named_and_the_others_are_kept(
+    folder, client, tmp_path
+):
+    def fail():
+        raise ValueError("a value is missing")
+
+    FAULTS.update(at=2 * SIZE, do=fail)
+    with open_expression(folder / "query.h5ad") as opened:
+        parts = Parts(tmp_path / "parts", {})
+        place = f"samples {2 * SIZE + 1} to {3 * SIZE}: a value is missing"
+        with pytest.raises(DataError, match=f"{place}; all other blocks are kept"):
+            run(opened, client, parts)
+        assert CALLS.count(slice(2 * SIZE, 3 * SIZE)) == 1 + engine_module.RETRIES
+        FAULTS.clear()
+        CALLS.clear()
+        sums = run(opened, client, Parts(tmp_path / "parts", {}))
+        assert [slice(2 * SIZE, 3 * SIZE)] == CALLS
+        np.testing.assert_array_equal(
+            sums, np.asarray(opened.read().X.sum(axis=1)).ravel()
+        )
+
+
+def test_a_block_that_fails_once_such_as_on_a_full_disk_is_done_again(folder, client):
+    def fail_once():
+        FAULTS.clear()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    FAULTS.update(at=SIZE, do=fail_once)
+    with open_expression(folder / "query.h5ad") as opened:
+        assert len(run(opened, client)) == opened.n_samples
+    assert CALLS.count(slice(SIZE, 2 * SIZE)) == 2
+
+
+def test_many_failures_end_the_run(folder, client, monkeypatch):
+    monkeypatch.setattr(engine_module, "_MOST_FAILURES", 2)
+
+    def fail():
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    class Everywhere(dict):
+        def get(self, key):
+            return CALLS[-1].start if key == "at" else None
+
+    faults = Everywhere(do=fail)
+    monkeypatch.setitem(globals(), "FAULTS", faults)
+    with (
+        open_expression(folder / "query.h5ad") as opened,
+        pytest.raises(DataError, match=r"2 groups fail every time.*No space left"),
+    ):
+        run(opened, client)
+
+
+def test_a_store_that_changes_while_it_is_read_ends_the_run(client, tmp_path):
+    as_anndata(trained_example()[1]).write_zarr(tmp_path / "query.zarr")
+    chunk = next(path for path in (tmp_path / "query.zarr/X/data").glob("[0-9c]*"))
+
+    def change():
+        os.utime(chunk.parent, ns=(1, 1))
+        chunk.with_name("new").write_bytes(b"")
+
+    FAULTS.update(at=SIZE, do=change)
+    with (
+        open_expression(tmp_path / "query.zarr") as opened,
+        pytest.raises(ChangedFileError, match="has changed while it was being read"),
+    ):
+        run(opened, client)
+
+
+def test_no_scheduler_and_no_workers_are_refused_at_once(folder, tmp_path):
+    model = trained_example()[0]
+    out = tmp_path / "labels.csv"
+    for wrong, message in {
+        "tcp://127.0.0.1:1": "no dask scheduler answers at .*start one",
+        "somewhere": "is no address of a dask scheduler: write it as tcp://HOST:PORT",
+        "tcp://127.0.0.1:99999": "no dask scheduler answers",
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            predict_file(folder / "query.h5ad", model, out, dask=wrong)
+    with distributed.LocalCluster(
+        n_workers=0, processes=False, dashboard_address=":0"
+    ) as empty:
+        there = empty.scheduler_address
+        with pytest.raises(
+            ValueError, match=r"has no workers: start some \(dask worker"
+        ):
+            predict_file(folder / "query.h5ad", model, out, dask=there)
+    assert list(tmp_path.iterdir()) == []
+
+
+class FakeClient:
+    """Says what the members of a cluster would say."""
+
+    def __init__(self, versions=None, seen=None):
+        self.versions = versions
+        self.seen = seen
+
+    def get_versions(self, packages):
+        ours = distributed.versions.get_versions(packages=packages)
+        theirs = {**ours, "packages": ours["packages"] | self.versions}
+        return {"client": ours, "scheduler": ours, "workers": {"tcp://w": theirs}}
+
+    def run(self, function, paths, on_error):
+        return {"tcp://w": self.seen(paths)}
+
+
+@pytest.mark.parametrize(
+    ("versions", "message"),
+    [
+        ({"optirank": None}, "the worker tcp://w has no optirank: install optirank"),
+        ({"numpy": "1.0"}, "the worker tcp://w has numpy 1.0, and here it is"),
+        ({"python": "3.8.1"}, "has python 3.8, and here it is"),
+    ],
+)
+def test_other_versions_are_refused(versions, message):
+    check_versions(FakeClient({}))
+    with pytest.raises(ClusterError, match=message):
+        check_versions(FakeClient(versions))
+
+
+def test_workers_without_the_file_or_with_another_are_refused(folder, client):
+    with open_expression(folder / "query.h5ad") as opened:
+        check_files(client, [opened])
+        for seen, message in (
+            (
+                lambda paths: dict.fromkeys(paths),
+                "tcp://w cannot read .*query.h5ad: put",
+            ),
+            (
+                lambda paths: dict.fromkeys(paths, (1, 2)),
+                "has another .*query.h5ad than",
+            ),
+            (
+                lambda paths: MemoryError("none left"),
+                "tcp://w fails: MemoryError: none",
+            ),
+        ):
+            with pytest.raises(ClusterError, match=message):
+                check_files(FakeClient(seen=seen), [opened])
+        with pytest.raises(DataError, match="is not an opened file"):
+            check_files(client, [opened.read()])
+
+
+def test_a_worker_opens_the_matrix_without_the_table_of_the_samples(folder):
+    import pickle
+
+    from optirank.io.reading import without_annotations
+
+    with open_expression(folder / "query.h5ad", label="leiden") as opened:
+        light = pickle.loads(pickle.dumps(without_annotations(opened)))
+        assert list(light.obs.columns) == []
+        assert light.sample_names.nbytes == opened.sample_names.nbytes
+        assert light.sample_names.strides == (0,)
+        block = next(light.blocks(panel_names(trained_example()[0])[:5], 9))
+        same = next(opened.blocks(panel_names(trained_example()[0])[:5], 9))
+        assert (block.X != same.X).nnz == 0
+
+
+@pytest.mark.parametrize("name", ["query.h5ad", "query.zarr"])
+@pytest.mark.filterwarnings("ignore:.*(xarray|Dataset2D|lazy)")
+def test_a_lazy_anndata_is_annotated_as_one_in_memory(name, folder):
+    pytest.importorskip("xarray")
+    model = trained_example()[0]
+    read = {".h5ad": anndata.read_h5ad, ".zarr": anndata.read_zarr}
+    adata = read[Path(name).suffix](folder / name)
+    optirank.tl.annotate(adata, model, clusters="leiden")
+    lazy = anndata.experimental.read_lazy(str(folder / name))
+    optirank.tl.annotate(lazy, model, clusters="leiden")
+    obs = lazy.obs.to_memory()
+    for column in [column for column in adata.obs if column.startswith("optirank")]:
+        assert (
+            obs[column].astype(str).tolist() == adata.obs[column].astype(str).tolist()
+        )
+    assert (
+        adata.uns["optirank"]["query_checksum"]
+        == lazy.uns["optirank"]["query_checksum"]
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")  # of dask's, about the worker that dies
+def test_a_worker_that_is_killed_changes_nothing(folder, tmp_path):
+    model = trained_example()[0]
+    predict_file(folder / "query.zarr", model, tmp_path / "alone.csv")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+    ) as cluster:
+        with connect(cluster.scheduler_address) as client:
+            victim = min(client.run(os.getpid).values())
+        killed = threading.Event()
+
+        def kill(done, total):
+            if not killed.is_set():
+                killed.set()
+                os.kill(victim, signal.SIGKILL)
+
+        there = tmp_path / "there.csv"
+        predict_file(
+            folder / "query.zarr",
+            model,
+            there,
+            dask=cluster.scheduler_address,
+            progress=kill,
+        )
+    assert killed.is_set()
+    assert there.read_bytes() == (tmp_path / "alone.csv").read_bytes()
