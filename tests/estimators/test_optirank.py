@@ -136,21 +136,6 @@ def test_a_subset_of_classes_keeps_scores_and_chooses_among_them(three_classes):
         small().fit(X, words == "a").subset([False, True])
 
 
-def test_what_an_earlier_training_stored_goes_with_a_new_fit(binary):
-    model = small().fit(*binary)
-    stored = (
-        "mean_ranks_",
-        "training_summary_",
-        "calibration_",
-        "error_control_",
-        "novelty_",
-    )
-    for name in stored:
-        setattr(model, name, {})
-    model.fit(*binary)
-    assert not any(hasattr(model, name) for name in stored)
-
-
 def test_a_calibration_gives_the_probabilities(binary):
     class Doubled:
         def probabilities(self, scores):
