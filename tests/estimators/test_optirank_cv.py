@@ -210,8 +210,6 @@ def test_the_final_model_knows_names_weights_and_candidates(binary):
     np.testing.assert_array_equal(model.coef_, alone.coef_)
     assert not model.reference_[:, 6:].any()
     assert list(model.best_estimator_.feature_names_in_) == list(frame.columns)
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(frame[frame.columns[::-1]])
 
 
 def test_a_class_smaller_than_the_number_of_folds_and_a_subset(three_classes):
