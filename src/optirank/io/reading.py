@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.flags import flagged_fields
-from optirank._util.names import some
+from optirank._util.names import some, valid_text
 from optirank.io import tables
 from optirank.io.anndata_files import H5AD, ZARR
 from optirank.io.anndata_files import stored_source as stored_source
@@ -132,7 +132,7 @@ def _format_of_folder(path: Path) -> str:
     )
 
 
-def check_path(path: str | Path) -> Path:
+def check_path(path: str | os.PathLike[str]) -> Path:
     """A file or folder that is there; the error of one that is not says why."""
     path = Path(path)
     try:
@@ -155,7 +155,7 @@ def check_path(path: str | Path) -> Path:
 
 @contextlib.contextmanager
 def open_expression(
-    path: str | Path, *, format: str | None = None, **options: Any
+    path: str | os.PathLike[str], *, format: str | None = None, **options: Any
 ) -> Iterator[ExpressionData]:
     """Open expression data; see `read_expression` for the options."""
     path = check_path(path)
@@ -234,7 +234,7 @@ def _opened(
         names,
         samples,
         obs,
-        str(path),
+        valid_text(path),
         others,
         contents.raw_genes,
         tuple(notes),

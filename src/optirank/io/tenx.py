@@ -100,9 +100,8 @@ def _read_matrix(path: Path, shape: tuple[int, int]) -> csr_matrix:
     with tables.open_text(path) as file:
         while file.readline().startswith("%"):  # up to the line with the sizes
             pass
-        entries = pd.read_csv(
-            file, sep=r"\s+", header=None, names=list(kinds), dtype=kinds
-        )
+        options: dict[str, Any] = {"names": list(kinds), "dtype": kinds}
+        entries = pd.read_csv(file, sep=r"\s+", header=None, **options)
     rows = entries[0].to_numpy() - 1
     columns = entries[1].to_numpy() - 1
     if len(entries) != n_entries:
