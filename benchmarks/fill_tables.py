@@ -14,12 +14,14 @@ from pathlib import Path
 
 import pandas as pd
 import tables_models
+import tables_paper
 import tables_rivals
 import tables_use
 from tables import NUMBERS, TABLES
 
 ROOT = Path(__file__).resolve().parent.parent
-MODULES = (tables_models, tables_rivals, tables_use)  # each enters its tables
+# Each enters its tables
+MODULES = (tables_models, tables_paper, tables_rivals, tables_use)
 MARKED = re.compile(r"(<!-- results: (\S+) -->\n)((?:\|.*(?:\n|\Z))*)")
 NUMBER = re.compile(r"(<!--([a-z0-9-]+)-->)(.*?)(<!--/-->)")
 

@@ -22,6 +22,7 @@ import optirank_lab
 from benchmark_cases import FIRST, SECOND, write_sets
 from optirank import OptirankClassifier
 from optirank import save as optirank_save
+from optirank._compiled.jit import proximal_map
 from optirank.cli.app import complete_app
 from optirank.datasets import read_expression
 from optirank.datasets.example import write_example
@@ -29,14 +30,15 @@ from optirank.estimators._base import RankLinearClassifier
 from optirank.ranks.orders import order_samples
 from optirank.solver import solve as entry
 from optirank.solver.convex import solve_at
-from optirank.solver.problem import Problem
+from optirank.solver.problem import Problem, sample_weights
 from optirank.solver.terms import CappedSimplex, ElasticNet
 from optirank.tuning.families import FixedReferenceFamily, Samples
 from optirank.tuning.folds import make_folds, units_of_folds
 from optirank.tuning.search import HELD_OUT, search
 from optirank.workflow import METHODS
-from optirank.workflow.labels import Labelled
-from optirank.workflow.train import TrainingOptions, train, train_panel
+from optirank.workflow.labels import Labels
+from optirank.workflow.methods import train_panel
+from optirank.workflow.train import TrainingOptions, train
 from optirank_lab.benchmark.classifiers import (
     BINARY,
     CLASSIFIERS,
@@ -171,23 +173,45 @@ def test_a_family_is_searched(data):
 # A penalty
 
 
+@proximal_map
+def non_negative_map(x, step, parameters):
+    """The nearest weights that are not negative, shrunk."""
+    for j in range(x.shape[0]):
+        shrunk = (x[j] - step * parameters[0]) / (1.0 + 2.0 * step * parameters[1])
+        x[j] = max(0.0, shrunk)
+
+
 class NonNegative(ElasticNet):
     """A toy penalty: the elastic net, infinite for negative weights."""
 
-    def prox(self, x, step):
-        """The nearest weights that are not negative, shrunk."""
-        return np.maximum(0.0, super().prox(x, step))
+    proximal_map = non_negative_map
+    smooth = False
+
+    def value(self, w):
+        """See Penalty."""
+        return super().value(w) if (w >= 0).all() else np.inf
 
 
-def test_a_penalty_is_one_class_with_its_proximal_map(monkeypatch, data):
+@pytest.mark.parametrize("l1", [0.0, 1e-3])
+@pytest.mark.parametrize("algorithm", ["alternating", "bpcd"])
+def test_a_penalty_is_one_class_for_every_algorithm_and_the_refit(
+    monkeypatch, data, algorithm, l1
+):
     new = property(lambda problem: NonNegative(problem.l1, problem.l2))
     monkeypatch.setattr(Problem, "penalty", new)
-    model = OptirankClassifier(
-        4, algorithm="bpcd", solver_options={"refit": False}
-    ).fit(*data)
+    X, y = data
+    model = OptirankClassifier(4, l1, algorithm=algorithm).fit(X, y)
     assert (model.coef_ >= 0).all()
     assert model.coef_.any()
-    assert model.score(*data) > 0.8
+    assert model.score(X, y) > 0.8
+    # the weights are the best ones: no proximal step moves them
+    v = sample_weights(y)
+    problem = Problem(order_samples(X), y.astype(float), v, 4, l1, 1e-3)
+    w, gamma = model.coef_[0], model.reference_weights_[0]
+    slopes = problem.slopes(problem.scores(w, model.intercept_[0], gamma))
+    gradient = problem.orders.ranks(gamma / 4, dtype=float).transpose_dot(slopes)
+    moved = problem.penalty.prox(w - gradient, 1.0)
+    np.testing.assert_allclose(moved, w, atol=1e-5)
 
 
 # A default
@@ -197,7 +221,7 @@ def test_a_default_of_l1_is_one_number():
     code = (
         "from optirank.solver.constants import DEFAULTS; DEFAULTS['l1'] = 0.5;"
         "import optirank as o; from optirank.tuning.selection import default_setting;"
-        "from optirank.workflow.train import SETTINGS;"
+        "from optirank.workflow.methods import SETTINGS;"
         "names = 'OptirankClassifier RankLogisticRegression AnovaRankLogisticRegression'.split();"
         "print([getattr(o, name)().l1 for name in names], default_setting(SETTINGS['optirank']))"
     )
@@ -212,22 +236,25 @@ def test_a_default_of_l1_is_one_number():
 
 def train_two_genes(prepared, options, progress):
     """A toy method: the panel model with two genes."""
-    return train_panel(prepared, replace(options, method="panel", n_genes=2), progress)
+    return train_panel(replace(prepared, n_genes=2), options, progress)
 
 
 def test_a_method_of_train_is_one_entry(monkeypatch, tmp_path):
     monkeypatch.setitem(METHODS, "toy", f"{__name__}:train_two_genes")
     write_example(tmp_path, 60, 20)
-    found = train_file(tmp_path / "reference.h5ad", method="toy")
-    assert found.model.genes_.sum() == 2
-    assert found.model.training_summary_["method"] == "toy"
+    model = train_file(tmp_path / "reference.h5ad", method="toy").model
+    assert model.n_genes == 2
+    assert model.card.method == "toy"
 
 
 def test_a_column_of_predict_is_one_entry_for_every_format(monkeypatch, tmp_path):
-    def further(labelled):
-        return {"margin": np.arange(len(labelled.names)) / 4}
+    columns_there = Labels.further
 
-    monkeypatch.setattr(Labelled, "further", further)
+    def further(labels):
+        margin = np.arange(len(labels.names)) / 4
+        return columns_there(labels) | {"margin": margin}
+
+    monkeypatch.setattr(Labels, "further", further)
     write_example(tmp_path, 60, 20)
     model, query = tmp_path / "m.optirank", tmp_path / "query.h5ad"
     optirank_save(train_file(tmp_path / "reference.h5ad", n_genes=10).model, model)

@@ -55,7 +55,7 @@ def test_the_card_names_use_sets_classes_and_missing_genes():
             "xin_980g",
             "acinar",
         ),
-        *("missing at random", "30%", "checksum:", "optirank 0.1.0", "unknown types:"),
+        *("missing at random", "30 %", "checksum:", "optirank 0.1.0", "unknown types:"),
     ):
         assert words in " ".join(done.stdout.split())
     assert "…" not in done.stdout
