@@ -16,14 +16,14 @@ from studies import options, pairs_of
 
 HERE = Path(__file__).parent
 STUDIES = (
-    *(
-        "panel_pairs",
-        "study_unknown",
-        "study_tissues",
-        "study_small",
-        "study_synthetic",
-    ),
-    *("study_log_values", "study_sources"),
+    "panel_pairs",
+    "study_unknown",
+    "study_tissues",
+    "study_small",
+    "study_synthetic",
+    "study_paper",
+    "study_log_values",
+    "study_sources",
 )
 
 
