@@ -92,6 +92,13 @@ def _beside(
 
 
 @table
+def readme_rivals() -> pd.DataFrame:
+    """The comparisons in short: mean over tissues, and the panel minus it."""
+    columns = ["method", "genes (median)", "mean over tissues", "panel of 100 minus it"]
+    return rivals()[columns]
+
+
+@table
 def same_platform() -> pd.DataFrame:
     """Pairs within one platform, apart from the others: 30 and 100 genes, and all."""
     rows = read("curve")
