@@ -22,6 +22,7 @@ import optirank_lab
 from benchmark_cases import FIRST, SECOND, write_sets
 from optirank import OptirankClassifier
 from optirank import save as optirank_save
+from optirank._compiled.jit import proximal_map
 from optirank.cli.app import complete_app
 from optirank.datasets import read_expression
 from optirank.datasets.example import write_example
@@ -29,7 +30,7 @@ from optirank.estimators._base import RankLinearClassifier
 from optirank.ranks.orders import order_samples
 from optirank.solver import solve as entry
 from optirank.solver.convex import solve_at
-from optirank.solver.problem import Problem
+from optirank.solver.problem import Problem, sample_weights
 from optirank.solver.terms import CappedSimplex, ElasticNet
 from optirank.tuning.families import FixedReferenceFamily, Samples
 from optirank.tuning.folds import make_folds, units_of_folds
@@ -171,23 +172,45 @@ def test_a_family_is_searched(data):
 # A penalty
 
 
+@proximal_map
+def non_negative_map(x, step, parameters):
+    """The nearest weights that are not negative, shrunk."""
+    for j in range(x.shape[0]):
+        shrunk = (x[j] - step * parameters[0]) / (1.0 + 2.0 * step * parameters[1])
+        x[j] = max(0.0, shrunk)
+
+
 class NonNegative(ElasticNet):
     """A toy penalty: the elastic net, infinite for negative weights."""
 
-    def prox(self, x, step):
-        """The nearest weights that are not negative, shrunk."""
-        return np.maximum(0.0, super().prox(x, step))
+    proximal_map = non_negative_map
+    smooth = False
+
+    def value(self, w):
+        """See Penalty."""
+        return super().value(w) if (w >= 0).all() else np.inf
 
 
-def test_a_penalty_is_one_class_with_its_proximal_map(monkeypatch, data):
+@pytest.mark.parametrize("l1", [0.0, 1e-3])
+@pytest.mark.parametrize("algorithm", ["alternating", "bpcd"])
+def test_a_penalty_is_one_class_for_every_algorithm_and_the_refit(
+    monkeypatch, data, algorithm, l1
+):
     new = property(lambda problem: NonNegative(problem.l1, problem.l2))
     monkeypatch.setattr(Problem, "penalty", new)
-    model = OptirankClassifier(
-        4, algorithm="bpcd", solver_options={"refit": False}
-    ).fit(*data)
+    X, y = data
+    model = OptirankClassifier(4, l1, algorithm=algorithm).fit(X, y)
     assert (model.coef_ >= 0).all()
     assert model.coef_.any()
-    assert model.score(*data) > 0.8
+    assert model.score(X, y) > 0.8
+    # the weights are the best ones: no proximal step moves them
+    v = sample_weights(y)
+    problem = Problem(order_samples(X), y.astype(float), v, 4, l1, 1e-3)
+    w, gamma = model.coef_[0], model.reference_weights_[0]
+    slopes = problem.slopes(problem.scores(w, model.intercept_[0], gamma))
+    gradient = problem.orders.ranks(gamma / 4, dtype=float).transpose_dot(slopes)
+    moved = problem.penalty.prox(w - gradient, 1.0)
+    np.testing.assert_allclose(moved, w, atol=1e-5)
 
 
 # A default

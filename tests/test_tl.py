@@ -24,8 +24,7 @@ from example_model import (
 )
 from optirank.datasets import DataError
 from optirank.model import MissingGenesError, save
-from optirank.workflow.predict import PredictOptions
-from optirank.workflow.train import TrainingOptions
+from optirank.workflow.options import PredictOptions, TrainingOptions
 
 
 @pytest.fixture
@@ -118,7 +117,7 @@ def test_a_layer_a_gene_column_and_raw(model, adata):
     few.raw = adata
     optirank.tl.annotate(few, model)
     assert any(
-        "are in adata.raw: use_raw=True" in one for one in few.uns["optirank"]["notes"]
+        "are in raw: use_raw=True" in one for one in few.uns["optirank"]["notes"]
     )
     optirank.tl.annotate(few, model, use_raw=True)
     assert few.obs["optirank"].tolist() == expected
@@ -146,14 +145,13 @@ def test_withheld_labels_and_clusters_from_a_model_file(model, adata, tmp_path, 
     assert (labels == 1).all()
 
 
-def test_a_column_with_the_model_s_names_is_pointed_out(model, adata):
+def test_a_column_with_the_model_s_names_is_used_with_a_note(model, adata):
+    expected = optirank.tl.annotate(adata, model, copy=True).obs["optirank"].tolist()
     adata.var["symbol"] = adata.var_names
     adata.var_names = [f"ENSG{k:011d}" for k in range(adata.n_vars)]
-    with pytest.raises(
-        ValueError, match=r"name the column 'symbol', which has 30 of the 30 genes"
-    ):
-        optirank.tl.annotate(adata, model)
-    optirank.tl.annotate(adata, model, gene_column="symbol")
+    optirank.tl.annotate(adata, model)
+    assert adata.obs["optirank"].tolist() == expected
+    assert "those of the column 'symbol'" in adata.uns["optirank"]["notes"][0]
 
 
 @pytest.mark.parametrize(
@@ -176,27 +174,67 @@ def test_bad_input_changes_nothing(options, error, message, model, adata):
         optirank.tl.annotate(adata[:0].copy(), model)
 
 
-def test_what_is_no_anndata_is_refused_with_a_remedy(model, adata):
-    frame = adata.to_df()
-    with pytest.raises(TypeError, match=r"not a DataFrame: .*model\.predict\(frame\)"):
-        optirank.tl.annotate(frame, model)
-    with pytest.raises(TypeError, match=r"anndata\.AnnData"):
-        optirank.tl.train(frame, "cell_type")
+def test_what_holds_no_profiles_is_refused_with_a_remedy(model, adata):
     with pytest.raises(TypeError, match="read_h5ad"):
         optirank.tl.annotate("query.h5ad", model)
+    with pytest.raises(TypeError, match=r"not a ndarray: name its genes"):
+        optirank.tl.annotate(adata.X.toarray(), model)
 
 
-def test_defaults_are_those_of_the_command(model):
+def test_a_data_frame_is_labelled_by_the_names_of_its_columns(model, adata):
+    optirank.tl.annotate(adata, model)
+    expected = adata.obs["optirank"].tolist()
+    frame = adata.to_df()
+    for columns in (frame.columns[::-1], panel_names(model)):
+        table = optirank.tl.annotate(
+            frame[[name for name in columns if name in frame]], model
+        )
+        assert table["label"].tolist() == expected
+        assert table.index.tolist() == adata.obs_names.tolist()
+    one = optirank.tl.annotate(frame.iloc[3], model)
+    assert one["label"].tolist() == expected[3:4]
+
+
+def test_a_data_frame_trains_and_evaluates_as_an_anndata_does(adata):
+    reference = as_anndata(reference_set())
+    frame = reference.to_df()
+    labels = reference.obs["cell_type"].astype(str)
+    given = {"n_genes": 20, "n_jobs": 1, "verbose": False}
+    plain = optirank.tl.train(reference, "cell_type", **given)
+    named = optirank.tl.train(frame.assign(cell_type=labels), "cell_type", **given)
+    apart = optirank.tl.train(frame, labels.sample(frac=1, random_state=0), **given)
+    for model in (named, apart):
+        np.testing.assert_array_equal(model.panel.coef, plain.panel.coef)
+        assert model.genes.tolist() == plain.genes.tolist()
+    with pytest.raises(ValueError, match="3 labels for 150 samples"):
+        optirank.tl.train(frame, labels.to_numpy()[:3], **given)
+    query = adata.to_df().assign(cell_type=adata.obs["cell_type"].astype(str))
+    judged = optirank.tl.evaluate(query, plain, "cell_type").performance
+    expected = optirank.tl.evaluate(adata, plain, "cell_type").performance
+    assert judged.per_class.equals(expected.per_class)
+
+
+def test_several_anndata_are_held_out_in_turn():
+    reference = as_anndata(reference_set())
+    parts = [reference[::2].copy(), reference[1::2].copy()]
+    model = optirank.tl.train(parts, "cell_type", n_genes=20, n_jobs=1, verbose=False)
+    assert [judged.name for judged in model.card.judged] == ["adata 1", "adata 2"]
+    with pytest.raises(TypeError, match="name the column"):
+        optirank.tl.train(parts, reference.obs["cell_type"])
+
+
+def test_every_option_of_the_command_is_a_parameter_with_the_same_default():
     def defaults(function):
         return {n: p.default for n, p in inspect.signature(function).parameters.items()}
 
-    for function, options in (
-        (optirank.tl.train, TrainingOptions),
-        (optirank.tl.annotate, PredictOptions),
+    for function, options, renamed in (
+        (optirank.tl.train, TrainingOptions, {"label", "query_genes"}),
+        (optirank.tl.annotate, PredictOptions, set()),
+        (optirank.tl.evaluate, PredictOptions, {"clusters"}),
     ):
         ours, theirs = defaults(function), defaults(options)
-        shared = set(ours) & set(theirs) - {"label"}
-        assert len(shared) >= 8
+        shared = set(theirs) - renamed
+        assert shared <= set(ours), "options that the function lacks"
         assert {name: ours[name] for name in shared} == {
             name: theirs[name] for name in shared
         }

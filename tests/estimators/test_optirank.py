@@ -119,15 +119,11 @@ def test_a_subset_of_classes_keeps_scores_and_chooses_among_them(three_classes):
     X, y = three_classes
     words = np.array(["a", "b", "c", "d"])[np.where(np.arange(90) < 12, 3, y)]
     model = small(l1=1e-2).fit(X, words)
-    model.training_summary_ = {"n_samples": 90}
     scores = model.decision_function(X)
     three = model.subset(["d", "a", "b"])
     assert three.classes_.tolist() == ["a", "b", "d"]
     np.testing.assert_allclose(three.decision_function(X), scores[:, [0, 1, 3]])
-    assert three.training_summary_ == {
-        "n_samples": 90,
-        "subset_of": ["a", "b", "c", "d"],
-    }
+    assert len(three.path_) == 3
     two = model.subset(["a", "c"])
     np.testing.assert_allclose(two.decision_function(X), scores[:, [0, 2]])
     assert set(two.predict(X)) == {"a", "c"}
@@ -138,21 +134,6 @@ def test_a_subset_of_classes_keeps_scores_and_chooses_among_them(three_classes):
             model.subset(wrong)
     with pytest.raises(ValueError, match="by one score"):
         small().fit(X, words == "a").subset([False, True])
-
-
-def test_what_an_earlier_training_stored_goes_with_a_new_fit(binary):
-    model = small().fit(*binary)
-    stored = (
-        "mean_ranks_",
-        "training_summary_",
-        "calibration_",
-        "error_control_",
-        "novelty_",
-    )
-    for name in stored:
-        setattr(model, name, {})
-    model.fit(*binary)
-    assert not any(hasattr(model, name) for name in stored)
 
 
 def test_a_calibration_gives_the_probabilities(binary):

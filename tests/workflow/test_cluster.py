@@ -22,8 +22,8 @@ from optirank.io.data import DataError
 from optirank.io.parts import Parts
 from optirank.io.reading import open_expression, open_several
 from optirank.io.signatures import ChangedFileError
-from optirank.workflow import preparation
 from optirank.workflow import query as query_pass
+from optirank.workflow import training_data
 from optirank.workflow.cluster import engine_at, parts_folder
 from optirank.workflow.predict import predict_file
 from optirank.workflow.train import TrainingOptions, train
@@ -60,7 +60,7 @@ def client(address):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    for module in (query_pass, preparation):
+    for module in (query_pass, training_data):
         monkeypatch.setattr(module, "block_rows", lambda n_genes: SIZE)
     CALLS.clear()
     FAULTS.clear()
@@ -216,7 +216,7 @@ def test_many_failures_end_the_run(folder, client, monkeypatch):
     monkeypatch.setitem(globals(), "FAULTS", faults)
     with (
         open_expression(folder / "query.h5ad") as opened,
-        pytest.raises(DataError, match="2 groups fail every time.*No space left"),
+        pytest.raises(DataError, match=r"2 groups fail every time.*No space left"),
     ):
         run(opened, client)
 

@@ -35,6 +35,23 @@ def options(**given) -> PredictOptions:
     return PredictOptions(**given)
 
 
+def test_a_target_error_holds_where_another_size_of_the_panel_is_used(model, query):
+    own = model.n_genes
+    small = min(model.panels)
+    lost = [gene for gene in model.genes if gene not in model.panels[small].genes][:5]
+    panels = {
+        size: replace(model.panels[size], missing=((0.0, accuracy), (1.0, accuracy)))
+        for size, accuracy in ((own, 0.5), (small, 0.9))
+    }
+    control = replace(model.panel.error_control, target_error=0.4)
+    panels[own] = replace(panels[own], error_control=control)
+    model = replace(model, panels=panels)
+    kept = [gene for gene in query.gene_names if gene not in lost]
+    labels = label_profiles(query.select_genes(kept), model)
+    assert any(f"the panel of {small} genes" in note for note in labels.notes)
+    assert labels.threshold is not None
+
+
 def test_a_csv_has_names_then_label_confidence_and_a_probability_per_class(
     model, query, query_file, tmp_path
 ):

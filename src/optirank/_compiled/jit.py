@@ -16,6 +16,7 @@ from typing import Any
 
 import numba  # noqa: TID251  (this module is the wrapper)
 
+_PROXIMAL_MAP = "void(float64[::1], float64, float64[::1])"
 _CACHE_TROUBLE = (OSError, EOFError, pickle.UnpicklingError)
 
 
@@ -40,6 +41,19 @@ def jit(function: Callable | None = None, *, fastmath: bool = False) -> Callable
         return compiled
 
     return compile_ if function is None else compile_(function)
+
+
+def proximal_map(function: Callable) -> Callable:
+    """Compile ``function(x, step, parameters)`` so that a compiled loop takes it as an argument.
+
+    x is changed in place; both arrays are float64 vectors. The loop gets the address of the code:
+    it is compiled once for all maps, and both are cached on disk.
+    """
+    flags = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+    try:
+        return numba.cfunc(_PROXIMAL_MAP, cache=True, **flags)(function)
+    except (RuntimeError, *_CACHE_TROUBLE):  # compiled in memory alone
+        return numba.cfunc(_PROXIMAL_MAP, **flags)(function)
 
 
 def _forgive(cache: Any) -> None:

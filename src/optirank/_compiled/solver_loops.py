@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optirank._compiled.jit import jit
+from optirank._compiled.jit import jit, proximal_map
 
 
 @jit
@@ -120,55 +120,98 @@ def optimal_intercept(z, b, y, v):
 
 
 @jit
+def _clipped_sum(values, shift):
+    """The sum of ``clip(values - shift, 0, 1)``, and how many entries are between the bounds."""
+    total = 0.0
+    n_free = 0
+    for j in range(values.shape[0]):
+        u = values[j] - shift
+        if u >= 1.0:
+            total += 1.0
+        elif u > 0.0:
+            total += u
+            n_free += 1
+    return total, n_free
+
+
+@jit
+def _shift_to_sum(values, s):
+    """The shift at which ``clip(values - shift, 0, 1)`` sums to s, and what is left of s there.
+
+    Newton's method, kept inside a bracket.
+    """
+    low = values.min() - 1.0  # here the clipped sum is d, at `high` it is 0
+    high = values.max()
+    shift = min(max((values.sum() - s) / values.shape[0], low), high)
+    excess = 0.0
+    for _ in range(200):
+        clipped, n_free = _clipped_sum(values, shift)
+        excess = clipped - s
+        if excess > 0.0:
+            low = shift
+        else:
+            high = shift
+        if abs(excess) <= 1e-13 * s:
+            break
+        if high - low <= 1e-16 * max(abs(low), abs(high)):
+            break
+        following = shift + excess / n_free if n_free > 0 else low
+        if not low < following < high:
+            following = 0.5 * (low + high)
+        if following == shift:
+            break
+        shift = following
+    return shift, excess
+
+
+@jit
 def project_capped_simplex(out, s):
     """Project a vector, in place, onto {0 <= u <= 1, sum u = s}.
 
-    Newton's method on the shift that is subtracted, kept inside a bracket. The shift of values far
-    from 0 has too few digits; what is left after subtracting it has them, and is projected again.
+    The shift of values far from 0 has too few digits; what is left after subtracting it has them,
+    and is projected again.
     """
-    d = out.shape[0]
     for _ in range(3):
-        low = np.inf
-        high = -np.inf
-        total = 0.0
-        for j in range(d):
-            total += out[j]
-            low = min(low, out[j])
-            high = max(high, out[j])
-        low -= 1.0  # here the clipped sum is d, at `high` it is 0
-        shift = min(max((total - s) / d, low), high)
-        excess = 0.0
-        for _ in range(200):
-            clipped = 0.0
-            free = 0
-            for j in range(d):
-                u = out[j] - shift
-                if u >= 1.0:
-                    clipped += 1.0
-                elif u > 0.0:
-                    clipped += u
-                    free += 1
-            excess = clipped - s
-            if excess > 0.0:
-                low = shift
-            else:
-                high = shift
-            if abs(excess) <= 1e-13 * s or high - low <= 1e-16 * max(
-                abs(low), abs(high)
-            ):
-                break
-            following = shift + excess / free if free > 0 else low
-            if not low < following < high:
-                following = 0.5 * (low + high)
-            if following == shift:
-                break
-            shift = following
-        for j in range(d):
+        shift, excess = _shift_to_sum(out, s)
+        for j in range(out.shape[0]):
             out[j] -= shift
         if abs(excess) <= 1e-13 * s:
             break
-    for j in range(d):
+    for j in range(out.shape[0]):
         out[j] = min(max(out[j], 0.0), 1.0)
+
+
+@proximal_map
+def elastic_net_map(x, step, parameters):
+    """``x`` becomes ``argmin_w |w - x|^2 / (2 step) + l1 |w|_1 + l2 |w|^2``."""
+    bound = step * parameters[0]
+    shrink = 1.0 / (1.0 + 2.0 * step * parameters[1])
+    for j in range(x.shape[0]):
+        x[j] = (x[j] - min(max(x[j], -bound), bound)) * shrink
+
+
+@proximal_map
+def capped_simplex_map(x, step, parameters):
+    """``x`` becomes the nearest point of the capped simplex, whatever the step.
+
+    ``parameters`` are the sum s, and then the positions of the genes that may have a weight; none
+    means all.
+    """
+    s = parameters[0]
+    if parameters.shape[0] == 1:
+        project_capped_simplex(x, s)
+        return
+    genes = parameters[1:].astype(np.int64)
+    part = x[genes]
+    project_capped_simplex(part, s)
+    x[:] = 0.0
+    x[genes] = part
+
+
+@jit
+def apply_map(proximal, parameters, step, x):
+    """Replace x by its proximal point: a step of the compiled loop, from Python."""
+    proximal(x, step, parameters)
 
 
 @jit
@@ -178,16 +221,16 @@ def exchange_in_ranks(groups, group_in, group_out, tie, scale, ranks, out):
     ``group_in`` and ``group_out`` are the two genes' groups in each sample; ``scale`` is 1/s.
     """
     n, d = groups.shape
-    one = np.float32(scale)
-    part = np.float32(scale * tie)
+    above = np.float32(scale)
+    equal = np.float32(scale * tie)
     zero = np.float32(0.0)
     for i in range(n):
         come = group_in[i]
         gone = group_out[i]
         for j in range(d):
             g = groups[i, j]
-            gain = (one if g > come else zero) + (part if g == come else zero)
-            loss = (one if g > gone else zero) + (part if g == gone else zero)
+            gain = (above if g > come else zero) + (equal if g == come else zero)
+            loss = (above if g > gone else zero) + (equal if g == gone else zero)
             out[i, j] = ranks[i, j] + gain - loss
 
 
@@ -211,7 +254,7 @@ def slopes_of_comparisons(groups, slopes, candidates, tie, out):
                 )
 
 
-_ROWS = 128  # rows that go through both products of a step while they are in the cache
+_ROWS = 512  # rows that go through both products of a step while they are in the cache
 
 
 @jit(fastmath=True)
@@ -220,7 +263,7 @@ def _dot(matrix, begin, end, x, shift, total, z):
 
     ``shift`` is ``mean . x`` and ``total`` the sum of x.
     """
-    values, indptr, genes, excess, constants = matrix
+    values, indptr, genes, excess, constants, _ = matrix
     if values.shape[0]:
         z[begin:end] = np.dot(values[begin:end], x) - shift
         return
@@ -237,7 +280,7 @@ def _add_transpose_dot(matrix, begin, end, a, out):
 
     Returns what these add to every column.
     """
-    values, indptr, genes, excess, constants = matrix
+    values, indptr, genes, excess, constants, _ = matrix
     if values.shape[0]:
         out += np.dot(a[begin:end], values[begin:end])
         return 0.0
@@ -261,44 +304,50 @@ def _sums(mean, x):
 
 
 @jit(fastmath=True)
+def _total(a):
+    """The sum of a vector, in float64."""
+    total = 0.0
+    for i in range(a.shape[0]):
+        total += a[i]
+    return total
+
+
+@jit(fastmath=True)
 def _centre_gradient(gradient, constant, mean, slopes):
     """Add what all columns share, subtract what centring them takes away."""
-    # sums stand in loops that write nothing: else where the arrays lie would decide how to add up
-    total = 0.0
-    for i in range(slopes.shape[0]):
-        total += slopes[i]
+    # the sum has a loop that writes nothing: else where the arrays lie would decide how to add up
+    total = _total(slopes)
     for j in range(gradient.shape[0]):
         gradient[j] += constant - mean[j] * total
 
 
 @jit(fastmath=True)
+def _scores(matrix, x, z):
+    """``z = M x``."""
+    point = x.astype(np.float32)
+    shift, total = _sums(matrix[5], point)
+    _dot(matrix, 0, z.shape[0], point, shift, total, z)
+
+
+@jit(fastmath=True)
 def _scores_and_gradient(
-    matrix,
-    mean,
-    x,
-    z_before,
-    momentum,
-    b,
-    y,
-    v,
-    z,
-    z_ahead,
-    slopes,
-    curvatures,
-    gradient,
+    matrix, samples, x, z_before, momentum, b, z, z_ahead, slopes, curvatures, gradient
 ):
     """Scores of a point, and the gradient in x at the point that momentum leads to from there.
 
     ``z = M x``, ``z_ahead = z + momentum (z - z_before)``, then the loss's derivatives at
     ``z_ahead + b`` and ``gradient = M^T slopes``, all in one pass over M.
     """
+    y, v = samples
     n = z.shape[0]
-    shift, total = _sums(mean, x)
+    mean = matrix[5]
+    point = x.astype(np.float32)
+    shift, total = _sums(mean, point)
     gradient[:] = 0.0
     constant = 0.0
     for begin in range(0, n, _ROWS):
         end = min(n, begin + _ROWS)
-        _dot(matrix, begin, end, x, shift, total, z)
+        _dot(matrix, begin, end, point, shift, total, z)
         for i in range(begin, end):
             z_ahead[i] = z[i] + momentum * (z[i] - z_before[i])
             p, curvature = _logistic(z_ahead[i] + b)
@@ -309,124 +358,129 @@ def _scores_and_gradient(
 
 
 @jit
-def _proximal_step(x, gradient, L, l1, l2, s, where, out):
-    """The step of w (``s = 0``) or of gamma, zero outside the genes ``where`` (all, if empty).
-
-    ``out`` = the minimiser of ``gradient . u + L/2 |u - x|^2 + l1 |u|_1 + l2 |u|^2``, or the
-    projection of ``x - gradient / L`` onto the capped simplex. Returns ``|out - x|^2``.
-    """
-    if s == 0.0:
-        shrink = 1.0 / (L + 2.0 * l2)
-        for j in range(x.shape[0]):
-            u = L * x[j] - gradient[j]
-            out[j] = (u - min(max(u, -l1), l1)) * shrink
-    elif where.shape[0] == 0:
-        for j in range(x.shape[0]):
-            out[j] = x[j] - gradient[j] / L
-        project_capped_simplex(out, s)
+def _gradient_at_start(matrix, samples, start):
+    """The best intercept, scores, slopes, curvatures and gradient in x at the start."""
+    y, v = samples
+    x, b, z_known, _ = start
+    n = y.shape[0]
+    z = np.empty(n, np.float32)
+    if z_known.shape[0]:
+        z[:] = z_known
     else:
-        part = x[where] - gradient[where] / L
-        project_capped_simplex(part, s)
-        out[:] = 0.0
-        out[where] = part
-    squared = 0.0
+        _scores(matrix, x, z)
+        b = optimal_intercept(z, b, y, v)
+    slopes = np.empty(n, np.float32)
+    curvatures = np.empty(n)
+    logistic_slopes(z, b, y, v, slopes, curvatures)
+    gradient = np.zeros(x.shape[0])
+    constant = _add_transpose_dot(matrix, 0, n, slopes, gradient)
+    _centre_gradient(gradient, constant, matrix[5], slopes)
+    return b, z, slopes, curvatures, gradient
+
+
+@jit
+def _proximal_step(proximal, parameters, x, ahead, gradient, L, new):
+    """``new`` = the proximal point of ``ahead - gradient / L``.
+
+    Returns ``|new - ahead|^2``, the largest change, and the product of the change with the last
+    movement, which is positive where the step turns against the momentum.
+    """
     for j in range(x.shape[0]):
-        squared += (out[j] - x[j]) ** 2
-    return squared
+        new[j] = ahead[j] - gradient[j] / L
+    proximal(new, 1.0 / L, parameters)
+    squared = 0.0
+    largest = 0.0
+    against = 0.0
+    for j in range(x.shape[0]):
+        change = ahead[j] - new[j]
+        squared += change * change
+        largest = max(largest, abs(change))
+        against += change * (new[j] - x[j])
+    return squared, largest, against
+
+
+@jit
+def _momentum(t, against):
+    """Nesterov's next t and momentum; none where the step turned against the momentum."""
+    if against > 0.0:
+        return 1.0, 0.0
+    following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t**2))
+    return following, (t - 1.0) / following
 
 
 @jit
 def proximal_steps(
-    matrix, mean, y, v, x, b, z_start, L, l1, l2, s, where, linear, n_steps, tol, rules
+    matrix, samples, start, proximal, parameters, linear, n_steps, tol, rules
 ):
     """The loop of ``solver.blocks.accelerated_steps``, over the matrix once per step.
 
     ``matrix`` has the values of a dense matrix or else the indptr, genes, excess and constants of a
-    sparse one, what it has not being empty, and ``mean`` is subtracted from its columns. ``s`` is 0
-    for steps of w under ``l1`` and ``l2``. Else they are steps of gamma in the capped simplex of
-    sum s, over the genes ``where`` (all, if empty). ``linear`` is empty or added to each gradient.
-    ``z_start`` are the scores of x where they are known, with b their best intercept; else empty.
-    ``rules`` of the step size: how it grows when refused, how it relaxes when taken, its largest
-    value, the slack of the bound, the least curvature of the intercept.
+    sparse one, what it has not being empty, and the means that are subtracted from its columns.
+    ``samples`` are the labels and weights. ``start`` is x, b, the scores of x (where they are
+    known, with b their best intercept; else empty) and L. ``proximal`` is the compiled map of the
+    penalty or the feasible set, called with ``parameters``. ``linear`` is empty or added to each
+    gradient. ``rules`` of the step size: how it grows when refused, how it relaxes when taken, its
+    largest value, the slack of the bound, the least curvature of the intercept.
 
     Returns x, b, z, L, the residual and the number of steps.
     """
-    n, d = y.shape[0], x.shape[0]
-    grow, relax, largest, slack, least = rules
-    z, z_new = np.empty(n, np.float32), np.empty(n, np.float32)
-    z_ahead, z_next = np.empty(n, np.float32), np.empty(n, np.float32)
-    slopes, curvatures, curvatures_next = (
-        np.empty(n, np.float32),
-        np.empty(n),
-        np.empty(n),
-    )
-    gradient, gradient_next = np.zeros(d), np.empty(d)
-    new, ahead = np.empty(d), x.copy()
-    point = x.astype(np.float32)
-    if z_start.shape[0]:
-        z[:] = z_start
-    else:
-        shift, total = _sums(mean, point)
-        _dot(matrix, 0, n, point, shift, total, z)
-        b = optimal_intercept(z, b, y, v)
+    grow, relax, largest_L, slack, least = rules
+    b, z, slopes, curvatures, gradient = _gradient_at_start(matrix, samples, start)
+    x = start[0].copy()
+    L = start[3]
+    ahead = x.copy()
+    z_ahead = z.copy()
     b_ahead = b
-    z_ahead[:] = z
-    logistic_slopes(z, b, y, v, slopes, curvatures)
-    constant = 0.0
-    for begin in range(0, n, _ROWS):
-        end = min(n, begin + _ROWS)
-        constant += _add_transpose_dot(matrix, begin, end, slopes, gradient)
-    _centre_gradient(gradient, constant, mean, slopes)
-    x = x.copy()
-    momentum_t = 1.0
+    new = np.empty_like(x)
+    z_new = np.empty_like(z)
+    z_next = np.empty_like(z)
+    curvatures_next = np.empty_like(curvatures)
+    gradient_next = np.empty_like(gradient)
+    t = 1.0
     residual = np.inf
     taken = 0
     while taken < n_steps:
         taken += 1
         if linear.shape[0]:
             gradient += linear
-        slope_b = 0.0
-        L_b = 0.0
-        for i in range(n):
-            slope_b += slopes[i]
-            L_b += curvatures[i]
-        L_b = max(L_b, least)
+        slope_b = _total(slopes)
+        L_b = max(_total(curvatures), least)
         while True:
-            squared = _proximal_step(ahead, gradient, L, l1, l2, s, where, new)
+            squared, largest, against = _proximal_step(
+                proximal, parameters, x, ahead, gradient, L, new
+            )
             b_new = b_ahead - slope_b / L_b
-            against = (b_ahead - b_new) * (b_new - b)
-            moved = 0.0
-            for j in range(d):
-                against += (ahead[j] - new[j]) * (new[j] - x[j])
-                moved = max(moved, abs(new[j] - ahead[j]))
-                point[j] = new[j]
-            next_t = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum_t**2))
-            momentum = (momentum_t - 1.0) / next_t
-            if against > 0.0:  # the step turned against the momentum
-                next_t = 1.0
-                momentum = 0.0
-            residual = L * moved if tol > 0.0 else np.inf
-            if (
-                taken == n_steps or residual <= tol
-            ):  # no gradient is needed after this step
-                shift, total = _sums(mean, point)
-                _dot(matrix, 0, n, point, shift, total, z_new)
+            next_t, momentum = _momentum(t, against + (b_ahead - b_new) * (b_new - b))
+            b_next = b_new + momentum * (b_new - b)
+            residual = L * largest if tol > 0.0 else np.inf
+            if taken == n_steps or residual <= tol:
+                _scores(matrix, new, z_new)  # no gradient is needed after this step
             else:
                 _scores_and_gradient(
-                    matrix, mean, point, z, np.float32(momentum), b_new + momentum * (b_new - b),
-                    y, v, z_new, z_next, slopes, curvatures_next, gradient_next,
-                )  # fmt: skip
-            rise = curvature_bound(z_new, b_new, z_ahead, b_ahead, curvatures, v)
+                    matrix,
+                    samples,
+                    new,
+                    z,
+                    np.float32(momentum),
+                    b_next,
+                    z_new,
+                    z_next,
+                    slopes,
+                    curvatures_next,
+                    gradient_next,
+                )
+            rise = curvature_bound(
+                z_new, b_new, z_ahead, b_ahead, curvatures, samples[1]
+            )
             allowed = 0.5 * (L * squared + L_b * (b_new - b_ahead) ** 2)
-            if rise <= allowed + slack or largest < L:
+            if rise <= allowed + slack or largest_L < L:
                 break
             L *= grow
             L_b *= grow
-        for j in range(d):
-            ahead[j] = new[j] + momentum * (new[j] - x[j])
-        b_ahead = b_new + momentum * (b_new - b)
+        ahead[:] = new + momentum * (new - x)
         b = b_new
-        momentum_t = next_t
+        b_ahead = b_next
+        t = next_t
         x, new = new, x
         z, z_new = z_new, z
         z_ahead, z_next = z_next, z_ahead

@@ -15,6 +15,7 @@ from pathlib import Path
 
 PathLike = str | os.PathLike[str]
 
+_CLAIM_BYTES = 1 << 16  # room on the disk for a small model or table
 _LONGEST_NAME = 255  # bytes of a file name on all common file systems
 
 
@@ -146,8 +147,12 @@ def _claimed(path: Path) -> Iterator[None]:
         except FileExistsError:
             _remove_stale(claim, path)
     try:
-        with os.fdopen(handle, "w") as file:
-            file.write(owner)
+        try:
+            with os.fdopen(handle, "w") as file:
+                file.write(owner.ljust(_CLAIM_BYTES))
+            _to_disk(claim)
+        except OSError as error:  # a full disk is seen before the work
+            raise OSError(error.errno, error.strerror, str(path)) from error
         yield
     finally:
         claim.unlink(missing_ok=True)

@@ -55,6 +55,7 @@ _INTERVALS = (
     "PPV",
     "accuracy",
 )  # not wrapped either
+_OUTPUTS = ("--out", "--report", "--for")  # options of which a new training has its own
 _NO_RESULT = ("n_jobs", "force")  # options that change no result
 _state: dict[str, Any] = {
     "debug": False,
@@ -317,20 +318,29 @@ def remedies_for_missing_genes(
                 "leave these classes out, whose samples then get another label:"
             )
             notes.append(this_command(context, drop_classes=True))
-        if error.match.present.sum() > 1:
-            card = fitted.card
-            files = card.source.split(", ")
-            words = ["REFERENCE", "--label", "LABEL", "--for", str(query)]
-            if all(
-                Path(name).is_file() for name in files
-            ):  # the training data are here
-                words = [*files, "--label", card.label, "--for", str(query)]
+        if error.match.present.any():
             notes.append("train a model for the genes that the query has:")
-            notes.append(
-                shlex.join(["optirank", "train", *words, "-o", "for_query.optirank"])
-            )
+            notes.append(_training_for(query, fitted, context))
         for note in notes:
             error.add_note(note)
         if notes:
             error.args = (f"{error.what} One can:",)
         raise
+
+
+def _training_for(query: Path, fitted: Model, context: typer.Context) -> str:
+    """The command that made a model, for the genes of a query; else one to fill in."""
+    words = shlex.split(fitted.card.command)
+    files_are_here = all(
+        Path(name).is_file() for name in fitted.card.source.split(", ")
+    )
+    if words[:2] != ["optirank", "train"] or not files_are_here:
+        words = ["optirank", "train", "REFERENCE", "--label", "LABEL"]
+    kept: list[str] = []
+    for word, previous in zip(words, ["", *words], strict=False):
+        if word not in _OUTPUTS and previous not in _OUTPUTS:
+            kept.append(word)
+    genes_in = context.params.get("genes_in")
+    if genes_in is not None and "--genes-in" not in kept:
+        kept += ["--genes-in", str(genes_in)]
+    return shlex.join([*kept, "--for", str(query), "--out", "for_query.optirank"])

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from optirank._util.flags import among
-from optirank._util.metrics import percent
 from optirank._util.progress import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import (
@@ -68,6 +67,7 @@ def evaluate(
     given = context.params
     inputs = [query, model, given["samples"], given["homologs"]]
     with tidy(), claimed_outputs({"the report": report}, inputs, force):
+        from optirank._util.metrics import percent
         from optirank.io.reading import open_expression
         from optirank.model import load
         from optirank.report.pages import check_report, write_report

@@ -37,19 +37,12 @@ BinarySolver = Callable[[Problem, object, Callable[[dict], None] | None], Soluti
 
 logger = logging.getLogger("optirank")
 
-# What a trained model may have beside its fit, see `optirank.model`
-_STORED = (
-    "mean_ranks_",
-    "training_summary_",
-    "calibration_",
-    "error_control_",
-    "novelty_",
-)
-
 
 class RankClassifier(ClassifierMixin, BaseEstimator):
     """What all classifiers on the order of genes share: labels and probabilities from scores."""
 
+    classes_: NDArray
+    n_features_in_: int
     _softmax = (
         False  # of the scores of several classes; else logistic functions of each
     )
@@ -64,11 +57,9 @@ class RankClassifier(ClassifierMixin, BaseEstimator):
 
         They are the logistic function of the score for two classes. For more they are the softmax
         of the scores (panel model), or logistic functions divided by their sum (one problem per
-        class). A model with a ``calibration_`` has those of the calibration.
+        class). Calibrated ones are those of ``optirank.Model``.
         """
         scores = self.decision_function(X)
-        if hasattr(self, "calibration_"):
-            return self.calibration_.probabilities(scores)
         softmax = self._softmax and scores.ndim == 2
         return probabilities(scores, offset=-np.inf if softmax else 0.0)
 
@@ -116,6 +107,12 @@ def label_codes(y: NDArray) -> tuple[NDArray, NDArray]:
 class LinearScores:
     """Scores of a linear model on ranks relative to the reference set of each row."""
 
+    ties: str
+    genes_: NDArray
+    coef_: NDArray
+    intercept_: NDArray
+    reference_weights_: NDArray
+
     def decision_function(self, X: ArrayLike) -> NDArray:
         """Scores: one per sample for two classes, one per sample and class for more.
 
@@ -123,8 +120,12 @@ class LinearScores:
         """
         check_is_fitted(self)
         columns = np.flatnonzero(self.genes_)
-        parts = (one[:, columns] for one in (self.coef_, self.reference_weights_))
-        rows = score_rows(*parts, self.intercept_, self.ties)
+        rows = score_rows(
+            self.coef_[:, columns],
+            self.reference_weights_[:, columns],
+            self.intercept_,
+            self.ties,
+        )
         if is_device_array(X):
             X = X[:, columns].get()  # only the panel leaves the device
             columns = np.arange(len(columns))
@@ -141,13 +142,24 @@ class RankLinearClassifier(LinearScores, RankClassifier):
     problem per class, against the rest, over the same orders of the samples.
     """
 
+    l1: float
+    l2: float
+    tol: float
+    max_iter: int
+    class_weight: str | dict | None
+    n_jobs: int | None
+    verbose: int
+    reference_: NDArray
+    objective_: NDArray
+    n_iter_: NDArray
+    path_: list[list[dict]]
+
     def subset(self, classes: Iterable) -> Self:
         """The model restricted to two or more of its classes, which it then chooses among.
 
         Each class of a model of three or more has a problem of its own, against the rest, so the
-        others can be left out without training again. Neither the scores of those kept nor their
-        calibration change; with two classes kept there are two scores per sample. This
-        model is left as it is.
+        others can be left out without training again. The scores of those kept do not change;
+        with two classes kept there are two scores per sample. This model is left as it is.
         """
         kept = self._positions(classes)
         if len(self.coef_) == 1:
@@ -158,21 +170,15 @@ class RankLinearClassifier(LinearScores, RankClassifier):
                 )
             )
         small = copy.copy(self)
-        vars(small).pop("error_control_", None)
-        names = ("coef_", "intercept_", "reference_weights_", "objective_", "n_iter_")
-        for name in ("classes_", "reference_", "mean_ranks_", *names):
-            if hasattr(self, name):
-                setattr(small, name, getattr(self, name)[kept])
-        small.path_ = (
-            [self.path_[row] for row in kept] if getattr(self, "path_", None) else []
-        )
+        small.classes_ = self.classes_[kept]
+        small.coef_ = self.coef_[kept]
+        small.intercept_ = self.intercept_[kept]
+        small.reference_ = self.reference_[kept]
+        small.reference_weights_ = self.reference_weights_[kept]
+        small.objective_ = self.objective_[kept]
+        small.n_iter_ = self.n_iter_[kept]
+        small.path_ = [self.path_[row] for row in kept]
         small.genes_ = (small.reference_ | (small.coef_ != 0)).any(axis=0)
-        if hasattr(self, "training_summary_"):
-            small.training_summary_ = self.training_summary_ | {
-                "subset_of": self.classes_.tolist()
-            }
-        if hasattr(self, "novelty_"):
-            small.novelty_ = self.novelty_.of_classes(kept)
         return small
 
     def _check_options(self, **choices: Sequence) -> None:
@@ -273,9 +279,7 @@ class RankLinearClassifier(LinearScores, RankClassifier):
     def _orders(self, X: Any) -> SampleOrders | DeviceOrders:
         """Sorted samples, where the fit takes place."""
         if self._device == "cpu":
-            from optirank.ranks.orders import (
-                order_for_fitting,
-            )  # numba loads with a fit
+            from optirank.ranks.orders import order_for_fitting  # loads numba
 
             return order_for_fitting(X, self.n_jobs)
         from optirank.solver.device.orders import orders_for  # a GPU is asked for
@@ -302,32 +306,31 @@ class RankLinearClassifier(LinearScores, RankClassifier):
                 problems[classes[k]] = Problem(
                     orders, (codes == k).astype(float), v, *same
                 )
-            if hasattr(orders, "whole"):  # on a GPU
-                found = self._solve_on_device(list(problems.values()))
+            if orders.on_device:
+                solutions = self._solve_on_device(list(problems.values()))
             else:
-                found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                solutions = Parallel(n_jobs=self.n_jobs, prefer="threads")(
                     delayed(solve)(problem, label, self._progress(label))
                     for label, problem in problems.items()
                 )
         self.classes_ = classes
-        self._keep(found)
+        self._keep(solutions)
         return self
 
     def _solve_on_device(self, problems: list[Problem]) -> list[Solution]:
         """All problems side by side on a GPU."""
         from optirank.solver.device.solve import Options, solve_together
 
-        side, more = (
-            getattr(self, "side", "best"),
-            getattr(self, "solver_options", None) or {},
+        options = Options(
+            side=getattr(self, "side", "best"),
+            tol=self.tol,
+            max_iter=int(self.max_iter),
+            **getattr(self, "solver_options", None) or {},
         )
-        options = Options(side=side, tol=self.tol, max_iter=int(self.max_iter), **more)
         return solve_together(problems, options)
 
     def _keep(self, solutions: list[Solution]) -> None:
         """Fitted attributes, one row per problem."""
-        for name in _STORED:  # of an earlier fit
-            vars(self).pop(name, None)
         self.coef_ = np.array([solution.w for solution in solutions])
         self.intercept_ = np.array([solution.b for solution in solutions])
         self.reference_weights_ = np.array([solution.gamma for solution in solutions])
@@ -349,24 +352,19 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         """What logs the stages of a fit, where that is asked for."""
         if not self.verbose:
             return None
-        if (
-            not logger.handlers and not logging.getLogger().handlers
-        ):  # the user set up no logging
-            handler = logging.StreamHandler(sys.stderr)
+        if not logger.handlers and not logging.getLogger().handlers:
+            handler = logging.StreamHandler(sys.stderr)  # the user set up no logging
             handler.setFormatter(logging.Formatter("[optirank] %(message)s"))
             logger.addHandler(handler)
             logger.setLevel(logging.INFO)
 
-        def tell(entry: dict) -> None:
+        def log(entry: dict) -> None:
             shown = {
-                k: f"{v:.6g}" if isinstance(v, float) else v for k, v in entry.items()
+                name: f"{value:.6g}" if isinstance(value, float) else value
+                for name, value in entry.items()
             }
             stage = shown.pop("stage", "lambda_p")
-            logger.info(
-                "%s: %s: %s",
-                positive,
-                stage,
-                ", ".join(f"{k} {v}" for k, v in shown.items()),
-            )
+            details = ", ".join(f"{name} {value}" for name, value in shown.items())
+            logger.info("%s: %s: %s", positive, stage, details)
 
-        return tell
+        return log

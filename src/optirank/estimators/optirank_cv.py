@@ -185,14 +185,14 @@ class OptirankClassifierCV(RankLinearClassifier):
         options = {"tol": self.tol, "max_iter": int(self.max_iter), "ties": self.ties}
         family = OptirankFamily(**grid, **options, candidates=candidates)
         with progress_bar("grid", shown=None if self.verbose else False) as bar:
-            found = search(family, units, n_jobs=self.n_jobs, progress=bar.update)
-        self._choose(found, y, scorer, platforms, real=groups is not None)
+            results = search(family, units, n_jobs=self.n_jobs, progress=bar.update)
+        self._choose(results, y, scorer, platforms, real=groups is not None)
         self._refit(orders.take(np.arange(len(y))), y, weights, candidates)
         return self
 
     def _choose(
         self,
-        found: list[UnitResult],
+        results: list[UnitResult],
         y: NDArray,
         scorer: Any,
         platforms: tuple[str, ...],
@@ -202,10 +202,11 @@ class OptirankClassifierCV(RankLinearClassifier):
         """Fill ``cv_results_`` and the like."""
         truths = [y[test] for _, test in self.folds_]
         tables = [
-            score_table(found, truths, self.classes_, view, scorer)
+            score_table(results, truths, self.classes_, view, scorer)
             for view in (HELD_OUT, *platforms)
         ]
-        table, n_genes = tables[0], gene_counts(found)
+        table = tables[0]
+        n_genes = gene_counts(results)
         scored = scored_folds(table)
         if scored.any() and not scored.all():
             warnings.warn(
@@ -215,7 +216,7 @@ class OptirankClassifierCV(RankLinearClassifier):
                 UserWarning,
                 stacklevel=3,
             )
-        self.cv_results_ = _results(found, table, n_genes)
+        self.cv_results_ = _results(results, table, n_genes)
         params = self.cv_results_["params"]
         if platforms:
             shifted = np.stack(tables[1:], axis=2)
@@ -285,14 +286,11 @@ class OptirankClassifierCV(RankLinearClassifier):
         scores = np.column_stack(
             [results[f"split{k}_test_score"] for k in range(len(self.folds_))]
         )
-        scores, n_genes = (
-            scores[:, scored_folds(scores)],
-            results["mean_n_genes"][:, None],
-        )
+        scores = scores[:, scored_folds(scores)]
+        n_genes = results["mean_n_genes"][:, None]
         numbers = np.arange(len(scores))
-        error = (
-            standard_error(scores) if scores.shape[1] > 1 else np.nan
-        )  # one fold tells of none
+        several = scores.shape[1] > 1  # one fold has no standard error
+        error = standard_error(scores) if several else np.nan
         columns = {
             "n_genes": results["mean_n_genes"],
             "score": scores.mean(axis=1),
@@ -310,18 +308,18 @@ class OptirankClassifierCV(RankLinearClassifier):
         return table[rising | table["selected"] | table["best"]].reset_index(drop=True)
 
 
-def _results(found: list[UnitResult], table: NDArray, n_genes: NDArray) -> dict:
+def _results(fold_results: list[UnitResult], table: NDArray, n_genes: NDArray) -> dict:
     """``cv_results_`` in scikit-learn's shape, with numbers of genes."""
-    params = found[0].params
+    params = fold_results[0].params
     times = np.array(
-        [[fold.fit_seconds(k) for fold in found] for k in range(len(params))]
+        [[fold.fit_seconds(k) for fold in fold_results] for k in range(len(params))]
     )
     results: dict = {
         "mean_fit_time": times.mean(axis=1),
         "std_fit_time": times.std(axis=1),
     }
     for name in params[0]:
-        values = [one[name] for one in params]
+        values = [setting[name] for setting in params]
         results[f"param_{name}"] = np.ma.masked_array(values, mask=False, dtype=object)
     results["params"] = params
     for k in range(table.shape[1]):

@@ -1,7 +1,8 @@
-"""Compressed entries of HDF5 files, unpacked by several threads.
+"""Entries of compressed arrays: each chunk is unpacked once, gzip by several threads.
 
 The HDF5 library unpacks one chunk at a time and holds a lock meanwhile; zlib alone does not
-hold Python's lock. Chunks are therefore read as they are stored, and unpacked here.
+hold Python's lock. Chunks are therefore read as they are stored, and unpacked here. zarr
+unpacks a chunk again for every slice that touches it, so the last one is kept.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ _MOST_THREADS = 8  # reading the file is then slower than unpacking it
 
 
 def entries_of(dataset: Any) -> Any:
-    """An array of entries as it is, or one that unpacks gzip with threads where it can."""
+    """An array of entries as it is, or one that unpacks its chunks once."""
+    if type(dataset).__module__.startswith("zarr"):
+        return ZarrEntries(dataset)
     if not type(dataset).__module__.startswith("h5py"):
         return dataset
     if len(dataset.shape) != 1 or dataset.chunks is None:
@@ -49,10 +52,11 @@ class GzipEntries:
         if stop <= start:
             return np.zeros(0, dtype=self.dtype)
         numbers = range(start // self._length, (stop - 1) // self._length + 1)
-        new = [number for number in numbers if number not in self._kept]
+        kept = self._kept  # as it is now: another thread may read too
+        new = [number for number in numbers if number not in kept]
         packed = [self._packed(number) for number in new]
         unpacked = dict(zip(new, _threads().map(self._unpacked, packed), strict=True))
-        chunks = [unpacked.get(number, self._kept.get(number)) for number in numbers]
+        chunks = [unpacked[k] if k in unpacked else kept[k] for k in numbers]
         # A slice often ends within a chunk, with which the next slice begins
         self._kept = {numbers[-1]: chunks[-1]}
         offset = numbers[0] * self._length
@@ -80,6 +84,39 @@ class GzipEntries:
             planes = np.frombuffer(content, np.uint8).reshape(size, self._length)
             return np.ascontiguousarray(planes.T).view(self.dtype).ravel()
         return np.frombuffer(content, self.dtype)
+
+
+class ZarrEntries:
+    """A one-dimensional zarr array; slices of it are read by whole chunks."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+        self._length = max(1, int(array.chunks[0]))
+        self._kept: tuple[int, np.ndarray] = (0, np.zeros(0, dtype=array.dtype))
+        self.dtype = array.dtype
+        self.shape = array.shape
+
+    def __getitem__(self, entries: slice) -> np.ndarray:
+        start, stop, _ = entries.indices(self.shape[0])
+        if stop <= start:
+            return np.zeros(0, dtype=self.dtype)
+        kept_start, kept = self._kept  # as it is now: another thread may read too
+        kept_stop = kept_start + len(kept)
+        if kept_start <= start and stop <= kept_stop:
+            return kept[start - kept_start : stop - kept_start]
+        first = start // self._length * self._length
+        last = min(self.shape[0], -(-stop // self._length) * self._length)
+        parts = []
+        if kept_start <= first < kept_stop:
+            parts.append(kept[first - kept_start :])
+            first = kept_stop
+        parts.append(np.asarray(self._array[first:last]))
+        # A slice often ends within a chunk, with which the next slice begins
+        offset = max(first, (last - 1) // self._length * self._length)
+        self._kept = offset, parts[-1][offset - first :].copy()
+        values = np.concatenate(parts)
+        whole_start = last - len(values)
+        return values[start - whole_start : stop - whole_start]
 
 
 def _n_threads() -> int:

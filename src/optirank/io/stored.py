@@ -20,6 +20,8 @@ logger = logging.getLogger("optirank.datasets")
 
 # Entries looked at together: 1 MB of values and columns fits a core's cache
 _PIECE = 1 << 17
+# Entries read together: 32 MB, since every request to a store costs time
+_SPAN = 1 << 22
 # A run of columns costs one request to the store: with more than this share of the
 # columns chosen, whole rows are read instead
 _SPARSE_SHARE = 0.25
@@ -245,13 +247,16 @@ class CompressedRows:
         stay in the processor's cache.
         """
         pieces = []
-        for begin in range(entries.start, max(entries.stop, entries.start + 1), _PIECE):
-            piece = slice(begin, min(begin + _PIECE, entries.stop))
-            indices = np.asarray(self.indices[piece])
-            self._check(indices)
-            kept = np.flatnonzero(self._wanted[indices])
-            data = np.asarray(self.data[piece])[kept]
-            pieces.append((data, self._place[indices[kept]], kept + begin))
+        for begin in range(entries.start, max(entries.stop, entries.start + 1), _SPAN):
+            span = slice(begin, min(begin + _SPAN, entries.stop))
+            span_indices = np.asarray(self.indices[span])
+            span_data = np.asarray(self.data[span])
+            self._check(span_indices)
+            for first in range(0, max(1, len(span_indices)), _PIECE):
+                indices = span_indices[first : first + _PIECE]
+                kept = np.flatnonzero(self._wanted[indices]) + first
+                columns = self._place[span_indices[kept]]
+                pieces.append((span_data[kept], columns, kept + begin))
         data, indices, kept = map(np.concatenate, zip(*pieces, strict=True))
         return data, indices, kept
 

@@ -42,7 +42,8 @@ def labels(
 
     given = column(adata, key)
     confidence = column(adata, f"{key}_confidence")
-    known = np.not_equal(given, None) & np.not_equal(confidence, None)
+    pairs = zip(given, confidence, strict=True)
+    known = np.array([None not in pair for pair in pairs], dtype=bool)
     if not known.any():
         raise ValueError(f"no sample has a {key} and a {key}_confidence")
     withheld = str(record_of(adata, key).get("withheld_label", "unassigned"))
@@ -62,7 +63,7 @@ def draw_labels(ax: Axes, table: pd.DataFrame) -> None:
     for name, colour in zip(table.columns[_N_COUNTS:], _STEP_COLOURS, strict=True):
         ax.barh(rows, table[name], left=ends, color=colour, height=0.72)
         ends += table[name].to_numpy()
-        if colour != GREY or table[name].any():
+        if colour != GREY or np.any(table[name]):
             handles.append(Patch(color=colour, label=name))
     texts = [
         ax.annotate(

@@ -326,7 +326,7 @@ def draw_curves(ax: Axes, curves: Mapping[str, Curves], kind: str = "roc") -> No
     ax.spines[["top", "right"]].set_visible(False)
     title = "area"
     if len(curves) > len(COLOURS):
-        title = f"area: {len(COLOURS)} of {len(curves)} classes, lowest AUC"
+        title = f"area: the {len(COLOURS)} classes of lowest AUC, others grey"
     ax.legend(
         loc="lower right" if kind == "roc" else "lower left",
         frameon=False,

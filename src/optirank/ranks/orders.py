@@ -96,6 +96,8 @@ class SampleOrders(ABC):
     n_groups: NDArray
     writes_columns: ClassVar[bool]
     """Whether the ranks of some genes cost less than those of all."""
+    on_device: ClassVar[bool] = False
+    """Whether they lie on a GPU; see ``solver.device.orders``."""
 
     @property
     def n_samples(self) -> int:
@@ -152,12 +154,9 @@ class SampleOrders(ABC):
         if genes.size:
             step = max(1, _BLOCK // genes.size)
             for rows in (slice(at, at + step) for at in range(0, self.n_samples, step)):
-                here = genes if self.writes_columns else None
-                out[rows] = (
-                    self.take(rows)
-                    .ranks(gamma, ties, np.float64, genes=here)
-                    .dot(w[genes])
-                )
+                some = genes if self.writes_columns else None
+                ranks = self.take(rows).ranks(gamma, ties, np.float64, genes=some)
+                out[rows] = ranks.dot(w[genes])
         return out
 
 
@@ -191,7 +190,7 @@ class DenseOrders(SampleOrders):
         given = np.flatnonzero(a)
         if 3 * len(given) <= 2 * len(
             a
-        ):  # a third has no weight: the others alone are read
+        ):  # a third has no weight: only the others are read
             a = a[given]
         rank_loops.dense_values(
             self.groups, self.n_groups, given, a, base, sign, tie, columns, out
@@ -247,13 +246,11 @@ class SparseOrders(SampleOrders):
 
     def to_dense(self) -> DenseOrders:
         """The same orders with every gene's group written out."""
-        groups, zero_group = (
-            self.groups_of(np.arange(self.n_genes)),
-            self.zero_group[:, None],
-        )
+        groups = self.groups_of(np.arange(self.n_genes))
+        zero_group = self.zero_group[:, None]
         without_zeros = (
             np.diff(self.indptr) == self.n_genes
-        )  # whose group for zeros is empty
+        )  # their zeros' group is empty
         groups -= without_zeros[:, None] & (groups > zero_group)
         return DenseOrders(groups, self.n_groups - without_zeros)
 
@@ -261,11 +258,21 @@ class SparseOrders(SampleOrders):
         constants = np.empty(self.n_samples)
         out = np.empty(len(self.genes), dtype) if reuse is None else reuse.excess
         rank_loops.sparse_values(
-            self.indptr, self.genes, self.groups, self.n_groups, self.zero_group,
-            a, float(a.sum()), base, sign, tie, constants, out,
-        )  # fmt: skip
-        found = SparseRanks(constants, out, self.genes, self.indptr, self.n_genes)
-        return found if genes is None else DenseRanks(found.columns(genes))
+            self.indptr,
+            self.genes,
+            self.groups,
+            self.n_groups,
+            self.zero_group,
+            a,
+            float(a.sum()),
+            base,
+            sign,
+            tie,
+            constants,
+            out,
+        )
+        ranks = SparseRanks(constants, out, self.genes, self.indptr, self.n_genes)
+        return ranks if genes is None else DenseRanks(ranks.columns(genes))
 
 
 def order_samples(
@@ -310,9 +317,9 @@ def _order_dense(X: NDArray, n_jobs: int | None) -> DenseOrders:
         values = _sortable(X[block])
         check_finite(values)
         numbers = groups[block].reshape(-1), n_groups[block]
-        here = np.arange(0, values.size + 1, d)
+        starts = np.arange(0, values.size + 1, d)
         rank_loops.number_values(
-            values.ravel(), _argsort(values).ravel(), here, *numbers
+            values.ravel(), _argsort(values).ravel(), starts, *numbers
         )
 
     _in_blocks(order_block, n, d, n_jobs)
@@ -334,14 +341,14 @@ def _order_sparse(X: sparse.csr_array, n_jobs: int | None) -> SparseOrders:
 
     def order_block(block: slice) -> None:
         begin, end = indptr[block.start], indptr[block.stop]
-        here = indptr[block.start : block.stop + 1] - begin
+        starts = indptr[block.start : block.stop + 1] - begin
         part = values[begin:end]
         order = np.empty(part.size, np.int64)
-        for start, stop in zip(here[:-1].tolist(), here[1:].tolist(), strict=True):
+        for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
             order[start:stop] = _argsort(part[start:stop])
         numbers = groups[begin:end], n_groups[block]
-        rank_loops.number_values(part, order, here, *numbers)
-        rank_loops.leave_room_for_zero(part, here, *numbers, zero_group[block])
+        rank_loops.number_values(part, order, starts, *numbers)
+        rank_loops.leave_room_for_zero(part, starts, *numbers, zero_group[block])
 
     _in_blocks(order_block, n, values.size // n, n_jobs)
     return SparseOrders(

@@ -166,12 +166,12 @@ def _sum_below(
     known = known[order]
     order = values.argsort()
     keys = values[order]
-    found = np.zeros(values.size)
+    sums_below = np.zeros(values.size)
     for side, share in (("left", 1.0 - t), ("right", t)):
         if share:
-            found += share * sums[known.searchsorted(keys, side)]
+            sums_below += share * sums[known.searchsorted(keys, side)]
     out = np.empty(values.size)
-    out[order] = found
+    out[order] = sums_below
     return out
 
 

@@ -85,14 +85,14 @@ class ScoreRows:
             columns = np.arange(len(columns))
         if compiled is None:
             compiled = worth_compiling(X.shape[0], len(self.base))
-        found = np.zeros((X.shape[0], len(self.base)))
+        products = np.zeros((X.shape[0], len(self.base)))
         step = max(1, _BLOCK // max(1, len(columns)))
         for rows in (slice(at, at + step) for at in range(0, X.shape[0], step)):
             block = needed_values(X, rows, columns)
             orders = _orders(block) if compiled else None
             for gamma, of in self._sets:
-                found[rows, of] = self._products(block, orders, gamma, self.coef[of])
-        return found / self.sizes + self.base
+                products[rows, of] = self._products(block, orders, gamma, self.coef[of])
+        return products / self.sizes + self.base
 
     def _products(
         self, X: Any, orders: SampleOrders | None, gamma: NDArray, coef: NDArray
@@ -170,8 +170,8 @@ def worth_compiling(n_samples: int, n_rows: int) -> bool:
 
 def by_class(scores: NDArray) -> NDArray:
     """Scores with one column per class: ``-z, z`` for the one score z of two classes."""
-    one = scores.ndim == 1 or scores.shape[1] == 1
-    return np.column_stack([-scores, scores]) if one else scores
+    single_row = scores.ndim == 1 or scores.shape[1] == 1
+    return np.column_stack([-scores, scores]) if single_row else scores
 
 
 def best_class(scores: NDArray) -> NDArray:

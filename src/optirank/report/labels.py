@@ -38,7 +38,7 @@ def labels_view(labels: Labels) -> dict[str, Any]:
         "title": f"Labels of {Path(labels.source).name}",
         "lead": f"{samples}, labelled by the {model_name(labels.model)}; {withheld} "
         "withheld.",
-        "warnings": [*labels.alarms, *_mostly_withheld(labels)],
+        "warnings": [*labels.alarms, *mostly_withheld(labels)],
         "tiles": _tiles(labels, n_withheld, len(unused)),
         "figures": {"labels": figure},
         "label_rows": table.rename_axis("label").reset_index().to_dict("records"),
@@ -79,7 +79,7 @@ def genes_tile(labels: Labels) -> tuple[str, str]:
     return f"{n_genes - len(labels.missing)} of {n_genes}", "genes of the panel found"
 
 
-def _mostly_withheld(labels: Labels) -> list[str]:
+def mostly_withheld(labels: Labels) -> list[str]:
     """Say where more labels are withheld than are given."""
     share = float(labels.withheld.mean())
     if share <= 0.5:
@@ -109,7 +109,7 @@ def advice(labels: Labels) -> list[tuple[str, str]]:
     options = labels.record.get("options", {})
     model = labels.model
     lines = []
-    withholds = {"threshold", "target_error"} & set(options)
+    withholds = "threshold" in labels.record or "target_error" in options
     if not withholds and can_show(model, _ADVISED_ERROR):
         lines.append((f"--target-error {_ADVISED_ERROR}", "withholds doubtful labels"))
     if model.panel.likeness is not None and "unknown_rate" not in options:

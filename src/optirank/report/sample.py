@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optirank._util.metrics import percent
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from optirank.workflow.labels import Labels
 
 _SHOWN = 12  # classes and genes that a reader looks at
+_WHOLE = 1000  # values from here on are shown without decimals
 
 
 def sample_view(labels: Labels, explanation: Explanation) -> dict[str, Any]:
@@ -26,7 +28,8 @@ def sample_view(labels: Labels, explanation: Explanation) -> dict[str, Any]:
     scores = explanation.scores
     return {
         "title": f"Sample {labels.names[0]}",
-        "lead": f"Labelled by the {model_name(labels.model)}, from {labels.source}.",
+        "lead": f"Labelled by the {model_name(labels.model)}, from "
+        f"{Path(labels.source).name}.",
         "warnings": [*labels.alarms, *_withheld(reason, likely)],
         "tiles": _tiles(labels, explanation, withheld=bool(reason)),
         "probabilities": [
@@ -35,7 +38,7 @@ def sample_view(labels: Labels, explanation: Explanation) -> dict[str, Any]:
         ],
         "n_more_classes": max(0, len(scores) - _SHOWN),
         "explained": name,
-        "pairs": [] if pairs is None else _with_widths(pairs, "vote"),
+        "pairs": [] if pairs is None else _pair_rows(pairs),
         "score": float(contributions["contribution"].sum()),
         "contributions": [
             _gene_row(row) for row in _with_widths(shown, "contribution")
@@ -77,12 +80,24 @@ def _with_widths(table: pd.DataFrame, column: str) -> list[dict[str, Any]]:
     return table.assign(width=widths).to_dict("records")
 
 
+def _pair_rows(pairs: pd.DataFrame) -> list[dict[str, Any]]:
+    """The lines of pairs of genes, with their values as text."""
+    columns = ["value_higher", "value_lower"]
+    texts = {column: pairs[column].map(_number) for column in columns}
+    return _with_widths(pairs.assign(**texts), "vote")
+
+
 def _gene_row(row: dict[str, Any]) -> dict[str, Any]:
     """The line of a gene, with its value and rank as text."""
-    missing = bool(row["missing"])
-    value = row["value"]
     rank = row["rank"]
     return row | {
-        "value": "missing" if missing else "" if value != value else f"{value:.4g}",
+        "value": "missing" if row["missing"] else _number(row["value"]),
         "rank": "" if rank != rank else f"{rank:+.2f}",
     }
+
+
+def _number(value: float) -> str:
+    """A value of a gene as text; nothing for an intercept, which has none."""
+    if value != value:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= _WHOLE else f"{value:.4g}"

@@ -18,7 +18,13 @@ from optirank.pl.truth import (
     draw_reliability,
 )
 from optirank.report.environment import figure_image
-from optirank.report.labels import can_show, missing_genes, model_name, provenance
+from optirank.report.labels import (
+    can_show,
+    missing_genes,
+    model_name,
+    mostly_withheld,
+    provenance,
+)
 from optirank.workflow.performance import MEASURES, TARGETS
 
 if TYPE_CHECKING:
@@ -88,7 +94,11 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
         "lead": f"{judged.n_samples:,} samples, true classes from the column "
         f"{result.label}, labelled by the {model_name(result.model)}.",
         "whose": "these",
-        "warnings": [*result.alarms, *_weak(judged)],
+        "warnings": [
+            *result.alarms,
+            *mostly_withheld(result.labels),
+            *_weak(judged),
+        ],
         "tiles": [*tiles, *_auc_tile(judged)],
         "missing": missing_genes(result.labels),
         "notes": result.notes,
@@ -106,7 +116,8 @@ def _auc_tile(judged: Performance) -> list[tuple[str, str]]:
 def _against_truth(judged: Performance, model: Model) -> dict[str, Any]:
     """The tables and figures of labels against the truth."""
     table = judged.per_class
-    lowest = np.nanmin(table[[f"{measure}_low" for measure in MEASURES]].to_numpy())
+    lows = table[[f"{measure}_low" for measure in MEASURES]].to_numpy()
+    known = lows[~np.isnan(lows)]
     low, high = judged.interval
     shares = judged.prevalence or {}
     return {
@@ -115,17 +126,20 @@ def _against_truth(judged: Performance, model: Model) -> dict[str, Any]:
         "measures": MEASURES,
         "class_rows": table.rename_axis("name").reset_index().to_dict("records"),
         "weak": _WEAK,
-        "axis": np.floor(10 * lowest) / 10 if lowest == lowest else 0.0,
+        "axis": np.floor(10 * known.min()) / 10 if known.size else 0.0,
         "prevalence": some(f"{name} {percent(share)}" for name, share in shares.items())
         if shares
         else "",
+        "n_given": judged.n_given,
         "n_withheld": judged.n_withheld,
         "mistakes": _mistakes(judged),
         "bias": judged.bias,
         "withholding": judged.withholding.to_dict("records"),
         "withholds": _withholds(model),
         "accuracy": percent(judged.balanced_accuracy),
-        "interval": f"95 %: {in_percent(low)} to {percent(high)}",
+        "interval": f"95 %: {in_percent(low)} to {percent(high)}"
+        if judged.n_given
+        else "",
     }
 
 
@@ -136,10 +150,11 @@ def _figures(judged: Performance) -> dict[str, str]:
             lambda ax: draw_confusion(ax, judged.confusion),
             *confusion_size(list(judged.confusion.columns)),
         ),
-        "reliability": figure_image(
-            lambda ax: draw_reliability(ax, judged.reliability), 4.8, 5.0
-        ),
     }
+    if judged.n_given:
+        figures["reliability"] = figure_image(
+            lambda ax: draw_reliability(ax, judged.reliability), 4.8, 5.0
+        )
     if judged.curves:
         figures["roc"] = figure_image(
             lambda ax: draw_curves(ax, judged.curves, "roc"), 4.8, 4.8

@@ -56,7 +56,8 @@ def solve_alternating(
     cheap = run.cheap
     for n_rounds, limit in (c.SCREEN, c.RELAXED):
         states = {
-            name: run.relax(one, n_rounds, limit, name) for name, one in states.items()
+            name: run.relax(state, n_rounds, limit, name)
+            for name, state in states.items()
         }
         states = near_best(states, np.inf if cheap else c.FAR)
     for name in states:
@@ -74,11 +75,8 @@ def solve_alternating(
 def near_best(states: dict[str, State], margin: float) -> dict[str, State]:
     """The states whose objective is within a relative margin of the best."""
     best = min(state.objective for state in states.values())
-    return {
-        k: state
-        for k, state in states.items()
-        if state.objective <= best * (1.0 + margin)
-    }
+    limit = best * (1.0 + margin)
+    return {name: state for name, state in states.items() if state.objective <= limit}
 
 
 @dataclass(frozen=True)
@@ -93,9 +91,7 @@ class State:
     L_gamma: float | None = None
     n_iter: int = 0
     z: NDArray | None = None  # the scores, after a round
-    batch: int | None = (
-        None  # genes that an exchange swaps next; None: not begun, 0: ended
-    )
+    batch: int | None = None  # genes swapped next; None: not begun, 0: ended
 
 
 class Alternation:
@@ -112,7 +108,8 @@ class Alternation:
 
     def round(self, state: State, lambda_p: float = 0.0) -> State:
         """A few steps on (w, b), then on (gamma, b) with the push penalty's tangent."""
-        loss, before = self.loss, state.gamma
+        loss = self.loss
+        before = state.gamma
         matrix = self.matrices.ranks(before)
         L = state.L_w or curvature_scale(matrix, loss.v)
         on_w = accelerated_steps(
@@ -147,7 +144,7 @@ class Alternation:
         for _ in range(n_rounds):
             new = self.round(state)
             if state.objective - new.objective < tol * new.objective:
-                return min(state, new, key=lambda one: one.objective), True
+                return min(state, new, key=lambda point: point.objective), True
             state = new
         return state, False
 
@@ -176,9 +173,10 @@ class Alternation:
         covariance = matrix.transpose_dot(
             (problem.v * (problem.y - 0.5)).astype(np.float32)
         )
-        tilted = zip(c.STARTS, self.feasible.tilted(covariance), strict=True)
+        gammas = self.feasible.tilted(covariance)
         return {
-            name: State(np.zeros(problem.n_genes), 0.0, gamma) for name, gamma in tilted
+            name: State(np.zeros(problem.n_genes), 0.0, gamma)
+            for name, gamma in zip(c.STARTS, gammas, strict=True)
         }
 
 
@@ -229,6 +227,7 @@ class Run:
             c.PUSH_STEP * path_step * self.problem.loss(np.zeros(len(self.problem.y)))
         )
         lambda_p = 0.0
+        rho = 0.0
         state = replace(state, z=None)
         for _ in range(c.PUSH_ROUNDS):
             rho = float((state.gamma * (1.0 - state.gamma)).sum())
@@ -273,17 +272,19 @@ class Run:
         exact: bool = True,
     ) -> Solution:
         """(w, b) to convergence at the final set, in the problem's own units."""
-        problem, gamma = self.problem, state.gamma
+        problem = self.problem
         if not refit:
-            return solution_at(problem, state.w, gamma, state.n_iter, True)
-        start = {
-            "w": state.w,
-            "b": state.b,
-            "L": state.L_w,
-            "matrices": self.alternation.matrices,
-        }
+            return solution_at(problem, state.w, state.gamma, state.n_iter, True)
         solution = solve_at(
-            problem, gamma, tol=tol, max_iter=max_iter, exact=exact, **start
+            problem,
+            state.gamma,
+            w=state.w,
+            b=state.b,
+            L=state.L_w,
+            tol=tol,
+            max_iter=max_iter,
+            exact=exact,
+            matrices=self.alternation.matrices,
         )
         solution.n_iter += state.n_iter
         return solution

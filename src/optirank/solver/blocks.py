@@ -23,7 +23,7 @@ from optirank._compiled import solver_loops
 from optirank.ranks.orders import DenseRanks, SparseRanks, take_columns
 from optirank.solver import constants as c
 from optirank.solver.problem import Problem
-from optirank.solver.terms import CappedSimplex, ElasticNet, LogisticLoss
+from optirank.solver.terms import LogisticLoss, Proximal
 
 _NO_VALUES = np.empty((0, 0), np.float32)
 _NO_ENTRIES = (
@@ -32,6 +32,8 @@ _NO_ENTRIES = (
     np.empty(0, np.float32),
     np.empty(0),
 )
+
+_STEP_RULES = (c.GROW, c.RELAX, c.LARGEST_L, c.SLACK, c.INTERCEPT_CURVATURE)
 
 
 @dataclass
@@ -47,7 +49,7 @@ class CentredDense:
     @property
     def stored(self) -> tuple:
         """The arrays of the matrix, dense and sparse ones, and its means, for compiled loops."""
-        return (self.values, *_NO_ENTRIES), self.mean
+        return (self.values, *_NO_ENTRIES, self.mean)
 
     def dot(self, x: NDArray) -> NDArray:
         """``M x``, float32."""
@@ -81,8 +83,8 @@ class CentredSparse:
     def stored(self) -> tuple:
         """See :class:`CentredDense`."""
         ranks = self.ranks
-        entries = ranks.indptr, ranks.genes, ranks.excess, ranks.constants
-        return (_NO_VALUES, *entries), self.mean
+        entries = (ranks.indptr, ranks.genes, ranks.excess, ranks.constants)
+        return (_NO_VALUES, *entries, self.mean)
 
     def dot(self, x: NDArray) -> NDArray:
         """``M x``, float32."""
@@ -131,14 +133,18 @@ class ProblemMatrices:
 
     def ranks(self, gamma: NDArray) -> CentredMatrix:
         """``R(gamma) / s``, centred: scores are linear in w."""
-        problem, gamma = self._problem, gamma / self._problem.n_reference
-        self._ranks = problem.orders.ranks(gamma, problem.ties, reuse=self._ranks)
+        problem = self._problem
+        scaled = gamma / problem.n_reference
+        self._ranks = problem.orders.ranks(scaled, problem.ties, reuse=self._ranks)
         return centre(self._ranks, problem.v)
 
     def coranks(self, w: NDArray) -> CentredMatrix:
         """``V(w) / s``, centred: scores are linear in gamma."""
-        problem, w = self._problem, w / self._problem.n_reference
-        self._coranks = problem.orders.coranks(w, problem.ties, reuse=self._coranks)
+        problem = self._problem
+        scaled = w / problem.n_reference
+        self._coranks = problem.orders.coranks(
+            scaled, problem.ties, reuse=self._coranks
+        )
         return centre(self._coranks, problem.v)
 
 
@@ -159,7 +165,7 @@ def accelerated_steps(
     loss: LogisticLoss,
     x: NDArray,
     b: float,
-    proximal: ElasticNet | CappedSimplex,
+    proximal: Proximal,
     L: float,
     n_steps: int,
     *,
@@ -173,14 +179,20 @@ def accelerated_steps(
     gradient of the block (the tangent of the push penalty). ``z`` are the scores ``M x`` where they
     are known, and b is then their best intercept.
     """
-    linear = np.empty(0) if linear is None else linear
-    z = np.empty(0, np.float32) if z is None else z
-    found = solver_loops.proximal_steps(
-        *matrix.stored, loss.y, loss.v, np.asarray(x, dtype=np.float64), float(b), z, float(L),
-        *proximal.parameters(), linear, n_steps, tol,
-        (c.GROW, c.RELAX, c.LARGEST_L, c.SLACK, c.INTERCEPT_CURVATURE),
-    )  # fmt: skip
-    return BlockResult(*found)
+    known = np.empty(0, np.float32) if z is None else z
+    start = (np.asarray(x, dtype=np.float64), float(b), known, float(L))
+    ended = solver_loops.proximal_steps(
+        matrix.stored,
+        (loss.y, loss.v),
+        start,
+        proximal.proximal_map,
+        proximal.parameters,
+        np.empty(0) if linear is None else linear,
+        n_steps,
+        tol,
+        _STEP_RULES,
+    )
+    return BlockResult(*ended)
 
 
 def curvature_scale(matrix: CentredMatrix, v: NDArray) -> float:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +26,10 @@ from optirank.solver.problem import Problem, Solution, sigmoid
 
 ETA = 1.5  # factor between the inverse step sizes tried
 L_MIN = 1e-10  # smallest inverse step size
-MAX_TRIALS = (
-    60  # of an inverse step size: the last one is 1.5^58 (2e10) times the first
-)
+MAX_TRIALS = 60  # of an inverse step size: the last is 1.5^58 (2e10) times the first
 SLACK = 1e-14  # relative roundoff of a loss: the bound a step must meet is widened by this much
 ROUNDOFF = 1e-10  # squared changes, and sum |gamma - round(gamma)|, below this are none
-SCALE_ITERATION = (
-    4  # the iteration of the first solve whose objective scales the tolerances
-)
+SCALE_ITERATION = 4  # of the first solve, whose objective scales the tolerances
 MAX_RELAXATIONS = 10_000
 
 
@@ -64,7 +59,9 @@ def solve_bpcd(
     """
     descent = Descent(problem)
     path: list[dict] = []
-    lambda_p, scale, converged = 0.0, None, True
+    lambda_p = 0.0
+    scale = None
+    converged = True
     while True:
         trace, solved = descent.solve(lambda_p, tol, max_iter, scale)
         if scale is None:
@@ -80,20 +77,20 @@ def solve_bpcd(
             break
         lambda_p += path_step * tol * scale / path[-1]["rho"]
 
-    n_iter, w, b = sum(entry["iterations"] for entry in path), descent.w, descent.b
-    if not integral:
-        objective = problem.objective(w, b, descent.gamma)
-        return Solution(w, b, descent.gamma, objective, n_iter, converged, path)
-    gamma = descent.feasible.vertex(descent.gamma)
-    if not refit:
-        return Solution(
-            w, b, gamma, problem.objective(w, b, gamma), n_iter, converged, path
-        )
-    found = solve_at(problem, gamma, w=w, tol=tol, max_iter=max_iter)
+    n_iter = sum(entry["iterations"] for entry in path)
+    w = descent.w
+    b = descent.b
+    gamma = descent.gamma
+    if integral:
+        gamma = descent.feasible.vertex(gamma)
+    if not (integral and refit):
+        objective = problem.objective(w, b, gamma)
+        return Solution(w, b, gamma, objective, n_iter, converged, path)
+    refitted = solve_at(problem, gamma, w=w, tol=tol, max_iter=max_iter)
     return replace(
-        found,
-        n_iter=found.n_iter + n_iter,
-        converged=found.converged and converged,
+        refitted,
+        n_iter=refitted.n_iter + n_iter,
+        converged=refitted.converged and converged,
         path=path,
     )
 
@@ -147,14 +144,12 @@ class Descent:
             "n_fractional": int((fractional(self.gamma) > ROUNDOFF).sum()),
         }
 
-    def objective(self, loss: float, **moved: Any) -> float:
-        """Loss, elastic net and push penalty, where some blocks have moved."""
-        at = vars(self) | moved
-        return (
-            loss
-            + self.problem.penalty.value(at["w"])
-            + self.lambda_p * push(at["gamma"])
-        )
+    def objective(self) -> float:
+        """Loss, penalty of w and push penalty."""
+        return self._objective_at(self.loss, self.w, self.gamma)
+
+    def _objective_at(self, loss: float, w: NDArray, gamma: NDArray) -> float:
+        return loss + self.problem.penalty.value(w) + self.lambda_p * push(gamma)
 
     def solve(
         self, lambda_p: float, tol: float, max_iter: int, scale: float | None = None
@@ -166,14 +161,16 @@ class Descent:
         """
         self.lambda_p = lambda_p
         self.L = {}
-        before = self.objective(self.loss)
+        before = self.objective()
         trace: list[float] = []
         for iteration in range(1, max_iter + 1):
-            w, b, gamma = self.w, self.b, self.gamma
+            w = self.w
+            b = self.b
+            gamma = self.gamma
             self._step_w()
             self._step_b()
             self._step_gamma()
-            trace.append(self.objective(self.loss))
+            trace.append(self.objective())
             if scale is None and iteration == SCALE_ITERATION:
                 scale = trace[-1]
             if scale is not None and before - trace[-1] < tol * scale:
@@ -190,7 +187,8 @@ class Descent:
 
     def _step_w(self) -> None:
         """A proximal gradient step; the scores are linear in w by the ranks R."""
-        problem, s = self.problem, self.problem.n_reference
+        problem = self.problem
+        s = problem.n_reference
         R = problem.orders.ranks(self.gamma, problem.ties, np.float64)
         gradient = R.transpose_dot(problem.slopes(self.z)) / s
         if "w" not in self.L:
@@ -212,7 +210,8 @@ class Descent:
         The scores are linear in gamma by the co-ranks V. What the sum constraint lets through of
         the gradient is the gradient minus its mean.
         """
-        problem, s = self.problem, self.problem.n_reference
+        problem = self.problem
+        s = problem.n_reference
         V = problem.orders.coranks(self.w, problem.ties, np.float64)
         gradient = V.transpose_dot(problem.slopes(self.z)) / s
         tangent = -self.lambda_p * (2.0 * self.gamma - 1.0)
@@ -253,7 +252,8 @@ class Descent:
         """
         if block not in self.L:
             return
-        old, before = getattr(self, block), self.objective(self.loss)
+        old = getattr(self, block)
+        before = self.objective()
         for k in range(-1, MAX_TRIALS - 1):
             L = max(L_MIN, self.L[block] * ETA**k)
             new = prox(old - (gradient + tangent) / L, 1.0 / L)
@@ -261,9 +261,13 @@ class Descent:
             z = scores(new)
             loss = self.problem.loss(z)
             bound = self.loss + np.dot(gradient, change) + 0.5 * L * _squared(change)
-            not_higher = self.objective(loss, **{block: new}) <= before
+            w = new if block == "w" else self.w
+            gamma = new if block == "gamma" else self.gamma
+            not_higher = self._objective_at(loss, w, gamma) <= before
             if loss <= bound + SLACK * self.loss and not_higher:
-                self.z, self.loss, self.L[block] = z, loss, L
+                self.z = z
+                self.loss = loss
+                self.L[block] = L
                 setattr(self, block, new)
                 return
 

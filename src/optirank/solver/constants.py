@@ -18,75 +18,58 @@ GROW = 1.6  # a refused step is shortened by it: two refusals cover what eight t
 RELAX = 0.9  # after a step that was taken a longer one is tried: the curvature falls on the way
 LARGEST_L = 1e12  # a step this short no longer moves anything in float32: take it and stop trying
 SLACK = 1e-12  # what the roundoff of float32 scores adds to the rise of the loss
-INTERCEPT_CURVATURE = (
-    1e-3  # least curvature along b: it vanishes where all samples are certain
-)
+# least curvature along b: it vanishes where all samples are certain
+INTERCEPT_CURVATURE = 1e-3
 SMALLEST_RESIDUAL = 2e-7  # proximal gradient that float32 matrices resolve
 
 # (w, b) to convergence
 FIRST_STEPS = 150  # accelerated steps before Newton's method: well-conditioned fits end within them
 MORE_STEPS = 40  # between two rounds of Newton's method: enough to find the support
 NEWTON_STEPS = 8  # of a round, at most: then the support is found anew
-NEWTON_SIZE = (
-    1500  # largest system that is factored: above, a factor costs more than 150 steps
-)
+# largest system that is factored: above, a factor costs more than 150 steps
+NEWTON_SIZE = 1500
 SMALL = 300  # unknowns up to which a factorisation costs next to nothing
 SINGLE = 1e-5  # ridge over the largest diagonal entry from which a float32 factor loses no digits
 STALLED = 1e-9  # of the objective: a round of Newton's method that gains less has ended
 
 # Alternating rounds on the relaxed problem
-INNER_STEPS = (
-    3  # per block and round: a matrix costs as much as 5 to 10 of its products
-)
-NEAR_ACTIVE = (
-    0.8  # of l1: genes with such a gradient may get a weight in the next steps
-)
-SCREEN = (
-    20,
-    5e-3,
-)  # rounds at most and decrease that ends them: enough to tell the starts apart
-RELAXED = (
-    30,
-    1e-3,
-)  # the same before the push: closer changed hardly a set when measured
-RELAXED_RIDGE = (
-    1e-5  # least l2 until gamma is a set: below, steps are too slow to be of use
-)
+# per block and round: a matrix costs as much as 5 to 10 of its products
+INNER_STEPS = 3
+# of l1: genes with such a gradient may get a weight in the next steps
+NEAR_ACTIVE = 0.8
+# rounds at most and decrease that ends them: enough to tell the starts apart
+SCREEN = (20, 5e-3)
+# the same before the push: closer changed hardly a set when measured
+RELAXED = (30, 1e-3)
+# least l2 until gamma is a set: below, steps are too slow to be of use
+RELAXED_RIDGE = 1e-5
 
 # From the relaxed solution to a set
 FAR = 0.02  # a start this much above the other after screening never ended lower when measured
-CLOSE_SETS = (
-    1e-3  # sets that differ by less may change places when (w, b) converge: finish both
-)
+# sets that differ by less may change places when (w, b) converge: finish both
+CLOSE_SETS = 1e-3
 PUSH_STEP = 1e-4  # times path_step, of the loss at w = 0: what a round's push adds to the objective
 PUSH_ROUNDS = 60  # at most: what is fractional then is rounded
 INTEGRAL = 1e-3  # push penalty below which gamma is as good as a set
 ROUNDED_STEPS = 30  # on (w, b) after rounding, before sets are compared
-CHEAP = (
-    1e7  # n d^2 below which a fit takes a tenth of a second: both starts go to the end
-)
+# n d^2 below which a fit takes a tenth of a second: both starts go to the end
+CHEAP = 1e7
 
 # Exchanges of reference genes
-SMALLEST_GAIN = (
-    1e-6  # of the objective: less is within what the refit of an exchange leaves open
-)
+# of the objective: less is within what the refit of an exchange leaves open
+SMALLEST_GAIN = 1e-6
 BATCHES = 6  # tries of a batch of genes: it has halved from s/4 to a few genes by then
-REFIT_STEPS = (
-    15  # that refit (w, b) to judge an exchange: with fewer, good ones are refused
-)
-MODEL_ENTRIES = (
-    2e7  # largest matrix that trials go over: above, they take longer than the rest
-)
-EXACT_TRIALS = (
-    100  # genes up to which, with l1 = 0, an exchange is judged by Newton steps
-)
-FEW_GENES = (
-    20  # reference genes of which each is so much of the set that the Hessian changes
-)
+# that refit (w, b) to judge an exchange: with fewer, good ones are refused
+REFIT_STEPS = 15
+# largest matrix that trials go over: above, they take longer than the rest
+MODEL_ENTRIES = 2e7
+# genes up to which, with l1 = 0, an exchange is judged by Newton steps
+EXACT_TRIALS = 100
+# reference genes of which each is so much of the set that the Hessian changes
+FEW_GENES = 20
 MODELS = 8  # of exchanges at most; few fits come to as many
-PAIR_GENES = (
-    30  # looked at each way; here and below twice as many where trials cost little
-)
+# looked at each way; here and below twice as many where trials cost little
+PAIR_GENES = 30
 REFUSALS = 6  # in a row that end a model
 TRIAL_NEWTON_STEPS = 4  # that judge one at l1 = 0, at most
 HOPELESS = 0.003  # of the objective: a pair whose predicted rise is larger is not tried
@@ -99,9 +82,8 @@ FORBIDDEN = (
     -1e30
 )  # where a gene outside the candidates is put: far below any, yet finite
 MODELS_ON_DEVICE = 30  # as one exchange is made per model there
-PAIRS_AT_ONCE = (
-    24  # that are judged side by side: more found no better ones when measured
-)
+# that are judged side by side: more found no better ones when measured
+PAIRS_AT_ONCE = 24
 COPIES = 6.0  # float32 matrices of a problem that are held at once, buffers counted in
 FILLS_DEVICE = 1 << 22  # entries of a matrix whose product alone keeps a GPU busy
 BLOCK_BYTES = (

@@ -21,7 +21,7 @@ from optirank.solver.blocks import (
     curvature_scale,
 )
 from optirank.solver.problem import Problem, Solution
-from optirank.solver.terms import ElasticNet, LogisticLoss, spread
+from optirank.solver.terms import LogisticLoss, Penalty, spread
 
 _ROWS = 512  # rows whose scaled copy is held at a time: a few megabytes at 1000 genes
 
@@ -49,10 +49,11 @@ def solve_at(
 
     ``exact`` ends small problems with Newton steps in float64, down to roundoff.
     """
-    matrix = (ProblemMatrices(problem) if matrices is None else matrices).ranks(gamma)
-    loss, (l1, l2) = LogisticLoss(problem.y, problem.v), (problem.l1, problem.l2)
-    found = fit_weights(matrix, loss, l1, l2, **options)
-    w = found.w
+    matrices = ProblemMatrices(problem) if matrices is None else matrices
+    penalty = problem.penalty
+    loss = LogisticLoss(problem.y, problem.v)
+    fitted = fit_weights(matrices.ranks(gamma), loss, penalty, **options)
+    w = fitted.w
     if exact and 0 < min(len(problem.y), np.count_nonzero(w)) <= c.SMALL:
         columns = problem.orders.ranks(
             gamma / problem.n_reference,
@@ -60,8 +61,8 @@ def solve_at(
             np.float64,
             genes=np.flatnonzero(w),
         ).values
-        w = finish_exactly(columns, problem.y, problem.v, w, found.b, l1, l2)
-    return solution_at(problem, w, gamma, found.n_iter, found.converged)
+        w = finish_exactly(columns, problem.y, problem.v, w, fitted.b, penalty)
+    return solution_at(problem, w, gamma, fitted.n_iter, fitted.converged)
 
 
 def solution_at(
@@ -77,8 +78,7 @@ def solution_at(
 def fit_weights(
     matrix: CentredMatrix,
     loss: LogisticLoss,
-    l1: float,
-    l2: float,
+    penalty: Penalty,
     *,
     w: NDArray | None = None,
     b: float = 0.0,
@@ -86,119 +86,144 @@ def fit_weights(
     tol: float = 1e-5,
     max_iter: int = 10_000,
 ) -> Weights:
-    """Minimise ``loss(M w + b) + l1 |w|_1 + l2 |w|^2`` from a start near or far.
+    """Minimise ``loss(M w + b) + penalty(w)`` from a start near or far.
 
     Converged means that the proximal gradient is below ``tol`` times the gradient at w = 0, or that
     Newton's method no longer lowers the objective.
     """
-    penalty = ElasticNet(l1, l2)
     w = np.zeros(len(matrix.mean)) if w is None else w
     L = curvature_scale(matrix, loss.v) if L is None else L
-    nothing = np.zeros(len(loss.y))
-    loss.differentiate(nothing, loss.best_intercept(nothing, 0.0))
-    scale = float(np.abs(matrix.transpose_dot(loss.slopes)).max())
-    tol = max(tol * scale, c.SMALLEST_RESIDUAL)
+    tol = max(tol * _gradient_at_zero(matrix, loss), c.SMALLEST_RESIDUAL)
 
     n_steps = min(c.FIRST_STEPS, max_iter)
     done = accelerated_steps(matrix, loss, w, b, penalty, L, n_steps, tol=tol)
     n_iter = done.n_steps
     converged = done.residual <= tol
     while not converged and n_iter < max_iter:
-        support = np.flatnonzero(done.x)
+        w = done.x
+        b = done.b
         stalled = False
-        if len(support) > 0 and min(len(loss.y), len(support)) <= c.NEWTON_SIZE:
-            found, done.b, objective, decrease = newton_steps(
-                matrix.columns(support),
-                loss,
-                done.x[support],
-                done.b,
-                penalty,
-                c.NEWTON_STEPS,
-            )
-            done.x = spread(found, support, len(matrix.mean))
-            n_iter += c.NEWTON_STEPS
-            stalled = decrease <= c.STALLED * objective
-        n_steps = min(
-            c.MORE_STEPS if stalled else c.FIRST_STEPS, max(1, max_iter - n_iter)
-        )
-        before = done.x
-        done = accelerated_steps(
-            matrix, loss, done.x, done.b, penalty, done.L, n_steps, tol=tol
-        )
+        support = np.flatnonzero(w)
+        n_newton = min(c.NEWTON_STEPS, max_iter - n_iter)
+        if 0 < min(len(loss.y), len(support)) <= c.NEWTON_SIZE:
+            columns = matrix.columns(support)
+            newton = newton_steps(columns, loss, w[support], b, penalty, n_newton)
+            w = spread(newton.w, support, len(matrix.mean))
+            b = newton.b
+            n_iter += n_newton
+            stalled = newton.decrease <= c.STALLED * newton.objective
+        n_steps = c.MORE_STEPS if stalled else c.FIRST_STEPS
+        n_steps = min(n_steps, max(1, max_iter - n_iter))
+        done = accelerated_steps(matrix, loss, w, b, penalty, done.L, n_steps, tol=tol)
         n_iter += done.n_steps
-        same_support = np.array_equal(before != 0, done.x != 0)
+        same_support = np.array_equal(w != 0, done.x != 0)
         converged = done.residual <= tol or (stalled and same_support)
-    return Weights(
-        done.x, loss.best_intercept(done.z, done.b), done.L, n_iter, converged
-    )
+    b = loss.best_intercept(done.z, done.b)
+    return Weights(done.x, b, done.L, n_iter, converged)
+
+
+def _gradient_at_zero(matrix: CentredMatrix, loss: LogisticLoss) -> float:
+    """Largest entry of the loss's gradient at w = 0."""
+    nothing = np.zeros(len(loss.y))
+    loss.differentiate(nothing, loss.best_intercept(nothing, 0.0))
+    return float(np.abs(matrix.transpose_dot(loss.slopes)).max())
 
 
 def finish_exactly(
-    columns: NDArray, y: NDArray, v: NDArray, w: NDArray, b: float, l1: float, l2: float
+    columns: NDArray, y: NDArray, v: NDArray, w: NDArray, b: float, penalty: Penalty
 ) -> NDArray:
     """Newton steps in float64 on the support of w, down to roundoff.
 
     ``columns`` are those of the support, not centred. The last digits of w no longer show in the
     objective, which is flat there, but in its gradient, which judges the last steps.
     """
-    penalty, loss = ElasticNet(l1, l2), LogisticLoss(y, v, np.float64)
+    loss = LogisticLoss(y, v, np.float64)
     support = np.flatnonzero(w)
     columns = np.array(columns, dtype=np.float64, order="C")
     columns -= v @ columns
-    found, b, *_ = newton_steps(columns, loss, w[support], b, penalty, 20, tol=1e-15)
-    sign = np.sign(found)
+    newton = newton_steps(columns, loss, w[support], b, penalty, 20, tol=1e-15)
+    sign = np.sign(newton.w)
 
-    def gradient_at(found: NDArray) -> NDArray:
-        z = columns @ found
-        loss.differentiate(z, loss.best_intercept(z, b))
-        return loss.slopes @ columns + penalty.gradient(found, sign)
+    def gradient_at(weights: NDArray) -> NDArray:
+        z = columns @ weights
+        loss.differentiate(z, loss.best_intercept(z, newton.b))
+        return loss.slopes @ columns + penalty.gradient(weights, sign)
 
-    gradient = gradient_at(found)
+    weights = newton.w
+    gradient = gradient_at(weights)
     for _ in range(4):  # Newton's method gains half the digits that are left each time
-        new = found - RidgeHessian(columns, loss.curvatures, l2).solve(gradient)
-        if l1 > 0 and (new * sign < 0).any():
+        hessian = RidgeHessian(columns, loss.curvatures, penalty.curvature)
+        new = weights - hessian.solve(gradient)
+        if not penalty.smooth and (new * sign < 0).any():
             break
         new_gradient = gradient_at(new)
         if np.abs(new_gradient).max() >= np.abs(gradient).max():
             break
-        found, gradient = new, new_gradient
-    return spread(found, support, len(w))
+        weights = new
+        gradient = new_gradient
+    return spread(weights, support, len(w))
 
 
 class RidgeHessian:
-    """``H = M^T D M + 2 l2 I`` with D the curvatures and the intercept eliminated.
+    """``H = M^T D M + ridge I`` with D the curvatures and the intercept eliminated.
 
     Eliminating the intercept centres the columns of M under the weights D. With more columns than
-    rows the system is solved in the space of the rows.
+    rows the system is solved in the space of the rows. ``factored`` is the Hessian of a nearby
+    point, whose factor stands in for this one's.
     """
 
-    def __init__(self, values: NDArray, curvatures: NDArray, l2: float) -> None:
-        n, m = values.shape
-        total = curvatures.sum()
+    def __init__(
+        self,
+        values: NDArray,
+        curvatures: NDArray,
+        ridge: float,
+        factored: RidgeHessian | None = None,
+    ) -> None:
+        n_rows, n_columns = values.shape
         self._values = values
         self._roots = np.sqrt(curvatures)
-        self._mean = (curvatures.astype(values.dtype) @ values) / max(total, 1e-30)
-        self._ridge = 2.0 * l2
-        self._by_rows = m > n
+        self._mean = curvatures.astype(values.dtype) @ values
+        self._mean /= max(curvatures.sum(), 1e-30)
+        self._by_rows = n_columns > n_rows
+        if factored is None:
+            self._ridge, self._factor = self._factored(ridge)
+        else:
+            self._ridge, self._factor = factored._ridge, factored._factor
+
+    def _factored(self, ridge: float) -> tuple[float, tuple]:
+        """The ridge, raised until the system is positive definite, and the system's factor.
+
+        Sums of float32 products can leave a system of dependent columns indefinite.
+        """
+        system = self._system()
+        single = self._values.dtype == np.float32
+        diagonal = np.einsum("ii->i", system)
+        largest = diagonal.max()
+        lost = 1e-9 if single else 1e-14  # by sums in this precision
+        ridge += lost * largest  # above 0 also where the penalty has none
+        diagonal += ridge
+        if single and ridge > c.SINGLE * (largest + ridge):
+            system = system.astype(np.float32)  # well enough conditioned; twice as fast
+            diagonal = np.einsum("ii->i", system)
+        for _ in range(6):
+            try:
+                return ridge, linalg.cho_factor(system, lower=True, check_finite=False)
+            except linalg.LinAlgError:
+                diagonal += 9.0 * ridge
+                ridge *= 10.0
+        return ridge, linalg.cho_factor(system, lower=True, check_finite=False)
+
+    def _system(self) -> NDArray:
+        """The matrix to factor, in float64, without the ridge."""
         if self._by_rows:
             scaled = self.scaled(slice(None))
-            system = (scaled @ scaled.T).astype(np.float64)
-        else:
-            system = np.zeros((m, m))
-            for begin in range(0, n, _ROWS):
-                scaled = self.scaled(slice(begin, begin + _ROWS))
-                system += scaled.T @ scaled
-        diagonal = np.einsum("ii->i", system)
-        lost = (
-            1e-9 if values.dtype == np.float32 else 1e-14
-        )  # by sums in this precision
-        self._ridge += lost * diagonal.max()  # above 0 also where l2 is 0
-        diagonal += self._ridge
-        if values.dtype == np.float32 and self._ridge > c.SINGLE * diagonal.max():
-            system = system.astype(np.float32)  # well enough conditioned; twice as fast
-        self._factor = linalg.cho_factor(
-            system, lower=True, overwrite_a=True, check_finite=False
-        )
+            return (scaled @ scaled.T).astype(np.float64)
+        n_rows, n_columns = self._values.shape
+        system = np.zeros((n_columns, n_columns))
+        for begin in range(0, n_rows, _ROWS):
+            scaled = self.scaled(slice(begin, begin + _ROWS))
+            system += scaled.T @ scaled
+        return system
 
     def scaled(self, rows: slice) -> NDArray:
         """``D^(1/2) (M - 1 mean^T)`` for some rows."""
@@ -227,21 +252,31 @@ class RidgeHessian:
         )
 
 
+@dataclass(frozen=True)
+class NewtonResult:
+    """Where steps with a Hessian ended."""
+
+    w: NDArray
+    b: float
+    objective: float
+    decrease: float = np.inf  # of the objective by the last step
+
+
 def newton_steps(
     values: NDArray,
     loss: LogisticLoss,
     w: NDArray,
     b: float,
-    penalty: ElasticNet,
+    penalty: Penalty,
     n_steps: int,
     *,
     target: float = np.inf,
     tol: float = c.STALLED,
-) -> tuple[NDArray, float, float, float]:
-    """Damped Newton steps on (w, b), no coefficient passing zero when l1 > 0.
+) -> NewtonResult:
+    """Damped Newton steps on (w, b); no weight leaves its sign unless the penalty is smooth.
 
     Stops when a step lowers the objective by less than ``tol`` of it, or so little that there is no
-    hope of going below ``target``. Returns w, b, the objective and the last decrease of it.
+    hope of going below ``target``. The loss is left differentiated at the result.
     """
     sign = np.sign(w)
     dtype = values.dtype
@@ -255,11 +290,10 @@ def newton_steps(
     decrease = np.inf
     for _ in range(n_steps):
         gradient = (loss.slopes @ values).astype(np.float64) + penalty.gradient(w, sign)
-        direction = RidgeHessian(values, loss.curvatures, penalty.l2).solve(gradient)
+        hessian = RidgeHessian(values, loss.curvatures, penalty.curvature)
+        direction = hessian.solve(gradient)
         for halving in range(6):
-            new = w - 0.4**halving * direction
-            if penalty.l1 > 0:
-                new[new * sign < 0] = 0.0
+            new = penalty.keep_signs(w - 0.4**halving * direction, sign)
             new_objective, new_b = evaluate(new, b)
             if new_objective < objective:
                 break
@@ -268,10 +302,12 @@ def newton_steps(
             objective, b = evaluate(w, b)
             break
         decrease = objective - new_objective
-        w, b, objective = new, new_b, new_objective
+        w = new
+        b = new_b
+        objective = new_objective
         if decrease <= tol * objective or objective - 1.5 * decrease > target:
             break
-    return w, b, objective, decrease
+    return NewtonResult(w, b, objective, decrease)
 
 
 def steps_with_hessian(
@@ -280,42 +316,42 @@ def steps_with_hessian(
     loss: LogisticLoss,
     w: NDArray,
     b: float,
-    l2: float,
+    penalty: Penalty,
     n_steps: int,
     target: float | None = None,
-) -> tuple[NDArray, float, float]:
-    """Steps on (w, b) at l1 = 0 along the Newton direction of a nearby Hessian.
+) -> NewtonResult:
+    """Steps on (w, b) under a smooth penalty along the Newton direction of a nearby Hessian.
 
     The length of a step is Newton's along its direction, with the curvature of the loss where w
     stands. With a ``target``, they end when the objective is below it, or so far above it that
-    twice the decrease in sight does not reach it. Returns w, b and the objective; the loss is left
-    differentiated there.
+    twice the decrease in sight does not reach it. The loss is left differentiated at the result.
     """
     z = values @ w.astype(values.dtype)
     b = loss.best_intercept(z, b)
-    objective = loss.evaluate(z, b) + l2 * (w @ w)
+    objective = loss.evaluate(z, b) + penalty.value(w)
     for _ in range(n_steps):
         if target is not None and objective < target:
             break
-        gradient = (loss.slopes @ values).astype(np.float64) + 2.0 * l2 * w
+        gradient = (loss.slopes @ values).astype(np.float64)
+        gradient += penalty.gradient(w, np.sign(w))
         direction = hessian.solve(gradient)
         change = values @ direction.astype(values.dtype)
         curvatures = loss.curvatures
-        mean = (curvatures @ change) / max(
-            curvatures.sum(), 1e-30
-        )  # the intercept follows
+        mean = (curvatures @ change) / max(curvatures.sum(), 1e-30)  # b follows
         slope = gradient @ direction
-        length = slope / (
-            curvatures @ (change - mean) ** 2 + 2.0 * l2 * (direction @ direction)
-        )
+        bend = curvatures @ (change - mean) ** 2
+        length = slope / (bend + penalty.curvature * (direction @ direction))
         if target is not None and objective - length * slope >= target:
             break  # a quadratic would fall by half of this
         new = w - length * direction
         z_new = z - values.dtype.type(length) * change
         b_new = loss.best_intercept(z_new, b - length * mean)
-        new_objective = loss.evaluate(z_new, b_new) + l2 * (new @ new)
+        new_objective = loss.evaluate(z_new, b_new) + penalty.value(new)
         if not new_objective < objective:
             loss.differentiate(z, b)
             break
-        w, b, z, objective = new, b_new, z_new, new_objective
-    return w, b, objective
+        w = new
+        b = b_new
+        z = z_new
+        objective = new_objective
+    return NewtonResult(w, b, objective)

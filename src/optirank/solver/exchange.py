@@ -6,7 +6,7 @@ model of the objective in which (w, b) respond to the exchange.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,9 +17,13 @@ from optirank.ranks.orders import take_columns
 from optirank.ranks.relative import check_ties
 from optirank.solver import constants as c
 from optirank.solver.blocks import CentredDense, accelerated_steps
-from optirank.solver.convex import RidgeHessian, newton_steps, steps_with_hessian
-from optirank.solver.problem import Problem
-from optirank.solver.terms import LogisticLoss, spread
+from optirank.solver.convex import (
+    NewtonResult,
+    RidgeHessian,
+    newton_steps,
+    steps_with_hessian,
+)
+from optirank.solver.terms import spread
 
 if TYPE_CHECKING:
     from optirank.solver.alternating import Alternation, State
@@ -35,7 +39,8 @@ def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> St
     batch = state.batch
     if batch is None:
         batch = max(1, min(s, alternation.problem.n_genes - s) // 4)
-    gradient, changed = None, False
+    gradient = None
+    changed = False
     for _ in range(n_tries):
         if batch == 0:
             break
@@ -45,7 +50,8 @@ def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> St
             state.gamma, gradient, batch
         )
         size = min(len(inside), len(outside))
-        inside, outside = inside[:size], outside[:size]
+        inside = inside[:size]
+        outside = outside[:size]
         better = gradient[outside] < gradient[inside]
         if not better.any():
             batch = 0
@@ -55,7 +61,9 @@ def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> St
         gamma[outside[better]] = 1.0
         new = alternation.steps_on_w(replace(state, gamma=gamma), c.REFIT_STEPS)
         if new.objective < state.objective * (1.0 - c.SMALLEST_GAIN):
-            state, gradient, changed = new, None, True
+            state = new
+            gradient = None
+            changed = True
         else:
             batch //= 2
     return replace(state, batch=None if changed else batch)
@@ -67,147 +75,235 @@ def exchange_pairs(
     """Swap the pairs that a second-order model ranks best, as long as the objective falls.
 
     Each model serves until too many pairs in a row were refused; then a new one is made, if any was
-    accepted, up to ``n_models``. ``cheap`` problems have more pairs tried.
+    accepted, up to ``n_models``. ``cheap`` problems have more pairs tried. For many reference genes
+    among many genes a new model has the old one's Hessian, which is most of its cost, as long as
+    that leads to exchanges.
     """
+    problem = alternation.problem
+    keeps_hessian = (
+        alternation.penalty.smooth
+        and problem.n_genes > c.SMALL
+        and problem.n_reference > c.FEW_GENES
+    )
+    effort = 2 if cheap else 1
+    factored = None
     for _ in range(n_models):
-        new = _exchange_by_one_model(alternation, state, 2 if cheap else 1)
-        if new is None:
+        model = make_pair_model(alternation, state, effort, factored)
+        new = None if model is None else model.exchange()
+        if new is not None:
+            state = new
+            factored = model.hessian if keeps_hessian else None
+        elif factored is not None:
+            factored = None
+        else:
             break
-        state = new
     return state
 
 
-def _exchange_by_one_model(
-    alternation: Alternation, state: State, effort: int
-) -> State | None:
-    """Try pairs in the order of one model; None if there is none or no pair was accepted."""
-    problem, loss, penalty = alternation.problem, alternation.loss, alternation.penalty
-    orders, s, d = problem.orders, problem.n_reference, problem.n_genes
-    l1, l2 = penalty.l1, penalty.l2
-    tie, _ = check_ties(problem.ties)
+def make_pair_model(
+    alternation: Alternation,
+    state: State,
+    effort: int,
+    factored: RidgeHessian | None = None,
+) -> PairModel | None:
+    """The model of the exchanges at a set, after a few steps on (w, b); None if it is too large."""
+    penalty = alternation.penalty
+    orders = alternation.problem.orders
     state = alternation.steps_on_w(state, c.REFIT_STEPS)
     matrix = alternation.matrices.ranks(state.gamma)
-    columns = active = np.arange(d)
-    if l1 > 0:
-        near = np.abs(matrix.transpose_dot(loss.slopes)) > c.NEAR_ACTIVE * l1
+    columns = np.arange(orders.n_genes)
+    if not penalty.smooth:
+        slopes = np.abs(matrix.transpose_dot(alternation.loss.slopes))
+        near = slopes > c.NEAR_ACTIVE * penalty.threshold
         columns = np.flatnonzero((state.w != 0) | near)
-        active = np.flatnonzero(state.w[columns])
-    if not state.w.any() or min(len(active), orders.n_samples) > c.NEWTON_SIZE:
+    w = state.w[columns]
+    active = np.arange(len(columns)) if penalty.smooth else np.flatnonzero(w)
+    too_many = min(len(active), orders.n_samples) > c.NEWTON_SIZE
+    too_large = len(columns) * orders.n_samples > c.MODEL_ENTRIES
+    if not w.any() or too_many or too_large:
         return None
-    if len(columns) * orders.n_samples > c.MODEL_ENTRIES:
-        return None
-    ranks = matrix.columns(columns)
-    w, b, objective = state.w[columns], state.b, state.objective
-    exact = l1 == 0 and d <= c.EXACT_TRIALS
-    if exact:
-        w, b, objective, _ = newton_steps(ranks, loss, w, b, penalty, 10)
-    hessian = RidgeHessian(take_columns(ranks, active), loss.curvatures, l2)
-    if l1 == 0 and not exact:  # the model wants w where its gradient is nearly zero
-        w, b, objective = steps_with_hessian(hessian, ranks, loss, w, b, l2, 2)
-    coranks = alternation.matrices.coranks(spread(w, columns, d))
-    gradient = coranks.transpose_dot(loss.slopes)
-    inside, outside = alternation.feasible.exchangeable(
-        state.gamma, gradient, effort * c.PAIR_GENES
-    )
-    chosen = np.concatenate([inside, outside])
-    groups, groups_chosen = orders.groups_of(columns), orders.groups_of(chosen)
-    gains, responses = _second_order_model(
-        hessian, ranks, groups, active, groups_chosen, coranks.columns(chosen), loss,
-        gradient[chosen], w, problem, tie, len(inside),
-    )  # fmt: skip
-
-    gamma = state.gamma.copy()
-    used: set[int] = set()
-    failures = accepted = 0
-    spare = np.empty_like(ranks) if len(columns) < d else coranks.columns(columns)
-    uncentred = np.zeros(len(columns), np.float32)
-    for pair in np.argsort(gains, axis=None, kind="stable"):
-        i, k = divmod(int(pair), gains.shape[1])
-        if failures >= effort * c.REFUSALS or gains[i, k] > c.HOPELESS * objective:
-            break
-        goes, comes = int(inside[i]), int(outside[k])
-        if goes in used or comes in used:
-            continue
-        group_in, group_out = groups_chosen[:, len(inside) + k], groups_chosen[:, i]
-        solver_loops.exchange_in_ranks(
-            groups, group_in, group_out, tie, 1.0 / s, ranks, spare
-        )
-        guess = w.copy()
-        guess[active] -= responses[:, len(inside) + k] - responses[:, i]
-        target = objective * (1.0 - c.SMALLEST_GAIN)
-        if exact:
-            new_w, new_b, new_objective, _ = newton_steps(
-                spare, loss, guess, b, penalty, c.TRIAL_NEWTON_STEPS, target=objective
-            )
-        elif l1 > 0:
-            guess[guess * w < 0] = 0.0
-            trial = CentredDense(spare, uncentred)
-            n_steps = effort * c.REFIT_STEPS
-            done = accelerated_steps(trial, loss, guess, b, penalty, state.L_w, n_steps)
-            new_w, new_b = done.x, loss.best_intercept(done.z, done.b)
-            new_objective = loss.value(done.z, new_b) + penalty.value(new_w)
-        else:
-            new_w, new_b, new_objective = steps_with_hessian(
-                hessian, spare, loss, guess, b, l2, c.TRIAL_NEWTON_STEPS, target
-            )
-        if new_objective < target:
-            gamma[goes], gamma[comes] = 0.0, 1.0
-            used |= {goes, comes}
-            ranks, spare = spare, ranks
-            w, b, objective = new_w, new_b, new_objective
-            failures = 0
-            accepted += 1
-        else:
-            failures += 1
-    if not accepted:
-        return None
-    return replace(
-        state, w=spread(w, columns, d), b=b, gamma=gamma, objective=objective
+    return PairModel(
+        alternation, state, effort, columns, active, matrix.columns(columns), factored
     )
 
 
-def _second_order_model(
-    hessian: RidgeHessian,
-    ranks: NDArray,
-    groups: NDArray,
-    active: NDArray,
-    candidate_groups: NDArray,
-    v: NDArray,
-    loss: LogisticLoss,
-    gradient: NDArray,
-    w: NDArray,
-    problem: Problem,
-    tie: float,
-    n_inside: int,
-) -> tuple[NDArray, NDArray]:
-    """Predicted change of the objective for each (inside, outside) pair, and the response of w.
+@dataclass(frozen=True)
+class Pairs:
+    """The genes that may be exchanged, and what the model says of each pair of them."""
 
-    With u the change of the scores at fixed w, H the Hessian in w and q the change of w's gradient
-    (through the scores' curvature and through the ranks themselves), the change is
-    ``g.u + u'Du/2 - q'H^-1 q/2``: a quadratic form in the difference of two candidates.
+    inside: NDArray  # genes of the set that most want out
+    outside: NDArray  # candidates that most want in
+    groups: NDArray  # tie groups of the inside genes, then of the outside ones
+    gains: NDArray  # predicted change of the objective, inside x outside
+    responses: NDArray  # of the active weights to each gene, active x genes
+
+
+class PairModel:
+    """A second-order model of all exchanges at a set, and the trials of the best ones.
+
+    It sees some ``columns`` (genes that have a weight or may get one), of which the ``active`` ones
+    respond to an exchange. (w, b), the ranks and gamma move on with each exchange that is taken.
     """
-    slopes, curvatures = loss.slopes, loss.curvatures
-    ranks, groups = take_columns(ranks, active), take_columns(groups, active)
-    roots = np.sqrt(curvatures)[:, None]
-    mean = curvatures @ v / max(curvatures.sum(), 1e-30)
-    v_scaled = ((v - mean) * roots).astype(np.float32)
-    turn = np.zeros((v.shape[1], ranks.shape[1]), np.float32)
-    solver_loops.slopes_of_comparisons(groups, slopes, candidate_groups, tie, turn)
-    q = turn.T.astype(np.float64) / problem.n_reference
-    q += hessian.transpose_scaled_dot(v_scaled)
-    w = w[active]
-    rest = (slopes @ ranks) + problem.penalty.gradient(w, np.sign(w))
-    responses = hessian.solve(q)
-    linear = gradient - responses.T @ rest
-    form = (v_scaled.T @ v_scaled).astype(np.float64) - q.T @ responses
-    own = np.diag(form)
-    gains = (
-        linear[None, n_inside:]
-        - linear[:n_inside, None]
-        + 0.5 * (own[None, n_inside:] + own[:n_inside, None])
-        - form[:n_inside, n_inside:]
-    )
-    return gains, responses
+
+    def __init__(
+        self,
+        alternation: Alternation,
+        state: State,
+        effort: int,
+        columns: NDArray,
+        active: NDArray,
+        ranks: NDArray,
+        factored: RidgeHessian | None,
+    ) -> None:
+        self.problem = alternation.problem
+        self.loss = alternation.loss
+        self.penalty = alternation.penalty
+        self.state = state
+        self.effort = effort
+        self.columns = columns
+        self.active = active
+        self.ranks = ranks
+        self.point = NewtonResult(state.w[columns], state.b, state.objective)
+        self.tie, _ = check_ties(self.problem.ties)
+        self.by_newton = self.penalty.smooth and self.problem.n_genes <= c.EXACT_TRIALS
+        self.hessian = self._settle(factored)
+        self.groups = self.problem.orders.groups_of(columns)
+        n_genes = self.problem.n_genes
+        coranks = alternation.matrices.coranks(spread(self.point.w, columns, n_genes))
+        gradient = coranks.transpose_dot(self.loss.slopes)
+        inside, outside = alternation.feasible.exchangeable(
+            state.gamma, gradient, effort * c.PAIR_GENES
+        )
+        genes = np.concatenate([inside, outside])
+        groups = self.problem.orders.groups_of(genes)
+        gains, responses = self._predict(
+            coranks.columns(genes), groups, gradient[genes], len(inside)
+        )
+        self.pairs = Pairs(inside, outside, groups, gains, responses)
+        if len(columns) < n_genes:
+            self.spare = np.empty_like(ranks)
+        else:
+            self.spare = coranks.columns(columns)  # their memory is free now
+
+    def _settle(self, factored: RidgeHessian | None) -> RidgeHessian:
+        """The Hessian of the active weights, w being where its gradient is nearly zero."""
+        loss = self.loss
+        penalty = self.penalty
+        w = self.point.w
+        b = self.point.b
+        if self.by_newton:
+            self.point = newton_steps(self.ranks, loss, w, b, penalty, 10)
+        columns = take_columns(self.ranks, self.active)
+        hessian = RidgeHessian(columns, loss.curvatures, penalty.curvature, factored)
+        if penalty.smooth and not self.by_newton:
+            self.point = steps_with_hessian(
+                hessian, self.ranks, loss, w, b, penalty, n_steps=2
+            )
+        return hessian
+
+    def _predict(
+        self, coranks: NDArray, groups: NDArray, gradient: NDArray, n_inside: int
+    ) -> tuple[NDArray, NDArray]:
+        """Predicted change of the objective for each (inside, outside) pair; the response of w.
+
+        With u the change of the scores at fixed w, H the Hessian in w and q the change of w's
+        gradient (through the scores' curvature and through the ranks themselves), the change is
+        ``g.u + u'Du/2 - q'H^-1 q/2``: a quadratic form in the difference of two genes. All but
+        ``n_inside`` of the genes are outside.
+        """
+        slopes = self.loss.slopes
+        curvatures = self.loss.curvatures
+        active_groups = take_columns(self.groups, self.active)
+        roots = np.sqrt(curvatures)[:, None]
+        mean = curvatures @ coranks / max(curvatures.sum(), 1e-30)
+        scaled = ((coranks - mean) * roots).astype(np.float32)
+        turn = np.zeros((coranks.shape[1], len(self.active)), np.float32)
+        solver_loops.slopes_of_comparisons(
+            active_groups, slopes, groups, self.tie, turn
+        )
+        q = turn.T.astype(np.float64) / self.problem.n_reference
+        q += self.hessian.transpose_scaled_dot(scaled)
+        w = self.point.w[self.active]
+        rest = slopes @ take_columns(self.ranks, self.active)
+        rest = rest + self.penalty.gradient(w, np.sign(w))
+        responses = self.hessian.solve(q)
+        linear = gradient - responses.T @ rest
+        form = (scaled.T @ scaled).astype(np.float64) - q.T @ responses
+        alone = 0.5 * np.diag(form)
+        gains = (alone + linear)[None, n_inside:] + (alone - linear)[:n_inside, None]
+        return gains - form[:n_inside, n_inside:], responses
+
+    def exchange(self) -> State | None:
+        """Try pairs in the order of their predicted gains; None if none was accepted."""
+        pairs = self.pairs
+        gamma = self.state.gamma.copy()
+        used: set[int] = set()
+        n_refused = 0
+        for number in np.argsort(pairs.gains, axis=None, kind="stable"):
+            i, k = divmod(int(number), pairs.gains.shape[1])
+            hopeless = pairs.gains[i, k] > c.HOPELESS * self.point.objective
+            if hopeless or n_refused >= self.effort * c.REFUSALS:
+                break
+            goes = int(pairs.inside[i])
+            comes = int(pairs.outside[k])
+            if goes in used or comes in used:
+                continue
+            target = self.point.objective * (1.0 - c.SMALLEST_GAIN)
+            trial = self._try(i, len(pairs.inside) + k, target)
+            if trial.objective < target:
+                self.point = trial
+                self.ranks, self.spare = self.spare, self.ranks
+                gamma[goes] = 0.0
+                gamma[comes] = 1.0
+                used |= {goes, comes}
+                n_refused = 0
+            else:
+                n_refused += 1
+        if not used:
+            return None
+        w = spread(self.point.w, self.columns, self.problem.n_genes)
+        b = self.point.b
+        objective = self.point.objective
+        return replace(self.state, w=w, b=b, gamma=gamma, objective=objective)
+
+    def _try(self, goes: int, comes: int, target: float) -> NewtonResult:
+        """(w, b) after an exchange (places among the pairs' genes), whose ranks are in ``spare``.
+
+        Steps stop early where they will not get below the target.
+        """
+        pairs = self.pairs
+        loss = self.loss
+        penalty = self.penalty
+        b = self.point.b
+        solver_loops.exchange_in_ranks(
+            self.groups,
+            pairs.groups[:, comes],
+            pairs.groups[:, goes],
+            self.tie,
+            1.0 / self.problem.n_reference,
+            self.ranks,
+            self.spare,
+        )
+        guess = self.point.w.copy()
+        guess[self.active] -= pairs.responses[:, comes] - pairs.responses[:, goes]
+        if self.by_newton:
+            n_steps = c.TRIAL_NEWTON_STEPS
+            target = self.point.objective
+            return newton_steps(
+                self.spare, loss, guess, b, penalty, n_steps, target=target
+            )
+        if penalty.smooth:
+            n_steps = c.TRIAL_NEWTON_STEPS
+            return steps_with_hessian(
+                self.hessian, self.spare, loss, guess, b, penalty, n_steps, target
+            )
+        guess = penalty.keep_signs(guess, np.sign(self.point.w))
+        matrix = CentredDense(self.spare, np.zeros(len(guess), np.float32))
+        L = self.state.L_w
+        n_steps = self.effort * c.REFIT_STEPS
+        done = accelerated_steps(matrix, loss, guess, b, penalty, L, n_steps)
+        b = loss.best_intercept(done.z, done.b)
+        return NewtonResult(done.x, b, loss.value(done.z, b) + penalty.value(done.x))
 
 
 def _gradient_gamma(alternation: Alternation, state: State) -> NDArray:

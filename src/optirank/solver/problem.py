@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from optirank.ranks.orders import SampleOrders
-    from optirank.solver.terms import CappedSimplex, ElasticNet
+    from optirank.solver.terms import CappedSimplex, Penalty
+
+PenaltyPair = tuple[float, float]  # l1, l2
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,7 @@ class Problem:
     l1: float = 0.0
     l2: float = 1e-3
     ties: str = "average"
-    candidates: NDArray | None = (
-        None  # mask of the genes that may be in the reference; None: all
-    )
+    candidates: NDArray | None = None  # mask of who may be in the reference; None: all
 
     def __post_init__(self) -> None:
         if self.l1 == 0 and self.l2 == 0:
@@ -63,7 +63,7 @@ class Problem:
         return self.orders.n_genes
 
     @property
-    def penalty(self) -> ElasticNet:
+    def penalty(self) -> Penalty:
         """``l1 |w|_1 + l2 |w|_2^2``."""
         from optirank.solver.terms import ElasticNet  # loads numba
 
@@ -103,9 +103,7 @@ class Solution:
     objective: float  # loss plus elastic net
     n_iter: int = 0
     converged: bool = True
-    path: list[dict] = field(
-        default_factory=list
-    )  # what happened at each lambda_p or stage
+    path: list[dict] = field(default_factory=list)  # what happened at each stage
 
 
 def _check_enough(n_reference: int, number: int) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,29 +13,98 @@ from numpy.typing import ArrayLike, NDArray
 from optirank._compiled import solver_loops
 
 
+class Proximal(ABC):
+    """A term with a proximal map: the penalty of w, or the feasible set of gamma.
+
+    The map is one compiled function, ``proximal_map``, which the compiled steps and ``prox`` call
+    with ``parameters``; see ``_compiled.jit.proximal_map``.
+    """
+
+    proximal_map: ClassVar[Any]
+
+    @property
+    @abstractmethod
+    def parameters(self) -> NDArray[np.float64]:
+        """What the compiled map is told beside the point and the step."""
+
+    def prox(self, x: NDArray, step: float = 1.0) -> NDArray[np.float64]:
+        """``argmin_u |u - x|^2 / (2 step) + value(u)``."""
+        moved = np.array(x, dtype=np.float64)
+        solver_loops.apply_map(self.proximal_map, self.parameters, float(step), moved)
+        return moved
+
+
+class Penalty(Proximal):
+    """A separable, convex penalty of w, which every algorithm and the refit use as it is.
+
+    Where each weight keeps its sign it is a quadratic: Newton steps take ``gradient`` and
+    ``curvature`` from there.
+    """
+
+    @property
+    @abstractmethod
+    def smooth(self) -> bool:
+        """Whether it is one quadratic everywhere: no kink at zero, no forbidden weights."""
+
+    @property
+    @abstractmethod
+    def threshold(self) -> float:
+        """Size of the loss's gradient up to which a weight of zero stays zero."""
+
+    @property
+    @abstractmethod
+    def curvature(self) -> float:
+        """Its second derivative where a weight keeps its sign."""
+
+    @abstractmethod
+    def value(self, w: NDArray) -> float:
+        """The penalty of w; infinite where w is not allowed."""
+
+    @abstractmethod
+    def gradient(self, w: NDArray, sign: NDArray) -> NDArray:
+        """Its gradient where each weight keeps the sign given."""
+
+    def keep_signs(self, w: NDArray, sign: NDArray) -> NDArray:
+        """w with zero for the weights that left their sign, unless the penalty is smooth."""
+        return w if self.smooth else np.where(w * sign < 0, 0.0, w)
+
+
 @dataclass(frozen=True)
-class ElasticNet:
+class ElasticNet(Penalty):
     """``l1 |w|_1 + l2 |w|_2^2`` (no 1/2)."""
+
+    proximal_map = solver_loops.elastic_net_map
 
     l1: float
     l2: float
 
+    @property
+    def parameters(self) -> NDArray[np.float64]:
+        """l1 and l2."""
+        return np.array([self.l1, self.l2], dtype=np.float64)
+
+    @property
+    def smooth(self) -> bool:
+        """See :class:`Penalty`."""
+        return self.l1 == 0
+
+    @property
+    def threshold(self) -> float:
+        """See :class:`Penalty`."""
+        return self.l1
+
+    @property
+    def curvature(self) -> float:
+        """See :class:`Penalty`."""
+        return 2.0 * self.l2
+
     def value(self, w: NDArray) -> float:
-        """The penalty of w."""
+        """See :class:`Penalty`."""
         return float(self.l1 * np.abs(w).sum() + self.l2 * (w @ w))
 
     def gradient(self, w: NDArray, sign: NDArray) -> NDArray:
-        """Its gradient where each weight keeps the sign given."""
+        """See :class:`Penalty`."""
         return 2.0 * self.l2 * w + self.l1 * sign
-
-    def prox(self, x: NDArray, step: float) -> NDArray:
-        """``argmin_w |w - x|^2 / (2 step) + value(w)``: shrink by step l1, then scale."""
-        shrunk = x - np.clip(x, -step * self.l1, step * self.l1)
-        return shrunk / (1.0 + 2.0 * step * self.l2)
-
-    def parameters(self) -> tuple[float, float, float, NDArray]:
-        """What the compiled steps are told: l1, l2, no sum to keep, no candidates."""
-        return float(self.l1), float(self.l2), 0.0, np.empty(0, np.int64)
 
 
 class LogisticLoss:
@@ -47,9 +118,7 @@ class LogisticLoss:
     def __init__(self, y: NDArray, v: NDArray, dtype: type = np.float32) -> None:
         self.y = y
         self.v = v
-        self.slopes = np.empty(
-            len(y), dtype
-        )  # in the precision of the matrix they meet
+        self.slopes = np.empty(len(y), dtype)  # the precision of the matrix they meet
         self.curvatures = np.empty(len(y))
 
     def value(self, z: NDArray, b: float) -> float:
@@ -101,35 +170,34 @@ def spread(part: NDArray, genes: NDArray, n_genes: int) -> NDArray:
 
 
 @dataclass(frozen=True)
-class CappedSimplex:
+class CappedSimplex(Proximal):
     """``{0 <= gamma <= 1, sum gamma = s}``, with gamma zero outside the candidates.
 
     ``candidates`` is a mask of the genes that may be in the reference; None means all genes. The
     vertices are the reference sets of s candidates.
     """
 
+    proximal_map = solver_loops.capped_simplex_map
+
     s: int
     candidates: NDArray | None = None
 
     @cached_property
-    def _where(self) -> NDArray | slice:
-        """What picks the candidates from a vector of all genes."""
-        return (
-            slice(None) if self.candidates is None else np.flatnonzero(self.candidates)
-        )
+    def _where(self) -> Any:
+        """What picks the candidates from a vector of all genes: a slice, or positions."""
+        if self.candidates is None:
+            return slice(None)
+        return np.flatnonzero(self.candidates)
+
+    @cached_property
+    def parameters(self) -> NDArray[np.float64]:
+        """The sum, and the positions of the candidates unless all genes are."""
+        positions = [] if self.candidates is None else self._where
+        return np.concatenate([[self.s], positions]).astype(np.float64)
 
     def _spread(self, part: NDArray, n_genes: int) -> NDArray:
         """A vector of all genes: ``part`` on the candidates, zero for the others."""
         return part if self.candidates is None else spread(part, self._where, n_genes)
-
-    def prox(self, x: NDArray, step: float = 1.0) -> NDArray:
-        """The nearest point of the set, whatever the step."""
-        return self._spread(project_capped_simplex(x[self._where], self.s), len(x))
-
-    def parameters(self) -> tuple[float, float, float, NDArray]:
-        """What the compiled steps are told: no penalty, the sum, the candidates if any."""
-        where = np.empty(0, np.int64) if self.candidates is None else self._where
-        return 0.0, 0.0, float(self.s), where
 
     def free_part(self, direction: NDArray) -> NDArray:
         """What the constraint on the sum lets through of a direction: its part of mean zero."""
@@ -154,17 +222,16 @@ class CappedSimplex:
         ``2 s / m`` times the normalised order of the m candidates, projected.
         """
         values = criterion[self._where]
-        order = np.empty(len(values))
-        order[np.argsort(values, kind="stable")] = np.arange(len(values)) / max(
-            1, len(values) - 1
+        number = len(values)
+        order = np.empty(number)
+        order[np.argsort(values, kind="stable")] = np.arange(number) / max(
+            1, number - 1
         )
-        rising, falling = (
-            project_capped_simplex(2.0 * self.s / len(order) * tilt, self.s)
-            for tilt in (order, 1.0 - order)
-        )
-        return self._spread(rising, len(criterion)), self._spread(
-            falling, len(criterion)
-        )
+        share = 2.0 * self.s / number
+        rising = project_capped_simplex(share * order, self.s)
+        falling = project_capped_simplex(share * (1.0 - order), self.s)
+        n_genes = len(criterion)
+        return self._spread(rising, n_genes), self._spread(falling, n_genes)
 
     def vertex(self, gamma: NDArray) -> NDArray:
         """The set of the s largest entries, the first of equal ones: ones there, else zeros."""
@@ -178,10 +245,8 @@ class CappedSimplex:
     ) -> tuple[NDArray, NDArray]:
         """The genes of a set that most want out, and the candidates outside that most want in."""
         allowed = True if self.candidates is None else self.candidates
-        inside, outside = (
-            np.flatnonzero(gamma > 0.5),
-            np.flatnonzero((gamma <= 0.5) & allowed),
-        )
+        inside = np.flatnonzero(gamma > 0.5)
+        outside = np.flatnonzero((gamma <= 0.5) & allowed)
         inside = inside[np.argsort(-gradient[inside], kind="stable")[:number]]
         outside = outside[np.argsort(gradient[outside], kind="stable")[:number]]
         return inside, outside

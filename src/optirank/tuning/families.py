@@ -16,14 +16,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from optirank.solver.problem import Problem, Solution, resolve_n_reference
+from optirank.solver.problem import (
+    PenaltyPair,
+    Problem,
+    Solution,
+    resolve_n_reference,
+)
 
 if TYPE_CHECKING:
     from optirank.ranks.orders import SampleOrders
 
 Values = tuple  # of a setting's parameters, in the order of the family's names
 Key = tuple  # what tells fitted models apart; several settings may share one
-Penalties = tuple[float, float]  # l1, l2
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,11 @@ class Samples:
         """Number of genes."""
         return self.orders.n_genes if self.orders is not None else self.X.shape[1]
 
+    @property
+    def on_device(self) -> bool:
+        """Whether the orders lie on a GPU."""
+        return self.orders is not None and self.orders.on_device
+
     def take(self, rows: NDArray) -> Samples:
         """Some of the samples."""
         return Samples(
@@ -54,14 +63,14 @@ class Samples:
 
 
 @dataclass
-class Model(Solution):
+class BinaryModel(Solution):
     """One fitted binary model; ``gamma`` is None where values are used instead of ranks."""
 
     seconds: float = 0.0  # CPU time, its share of its chain
     scores: dict[str, NDArray] = field(default_factory=dict)  # by view of a search
 
     @classmethod
-    def of(cls, solution: Solution, seconds: float) -> Model:
+    def of(cls, solution: Solution, seconds: float) -> BinaryModel:
         """A solver's solution without its path, with the time it took."""
         return cls(**vars(solution) | {"path": [], "seconds": seconds})
 
@@ -79,7 +88,7 @@ class Chain:
     """
 
     head: tuple  # what the fits have in common, such as the size of the reference set
-    penalties: tuple[Penalties, ...]
+    penalties: tuple[PenaltyPair, ...]
 
 
 @dataclass(frozen=True)
@@ -102,9 +111,8 @@ class Family(ABC):
     names: ClassVar[tuple[str, ...]] = ("l1", "l2")
     needs_values: ClassVar[bool] = False
     needs_ranks: ClassVar[bool] = True
-    on_device: ClassVar[bool] = (
-        False  # on a GPU; the head is the size of the set, or empty: all
-    )
+    on_device: ClassVar[bool] = False
+    """Whether a GPU can fit it; the head is then the size of the set, or empty: all genes."""
 
     def settings(self) -> list[Values]:
         """The settings to try: the whole grid."""
@@ -116,11 +124,11 @@ class Family(ABC):
 
     def chains(self, n_genes: int) -> list[Chain]:
         """What can be fitted apart, in the order in which it is fitted."""
-        found: dict[tuple, dict[Penalties, None]] = {}
+        penalties: dict[tuple, dict[PenaltyPair, None]] = {}
         for setting in self.settings():
             *head, l1, l2 = self.key(setting, n_genes)
-            found.setdefault(tuple(head), {})[l1, l2] = None
-        return [Chain(head, tuple(found[head])) for head in sorted(found)]
+            penalties.setdefault(tuple(head), {})[l1, l2] = None
+        return [Chain(head, tuple(penalties[head])) for head in sorted(penalties)]
 
     def key(self, setting: Values, n_genes: int) -> Key:
         """The key of a setting's model: the head of its chain, then l1 and l2."""
@@ -130,10 +138,10 @@ class Family(ABC):
     @abstractmethod
     def fit_chain(
         self, samples: Samples, y: NDArray, v: NDArray, chain: Chain
-    ) -> dict[Key, Model]:
+    ) -> dict[Key, BinaryModel]:
         """Fit the settings of a chain; ``y`` is 1 for the positive class, ``v`` are weights."""
 
-    def scores(self, samples: Samples, model: Model) -> NDArray:
+    def scores(self, samples: Samples, model: BinaryModel) -> NDArray:
         """Decision scores of a model."""
         s = model.gamma.sum()
         return samples.orders.scores(model.w, model.gamma, self.ties) / s + model.b
@@ -153,17 +161,20 @@ class Family(ABC):
         return Problem(samples.orders, y, v, n_reference, ties=self.ties)
 
     def _fit(
-        self, chain: Chain, fit: Callable[..., Mapping[Penalties, Any]]
-    ) -> dict[Key, Model]:
+        self, chain: Chain, fit: Callable[..., Mapping[PenaltyPair, Any]]
+    ) -> dict[Key, BinaryModel]:
         """The models of a chain by ``fit(penalties)``: all at once, or one by one."""
-        start, found = time.thread_time(), {}
-        for part in (
-            [chain.penalties] if self.warm_start else [[one] for one in chain.penalties]
-        ):
-            found |= fit(part)
-        each = (time.thread_time() - start) / len(found)
+        start = time.thread_time()
+        parts = [chain.penalties]
+        if not self.warm_start:
+            parts = [(pair,) for pair in chain.penalties]
+        fits: dict[PenaltyPair, Any] = {}
+        for part in parts:
+            fits |= fit(part)
+        seconds = (time.thread_time() - start) / len(fits)
         return {
-            (*chain.head, *pair): Model.of(one, each) for pair, one in found.items()
+            (*chain.head, *pair): BinaryModel.of(solution, seconds)
+            for pair, solution in fits.items()
         }
 
 
@@ -177,7 +188,7 @@ class OptirankFamily(Family):
     on_device = True
     names = ("n_reference", "l1", "l2")
 
-    def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:
+    def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, BinaryModel]:
         """See :class:`Family`."""
         from optirank.solver.alternating import solve_alternating
         from optirank.solver.solve import solve_grid
@@ -187,7 +198,7 @@ class OptirankFamily(Family):
             self._problem(samples, y, v, size), candidates=self.candidates
         )
 
-        def fit(pairs: Sequence[Penalties]) -> dict[Penalties, Solution]:
+        def fit(pairs: Sequence[PenaltyPair]) -> dict[PenaltyPair, Solution]:
             if self.warm_start:
                 return solve_grid(problem, pairs, side="best", **self._accuracy)
             ((l1, l2),) = pairs
@@ -207,7 +218,7 @@ class FixedReferenceFamily(Family):
     reference: tuple[int, ...] = ()
     name = "fixed reference"
 
-    def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:
+    def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, BinaryModel]:
         """See :class:`Family`."""
         from optirank.solver.solve import solve_grid_at
 

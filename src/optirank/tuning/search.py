@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from optirank._util.workers import one_blas_thread
 from optirank.solver.problem import Problem, sample_weights
-from optirank.tuning.families import Chain, Family, Key, Model, Samples
+from optirank.tuning.families import BinaryModel, Chain, Family, Key, Samples
 
 HELD_OUT = "held out"
 
@@ -49,8 +49,8 @@ class Unit:
     @property
     def learnable(self) -> list[int]:
         """Problems with samples of positive weight both in the class and in the rest."""
-        there = self.codes if self.weights is None else self.codes[self.weights > 0]
-        present = np.unique(there)
+        weighing = slice(None) if self.weights is None else self.weights > 0
+        present = np.unique(self.codes[weighing])
         if len(present) < 2:
             return []
         return [k for k, positive in enumerate(self.positives) if positive in present]
@@ -73,7 +73,9 @@ class UnitResult:
 
     family: Family
     unit: Unit
-    _models: dict[int, dict[Key, Model]] = field(default_factory=dict)  # by problem
+    _models: dict[int, dict[Key, BinaryModel]] = field(
+        default_factory=dict
+    )  # by problem
 
     @cached_property
     def params(self) -> list[dict[str, object]]:
@@ -85,7 +87,7 @@ class UnitResult:
         n_genes = self.unit.train.n_genes
         return [self.family.key(values, n_genes) for values in self.family.settings()]
 
-    def models(self, setting: int) -> list[Model]:
+    def models(self, setting: int) -> list[BinaryModel]:
         """The models of a setting for all problems that have one."""
         return [known[self._keys[setting]] for _, known in sorted(self._models.items())]
 
@@ -108,9 +110,11 @@ class UnitResult:
 
 def gene_counts(results: Iterable[UnitResult]) -> NDArray:
     """Numbers of genes, settings x units."""
-    return np.array(
-        [[one.genes(k).sum() for k in range(len(one.params))] for one in results]
-    ).T
+    counts = [
+        [result.genes(setting).sum() for setting in range(len(result.params))]
+        for result in results
+    ]
+    return np.array(counts).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +132,7 @@ class Task:
     chain: Chain
 
 
-Found = tuple[int, int, dict[Key, Model]]  # unit, problem, models
+TaskResult = tuple[int, int, dict[Key, BinaryModel]]  # unit, problem, models
 
 
 def search(
@@ -140,26 +144,17 @@ def search(
 ) -> list[UnitResult]:
     """Fit all settings of a family in every unit; one result per unit.
 
-    ``progress`` is told how many tasks are done, of how many.
+    ``progress`` gets the number of tasks done, and how many there are.
     """
     tasks = _tasks(family, units)
     results = [UnitResult(family, unit) for unit in units]
     # The limit is set here, around all threads, and again in each task for those that run in other
     # processes: threads that set and lift it on their own would lift each other's.
     with one_blas_thread():
-        if any(hasattr(unit.train.orders, "whole") for unit in units):
+        if any(unit.train.on_device for unit in units):
             finished = _run_on_device(tasks)
         else:
-            backend, _ = get_active_backend(
-                prefer="threads"
-            )  # which may give results as they come
-            early = (
-                isinstance(backend, SequentialBackend)
-                or backend.supports_return_generator
-            )
-            return_as = "generator_unordered" if early else "list"
-            parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
-            finished = parallel(delayed(_run)(task) for task in tasks)
+            finished = _run_in_parallel(tasks, n_jobs)
         for done, (number, problem, models) in enumerate(finished, start=1):
             results[number]._models.setdefault(problem, {}).update(models)
             if progress is not None:
@@ -182,7 +177,17 @@ def _tasks(family: Family, units: Sequence[Unit]) -> list[Task]:
     ]
 
 
-def _run(task: Task) -> Found:
+def _run_in_parallel(tasks: Sequence[Task], n_jobs: int | None) -> Iterable[TaskResult]:
+    """The results of all tasks, as they come where the joblib backend can give them so."""
+    backend, _ = get_active_backend(prefer="threads")
+    sequential = isinstance(backend, SequentialBackend)
+    early = sequential or backend.supports_return_generator
+    return_as = "generator_unordered" if early else "list"
+    parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
+    return parallel(delayed(_run)(task) for task in tasks)
+
+
+def _run(task: Task) -> TaskResult:
     """Fit a chain, and score the views of its unit."""
     family, unit = task.family, task.unit
     with one_blas_thread():
@@ -193,7 +198,7 @@ def _run(task: Task) -> Found:
     return task.number, task.problem, models
 
 
-def _run_on_device(tasks: Sequence[Task]) -> Iterator[Found]:
+def _run_on_device(tasks: Sequence[Task]) -> Iterator[TaskResult]:
     """The results of all tasks; those over the same samples are one batch, scored unit by unit."""
     batches: dict[int, list[Task]] = {}
     for task in tasks:
@@ -202,19 +207,15 @@ def _run_on_device(tasks: Sequence[Task]) -> Iterator[Found]:
         fitted = zip(batch, _fit_on_device(batch), strict=True)
         for number, group in groupby(fitted, key=lambda pair: pair[0].number):
             own = list(group)
-            _score_on_device(
-                own[0][0], [model for _, found in own for model in found.values()]
-            )
-            for task, found in own:
-                yield number, task.problem, found
+            models = [model for _, fits in own for model in fits.values()]
+            _score_on_device(own[0][0], models)
+            for task, fits in own:
+                yield number, task.problem, fits
 
 
-def _fit_on_device(tasks: Sequence[Task]) -> list[dict[Key, Model]]:
+def _fit_on_device(tasks: Sequence[Task]) -> list[dict[Key, BinaryModel]]:
     """The models of tasks over the same samples."""
-    from optirank.solver.device.solve import (
-        Options,
-        solve_together,
-    )  # a GPU is asked for
+    from optirank.solver.device.solve import Options, solve_together  # needs a GPU
 
     start = time.perf_counter()
     family = tasks[0].family
@@ -235,20 +236,20 @@ def _fit_on_device(tasks: Sequence[Task]) -> list[dict[Key, Model]]:
     options = Options(
         tol=family.tol, max_iter=family.max_iter, thorough=not family.warm_start
     )
-    found = solve_together(problems, options)
-    each = (time.perf_counter() - start) / len(problems)
-    models = (Model.of(one, each) for one in found)
+    solutions = solve_together(problems, options)
+    seconds = (time.perf_counter() - start) / len(problems)
+    models = (BinaryModel.of(solution, seconds) for solution in solutions)
     return [
         {(*task.chain.head, *pair): next(models) for pair in task.chain.penalties}
         for task in tasks
     ]
 
 
-def _score_on_device(task: Task, models: Sequence[Model]) -> None:
+def _score_on_device(task: Task, models: Sequence[BinaryModel]) -> None:
     """Score the views of the task's unit by each model; views of one order at once."""
-    w, gamma, b = (
-        np.array([getattr(one, name) for one in models]) for name in ("w", "gamma", "b")
-    )
+    w = np.array([model.w for model in models])
+    gamma = np.array([model.gamma for model in models])
+    b = np.array([model.b for model in models])
     of_all: dict[int, NDArray] = {}
     for name, view in task.unit.views.items():
         whole = view.orders.whole

@@ -16,9 +16,7 @@ from optirank.solver.constants import DEFAULTS
 from optirank.tuning.search import UnitResult
 
 RULES = ("one_se", "best")
-TRANSFER = (
-    "transfer"  # the rule of `select_for_transfer`, which needs simulated platforms too
-)
+TRANSFER = "transfer"  # the rule of `select_for_transfer`, with simulated platforms
 MARGIN = 0.02  # a setting must beat the default by more: about the noise of held-out accuracies
 DIGITS = 12  # to which scores are equal: the order of the folds must not decide
 
@@ -71,7 +69,8 @@ def score_table(
                 try:
                     table[i, k] = scorer(model, np.zeros((len(truth), 1)), truth)
                 except ValueError as error:
-                    table[i, k], failure = np.nan, error
+                    table[i, k] = np.nan
+                    failure = error
     if failure is not None and not np.isfinite(table).any():
         raise failure
     return table
@@ -142,7 +141,7 @@ def default_setting(params: Sequence[dict]) -> int | None:
 
     None where the grid does not have it.
     """
-    known = [k for k, one in enumerate(params) if one.items() <= DEFAULTS.items()]
+    known = [k for k, values in enumerate(params) if values.items() <= DEFAULTS.items()]
     return known[0] if known else None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from optirank._util.metrics import percent
+from optirank._util.metrics import in_percent, percent
 from optirank._util.names import some
 from optirank.model import Model
 from optirank.model.card import Card, ClassCounts, JudgedSet
@@ -108,14 +108,15 @@ def _withholds(model: Model) -> str:
 def card_tables(model: Model) -> dict[str, pd.DataFrame]:
     """The tables of a model card, as text: classes, other data sets, missing genes."""
     lacking = [
-        (f"{share:.0%}", percent(accuracy)) for share, accuracy in model.panel.missing
+        (f"{in_percent(share, 0)} %", percent(accuracy))
+        for share, accuracy in model.panel.missing
     ]
     heading = judges(model.card).capitalize()
     tables = {
         "Classes": class_table(model),
         f"{heading}, by a model that had not seen them": set_table(model.card),
-        "Missing genes": pd.DataFrame(
-            lacking, columns=["missing at random", "held-out accuracy"]
+        "When genes are missing": pd.DataFrame(
+            lacking, columns=["genes missing at random", "held-out accuracy"]
         ),
     }
     return {title: table for title, table in tables.items() if len(table)}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ from optirank.workflow.label_files import check_format, write_labels
 from optirank.workflow.labels import Labels, withheld_word
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.query import Progress, Query
+from optirank.workflow.sources import with_annotations
 from optirank.workflow.withholding import Withholding, withhold
 
 if TYPE_CHECKING:
@@ -80,21 +81,29 @@ def predict_file(
         inputs.append(model)
     check_outputs({"the labels": out}, inputs, force=True)
     fitted = as_model(model)
+    columns = with_annotations(reading, [options.clusters] if options.clusters else [])
     run = run_of(model_digest(fitted), [path], options.given(), reading)
     with (
-        open_expression(
-            path,
-            label=options.clusters,  # a column of a table with clusters is no gene
-            known_genes=fitted.path_genes,
-            **reading,
-        ) as opened,
+        open_expression(path, known_genes=fitted.path_genes, **columns) as opened,
         engine_at(dask, parts_folder(out), run) as engine,
     ):
         labels = label_profiles(
             opened, fitted, options, progress, reading.get("genes_in"), engine
         )
+        labels.record["options"] |= _given(reading)
         write_labels(labels, out, path, spreadsheet=spreadsheet)
     return labels
+
+
+def _given(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of reading that differ from their defaults, as a record keeps them."""
+    given = {name: value for name, value in reading.items() if value}
+    if "samples" in given:
+        given["samples"] = Path(given["samples"]).name
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in given.items()
+    }
 
 
 def explain_sample(
@@ -148,9 +157,7 @@ def label_profiles(
             f"{profiles.source} has {n_samples} samples: learning from the query "
             f"(--adapt, adapt=True) needs at least {MIN_ADAPT}; leave it out"
         )
-    groups = None
-    if options.clusters is not None:
-        groups = text_column(profiles.obs, options.clusters, profiles.source)
+    groups = None if options.clusters is None else _groups(profiles, options.clusters)
     profiles = in_names_of(profiles, model.path_genes, homologs=options.homologs)
     notes = list(profiles.notes)
     predictor = _bind(profiles, model, options, genes_in)
@@ -295,6 +302,17 @@ class _WholeQuery:
         """All samples in order, with some genes (all)."""
         for block in self._profiles.blocks(columns, block_rows(self.shape[1])):
             yield block.X.tocsr() if hasattr(block.X, "tocsr") else block.X
+
+
+def _groups(profiles: ExpressionData, column: str) -> pd.Series:
+    """The cluster of each sample."""
+    if column not in profiles.obs.columns:
+        raise DataError(
+            f"{profiles.source} has no column {column!r} for its samples: there are "
+            f"{some(profiles.obs.columns, 20)}. Clusters are not computed here: scanpy's "
+            "sc.tl.leiden makes them, or leave them out, each sample has its own label"
+        )
+    return text_column(profiles.obs, column, profiles.source)
 
 
 def _majority(

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optirank.io.data import DataError, check_column
+from optirank.io.data import DataError, check_column, readable
 from optirank.io.joined import FILE_COLUMN, JoinedProfiles
 from optirank.io.reading import is_table, open_expression, read_gene_names
+from optirank.io.tables import open_text
 
 if TYPE_CHECKING:
     from optirank.io.data import Profiles
+
+_HEADINGS = ("gene", "genes", "symbol")
 
 
 @contextlib.contextmanager
@@ -29,26 +32,33 @@ def open_sources(
     Gives the profiles and the column of the sources: of several files, the file where no other
     column is named. ``for_query`` says that ``genes_in`` may be about the query's table.
     """
+    columns = [column for column in (label, batch) if column is not None]
     with contextlib.ExitStack() as stack:
-        opened = []
+        parts = []
         for path in map(Path, files):
             options = dict(reading)
             if for_query and not is_table(path, options.get("format")):
                 options["genes_in"] = None
-            if options.get("genes_in") == "columns" and options.get("samples") is None:
-                needed = [label, *([batch] if batch else [])]
-                options["annotations"] = [
-                    *dict.fromkeys([*options["annotations"], *needed])
-                ]
-            one = stack.enter_context(open_expression(path, **options))
-            for column in (label, batch):
-                if column is not None:
-                    check_column(one.obs, column, str(options.get("samples") or path))
-            opened.append(one)
-        if len(opened) == 1:
-            yield opened[0], batch
+            options = with_annotations(options, columns)
+            part = stack.enter_context(open_expression(path, **options))
+            for column in columns:
+                check_column(part.obs, column, str(options.get("samples") or path))
+            parts.append(part)
+        if len(parts) == 1:
+            yield parts[0], batch
         else:
-            yield JoinedProfiles(opened), batch or FILE_COLUMN
+            yield JoinedProfiles(parts), batch or FILE_COLUMN
+
+
+def with_annotations(
+    reading: Mapping[str, Any], columns: Sequence[str]
+) -> dict[str, Any]:
+    """Options of reading under which some columns of a table of samples are no genes."""
+    options = dict(reading)
+    if options.get("genes_in") == "columns" and options.get("samples") is None:
+        named = [*(options.get("annotations") or ()), *columns]
+        options["annotations"] = list(dict.fromkeys(named))
+    return options
 
 
 def genes_of_queries(
@@ -57,33 +67,32 @@ def genes_of_queries(
     """The genes that all of some files have, in the order of the first; None without files."""
     common: list[str] | None = None
     for file in map(Path, files):
-        there = read_gene_names(file, genes_in)
-        known = set(there)
-        common = there if common is None else [name for name in common if name in known]
+        names = read_gene_names(file, genes_in)
+        known = set(names)
+        common = names if common is None else [name for name in common if name in known]
     return common
 
 
 def gene_names_in(items: Sequence[str]) -> list[str]:
-    """Names and patterns: each item is a file of them, or some separated by commas.
-
-    Of a file the first column counts; a heading such as "gene" and lines that begin with # do not.
-    """
-    found: list[str] = []
+    """Names and patterns: each item is a file of them, or some separated by commas."""
+    names: list[str] = []
     for item in items:
-        if not Path(item).is_file():
-            found += [name.strip() for name in item.split(",") if name.strip()]
-            continue
-        lines = Path(item).read_text(encoding="utf-8-sig").splitlines()
-        names = [
-            line.replace("\t", ",").split(",")[0].strip().strip('"') for line in lines
-        ]
-        names = [name for name in names if name and not name.startswith("#")]
-        names = (
-            names[1:]
-            if names and names[0].lower() in ("gene", "genes", "symbol")
-            else names
-        )
-        if not names:
-            raise DataError(f"{item} names no gene: write one per line")
-        found += names
-    return found
+        if Path(item).is_file():
+            names += _names_of_file(Path(item))
+        else:
+            names += [name.strip() for name in item.split(",") if name.strip()]
+    return names
+
+
+def _names_of_file(path: Path) -> list[str]:
+    """The first column of a file, without a heading such as "gene" and lines with #."""
+    with readable(path), open_text(path) as file:
+        lines = file.read().splitlines()
+    fields = [line.replace("\t", ",").split(",")[0].strip() for line in lines]
+    names = [field.strip('"') for field in fields if not field.startswith("#")]
+    names = [name for name in names if name]
+    if names and names[0].lower() in _HEADINGS:
+        names = names[1:]
+    if not names:
+        raise DataError(f"{path} names no gene: write one per line")
+    return names

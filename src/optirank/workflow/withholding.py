@@ -80,8 +80,9 @@ def _set_threshold(
         return
     control = predictor.panel.error_control
     target = options.target_error
-    if target is None and control is not None:
-        target = control.target_error
+    trained = predictor.model.panel.error_control  # of the model's own size
+    if target is None and trained is not None:
+        target = trained.target_error
     if target is None or target == 1:  # 1: withhold none
         return
     check_target_error(target)

@@ -30,20 +30,20 @@ def dataset_f_values(
 ) -> np.ndarray:
     r"""F value of the factor dataset, for every gene.
 
-    The model of each gene is ``label + dataset + label:dataset``. With
-    :math:`RSS` the residual sum of squares, :math:`D` datasets and :math:`C` occupied cells
-    (pairs of a label and a dataset with at least one sample),
+    The model of each gene is ``label + dataset + label:dataset``. With :math:`RSS` the
+    residual sum of squares, :math:`D` datasets and :math:`C` occupied cells (pairs of a
+    label and a dataset with at least one sample),
 
     .. math::
         F = \frac{(RSS_{label} - RSS_{label + dataset}) / (D - 1)}{RSS_{full} / (n - C)},
 
-    the type-II sum of squares of dataset over the residual mean square of the full model. The
-    design may be unbalanced, and there may be more than two labels.
+    the type-II sum of squares of dataset over the residual mean square of the full
+    model. The design may be unbalanced, and there may be more than two labels.
 
-    A gene that does not vary at all, or not within the cells and not between the datasets either,
-    has no F: NaN. One that varies between the datasets but not within the cells has F = inf. One
-    dataset only, cells of one sample each, and label and dataset that are confounded (no two
-    datasets share a label) raise a ValueError.
+    A gene that does not vary at all, or not within the cells and not between the
+    datasets either, has no F: NaN. One that varies between the datasets but not within
+    the cells has F = inf. One dataset only, cells of one sample each, and label and
+    dataset that are confounded (no two datasets share a label) raise a ValueError.
 
     Parameters
     ----------
@@ -52,11 +52,10 @@ def dataset_f_values(
     label, dataset : array-like of shape (n,)
         The two factors. Only the values that occur count as levels.
 
-    Notes
-    -----
-    Missing cells follow the ranks of the models compared: ``D - 1`` becomes ``D - c`` where the
-    datasets fall into `c` groups that have no label in common. (With an empty cell statsmodels'
-    ``anova_lm(typ=2)`` depends on how the levels are coded; without one it equals this.)
+    Notes ----- Missing cells follow the ranks of the models compared: ``D - 1`` becomes
+    ``D - c`` where the datasets fall into `c` groups that have no label in common.
+    (With an empty cell statsmodels' ``anova_lm(typ=2)`` depends on how the levels are
+    coded; without one it equals this.)
     """
     X, label, dataset = _check_input(X, label, dataset)
     labels, i = np.unique(label, return_inverse=True)
@@ -93,8 +92,9 @@ def select_stable_genes(
 ) -> np.ndarray:
     """Positions of the `n_genes` genes that differ least between datasets, the most stable first.
 
-    They are the genes of smallest F (:func:`dataset_f_values`). Genes without an F (constant ones)
-    come last, lest dead genes be chosen; ties keep the order of the columns.
+    They are the genes of smallest F (:func:`dataset_f_values`). Genes without an F
+    (constant ones) come last, lest dead genes be chosen; ties keep the order of the
+    columns.
     """
     n_columns = X.shape[1] if hasattr(X, "shape") else np.shape(X)[1]
     if not isinstance(n_genes, numbers.Integral) or not 1 <= n_genes <= n_columns:
@@ -156,9 +156,9 @@ def _dataset_sum_of_squares(
 ) -> np.ndarray:
     """Type-II sum of squares of dataset: what it explains beyond label, by least squares.
 
-    With `N` the table of cell sizes, the datasets' totals after removing the label means are
-    ``r = sum_label N (m - m_label)`` and the sum is ``r' Q^+ r``, where
-    ``Q = diag(N' 1) - N' diag(N 1)^-1 N``. The differences are taken between means, never
+    With `N` the table of cell sizes, the datasets' totals after removing the label
+    means are ``r = sum_label N (m - m_label)`` and the sum is ``r' Q^+ r``, where ``Q =
+    diag(N' 1) - N' diag(N 1)^-1 N``. The differences are taken between means, never
     between sums of squares.
     """
     n_labels, n_datasets = shape
@@ -192,9 +192,9 @@ def canonical(X: Matrix) -> sp.csr_array | sp.csr_matrix:
 def cell_moments(X: Matrix, cell: np.ndarray, n_cells: int) -> CellMoments:
     """Sizes, means and the within-cell sum of squares of every gene.
 
-    Means are corrected by the mean of their residuals, and squares are taken of residuals only, so
-    that a gene with a large mean and a small variance keeps its digits. Every cell must have at
-    least one sample.
+    Means are corrected by the mean of their residuals, and squares are taken of
+    residuals only, so that a gene with a large mean and a small variance keeps its
+    digits. Every cell must have at least one sample.
     """
     sizes = np.bincount(cell, minlength=n_cells).astype(np.float64)
     d, X = X.shape[1], canonical(X)

@@ -18,13 +18,14 @@ from optirank_lab.baselines.anova import select_stable_genes
 class AnovaRankLogisticRegression(RankLogisticRegression):
     """Logistic regression on ranks relative to the genes that differ least between data sets.
 
-    The classifier called ANrank-lr in the paper. For each gene a two-way analysis of variance of
-    label, data set and their interaction gives an F value of the data set; the `n_reference` genes
-    of smallest F are the reference set. With more than two classes this is done for each class
-    against the rest. A gene that is constant has no F and comes last.
+    The classifier called ANrank-lr in the paper. For each gene a two-way analysis of
+    variance of label, data set and their interaction gives an F value of the data set;
+    the `n_reference` genes of smallest F are the reference set. With more than two
+    classes this is done for each class against the rest. A gene that is constant has no
+    F and comes last.
 
-    The data sets are told by ``fit(X, y, dataset=...)``. Without, the reference is all genes, with
-    a warning.
+    The data sets are told by ``fit(X, y, dataset=...)``. Without, the reference is all
+    genes, with a warning.
 
     Parameters
     ----------
@@ -71,8 +72,9 @@ class AnovaRankLogisticRegression(RankLogisticRegression):
     ) -> AnovaRankLogisticRegression:
         """Choose the reference genes and learn the weights.
 
-        ``dataset`` names the data set (batch, platform) of each sample. The analysis of variance
-        sees the values of X as they are; sample weights act on the regression alone.
+        ``dataset`` names the data set (batch, platform) of each sample. The analysis of
+        variance sees the values of X as they are; sample weights act on the regression
+        alone.
         """
         self._check_options()
         X, y, classes = self._checked(X, y)

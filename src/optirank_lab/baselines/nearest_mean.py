@@ -1,7 +1,8 @@
 """What a careful person tries first: scikit-learn's linear classifiers, and centroids of ranks.
 
-Ranks are average ranks within a sample, divided by the number of genes and centred at 0. Centred
-ranks give the same logistic regression, and linear solvers need up to 50 times less time.
+Ranks are average ranks within a sample, divided by the number of genes and centred at
+0. Centred ranks give the same logistic regression, and linear solvers need up to 50
+times less time.
 """
 
 from __future__ import annotations
@@ -60,10 +61,11 @@ def sample_ranks(X: NDArray | sp.csr_matrix) -> NDArray:
 class SpearmanCentroid(ClassifierMixin, BaseEstimator):
     """The class whose centroid has the highest Spearman correlation with the sample.
 
-    A centroid is the mean of the ranks of a class's training samples. The correlation is Pearson's
-    between the ranks (average ranks of ties) of the sample and those of the centroid:
-    ``rho = cov(r(x), r(c)) / (sd(r(x)) sd(r(c)))``. A sample or centroid whose values are all equal
-    has correlation 0 with everything; among equal correlations the first class wins.
+    A centroid is the mean of the ranks of a class's training samples. The correlation
+    is Pearson's between the ranks (average ranks of ties) of the sample and those of
+    the centroid: ``rho = cov(r(x), r(c)) / (sd(r(x)) sd(r(c)))``. A sample or centroid
+    whose values are all equal has correlation 0 with everything; among equal
+    correlations the first class wins.
     """
 
     def fit(self, X: ArrayLike | sp.spmatrix, y: ArrayLike) -> SpearmanCentroid:

@@ -1,7 +1,8 @@
 """Competing tools, each run in a process of its own, which cannot end the run.
 
-A tool needs a Python that has it. `PEERS_FOLDER` holds one environment per tool, made by ``make
-peers`` from the pinned requirements of ``benchmarks/peers``; others are named by ``NAME=PYTHON``.
+A tool needs a Python that has it. `PEERS_FOLDER` holds one environment per tool, made
+by ``make peers`` from the pinned requirements of ``benchmarks/peers``; others are named
+by ``NAME=PYTHON``.
 """
 
 from __future__ import annotations
@@ -98,8 +99,9 @@ def run_peer(
 ) -> PeerResult:
     """Train a tool on samples of all classes and label the samples of the parts.
 
-    It runs in a process of its own, for at most ``limit`` seconds. A child that crashes, hangs or
-    is killed raises `PeerFailedError`, as one does that has no result.
+    It runs in a process of its own, for at most ``limit`` seconds. A child that
+    crashes, hangs or is killed raises `PeerFailedError`, as one does that has no
+    result.
     """
     python = pythons.get(peer, sys.executable)
     with tempfile.TemporaryDirectory(prefix="optirank-peer-") as name:

@@ -21,21 +21,23 @@ class SingleCellNetClassifier(PairClassifier):
     """SingleCellNet (SCN): a random forest on the order of pairs of genes.
 
     Genes are selected by their correlation with the label
-    (:class:`~optirank.preprocessing.SingleCellNetGenes`, `n_top_genes` each way). Every ordered
-    pair (a, b) of selected genes is a binary feature, ``x_a > x_b``; the `n_top_pairs` features of
-    highest correlation with the label are kept. With more than two classes both choices are made
-    for each class against the rest, among the class's own genes, and the pairs of all classes are
-    joined. A random forest with balanced class weights learns from these features.
+    (:class:`~optirank.preprocessing.SingleCellNetGenes`, `n_top_genes` each way). Every
+    ordered pair (a, b) of selected genes is a binary feature, ``x_a > x_b``; the
+    `n_top_pairs` features of highest correlation with the label are kept. With more
+    than two classes both choices are made for each class against the rest, among the
+    class's own genes, and the pairs of all classes are joined. A random forest with
+    balanced class weights learns from these features.
 
-    The forest also learns a class of `n_random` profiles without structure: the pair features of
-    random training samples, each profile's values shuffled over its pairs. This class never
-    shows: the probabilities of the real classes are divided by their sum (where the forest gives
-    the random class everything, the real classes share equally).
+    The forest also learns a class of `n_random` profiles without structure: the pair
+    features of random training samples, each profile's values shuffled over its pairs.
+    This class never shows: the probabilities of the real classes are divided by their
+    sum (where the forest gives the random class everything, the real classes share
+    equally).
 
-    Comparisons within a sample do not change under increasing maps of its values, so counts,
-    counts per million and their logarithms all serve. Only the selection of genes looks at the
-    values themselves: counts are down-sampled, scaled and logged for it, anything else is used as
-    it is.
+    Comparisons within a sample do not change under increasing maps of its values, so
+    counts, counts per million and their logarithms all serve. Only the selection of
+    genes looks at the values themselves: counts are down-sampled, scaled and logged for
+    it, anything else is used as it is.
 
     Parameters
     ----------
@@ -179,9 +181,9 @@ class SingleCellNetClassifier(PairClassifier):
 def pair_correlations(values: np.ndarray, positive: np.ndarray) -> np.ndarray:
     """Correlation of every feature ``x_a > x_b`` with a binary label, -inf for a constant one.
 
-    It follows from how often each feature is on among the positives and among all samples: with
-    fractions `p`, `q` of these and `f` of positives it is
-    ``f (p - q) / sqrt(f (1 - f) q (1 - q))``.
+    It follows from how often each feature is on among the positives and among all
+    samples: with fractions `p`, `q` of these and `f` of positives it is ``f (p - q) /
+    sqrt(f (1 - f) q (1 - q))``.
     """
     from optirank.ranks.orders import order_samples
 

@@ -39,16 +39,16 @@ class PairClassifier(RankClassifier):
 class TopScoringPairsClassifier(PairClassifier):
     """k top scoring pairs (k-TSP): each of k pairs of genes votes, the majority decides.
 
-    The score of a pair (a, b) of genes is ``|P(x_a > x_b | class) - P(x_a > x_b | rest)|``,
-    estimated by the shares of the training samples (Geman and others, 2004). Of equal scores, the
-    pair whose mean difference of ranks within a sample differs most between class and rest is the
-    better one. Pairs are taken from the best on, each without the genes of those before it (Tan and
-    others, 2005).
+    The score of a pair (a, b) of genes is ``|P(x_a > x_b | class) - P(x_a > x_b |
+    rest)|``, estimated by the shares of the training samples (Geman and others, 2004).
+    Of equal scores, the pair whose mean difference of ranks within a sample differs
+    most between class and rest is the better one. Pairs are taken from the best on,
+    each without the genes of those before it (Tan and others, 2005).
 
-    With more than two classes this is done for each class against the rest, in which every class
-    counts the same. The class with the largest mean vote is predicted. Votes weighted by the scores
-    of the pairs decide between equal ones. A pair of equal values, of which sparse counts have
-    many, does not vote.
+    With more than two classes this is done for each class against the rest, in which
+    every class counts the same. The class with the largest mean vote is predicted.
+    Votes weighted by the scores of the pairs decide between equal ones. A pair of equal
+    values, of which sparse counts have many, does not vote.
 
     Parameters
     ----------
@@ -123,8 +123,9 @@ class TopScoringPairsClassifier(PairClassifier):
     def decision_function(self, X: ArrayLike) -> NDArray:
         """Votes for minus votes against, over the number of pairs: one value per sample and class.
 
-        With two classes there is one value per sample, that of the second class. A part that is too
-        small to change the order of different votes is added. It decides between equal ones.
+        With two classes there is one value per sample, that of the second class. A part
+        that is too small to change the order of different votes is added. It decides
+        between equal ones.
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", reset=False)
@@ -219,8 +220,9 @@ def _disjoint_pairs(
 ) -> Pairs:
     """At most ``k_max`` disjoint pairs by ``|difference|``, at least one even if all are 0.
 
-    ``difference[a, b]`` is ``P(x_a > x_b | class) - P(x_a > x_b | rest)``, and ``shift`` by how
-    much the mean rank of each gene is higher in the class, which decides between equal scores.
+    ``difference[a, b]`` is ``P(x_a > x_b | class) - P(x_a > x_b | rest)``, and
+    ``shift`` by how much the mean rank of each gene is higher in the class, which
+    decides between equal scores.
     """
     score = np.abs(difference).round(DIGITS)
     np.fill_diagonal(score, -1.0)
@@ -243,8 +245,8 @@ def _disjoint_pairs(
 def count_pairs(groups: NDArray, codes: NDArray, n_codes: int) -> NDArray:
     """Number of samples with ``x_a > x_b``, for all (a, b), by the samples' codes.
 
-    ``groups`` (n, g) are unsigned integers in the order of the values of each sample, as
-    ``SampleOrders.groups_of`` gives them. The result has shape (n_codes, g, g).
+    ``groups`` (n, g) are unsigned integers in the order of the values of each sample,
+    as ``SampleOrders.groups_of`` gives them. The result has shape (n_codes, g, g).
     """
     from optirank._compiled.rank_loops import count_above
 

@@ -75,8 +75,8 @@ class _CountTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 class LogCPM(_CountTransformer):
     """Scale every sample to the same total, then take ``log(1 + x)``.
 
-    The total is that of the genes given, so this belongs before a selection of genes. A sample
-    without counts stays zero. Sparse input stays sparse (CSR).
+    The total is that of the genes given, so this belongs before a selection of genes. A
+    sample without counts stays zero. Sparse input stays sparse (CSR).
 
     Parameters
     ----------
@@ -116,12 +116,14 @@ class LogCPM(_CountTransformer):
 class Downsample(_CountTransformer):
     """Draw the same number of counts from every sample, without replacement.
 
-    Each sample keeps `n_counts` of its counts, drawn at random, each count being as likely as any
-    other (a multivariate hypergeometric distribution); its expected profile is the old one times
-    ``n_counts / total``. A sample with no more than `n_counts` counts is kept as it is.
+    Each sample keeps `n_counts` of its counts, drawn at random, each count being as
+    likely as any other (a multivariate hypergeometric distribution); its expected
+    profile is the old one times ``n_counts / total``. A sample with no more than
+    `n_counts` counts is kept as it is.
 
-    Fractional values (expected counts of RSEM, salmon and the like) are first rounded up or down at
-    random so that their mean is kept, and the log says so. Sparse input stays sparse (CSR).
+    Fractional values (expected counts of RSEM, salmon and the like) are first rounded
+    up or down at random so that their mean is kept, and the log says so. Sparse input
+    stays sparse (CSR).
 
     Parameters
     ----------
@@ -189,16 +191,17 @@ class Downsample(_CountTransformer):
 class SingleCellNetGenes(SelectorMixin, BaseEstimator):
     """Select genes as SingleCellNet does, `n_top` each way for each one-vs-rest problem.
 
-    Counts are down-sampled to `n_counts`, scaled to a total of 10000 and logged. Of the genes that
-    pass the filters below on that scale (expressed means above 0) and vary, the `n_top` of lowest
-    and the `n_top` of highest signed correlation with the label are selected: in a binary problem
-    the label is the second class, with more classes the selection is the union over the one-vs-rest
-    problems. Where fewer genes are left than asked for, all of them are selected, and the log says
-    so.
+    Counts are down-sampled to `n_counts`, scaled to a total of 10000 and logged. Of the
+    genes that pass the filters below on that scale (expressed means above 0) and vary,
+    the `n_top` of lowest and the `n_top` of highest signed correlation with the label
+    are selected: in a binary problem the label is the second class, with more classes
+    the selection is the union over the one-vs-rest problems. Where fewer genes are left
+    than asked for, all of them are selected, and the log says so.
 
-    Data that are not counts (fractions, logarithms, negative values) are taken as they are,
-    without down-sampling, scaling or logarithm, and the log (`logging`, "optirank") says so.
-    Standardising the genes, which SingleCellNet does too, changes no correlation.
+    Data that are not counts (fractions, logarithms, negative values) are taken as they
+    are, without down-sampling, scaling or logarithm, and the log (`logging`,
+    "optirank") says so. Standardising the genes, which SingleCellNet does too, changes
+    no correlation.
 
     Parameters
     ----------
@@ -255,7 +258,8 @@ class SingleCellNetGenes(SelectorMixin, BaseEstimator):
     def fit(self, X: ArrayLike | Matrix, y: ArrayLike) -> SingleCellNetGenes:
         """Correlate the genes with the label and choose.
 
-        X holds counts, or expression values that are used as they are; y has two classes or more.
+        X holds counts, or expression values that are used as they are; y has two
+        classes or more.
         """
         X, y = validate_data(self, X, y, accept_sparse="csr")
         check_classification_targets(y)
@@ -322,8 +326,9 @@ class SingleCellNetGenes(SelectorMixin, BaseEstimator):
 def label_correlations(X: Matrix, codes: np.ndarray, n_classes: int) -> np.ndarray:
     """Correlation of every gene with each one-vs-rest label, NaN or arbitrary for constant genes.
 
-    One row for the second class if there are two, else one row per class. With class sizes `n_k`
-    and class means `m_k`, the covariance with the label of class `k` is ``n_k (m_k - m)``.
+    One row for the second class if there are two, else one row per class. With class
+    sizes `n_k` and class means `m_k`, the covariance with the label of class `k` is
+    ``n_k (m_k - m)``.
     """
     sizes, means, within = cell_moments(X, codes, n_classes)
     deviation = means - sizes @ means / sizes.sum()

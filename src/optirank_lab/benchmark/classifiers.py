@@ -124,7 +124,8 @@ def ordered(names: Iterable[str]) -> list[str]:
 def choose(names: Sequence[str], problems: str) -> dict[str, list[str]]:
     """The classifiers of a run by "binary" and "whole", those of ``problems`` ("both": of each).
 
-    Without names: for binary problems the paper's and the panel model, else all there are.
+    Without names: for binary problems the paper's and the panel model, else all there
+    are.
     """
     asked = (BINARY, WHOLE) if problems == "both" else (problems,)
     can = {one: names_for(one) for one in asked}

@@ -1,11 +1,12 @@
 """The study "at the same number of genes": accuracy against genes over all pairs of a folder.
 
-For every ordered pair of sets: at most 200 training samples of each class, 300 samples of the
-query, the 3000 genes of best t statistic as candidates, and every method of `rivals` at k = 10, 20,
-30, 50, 100, 300 genes (all where there are fewer) or with all candidates.
+For every ordered pair of sets: at most 200 training samples of each class, 300 samples
+of the query, the 3000 genes of best t statistic as candidates, and every method of
+`rivals` at k = 10, 20, 30, 50, 100, 300 genes (all where there are fewer) or with all
+candidates.
 
-The table has one row per pair, method and k. A tool that has no result on a pair has a row without
-accuracy, whose ``note`` says why.
+The table has one row per pair, method and k. A tool that has no result on a pair has a
+row without accuracy, whose ``note`` says why.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from optirank._util.metrics import balanced_accuracy
 from optirank._util.workers import one_blas_thread
 from optirank_lab.baselines.peers import PeerFailedError
 from optirank_lab.benchmark.designs import Design, RealTasks, best_genes
-from optirank_lab.benchmark.report import curve_figure, missing_extra
+from optirank_lab.benchmark.figures import curve_figure
+from optirank_lab.benchmark.report import missing_extra
 from optirank_lab.benchmark.rivals import (
     ALL,
     METHODS,
@@ -73,8 +75,9 @@ def run(
 ) -> pd.DataFrame:
     """Evaluate all pairs by all methods, and by the tools that have a Python.
 
-    The CSV grows with every pair. What it has of a pair is not computed again; a tool that failed
-    is tried again. Its first line names the command, the versions and the date.
+    The CSV grows with every pair. What it has of a pair is not computed again; a tool
+    that failed is tried again. Its first line names the command, the versions and the
+    date.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
     pythons = pythons or {}
@@ -222,7 +225,8 @@ def means(table: pd.DataFrame) -> pd.DataFrame:
 def write_left_out(table: pd.DataFrame, out: Path) -> Path | None:
     """Write what the best number of genes is worth where it was chosen without a tissue.
 
-    One row per method and tissue, in ``NAME-left-out.csv`` beside the CSV; None for one tissue.
+    One row per method and tissue, in ``NAME-left-out.csv`` beside the CSV; None for one
+    tissue.
     """
     if table["tissue"].nunique() < 2:
         return None

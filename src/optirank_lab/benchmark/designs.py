@@ -1,7 +1,7 @@
 """What is fitted: the data of a task with their splits, and one problem of a split.
 
-A design is one task in one scenario; a problem is one class against the rest, or all classes at
-once (``ALL``).
+A design is one task in one scenario; a problem is one class against the rest, or all
+classes at once (``ALL``).
 """
 
 from __future__ import annotations
@@ -155,8 +155,8 @@ class Design:
 class RealTasks:
     """Real data as a source of tasks: the sets of a folder.
 
-    Nothing is fitted: which genes and classes the sets share is read from their names and labels,
-    and a sample's log values depend on that sample alone.
+    Nothing is fitted: which genes and classes the sets share is read from their names
+    and labels, and a sample's log values depend on that sample alone.
     """
 
     data: Path
@@ -170,9 +170,9 @@ class RealTasks:
     def designs(self, name: str) -> list[Design]:
         """Read the data of a task that trains, with those of the tasks that test its models.
 
-        One design per scenario. Tasks that test the same models take part where their data are
-        there and can be used, so that all are tested on the same genes; which classes there are
-        depends on the task itself alone.
+        One design per scenario. Tasks that test the same models take part where their
+        data are there and can be used, so that all are tested on the same genes; which
+        classes there are depends on the task itself alone.
         """
         task = self.task(name)
         paths = [find_path(one, self.data).resolve() for one in task.sets]
@@ -284,7 +284,8 @@ def make_problem(
 ) -> SplitProblem:
     """Select the genes on the training samples alone and cut all parts to them.
 
-    All classifiers of the problem get these genes. ``name`` is the positive class, or ``ALL``.
+    All classifiers of the problem get these genes. ``name`` is the positive class, or
+    ``ALL``.
     """
     source, auxiliary, whole = design.source, design.auxiliary, name == ALL
     key = f"{design.key}/{split.index}/{name}"

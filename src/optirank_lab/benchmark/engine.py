@@ -64,8 +64,9 @@ def plan_real(
 ) -> Plan:
     """Read the data of every task, and list the units.
 
-    Where the tasks were not ``named`` by the user, one whose data are not there is no problem. A
-    task that cannot run does not keep the others from running. Nothing is written.
+    Where the tasks were not ``named`` by the user, one whose data are not there is no
+    problem. A task that cannot run does not keep the others from running. Nothing is
+    written.
     """
     plan, trained = Plan(), {}
     for task in tasks:
@@ -137,9 +138,10 @@ def run(
 ) -> dict[str, str]:
     """Compute the units that are not stored yet; return what failed, by task.
 
-    ``progress`` is called with each unit, and whether it was there before; ``warn`` with a unit
-    that has no result, the first of each classifier and reason. Such a gap is stored, shown in the
-    report and tried again by the next run; it counts as a failure, except for tools of others.
+    ``progress`` is called with each unit, and whether it was there before; ``warn``
+    with a unit that has no result, the first of each classifier and reason. Such a gap
+    is stored, shown in the report and tried again by the next run; it counts as a
+    failure, except for tools of others.
     """
     facts = {"missing": plan.missing, "problems": plan.problems, "device": work.device}
     facts |= {"python": platform.python_version()}
@@ -203,7 +205,8 @@ def on_cluster(
 ) -> Iterator[tuple[WorkUnit, dict]]:
     """Results from the workers of a dask cluster.
 
-    Only as many units as the workers can start soon are sent, and each is freed with its result.
+    Only as many units as the workers can start soon are sent, and each is freed with
+    its result.
     """
     from distributed import as_completed
 

@@ -13,12 +13,12 @@ from optirank.solver.constants import RIDGE_FLOOR
 from optirank.solver.convex import Weights
 from optirank.solver.problem import Solution
 from optirank.tuning.families import (
+    BinaryModel,
     Chain,
     Family,
     FixedReferenceFamily,
     Key,
-    Model,
-    Penalties,
+    PenaltyPair,
     Samples,
 )
 
@@ -59,7 +59,7 @@ class LogisticFamily(Family):
     needs_values = True
     needs_ranks = False
 
-    def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, Model]:
+    def fit_chain(self, samples, y, v, chain: Chain) -> dict[Key, BinaryModel]:
         """See :class:`Family`."""
         from optirank.solver.blocks import centred_values
         from optirank.solver.solve import fit_weights_grid
@@ -67,7 +67,7 @@ class LogisticFamily(Family):
 
         matrix, loss = centred_values(samples.X, v), LogisticLoss(y, v)
 
-        def fit(pairs: Sequence[Penalties]) -> dict[Penalties, Solution]:
+        def fit(pairs: Sequence[PenaltyPair]) -> dict[PenaltyPair, Solution]:
             found = fit_weights_grid(matrix, loss, pairs, **self._accuracy)
             return {pair: solution(one, *pair) for pair, one in found.items()}
 
@@ -80,6 +80,6 @@ class LogisticFamily(Family):
 
         return self._fit(chain, fit)
 
-    def scores(self, samples: Samples, model: Model) -> NDArray:
+    def scores(self, samples: Samples, model: BinaryModel) -> NDArray:
         """See :class:`Family`."""
         return samples.X @ model.w + model.b

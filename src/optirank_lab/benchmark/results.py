@@ -81,8 +81,8 @@ class WorkUnit:
 class Storage:
     """A folder of results of one experiment ("real" or "synthetic").
 
-    What must not change within it stands in ``run.json``; a folder with other files and without
-    that one is not touched.
+    What must not change within it stands in ``run.json``; a folder with other files and
+    without that one is not touched.
     """
 
     def __init__(self, folder: str | Path, experiment: str = "real") -> None:
@@ -229,10 +229,10 @@ def _read_unit(path: Path) -> dict | None:
 class Results:
     """What a report is made from.
 
-    ``scores`` is the one record of all experiments: a row for each task, scenario, problem,
-    classifier, part and split, at the setting chosen from the validation scores of the part's
-    splits. ``group`` says what is compared: each class against the rest, all classes at once,
-    synthetic data.
+    ``scores`` is the one record of all experiments: a row for each task, scenario,
+    problem, classifier, part and split, at the setting chosen from the validation
+    scores of the part's splits. ``group`` says what is compared: each class against the
+    rest, all classes at once, synthetic data.
     """
 
     scores: pd.DataFrame
@@ -244,7 +244,8 @@ class Results:
 def collect(storage: Storage, rule: str = "one_se") -> Results:
     """Read all results of a folder; a problem with a split missing is left out, and reported.
 
-    The rule chooses the settings: "one_se" is the paper's, "best" takes the best validation score.
+    The rule chooses the settings: "one_se" is the paper's, "best" takes the best
+    validation score.
     """
     record, latest = storage.record(), storage.latest()
     synthetic = record["experiment"] == "synthetic"

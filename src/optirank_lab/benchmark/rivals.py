@@ -1,7 +1,8 @@
 """The classifiers of the main table: the panel model and its rivals, at k genes and with all.
 
-All of them get the same training samples, the same query and the same candidate genes, in the order
-of their t statistics (`designs.best_genes`). A method yields one `Labels` per number of genes:
+All of them get the same training samples, the same query and the same candidate genes,
+in the order of their t statistics (`designs.best_genes`). A method yields one `Labels`
+per number of genes:
 
 panel                            the panel model
 centroid                         the class mean of highest rank correlation, genes of best t
@@ -13,8 +14,9 @@ paper's classifier               `OptirankClassifierCV`: reference set and weigh
 LR on log values                 C chosen by cross-validation within the training set
 LR on log values, z-scored       the same, each gene of each set with mean 0 and deviation 1
 
-and the competing tools SingleR, CellTypist and pySingleCellNet, each with its own choice of genes
-among the candidates and its default settings, in an environment of its own.
+and the competing tools SingleR, CellTypist and pySingleCellNet, each with its own
+choice of genes among the candidates and its default settings, in an environment of its
+own.
 """
 
 from __future__ import annotations
@@ -189,8 +191,9 @@ def lr_on_z_scores(pair: PairData) -> Iterator[Labels]:
 def _labels_of_tuned_lr(train: NDArray, query: NDArray, y: NDArray) -> NDArray:
     """Labels by logistic regression with C chosen by balanced accuracy in the training set.
 
-    With an l2 penalty the weights lie in the span of the training samples. Coordinates in that
-    span give the same labels, and with fewer samples than genes in a small part of the time.
+    With an l2 penalty the weights lie in the span of the training samples. Coordinates
+    in that span give the same labels, and with fewer samples than genes in a small part
+    of the time.
     """
     if len(train) < train.shape[1]:
         span, _ = np.linalg.qr(train.T)

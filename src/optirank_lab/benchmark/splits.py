@@ -1,7 +1,8 @@
 """How samples are split: for training, for choosing a setting, for testing; see tasks.toml.
 
-The synthetic experiment holds out 30 % and chooses a setting by 5 folds of the rest. It tests that
-setting fitted to all of the rest: a final split, which has no samples to choose by.
+The synthetic experiment holds out 30 % and chooses a setting by 5 folds of the rest. It
+tests that setting fitted to all of the rest: a final split, which has no samples to
+choose by.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class Split:
     """Positions of samples in the source, and in the auxiliary set.
 
     ``part`` tells test samples apart: settings are chosen among the splits of one part.
-    ``auxiliary_reference`` are samples that only a choice of reference genes may look at.
+    ``auxiliary_reference`` are samples that only a choice of reference genes may look
+    at.
     """
 
     index: int

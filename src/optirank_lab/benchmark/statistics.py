@@ -1,14 +1,16 @@
-"""Statistics of a comparison: means and differences over tissues, wins, tests, choices left out.
+"""Statistics of a comparison: means and differences over tissues, wins, tests.
 
-A table of scores has one row per task and one column per classifier. Tasks of one tissue are not
-independent: they share samples, genes or both. So intervals come from a bootstrap over tissues, and
-two classifiers are compared by the differences within tissues, each of which is averaged first.
+A table of scores has one row per task and one column per classifier. Tasks of one
+tissue are not independent: they share samples, genes or both. So intervals come from a
+bootstrap over tissues, and two classifiers are compared by the differences within
+tissues, each of which is averaged first.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,14 +19,15 @@ from numpy.typing import ArrayLike, NDArray
 from optirank_lab.benchmark.classifiers import ordered
 
 LEVEL = 0.05  # of tests and intervals: the paper's
-# Fewer tissues show nothing about others: their bootstrap gives a narrow, wrong interval.
+# Fewer tissues show nothing about others: their bootstrap is narrow, and wrong.
 FEWEST_TISSUES = 5
 _DRAWS = 2000  # of the bootstrap: the ends of the interval vary by about 0.1 points
 _EQUAL = 1e-9  # closer than this, two scores are the same
+_DIGITS = 9  # of scores that are compared, for the same reason
 
 
 def task_means(scores: pd.DataFrame) -> pd.DataFrame:
-    """Mean test score over problems and splits: one row per task, one column per classifier."""
+    """Mean test score over problems and splits: tasks x classifiers."""
     table = scores.pivot_table(
         index="task", columns="classifier", values="test", sort=False
     )
@@ -54,16 +57,17 @@ def over_tissues(values: pd.Series, tissues: pd.Series) -> pd.Series:
     ``values`` and ``tissues`` are indexed by task.
     """
     known = values.dropna()
-    return known.groupby(tissues.reindex(known.index)).mean()
+    means: Any = known.groupby(tissues.reindex(known.index)).mean()
+    return means
 
 
 @dataclass(frozen=True)
 class PairedComparison:
     """How one classifier does beside another on the tasks that both have.
 
-    Differences are those of the first minus the second. ``mean``, ``low`` and ``high`` are over
-    tissues, whose tasks are averaged first; the median is that of the tissues' differences.
-    ``tissues`` and ``tasks`` are won, tied and lost.
+    Differences are those of the first minus the second. ``mean``, ``low`` and ``high``
+    are over tissues, whose tasks are averaged first; the median is that of the tissues'
+    differences. ``tissues`` and ``tasks`` are won, tied and lost.
     """
 
     mean: float
@@ -86,7 +90,7 @@ def compare(
     difference = difference.where(difference.abs() >= _EQUAL, 0.0)
     by_tissue = over_tissues(difference, tissues)
     by_tissue = by_tissue.where(by_tissue.abs() >= _EQUAL, 0.0)
-    won, tied, lost = _signs(by_tissue)
+    won, tied, lost = won_tied_lost(by_tissue)
     low, high = bootstrap_interval(by_tissue, by_tissue.index)
     return PairedComparison(
         mean=float(by_tissue.mean()),
@@ -95,14 +99,16 @@ def compare(
         median=float(by_tissue.median()),
         sign_p=sign_test(won, lost),
         tissues=(won, tied, lost),
-        tasks=_signs(difference),
+        tasks=won_tied_lost(difference),
     )
 
 
-def _signs(differences: pd.Series) -> tuple[int, int, int]:
-    """How many differences are positive, none and negative."""
-    signs = np.sign(differences.to_numpy(dtype=float))
-    won, tied, lost = (int((signs == sign).sum()) for sign in (1, 0, -1))
+def won_tied_lost(differences: ArrayLike) -> tuple[int, int, int]:
+    """How many differences are positive, next to nothing, and negative."""
+    values = np.asarray(differences, dtype=float)
+    won = int((values >= _EQUAL).sum())
+    lost = int((values <= -_EQUAL).sum())
+    tied = int((np.abs(values) < _EQUAL).sum())
     return won, tied, lost
 
 
@@ -116,20 +122,27 @@ def sign_test(won: int, lost: int) -> float:
 
 
 def standings(table: pd.DataFrame, tissues: pd.Series) -> pd.DataFrame:
-    """Each classifier over the tasks that it has: mean, interval, median, wins; best mean first.
+    """Each classifier over the tasks that it has: mean, interval, median, wins.
 
-    ``won``, ``tied`` and ``lost`` count comparisons with all other classifiers, task by task.
-    ``rank`` is the mean rank over the tasks that all classifiers have.
+    The best mean comes first. ``won``, ``tied`` and ``lost`` count comparisons with all
+    other classifiers, task by task. ``rank`` is the mean rank over the tasks that all
+    classifiers have.
     """
-    frame = pd.DataFrame(
-        {"tasks": table.count(), "mean": table.mean()}, index=table.columns
-    )
     of_tasks = tissues.reindex(table.index)
-    frame[["low", "high"]] = [
-        bootstrap_interval(table[name], of_tasks) for name in table
-    ]
-    frame["median"], frame["worst"] = table.median(), table.min()
-    frame["rank"] = table.dropna().round(9).rank(axis=1, ascending=False).mean()
+    intervals = [bootstrap_interval(table[name], of_tasks) for name in table]
+    ranks = table.dropna().round(_DIGITS).rank(axis=1, ascending=False)
+    frame = pd.DataFrame(
+        {
+            "tasks": table.count(),
+            "mean": table.mean(),
+            "low": [low for low, _ in intervals],
+            "high": [high for _, high in intervals],
+            "median": table.median(),
+            "worst": table.min(),
+            "rank": ranks.mean(),
+        },
+        index=table.columns,
+    )
     counts = wins(table).groupby("row")[["won", "tied", "lost"]].sum()
     frame = frame.join(counts).rename_axis("classifier").reset_index()
     complete = frame["tasks"] == frame["tasks"].max()
@@ -140,30 +153,41 @@ def standings(table: pd.DataFrame, tissues: pd.Series) -> pd.DataFrame:
 
 
 def wins(table: pd.DataFrame) -> pd.DataFrame:
-    """For each ordered pair of classifiers: tasks won, tied and lost, and the mean difference."""
+    """Tasks won, tied and lost by each ordered pair of classifiers.
+
+    ``mean_difference`` is that of the row minus the column.
+    """
     records = []
     for row, column in permutations(table.columns, 2):
         difference = differences(table[row], table[column])
-        counts = [int((np.sign(difference) == sign).sum()) for sign in (1, 0, -1)]
-        mean = difference.mean() if len(difference) else np.nan
-        records.append((row, column, *counts, mean))
-    return pd.DataFrame(
-        records, columns=["row", "column", "won", "tied", "lost", "mean_difference"]
-    )
+        won, tied, lost = won_tied_lost(difference)
+        records.append(
+            {
+                "row": row,
+                "column": column,
+                "won": won,
+                "tied": tied,
+                "lost": lost,
+                "mean_difference": difference.mean() if len(difference) else np.nan,
+            }
+        )
+    columns = ("row", "column", "won", "tied", "lost", "mean_difference")
+    return pd.DataFrame(records, columns=pd.Index(columns))
 
 
 def differences(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
     """Differences of pairs that have both values; those next to nothing are 0."""
-    found = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
-    found = found[np.isfinite(found)]
-    return np.where(np.abs(found) < _EQUAL, 0.0, found)
+    difference = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
+    known = difference[np.isfinite(difference)]
+    return np.where(np.abs(known) < _EQUAL, 0.0, known)
 
 
 def calibration_error(confidence: NDArray, right: NDArray, n_bins: int = 10) -> float:
-    """Expected calibration error: how far confidences are from the shares of right labels.
+    """Expected calibration error: confidences against the shares of right labels.
 
-    Samples are put into ``n_bins`` bins of equal width by their confidence; the error is the mean
-    over samples of ``|mean confidence - share of right labels|`` of their bin.
+    Samples are put into ``n_bins`` bins of equal width by their confidence; the error
+    is the mean over samples of ``|mean confidence - share of right labels|`` of their
+    bin.
     """
     if not len(confidence):
         return float("nan")
@@ -174,68 +198,91 @@ def calibration_error(confidence: NDArray, right: NDArray, n_bins: int = 10) -> 
 
 
 def t_test(first: ArrayLike, second: ArrayLike) -> float:
-    """Two-sided p of the paired t-test; 1 with fewer than two pairs or without any difference."""
+    """Two-sided p of the paired t-test.
+
+    1 with fewer than two pairs or without any difference.
+    """
     from scipy.stats import ttest_1samp
 
-    found = differences(first, second)
-    if len(found) < 2 or not found.any():
+    difference = differences(first, second)
+    if len(difference) < 2 or not difference.any():
         return 1.0
-    if found.std() < _EQUAL:  # always the same difference
+    if difference.std() < _EQUAL:  # always the same difference
         return 0.0
-    return float(ttest_1samp(found, 0.0).pvalue)
+    result: Any = ttest_1samp(difference, 0.0)
+    return float(result.pvalue)
 
 
 def paired_tests(scores: pd.DataFrame) -> pd.DataFrame:
     """The paper's comparison within each task: a paired t-test over problems and splits.
 
-    The splits of a task share their test samples, so the pairs are not independent and the test
-    rejects too often. ``sign`` is 1 where the row is better at 5 %, -1 where it is worse, else 0.
+    The splits of a task share their test samples, so the pairs are not independent and
+    the test rejects too often. ``sign`` is 1 where the row is better at 5 %, -1 where
+    it is worse, else 0.
     """
     records = []
-    for (group, task), rows in scores.groupby(["group", "task"], sort=False):
+    groups: Any = scores.groupby(["group", "task"], sort=False)
+    for (group, task), rows in groups:
         pairs = rows.pivot_table(
             index=["problem", "part", "split"], columns="classifier", values="test"
         )
         for row, column in permutations(ordered(pairs.columns), 2):
-            found = differences(pairs[row], pairs[column])
+            difference = differences(pairs[row], pairs[column])
+            mean = float(difference.mean()) if len(difference) else np.nan
             p_value = t_test(pairs[row], pairs[column])
-            mean = found.mean() if len(found) else np.nan
-            sign = int(np.sign(mean)) if p_value < LEVEL else 0
-            records.append((group, task, row, column, len(found), mean, p_value, sign))
-    columns = [
-        "group",
-        "task",
-        "row",
-        "column",
-        "pairs",
-        "mean_difference",
-        "p_value",
-        "sign",
-    ]
-    return pd.DataFrame(records, columns=columns)
+            records.append(
+                {
+                    "group": group,
+                    "task": task,
+                    "row": row,
+                    "column": column,
+                    "pairs": len(difference),
+                    "mean_difference": mean,
+                    "p_value": p_value,
+                    "sign": int(np.sign(mean)) if p_value < LEVEL else 0,
+                }
+            )
+    columns = ("group", "task", "row", "column")
+    measured = ("pairs", "mean_difference", "p_value", "sign")
+    return pd.DataFrame(records, columns=pd.Index((*columns, *measured)))
 
 
 def left_out(table: pd.DataFrame) -> pd.DataFrame:
     """What a choice is worth on a tissue that had no part in it.
 
-    The table has the columns ``pair``, ``tissue`` (at least two), ``setting`` and ``score``: every
-    pair with every setting. What is returned has one row per tissue: the ``setting`` of the best
-    mean over the pairs of all other tissues, of equal ones the first; its mean ``score`` on the
-    tissue; the ``best`` mean of any setting there, which a choice made with the tissue could reach
-    at most; and the number of pairs. The last row has the means over all pairs.
+    The table has the columns ``pair``, ``tissue`` (at least two), ``setting`` and
+    ``score``: every pair with every setting. What is returned has one row per tissue:
+    the ``setting`` of the best mean over the pairs of all other tissues, of equal ones
+    the first; its mean ``score`` on the tissue; the ``best`` mean of any setting there,
+    which a choice made with the tissue could reach at most; and the number of pairs.
+    The last row has the means over all pairs.
     """
-    order = table["setting"].drop_duplicates()
-    wide = table.pivot_table(
+    settings = list(dict.fromkeys(table["setting"]))
+    wide: Any = table.pivot_table(
         index=["tissue", "pair"], columns="setting", values="score"
-    )[order]
+    )[settings]
     tissues = wide.index.get_level_values("tissue")
     rows = []
     for tissue in dict.fromkeys(table["tissue"]):
-        own, others = wide[tissues == tissue], wide[tissues != tissue]
-        chosen = others.mean().round(9).idxmax()
-        rows.append((tissue, len(own), chosen, own[chosen].mean(), own.mean().max()))
-    frame = pd.DataFrame(rows, columns=["tissue", "pairs", "setting", "score", "best"])
+        own_means = wide[tissues == tissue].mean()
+        other_means = wide[tissues != tissue].mean()
+        chosen = other_means.round(_DIGITS).idxmax()
+        rows.append(
+            {
+                "tissue": tissue,
+                "pairs": int((tissues == tissue).sum()),
+                "setting": chosen,
+                "score": own_means[chosen],
+                "best": own_means.max(),
+            }
+        )
+    frame = pd.DataFrame(rows)
     weights = frame["pairs"] / frame["pairs"].sum()
-    overall = {name: (frame[name] * weights).sum() for name in ("score", "best")}
-    total = {"tissue": "all", "pairs": frame["pairs"].sum(), "setting": "", **overall}
+    total = {
+        "tissue": "all",
+        "pairs": frame["pairs"].sum(),
+        "setting": "",
+        "score": (frame["score"] * weights).sum(),
+        "best": (frame["best"] * weights).sum(),
+    }
     return pd.concat([frame, pd.DataFrame([total])], ignore_index=True)

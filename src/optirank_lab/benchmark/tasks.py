@@ -39,6 +39,7 @@ class BenchmarkTask:
     label: str = LABEL
     merge: tuple[tuple[str, str], ...] = ()
     paper: bool = False
+    stands_for: str = ""
     quick: bool = False
     note: str = ""
 
@@ -114,12 +115,13 @@ def find_pairs(
 ) -> tuple[tuple[BenchmarkTask, ...], dict[str, str]]:
     """Every ordered pair of sets of a folder that can be a task; and why sets cannot be read.
 
-    Two sets are a pair where they share at least two classes of at least 8 samples in each, by the
-    column ``label``, and at least 100 genes. Sets with the same ``dataset`` in their obs are parts
-    of one study, maybe with the same samples, and are not paired; neither are sets of two known
-    tissues. The tissue of a set is its column ``tissue`` or stands in tasks.toml; sets without one
-    belong to the tissue of the sets that they are paired with. Where both platforms are known, by
-    the column ``platform`` or tasks.toml, the ``shift`` of a pair says whether they are the same.
+    Two sets are a pair where they share at least two classes of at least 8 samples in
+    each, by the column ``label``, and at least 100 genes. Sets with the same
+    ``dataset`` in their obs are parts of one study, maybe with the same samples, and
+    are not paired; neither are sets of two known tissues. The tissue of a set is its
+    column ``tissue`` or stands in tasks.toml; sets without one belong to the tissue of
+    the sets that they are paired with. Where both platforms are known, by the column
+    ``platform`` or tasks.toml, the ``shift`` of a pair says whether they are the same.
     """
     summaries: list[_SetSummary] = []
     problems: dict[str, str] = {}
@@ -229,9 +231,9 @@ def _can_be_paired(reference: _SetSummary, query: _SetSummary) -> bool:
 def read_pairs(path: Path) -> tuple[BenchmarkTask, ...]:
     """The pairs that a CSV names: the columns reference, query, problem and maybe label.
 
-    ``reference`` and ``query`` are names of sets, with or without ``.h5ad``; ``problem`` takes the
-    place of a tissue: pairs of one problem are averaged first. ``label`` is the column of labels,
-    ``cell_type`` where it is empty.
+    ``reference`` and ``query`` are names of sets, with or without ``.h5ad``;
+    ``problem`` takes the place of a tissue: pairs of one problem are averaged first.
+    ``label`` is the column of labels, ``cell_type`` where it is empty.
     """
     table = pd.read_csv(path, dtype=str, comment="#").fillna("")
     lacking = [name for name in ("reference", "query", "problem") if name not in table]

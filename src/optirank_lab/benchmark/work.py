@@ -51,9 +51,10 @@ def run_unit(
 ) -> dict[str, object]:
     """Fit the whole grid; return scores, numbers of genes and times, one value per setting.
 
-    ``name`` is the positive class, or all classes. Validation scores are the mean over the data
-    sets; test scores are by task. Where the true reference set is known, the cosine similarity to
-    it is stored too. Seconds are CPU time, and wall time where a GPU is used.
+    ``name`` is the positive class, or all classes. Validation scores are the mean over
+    the data sets; test scores are by task. Where the true reference set is known, the
+    cosine similarity to it is stored too. Seconds are CPU time, and wall time where a
+    GPU is used.
     """
     one = get(classifier)
     clock = time.thread_time if device == "cpu" else time.perf_counter
@@ -115,8 +116,9 @@ def fit_grid(
 ) -> list[FittedSetting]:
     """Fit every setting to the training samples and label the samples of each part.
 
-    ``cold`` fits each setting on its own, as the estimator does, instead of in chains. Classifiers
-    that cannot be fitted on a GPU are fitted on the CPU, whatever the ``device``.
+    ``cold`` fits each setting on its own, as the estimator does, instead of in chains.
+    Classifiers that cannot be fitted on a GPU are fitted on the CPU, whatever the
+    ``device``.
     """
     if classifier.family is None or problem.whole:
         return _fit_estimators(classifier, problem, grid, parts)

@@ -161,13 +161,15 @@ def run(
 ) -> None:
     """Run tasks and write the report into the folder's report/.
 
-    Without --data the built-in tasks are run on the sets of OPTIRANK_DATA or the cache. With --data
-    the tasks are all ordered pairs of sets of that folder which share at least two classes of at
-    least 8 samples (column --label) and at least 100 genes; --tasks can name built-in ones too.
+    Without --data the built-in tasks are run on the sets of OPTIRANK_DATA or the cache.
+    With --data the tasks are all ordered pairs of sets of that folder which share at
+    least two classes of at least 8 samples (column --label) and at least 100 genes;
+    --tasks can name built-in ones too.
 
-    Each (task, split, problem, classifier) is stored as soon as it is done. After Ctrl-C or a
-    crash, the same command resumes. A task with damaged data is reported and left out. A competing
-    tool runs in a process of its own; one that is not installed is a gap in the tables.
+    Each (task, split, problem, classifier) is stored as soon as it is done. After
+    Ctrl-C or a crash, the same command resumes. A task with damaged data is reported
+    and left out. A competing tool runs in a process of its own; one that is not
+    installed is a gap in the tables.
 
     Examples:
 
@@ -321,8 +323,8 @@ def curve(
 ) -> None:
     """Compare classifiers at the same number of genes, over every pair of sets of a folder.
 
-    What the CSV has of a pair is kept, and the same command goes on from there. Competing tools
-    take part where there is a Python that has them.
+    What the CSV has of a pair is kept, and the same command goes on from there.
+    Competing tools take part where there is a Python that has them.
 
     Examples:
 
@@ -439,18 +441,23 @@ def compute(
 
 
 def show_means(written: Written) -> None:
-    """Print the table of means of each group and of the sweeps, and where the report is."""
-    from optirank_lab.benchmark import report
+    """Print the means of each comparison and of the sweeps, and where the report is."""
+    from optirank_lab.benchmark.text import standings_text, sweeps_text
 
-    for group in written.groups:
-        text = report.standings_text(group).drop(columns=["median", "worst", "rank"])
-        rows = text.itertuples(index=False)
-        show_table(f"{group.name}: balanced accuracy (%)", text.columns, rows)
+    for comparison in written.comparisons:
+        shown = standings_text(comparison).drop(columns=["median", "worst", "rank"])
+        _show_frame(f"{comparison.name}: balanced accuracy (%)", shown)
     if written.sweeps is not None and len(written.sweeps):
-        text = report.sweeps_text(written.sweeps)
-        title = "Balanced accuracy (%) along the sweeps"
-        show_table(title, text.columns, text.itertuples(index=False))
+        _show_frame(
+            "Balanced accuracy (%) along the sweeps", sweeps_text(written.sweeps)
+        )
     if written.missing:
         echo(f"No figures and no page: they need {written.missing}")
     if written.page:
         echo(f"Report: {written.page}")
+
+
+def _show_frame(title: str, frame: pd.DataFrame) -> None:
+    """Print a table of text."""
+    columns = [str(name) for name in frame.columns]
+    show_table(title, columns, frame.itertuples(index=False))

@@ -35,8 +35,9 @@ def simulate(
 ) -> None:
     """Run the paper's synthetic experiment: lr, rank-lr, optirank and an oracle.
 
-    Writes tables (CSV, Markdown, LaTeX), figures (PNG, SVG) and one page, report.html, into the
-    folder given by --out. Finished fits are kept after Ctrl-C, and the same command resumes.
+    Writes tables (CSV, Markdown, LaTeX), figures (PNG, SVG) and one page, report.html,
+    into the folder given by --out. Finished fits are kept after Ctrl-C, and the same
+    command resumes.
 
     Examples:
 
@@ -61,10 +62,11 @@ def simulate(
 def demo(out: opt.ResultsFolder = Path("optirank-demo")) -> None:
     """Train on generated cells, label cells of another platform, and repeat the paper's experiment.
 
-    First a panel is trained on a generated reference and labels a generated query, whose platform
-    changes the level of every gene; reports show how well. Then the synthetic experiment of the
-    paper: 40 of 50 genes shift together by a random amount per sample, and labels are defined by
-    ranks among the other 10. The size of the reference set is chosen by cross-validation.
+    First a panel is trained on a generated reference and labels a generated query,
+    whose platform changes the level of every gene; reports show how well. Then the
+    synthetic experiment of the paper: 40 of 50 genes shift together by a random amount
+    per sample, and labels are defined by ranks among the other 10. The size of the
+    reference set is chosen by cross-validation.
 
     Examples:
 
@@ -86,7 +88,7 @@ def demo(out: opt.ResultsFolder = Path("optirank-demo")) -> None:
         echo("1. A panel for cells of another platform (generated data)")
         options = TrainingOptions(
             label="cell_type",
-            available=[str(name) for name in query.gene_names],
+            query_genes=[str(name) for name in query.gene_names],
             n_jobs=-1,
             name="cell types of the generated reference",
             description="a demonstration on generated cells",

@@ -152,8 +152,9 @@ def _unscaled(path: Path) -> ExpressionData:
     """The values of an .h5ad file before genes were scaled: scanpy's ``raw``."""
     anndata = need("anndata", "anndata", ".h5ad files")
     with readable(path), warnings.catch_warnings():
-        # anndata warns of parts in an older layout, which are not used
+        # anndata warns of an older layout, which it reads
         warnings.simplefilter("ignore", FutureWarning)
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
         adata = anndata.read_h5ad(path)
     return ExpressionData(
         adata.raw.X,

@@ -15,7 +15,7 @@ from optirank.tuning.families import Samples
 from optirank_lab.baselines.peers import check_peers
 from optirank_lab.benchmark.classifiers import CLASSIFIERS, choose, get
 from optirank_lab.benchmark.designs import PAPER, QUICK
-from optirank_lab.benchmark.report import look
+from optirank_lab.benchmark.figures import look
 
 SIZES = {"ANrank-lr": 250, "SCN": 1, "lr": 25, "optirank": 250, "rank-lr": 25, "rf": 1}
 SIZES |= {

@@ -10,14 +10,15 @@ import pytest
 
 from browser import open_page
 from optirank_lab.benchmark import report
-from optirank_lab.benchmark.report import (
+from optirank_lab.benchmark.report import write
+from optirank_lab.benchmark.results import SCORES, Results
+from optirank_lab.benchmark.text import (
     by_task_text,
+    duration,
     markdown,
     standings_text,
     wins_text,
-    write,
 )
-from optirank_lab.benchmark.results import SCORES, Results
 
 HOSTILE = "<script>alert('x')</script> & _100%"
 
@@ -32,12 +33,19 @@ def made(groups=("Each class against the rest", "All classes at once")) -> Resul
                 if (name, task) == ("panel", HOSTILE):
                     continue
                 for split in range(3):
-                    row = dict.fromkeys(SCORES, 1.0) | {
-                        "group": group, "task": task, "tissue": f"tissue {max(1, k)}",
-                        "problem": "a", "classifier": name, "part": 0, "split": split,
-                        "test": level + random.normal(0, 0.01), "n_genes": 30, "kind": "bulk",
-                    }  # fmt: skip
-                    rows.append(row)
+                    row = {
+                        "group": group,
+                        "task": task,
+                        "tissue": f"tissue {max(1, k)}",
+                        "kind": "bulk",
+                        "problem": "a",
+                        "classifier": name,
+                        "part": 0,
+                        "split": split,
+                        "test": level + random.normal(0, 0.01),
+                        "n_genes": 30,
+                    }
+                    rows.append(dict.fromkeys(SCORES, 1.0) | row)
     scores = pd.DataFrame(rows)
     gaps = pd.DataFrame(
         [{"task": HOSTILE, "classifier": "panel", "reason": "out of <luck>"}]
@@ -46,10 +54,16 @@ def made(groups=("Each class against the rest", "All classes at once")) -> Resul
         {"task": ["one", HOSTILE], "title": ["x", HOSTILE], "tissue": "pancreas"}
     )
     run = {
-        "profile": "quick", "settings chosen by": "one_se", "seed": 0,
-        "classifiers": {"lr": "logistic regression"}, "cpu_seconds": 90.0,
-        "python": "3.12", "platform": "Linux", "version": "1.0", "missing": ["TCGA"],
-    }  # fmt: skip
+        "profile": "quick",
+        "settings chosen by": "one_se",
+        "seed": 0,
+        "classifiers": {"lr": "logistic regression"},
+        "cpu_seconds": 90.0,
+        "python": "3.12",
+        "platform": "Linux",
+        "version": "1.0",
+        "missing": ["TCGA"],
+    }
     return Results(scores, tasks, gaps, run)
 
 
@@ -92,7 +106,7 @@ def test_an_interval_of_few_tissues_is_not_shown(tmp_path):
     [(2.34, "2.3 seconds"), (90, "1.5 minutes"), (9000, "2.5 hours")],
 )
 def test_a_time_has_the_unit_that_suits_it(seconds, words):
-    assert report.duration(seconds) == words
+    assert duration(seconds) == words
 
 
 def test_names_from_files_cannot_change_the_page(written):
@@ -133,7 +147,7 @@ def test_tables_and_figures_are_files_too(written):
 
 
 def test_the_tables_say_what_the_statistics_found(written):
-    group = written[1].groups[0]
+    group = written[1].comparisons[0]
     text = standings_text(group).set_index("classifier")
     assert text.loc["optirank", "tasks"] == "6"
     assert text.loc["panel", "tasks"] == "5"
@@ -153,9 +167,8 @@ def test_a_report_of_the_same_results_is_the_same_and_files_of_others_stay(
     mine = tmp_path / "tables" / "mine.csv"
     mine.parent.mkdir()
     mine.write_text("mine")
-    write(
-        made(("Each class against the rest",)), tmp_path
-    )  # the first of two comparisons
+    first_comparison = made(("Each class against the rest",))
+    write(first_comparison, tmp_path)
     assert mine.read_text() == "mine"
     for path in (*tmp_path.rglob("figures/*-1.svg"), *tmp_path.rglob("tables/*.md")):
         other = written[0] / path.relative_to(tmp_path)
@@ -166,9 +179,9 @@ def test_without_the_extra_there_are_tables_only(tmp_path, monkeypatch):
     monkeypatch.setattr(
         report, "missing_extra", lambda: "pip install 'optirank[report]'"
     )
-    found = write(made(), tmp_path)
-    assert found.page is None
-    assert found.missing == "pip install 'optirank[report]'"
+    tables = write(made(), tmp_path)
+    assert tables.page is None
+    assert tables.missing == "pip install 'optirank[report]'"
     assert (tmp_path / "tables" / "standings.csv").is_file()
     assert not (tmp_path / "figures").exists()
 

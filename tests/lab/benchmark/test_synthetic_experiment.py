@@ -10,7 +10,7 @@ from optirank import ReferenceRankTransformer
 from optirank_lab.benchmark.classifiers import SYNTHETIC, get, names_for
 from optirank_lab.benchmark.designs import Profile, make_problem
 from optirank_lab.benchmark.engine import Work, run
-from optirank_lab.benchmark.report import sweep_table, write
+from optirank_lab.benchmark.report import write
 from optirank_lab.benchmark.results import Storage, collect
 from optirank_lab.benchmark.splits import FOLDS
 from optirank_lab.benchmark.synthetic import (
@@ -21,6 +21,7 @@ from optirank_lab.benchmark.synthetic import (
     Settings,
     parse_sweeps,
 )
+from optirank_lab.benchmark.text import sweep_table
 from optirank_lab.benchmark.work import fit_grid, run_unit
 
 POINT = Point(n_genes=20, n_perturbed=8, n_samples=200)
@@ -190,8 +191,8 @@ def test_the_page_compares_the_default_point_and_leaves_the_oracle_out_of_the_an
     storage, tmp_path
 ):
     written = write(collect(storage), tmp_path, SETTINGS)
-    (group,) = written.groups
-    assert list(group.tissues) == ["data set 1", "data set 2"]
+    (comparison,) = written.comparisons
+    assert list(comparison.tissues) == ["data set 1", "data set 2"]
     page = written.page.read_text("utf-8")
     assert "The synthetic experiment" in page
     assert "<b>oracle</b>" not in page

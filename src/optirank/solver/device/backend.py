@@ -93,7 +93,7 @@ class Backend:
             return self.dot(matrix, x[:, 0])[:, None]
         if matrix[0].size >= FILLS_DEVICE:
             return self.xp.stack(
-                [one @ row for one, row in zip(matrix, x, strict=True)]
+                [item @ row for item, row in zip(matrix, x, strict=True)]
             )
         return self.xp.matmul(matrix, x[:, :, None])[:, :, 0]
 
@@ -105,7 +105,7 @@ class Backend:
             return self.transpose_dot(a[:, 0], matrix)[:, None]
         if matrix[0].size >= FILLS_DEVICE:
             return self.xp.stack(
-                [row @ one for one, row in zip(matrix, a, strict=True)]
+                [row @ item for item, row in zip(matrix, a, strict=True)]
             )
         return self.xp.matmul(a[:, None, :], matrix)[:, 0, :]
 
@@ -135,7 +135,7 @@ def _module(types: tuple[str, str] | None) -> Any:
     folder = resources.files("optirank.solver.device")
     source = folder.joinpath("steps.cu" if types is None else "orders.cu").read_text()
     if types is not None:
-        index, key = (_C_TYPES[one] for one in types)
+        index, key = (_C_TYPES[item] for item in types)
         source = source.replace("INDEX", index).replace("KEY", key)
     return cupy.RawModule(code=source, options=("--std=c++14",))
 

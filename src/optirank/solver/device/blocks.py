@@ -88,12 +88,12 @@ class States:
     def take(self, items: Any) -> States:
         """Some of the points."""
         return States(
-            **{one.name: getattr(self, one.name)[items] for one in fields(self)}
+            **{name: getattr(self, name)[items] for name in _ARRAYS_OF_STATES}
         )
 
     def put(self, items: Any, others: States) -> States:
         """These points with some of them replaced."""
-        arrays = {one.name: getattr(self, one.name).copy() for one in fields(self)}
+        arrays = {name: getattr(self, name).copy() for name in _ARRAYS_OF_STATES}
         for name, values in arrays.items():
             values[items] = getattr(others, name)
         return States(**arrays)
@@ -101,11 +101,15 @@ class States:
     def better(self, xp: Any, others: States, improved: Any) -> States:
         """The others where ``improved``, else these."""
         mixed = {}
-        for one in fields(self):
-            old, new = getattr(self, one.name), getattr(others, one.name)
+        for name in _ARRAYS_OF_STATES:
+            old = getattr(self, name)
+            new = getattr(others, name)
             mask = improved[:, None] if old.ndim == 2 else improved
-            mixed[one.name] = xp.where(mask, new, old)
+            mixed[name] = xp.where(mask, new, old)
         return States(**mixed)
+
+
+_ARRAYS_OF_STATES = tuple(field.name for field in fields(States))
 
 
 class CentredBatch:
@@ -200,7 +204,8 @@ def best_intercept(batch: Batch, z: Any, b: Any, n_steps: int = 10) -> Any:
     xp, n = batch.xp, z.shape[1]
     b = xp.array(b, dtype=xp.float64)
     rows = (
-        xp.ascontiguousarray(one, dtype=xp.float64) for one in (z, batch.y, batch.v)
+        xp.ascontiguousarray(values, dtype=xp.float64)
+        for values in (z, batch.y, batch.v)
     )
     arguments = (*rows, xp.int32(n), xp.int32(n_steps), b)
     batch.backend.launch("best_intercepts", (len(b),), threads_for(n), arguments)
@@ -220,27 +225,28 @@ def project(batch: Batch, x: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Proximal:
+class ProximalKernel:
     """The proximal step of a block: a kernel, and what it takes beside the arrays of the step."""
 
     kernel: str
     own: tuple
 
 
-def elastic_net(batch: Batch) -> Proximal:
+def elastic_net(batch: Batch) -> ProximalKernel:
     """The step of w under ``l1 |w|_1 + l2 |w|^2``."""
-    return Proximal("elastic_net_step", (batch.l1, batch.l2))
+    return ProximalKernel("elastic_net_step", (batch.l1, batch.l2))
 
 
-def capped_simplex(batch: Batch, linear: Any = None) -> Proximal:
+def capped_simplex(batch: Batch, linear: Any = None) -> ProximalKernel:
     """The step of gamma in the set of :func:`project`; ``linear`` is added to the gradient."""
     nothing = batch.xp.intp(0)
-    given = (nothing if one is None else one for one in (linear, batch.allowed))
-    return Proximal("capped_simplex_step", (batch.s, *given))
+    added = nothing if linear is None else linear
+    allowed = nothing if batch.allowed is None else batch.allowed
+    return ProximalKernel("capped_simplex_step", (batch.s, added, allowed))
 
 
 @dataclass
-class BlockResult:
+class BatchResult:
     """Where the steps of a block ended, one row per problem."""
 
     x: Any  # (B, d)
@@ -256,13 +262,13 @@ def accelerated_steps(
     matrix: CentredBatch,
     x: Any,
     b: Any,
-    proximal: Proximal,
+    proximal: ProximalKernel,
     L: Any,
     n_steps: int,
     *,
     tol: Any = None,
     z: Any = None,
-) -> BlockResult:
+) -> BatchResult:
     """Take ``n_steps`` steps on each problem; one whose residual is below its ``tol`` stops.
 
     ``z`` are the centred scores M x, where they are known.
@@ -306,7 +312,7 @@ def accelerated_steps(
         look = tol is not None and step % c.CHECK_EVERY == c.CHECK_EVERY - 1
         if look and bool(done.all()):
             break
-    return BlockResult(x, z, b, L, residual, taken)
+    return BatchResult(x, z, b, L, residual, taken)
 
 
 def start_length(batch: Batch, matrix: CentredBatch, L: Any) -> Any:

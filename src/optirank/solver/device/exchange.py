@@ -44,28 +44,28 @@ def exchange_batches(batch: Batch, states: States, n_tries: int) -> States:
         active = xp.flatnonzero(states.swap)
         if not len(active):
             break
-        part, here = batch.take(active), states.take(active)
-        gradient, *_ = _gradient_gamma(part, here)
+        part, current = batch.take(active), states.take(active)
+        gradient, *_ = _gradient_gamma(part, current)
         out_first, in_first, n_in, n_out = _sorted_candidates(
-            part, here.gamma, gradient
+            part, current.gamma, gradient
         )
-        most = int(here.swap.max())
+        most = int(current.swap.max())
         goes, comes = out_first[:, :most], in_first[:, :most]
         rows = xp.broadcast_to(xp.arange(len(active))[:, None], goes.shape)
-        count = xp.minimum(here.swap, xp.minimum(n_in, n_out))
+        count = xp.minimum(current.swap, xp.minimum(n_in, n_out))
         chosen = (xp.arange(most)[None, :] < count[:, None]) & (
             gradient[rows, comes] < gradient[rows, goes]
         )
-        gamma = here.gamma.copy()
+        gamma = current.gamma.copy()
         gamma[rows[chosen], goes[chosen]] = 0.0
         gamma[rows[chosen], comes[chosen]] = 1.0
-        new = steps_on_w(part, replace(here, gamma=gamma), c.REFIT_STEPS)
+        new = steps_on_w(part, replace(current, gamma=gamma), c.REFIT_STEPS)
         tried = chosen.any(axis=1)
-        improved = tried & (new.objective < here.objective * (1.0 - c.SMALLEST_GAIN))
-        smaller = xp.where(tried, here.swap // 2, 0)
-        kept = here.better(xp, new, improved)
+        improved = tried & (new.objective < current.objective * (1.0 - c.SMALLEST_GAIN))
+        smaller = xp.where(tried, current.swap // 2, 0)
+        kept = current.better(xp, new, improved)
         states = states.put(
-            active, replace(kept, swap=xp.where(improved, here.swap, smaller))
+            active, replace(kept, swap=xp.where(improved, current.swap, smaller))
         )
     return states
 
@@ -158,14 +158,14 @@ def _turns(batch: Batch, slopes: Any, chosen: Any) -> Any:
     )
     for begin in range(0, m, at_once):
         genes = chosen[:, begin : begin + at_once]
-        n_here = genes.shape[1]
-        one = xp.zeros((size * n_here, d), xp.float32)
-        one[xp.arange(size * n_here), genes.reshape(-1)] = 1.0
+        n_trials = genes.shape[1]
+        unit_vectors = xp.zeros((size * n_trials, d), xp.float32)
+        unit_vectors[xp.arange(size * n_trials), genes.reshape(-1)] = 1.0
         columns = batch.orders.ranks(
-            one, batch.ties
+            unit_vectors, batch.ties
         )  # less the offset, which sums away in H
-        repeated = xp.repeat(slopes.astype(xp.float32), n_here, axis=0)
-        sums = batch.backend.transpose_dot(repeated, columns).reshape(size, n_here, d)
+        repeated = xp.repeat(slopes.astype(xp.float32), n_trials, axis=0)
+        sums = batch.backend.transpose_dot(repeated, columns).reshape(size, n_trials, d)
         out[:, :, begin : begin + at_once] = sums.transpose(0, 2, 1)
     return out / batch.s[:, None, None]
 
@@ -186,19 +186,19 @@ def _judge(
     at_once = max(1, batch.backend.free_bytes() // (16 * n * d * size))
     for begin in range(0, pairs.shape[1], at_once):
         some = pairs[:, begin : begin + at_once]
-        n_here = some.shape[1]
-        rows, trials = xp.repeat(xp.arange(size), n_here), xp.arange(size * n_here)
+        n_trials = some.shape[1]
+        rows, trials = xp.repeat(xp.arange(size), n_trials), xp.arange(size * n_trials)
         goes, comes = some.ravel() // m_out, m_in + some.ravel() % m_out
-        here = states.take(rows)
-        gamma = here.gamma  # a copy
+        current = states.take(rows)
+        gamma = current.gamma  # a copy
         gamma[trials, chosen[rows, goes]] = 0.0
         gamma[trials, chosen[rows, comes]] = 1.0
-        guess = here.w - (responses[rows, comes] - responses[rows, goes])
-        flipped = (guess * here.w < 0) & (batch.l1 > 0)[rows, None]
-        there = replace(here, w=xp.where(flipped, 0.0, guess))
-        judged = _judged(batch.take(rows), there, effort)
-        winner = judged.objective.reshape(size, n_here).argmin(axis=1)
-        won = judged.take(xp.arange(size) * n_here + winner)
+        guess = current.w - (responses[rows, comes] - responses[rows, goes])
+        flipped = (guess * current.w < 0) & (batch.l1 > 0)[rows, None]
+        guessed = replace(current, w=xp.where(flipped, 0.0, guess))
+        judged = _judged(batch.take(rows), guessed, effort)
+        winner = judged.objective.reshape(size, n_trials).argmin(axis=1)
+        won = judged.take(xp.arange(size) * n_trials + winner)
         better = won.objective < xp.minimum(best.objective, target)
         best, improved = best.better(xp, won, better), improved | better
     return best, improved

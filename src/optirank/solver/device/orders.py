@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ class DeviceOrders:
     With ``c`` the prefix sums of weights in sorted order, the weights below gene j's group are
     ``c[start_j]`` and those of the group ``c[end_j] - c[start_j]``.
     """
+
+    on_device: ClassVar[bool] = True
 
     backend: Backend
     perm: Any  # (n, d): the gene at each place
@@ -80,14 +82,14 @@ class DeviceOrders:
     ) -> NDArray:
         """``w . (C_i gamma - offset)`` of each sample for each row of w and gamma: (B, n)."""
         backend, xp = self.backend, self.backend.xp
-        found = np.empty((len(w), self.n_samples))
+        scores = np.empty((len(w), self.n_samples))
         at_once = max(1, backend.free_bytes() // (8 * self.n_samples * self.n_genes))
         for begin in range(0, len(w), at_once):
             part = slice(begin, begin + at_once)
             values = self.ranks(backend.array(gamma[part]), ties)
             weights = backend.array(w[part], xp.float32)
-            found[part] = backend.host(backend.dot(values, weights))
-        return found
+            scores[part] = backend.host(backend.dot(values, weights))
+        return scores
 
     def _pass(self, a: Any, base: Any, sign: float, tie: float) -> Any:
         """``base + sign (c_k + tie h_k)`` at each gene's tie group k, for each row of a.
@@ -145,6 +147,8 @@ class SomeOrders:
     zero.
     """
 
+    on_device: ClassVar[bool] = True
+
     whole: DeviceOrders
     rows: NDArray  # positions
 
@@ -179,12 +183,12 @@ def order_on_device(backend: Backend, X: Any) -> DeviceOrders:
     sorting = 4 * min(BLOCK_BYTES, 8 * n * d)  # arrays like the values of a block
     needed = 3 * n * d * index.itemsize + sorting
     backend.check_memory(needed, f"the order of {n} samples x {d} genes")
-    found = tuple(xp.empty((n, d), index) for _ in range(3))
+    sorted_arrays = tuple(xp.empty((n, d), index) for _ in range(3))
     rows = max(1, BLOCK_BYTES // (8 * d))
     for begin in range(0, n, rows):
         keys = _keys(xp, backend.dense(X[begin : begin + rows]))
-        _sort(backend, keys, *(one[begin : begin + rows] for one in found))
-    return DeviceOrders(backend, *found)
+        _sort(backend, keys, *(item[begin : begin + rows] for item in sorted_arrays))
+    return DeviceOrders(backend, *sorted_arrays)
 
 
 def _keys(xp: Any, values: Any) -> Any:

@@ -29,6 +29,7 @@ from optirank.solver.device.blocks import (
 from optirank.solver.device.exchange import exchange_batches, exchange_pairs
 from optirank.solver.device.weights import fit_weights, steps_on_w
 from optirank.solver.problem import Solution
+from optirank.solver.terms import ElasticNet
 
 if TYPE_CHECKING:
     from optirank.solver.problem import Problem
@@ -59,31 +60,38 @@ def solve_together(
 
     The problems also share the candidates of the reference and the way to rank ties.
     """
-    options, first = options or Options(), problems[0]
+    options = options or Options()
+    first = problems[0]
     orders = first.orders.whole
-    for one in problems:
-        same = one.candidates is first.candidates and one.ties == first.ties
-        if one.orders.whole is not orders or not same:
+    for problem in problems:
+        same = problem.candidates is first.candidates and problem.ties == first.ties
+        if problem.orders.whole is not orders or not same:
             raise ValueError(
                 "problems over different samples, candidates or ways to rank ties cannot be solved "
                 "side by side"
             )
+    if type(first.penalty) is not ElasticNet:
+        raise ValueError(
+            f"the penalty {type(first.penalty).__name__} has no kernel for a GPU: use "
+            "device='cpu'"
+        )
     n, d = orders.n_samples, orders.n_genes
     hessian = 32 * min(d, c.SMALL) ** 2
     each = 2 * (int(c.COPIES * 4 * n * d) + 200 * (n + d) + hessian)  # for two starts
     orders.backend.check_memory(each, f"a fit of {n} samples x {d} genes")
     at_once = max(1, orders.backend.free_bytes() // each)
     n_allowed = d if first.candidates is None else int(first.candidates.sum())
-    learned = np.array([one.n_reference < n_allowed for one in problems])
-    found: dict[int, Solution] = {}
+    learned = np.array([problem.n_reference < n_allowed for problem in problems])
+    solutions: dict[int, Solution] = {}
     for solve, places in (
         (_learn_sets, np.flatnonzero(learned)),
         (_fit, np.flatnonzero(~learned)),
     ):
         for begin in range(0, len(places), at_once):
             some = places[begin : begin + at_once].tolist()
-            found |= zip(some, solve([problems[k] for k in some], options), strict=True)
-    return [found[k] for k in range(len(problems))]
+            solved = solve([problems[k] for k in some], options)
+            solutions |= dict(zip(some, solved, strict=True))
+    return [solutions[k] for k in range(len(problems))]
 
 
 def _fit(problems: Sequence[Problem], options: Options) -> list[Solution]:
@@ -134,8 +142,9 @@ def _batch(problems: Sequence[Problem], owner: np.ndarray) -> Batch:
     orders = first.orders.whole
     array = orders.backend.array
     y, v = np.zeros((2, len(problems), orders.n_samples))
-    for k, one in enumerate(problems):
-        y[k, one.orders.rows], v[k, one.orders.rows] = one.y, one.v
+    for k, problem in enumerate(problems):
+        y[k, problem.orders.rows] = problem.y
+        v[k, problem.orders.rows] = problem.v
     s, l1, l2 = (
         array(np.array([getattr(problems[k], name) for k in owner], dtype=float))
         for name in ("n_reference", "l1", "l2")
@@ -257,11 +266,11 @@ def relax(
     active = xp.arange(len(batch))
     converged = xp.zeros(len(batch), bool)
     for k in range(n_rounds):
-        here = states.take(active)
-        new = one_round(batch.take(active), here, first=k == 0)
-        little = here.objective - new.objective < tol * new.objective
-        done = little & (new.n_iter > here.n_iter)
-        kept = here.better(xp, new, ~done | (new.objective <= here.objective))
+        current = states.take(active)
+        new = one_round(batch.take(active), current, first=k == 0)
+        little = current.objective - new.objective < tol * new.objective
+        done = little & (new.n_iter > current.n_iter)
+        kept = current.better(xp, new, ~done | (new.objective <= current.objective))
         states = states.put(active, kept)
         converged[active] = done
         active = active[~done]

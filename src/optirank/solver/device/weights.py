@@ -13,7 +13,7 @@ from optirank.solver import constants as c
 from optirank.solver.device.backend import threads_for
 from optirank.solver.device.blocks import (
     Batch,
-    BlockResult,
+    BatchResult,
     CentredBatch,
     States,
     accelerated_steps,
@@ -36,7 +36,7 @@ def steps_on_w(batch: Batch, states: States, n_steps: int) -> States:
     return with_weights(batch, states, done)
 
 
-def with_weights(batch: Batch, states: States, done: BlockResult) -> States:
+def with_weights(batch: Batch, states: States, done: BatchResult) -> States:
     """The states after steps on (w, b), with best intercepts and objectives."""
     b = best_intercept(batch, done.z, done.b)
     objective = loss_of(batch, done.z, b) + batch.penalty(done.x)
@@ -63,9 +63,9 @@ def fit_weights(
     spent = 0
     while spent < max_iter and not bool(ended.all()):
         open_ = xp.flatnonzero(~ended)
-        part, here = batch.take(open_), states.take(open_)
+        part, current = batch.take(open_), states.take(open_)
         some = matrix if len(open_) == len(batch) else matrix.take(open_, part.v)
-        w, b, stalled = here.w, here.b, xp.zeros(len(open_), bool)
+        w, b, stalled = current.w, current.b, xp.zeros(len(open_), bool)
         newton = spent >= c.FIRST_STEPS
         if newton:
             w, b, objective, decrease = newton_on_support(
@@ -74,24 +74,24 @@ def fit_weights(
             stalled = decrease <= c.STALLED * objective
         n_steps = min(c.MORE_STEPS, max_iter - spent)
         done = accelerated_steps(
-            part, some, w, b, elastic_net(part), here.L_w, n_steps, tol=tols[open_]
+            part, some, w, b, elastic_net(part), current.L_w, n_steps, tol=tols[open_]
         )
         spent += n_steps + c.NEWTON_STEPS * newton
-        new = with_weights(part, here, done)
-        improved = (new.objective <= here.objective) | (not newton)
+        new = with_weights(part, current, done)
+        improved = (new.objective <= current.objective) | (not newton)
         same_support = ((w != 0) == (new.w != 0)).all(axis=1)
-        states = states.put(open_, here.better(xp, new, improved))
+        states = states.put(open_, current.better(xp, new, improved))
         reached[open_] = improved & (done.residual <= tols[open_])
         ended[open_] = reached[open_] | (stalled & same_support) | ~improved
     del matrix
     few = xp.flatnonzero(_n_weights(batch, states.w) <= c.SMALL)
     if len(few):
-        part, here = batch.take(few), states.take(few)
-        exact = ranks_of(part, here.gamma, exact=True)
+        part, current = batch.take(few), states.take(few)
+        exact = ranks_of(part, current.gamma, exact=True)
         w, b, objective, _ = newton_on_support(
-            part, exact, here.w, here.b, 20, tol=1e-15
+            part, exact, current.w, current.b, 20, tol=1e-15
         )
-        states = states.put(few, replace(here, w=w, b=b, objective=objective))
+        states = states.put(few, replace(current, w=w, b=b, objective=objective))
         del exact
     open_ = xp.flatnonzero(~reached)
     if len(open_):
@@ -112,7 +112,7 @@ def _residual(batch: Batch, states: States) -> Any:
     matrix = ranks_of(batch, states.gamma, exact=True)
     z = matrix.dot(w)
     slopes, _ = logistic(batch, z, best_intercept(batch, z, states.b, 30))
-    L, l1, l2 = (one[:, None] for one in (states.L_w, batch.l1, batch.l2))
+    L, l1, l2 = (values[:, None] for values in (states.L_w, batch.l1, batch.l2))
     u = L * w - matrix.transpose_dot(slopes)
     to = xp.sign(u) * xp.maximum(xp.abs(u) - l1, 0.0) / (L + 2.0 * l2)
     return (L * xp.abs(to - w)).max(axis=1)
@@ -141,9 +141,9 @@ def newton_on_support(
     values = xp.take_along_axis(matrix.values, columns[:, None, :], axis=2)
     part = CentredBatch(batch.backend, values, batch.v)
     taken = xp.take_along_axis(w, columns, axis=1)
-    found, *rest = newton_steps(batch, part, taken, b, n_steps, tol=tol)
+    weights, *rest = newton_steps(batch, part, taken, b, n_steps, tol=tol)
     w = xp.zeros_like(w)
-    w[xp.arange(len(w))[:, None], columns] = found
+    w[xp.arange(len(w))[:, None], columns] = weights
     return (w, *rest)
 
 

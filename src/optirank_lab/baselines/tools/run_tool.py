@@ -1,7 +1,7 @@
 """Run one tool of others on one whole task: ``python run_tool.py NAME FOLDER``.
 
-It runs in the environment of the tool, Python 3.9 or newer, which need not have optirank: it needs
-NumPy, SciPy and the tool. In the folder are
+It runs in the environment of the tool, Python 3.9 or newer, which need not have
+optirank: it needs NumPy, SciPy and the tool. In the folder are
 
 ``job.json`` (read)
     ``genes``, ``seed`` and ``n_parts``.
@@ -13,13 +13,13 @@ NumPy, SciPy and the tool. In the folder are
     ``version``, ``n_genes``, ``fit_seconds``, ``predict_seconds`` and ``labels``, one list per
     part; a label is null where the tool gives none. After a failure: ``failed`` (one line) instead.
 
-Times are CPU seconds of this process with its threads and of the processes that it started and
-waited for. Importing the tool and reading files are not counted.
+Times are CPU seconds of this process with its threads and of the processes that it
+started and waited for. Importing the tool and reading files are not counted.
 
-A tool is a class of `TOOLS`. It imports its package when it is made, and has ``version``,
-``fit(train, seed)``, ``n_genes()`` (needed by the trained model) and ``predict(part)``: a list of
-labels, None where the tool gives none. Samples come with ``X`` (CSR, samples x genes, as measured),
-``kind``, ``labels`` and ``genes``.
+A tool is a class of `TOOLS`. It imports its package when it is made, and has
+``version``, ``fit(train, seed)``, ``n_genes()`` (needed by the trained model) and
+``predict(part)``: a list of labels, None where the tool gives none. Samples come with
+``X`` (CSR, samples x genes, as measured), ``kind``, ``labels`` and ``genes``.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ import scipy.sparse as sp
 def linear(part) -> sp.csr_matrix:
     """Values that can be added up: counts and intensities, or 2^x of logarithms.
 
-    Negative intensities become 0. Logarithms that are nowhere negative and often exactly 0 are
-    taken as log2(1 + value), as is usual for cells: there it is 2^x - 1, and 0 stays 0.
+    Negative intensities become 0. Logarithms that are nowhere negative and often
+    exactly 0 are taken as log2(1 + value), as is usual for cells: there it is 2^x - 1,
+    and 0 stays 0.
     """
     X = sp.csr_matrix(part.X, dtype=np.float64, copy=True)
     X.eliminate_zeros()
@@ -76,8 +77,8 @@ def log1p_scaled(part, target: float | None = 1e4) -> sp.csr_matrix:
 class CellTypist:
     """CellTypist as its guide advises: log1p of counts per 10,000, train, annotate, best match.
 
-    Majority voting stays off: it uses the other samples of the query. ``feature_selection`` stays
-    off as by default.
+    Majority voting stays off: it uses the other samples of the query.
+    ``feature_selection`` stays off as by default.
     """
 
     def __init__(self) -> None:
@@ -117,9 +118,9 @@ class CellTypist:
 class SingleR:
     """SingleR (the package singler) as its guide advises: build the reference, then classify.
 
-    The reference is log2(1 + value) with equal sums per sample, or logarithms as they are. Queries
-    are given as measured, because only the order of the genes is used. The markers are the default
-    ones.
+    The reference is log2(1 + value) with equal sums per sample, or logarithms as they
+    are. Queries are given as measured, because only the order of the genes is used. The
+    markers are the default ones.
     """
 
     def __init__(self) -> None:
@@ -157,10 +158,10 @@ def _genes_first(X) -> sp.csc_matrix:
 class PySingleCellNet:
     """pySingleCellNet as its guide advises: normalise, choose variable genes, train, classify.
 
-    The settings are those of its quickstart: 2000 variable genes by the flavour "seurat_v3" on
-    counts (by scanpy's default on other values, and where that flavour fails) and 30 components.
-    Genes are numbered, because the package writes a pair as "gene_gene" and fails on names that
-    contain "_".
+    The settings are those of its quickstart: 2000 variable genes by the flavour
+    "seurat_v3" on counts (by scanpy's default on other values, and where that flavour
+    fails) and 30 components. Genes are numbered, because the package writes a pair as
+    "gene_gene" and fails on names that contain "_".
     """
 
     def __init__(self) -> None:

@@ -1,0 +1,56 @@
+"""Pages of a training and of an evaluation: what they warn of, advise and leave out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+
+from example_model import LABEL, training_result
+from optirank.report.pages import page
+from optirank.workflow.evaluate import evaluate_profiles
+from optirank.workflow.predict import PredictOptions
+
+
+def boxes(text: str) -> list[str]:
+    return re.findall(r'<div class="box">(.*?)</div>', text, re.DOTALL)
+
+
+def test_more_errors_than_asked_for_are_in_the_yellow_box(model, query):
+    wrong = query.obs[LABEL].astype(str).to_numpy(copy=True)
+    wrong[::3] = np.roll(wrong, 7)[::3]
+    data = replace(query, obs=query.obs.assign(**{LABEL: wrong}))
+    options = PredictOptions(target_error=0.1)
+    text = page(evaluate_profiles(data, model, LABEL, options))
+    assert "asked for an error of 10.0" in boxes(text)[0]
+
+
+def test_an_evaluation_without_a_single_label_says_so(model, query):
+    options = PredictOptions(threshold=1.0)
+    text = page(evaluate_profiles(query, model, LABEL, options))
+    assert "100.0 % of the labels are withheld" in boxes(text)[0]
+    assert "No label was given." in text
+    assert 'id="reliability"' not in text
+
+
+def test_an_evaluation_says_how_its_labels_were_made(model, query):
+    evaluation = evaluate_profiles(query, model, LABEL)
+    assert evaluation.labels.record["model_sha256"] in page(evaluation)
+
+
+def test_the_card_has_the_accuracy_with_genes_missing():
+    text = page(training_result())
+    card = text.partition("When genes are missing</h3>")[2]
+    shares = re.findall(r'<td class="nowrap">(\d+) %</td>', card)
+    assert shares == ["0", "10", "30", "50", "70"]
+
+
+def test_a_training_page_advises_only_what_the_model_can_serve():
+    result = training_result()
+    assert "--unknown-rate 0.01</code>" in page(result)
+    bare = replace(result.model.panel, likeness=None, error_control=None)
+    panels = dict(result.model.panels) | {result.model.n_genes: bare}
+    text = page(replace(result, model=replace(result.model, panels=panels)))
+    assert "--unknown-rate" not in text
+    assert "--target-error" not in text
