@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from optirank import PanelClassifier
+
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
 
@@ -92,6 +94,10 @@ def test_cells_of_wide_tables_are_the_means_of_their_rows():
     table = TABLES["curve"]().set_index("genes")
     for (method, k), mean in means.items():
         assert table.loc[method, k] == f"{100 * mean:.1f}"
+
+
+def test_nothing_in_the_panel_model_depends_on_a_seed():
+    assert "random_state" not in PanelClassifier().get_params()
 
 
 @pytest.mark.parametrize(
