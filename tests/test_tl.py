@@ -241,7 +241,7 @@ def test_every_option_of_the_command_is_a_parameter_with_the_same_default():
 
 
 def test_names_are_clean_and_hints_can_be_read():
-    assert dir(optirank.tl) == ["annotate", "evaluate", "train"]
+    assert dir(optirank.tl) == ["annotate", "design", "evaluate", "train"]
     for module in (optirank.tl, optirank.pl):
         for name in dir(module):
             assert "return" in typing.get_type_hints(getattr(module, name)), name

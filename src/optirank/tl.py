@@ -1,4 +1,4 @@
-"""Train, annotate and evaluate with AnnData, in scanpy's manner."""
+"""Train, annotate, evaluate and design panels with AnnData, in scanpy's manner."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
     from optirank.io.data import ExpressionData, Profiles
     from optirank.model import Model
+    from optirank.workflow.design import DesignResult
     from optirank.workflow.evaluate import Evaluation
 else:  # typing.get_type_hints works without importing them
     pd = SimpleNamespace(DataFrame=Any, Series=Any)
     AnnData = Any
+    DesignResult = Any
     ExpressionData = Any
     Profiles = Any
     Evaluation = Any
@@ -27,7 +29,7 @@ else:  # typing.get_type_hints works without importing them
 
 from optirank._util.metrics import percent
 
-__all__ = ["annotate", "evaluate", "train"]
+__all__ = ["annotate", "design", "evaluate", "train"]
 
 logger = logging.getLogger("optirank")
 LABELS = "label"  # the column of labels that were given apart from the data
@@ -304,6 +306,121 @@ def annotate(
     result.obsm[f"{key_added}_proba"] = probabilities
     result.uns[key_added] = labels.record
     return result if copy else None
+
+
+def design(
+    adata: AnnData | pd.DataFrame | Sequence[AnnData],
+    label: str | pd.Series,
+    *,
+    n_genes: int | None = None,
+    gene_list: Sequence[str] | None = None,
+    include: Sequence[str] | str = (),
+    exclude: Sequence[str] | str = (),
+    min_mean: float | None = None,
+    max_mean: float | None = None,
+    per_class: int = 0,
+    assay_genes: Sequence[str] | None = None,
+    skip_unknown: bool = False,
+    query: AnnData | None = None,
+    query_label: str | None = None,
+    batch: str | None = None,
+    report: str | os.PathLike[str] | None = None,
+    layer: str | None = None,
+    use_raw: bool = False,
+    gene_column: str | None = None,
+    table: str | None = None,
+    name: str = "",
+    description: str = "",
+    n_jobs: int | None = None,
+    verbose: bool = True,
+) -> DesignResult:
+    """Design a panel of genes for an assay, or score a list that somebody else made.
+
+    Parameters
+    ----------
+    adata : AnnData, SpatialData, MuData or data frame, or a list of them
+        Labelled profiles on any scale. Several are used over their common genes, each held out
+        in turn.
+    label : str or Series
+        As in :func:`train`.
+    n_genes : int, optional
+        Genes in the panel; 100 where there is no list.
+    gene_list : list of str, optional
+        A list to score as it is; with ``n_genes``, to extend.
+    include, exclude : list of str
+        Genes that must and may not be in the panel: names, patterns such as ``"RPL*"``, and for
+        ``exclude`` the word ``"housekeeping"`` (ribosomal, mitochondrial, haemoglobin and
+        cell-cycle genes).
+    min_mean, max_mean : float, optional
+        Bounds on a gene's mean, in counts per 10,000, in the class where it is highest.
+    per_class : int, default=0
+        Genes of largest weight that each class keeps, so that no class hangs on one probe.
+    assay_genes : list of str, optional
+        Genes that the assay can measure.
+    skip_unknown : bool, default=False
+        Whether to go on without genes of the list that the data lack, instead of raising an error.
+    query, query_label : AnnData and str, optional
+        Labelled samples of another platform, and the column of their classes (by default
+        ``label``). They judge the panel, and never choose it.
+    batch : str, optional
+        Column with the source (data set, donor); each source is held out in turn.
+    report : file, optional
+        Where to write the page.
+    layer, use_raw, gene_column
+        As in :func:`train`.
+    table : str, optional
+        Which table of a SpatialData, or modality of a MuData.
+    name, description, n_jobs, verbose
+        As in :func:`train`.
+
+    Returns
+    -------
+    DesignResult
+        ``genes`` is the table of the panel, ``model`` labels the assay; ``conditions``,
+        ``classes`` and ``confusions`` say how it will do. ``adata`` is not changed.
+    """
+    from optirank._util.flags import among
+    from optirank._util.progress import progress_bar
+    from optirank._util.workers import worker_count
+    from optirank.io.objects import profiles_of
+    from optirank.workflow.design import design as run
+    from optirank.workflow.design_options import DesignOptions
+    from optirank.workflow.design_words import summary
+
+    given = dict(locals())
+    reading = {"layer": layer, "gene_column": gene_column, "use_raw": use_raw}
+    profiles, given["label"], given["batch"] = _labelled_profiles(
+        adata, label, batch, table=table, **reading
+    )
+    given["n_jobs"] = worker_count(-1) if n_jobs is None else n_jobs
+    options = among(DesignOptions, given)
+    if report is not None:
+        from optirank.report.pages import check_report
+
+        check_report()
+
+    def say(line: str) -> None:
+        logger.info("%s", line)
+        if verbose:
+            print(line)
+
+    with progress_bar("designing", shown=None if verbose else False) as bar:
+        result = run(
+            profiles,
+            options,
+            query=None if query is None else profiles_of(query),
+            query_label=query_label,
+            command=f"optirank.tl.design(adata, {given['label']!r}, n_genes={n_genes!r})",
+            say=say,
+            progress=bar.update,
+        )
+    for line in [*summary(result), *result.warnings]:
+        say(line)
+    if report is not None:
+        from optirank.report.design import write_design_report
+
+        write_design_report(result, report)
+    return result
 
 
 def evaluate(

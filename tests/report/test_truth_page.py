@@ -54,3 +54,14 @@ def test_a_training_page_advises_only_what_the_model_can_serve():
     text = page(replace(result, model=replace(result.model, panels=panels)))
     assert "--unknown-rate" not in text
     assert "--target-error" not in text
+
+
+def test_classes_that_no_sample_has_are_named_but_have_no_empty_lines(model, query):
+    kept = query.obs[LABEL].isin(["b cell", "monocyte"]).to_numpy()
+    data = query.select_samples(kept)
+    evaluation = evaluate_profiles(data, model, LABEL)
+    seen = set(data.obs[LABEL]) | set(evaluation.samples["predicted"])
+    text = page(evaluation)
+    lines = text.partition('<table id="classes">')[2].partition("</table>")[0]
+    assert lines.count("<tr") == 1 + len(seen)
+    assert "none got the label" in text

@@ -57,6 +57,21 @@ def log_values(X: Any, scale: str) -> Any:
     return np.sign(values) * np.log1p(np.abs(values))
 
 
+def per_ten_thousand(X: Any, scale: str) -> Any:
+    """Values per 10,000 of the sample's total, as counts of cells are often given.
+
+    Logarithms are first undone (``exp(x) - 1``; negative ones are 0). Zeros stay zeros, so a sparse
+    matrix stays as sparse as it is.
+    """
+    if sparse.issparse(X):
+        X = X.tocsr().astype(np.float64)
+        X.data = _linear(X.data, scale)
+        X.data *= np.repeat(_factors(X), np.diff(X.indptr))
+        return X
+    values = _linear(np.asarray(X, dtype=np.float64), scale)
+    return values * _factors(values)[:, None]
+
+
 def looks_standardised(X: Any) -> bool:
     """Whether the values were standardised per gene, see `GeneMoments.standardised`."""
     moments = GeneMoments()
@@ -125,9 +140,16 @@ class GeneMoments:
         return bool(standard.sum() > varies.sum() / 2)
 
 
+def _linear(values: np.ndarray, scale: str) -> np.ndarray:
+    """Values on a linear scale, at least 0."""
+    positive = np.maximum(values, 0.0)
+    return np.expm1(positive) if scale == "log" else positive
+
+
 def _factors(X: Any) -> np.ndarray:
     """What brings the sum of each sample to the common total."""
-    return TOTAL / np.maximum(np.ravel(X.sum(axis=1)), 1.0)
+    totals = np.ravel(X.sum(axis=1))
+    return TOTAL / np.where(totals > 0, totals, 1.0)
 
 
 def _some_values(X: Any) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from optirank import __version__
-from optirank.cli import evaluate, inspect, models, predict, train
+from optirank.cli import design, evaluate, inspect, models, predict, train
 from optirank.cli.common import outlive_readers, set_up
 from optirank.cli.options import GroupedCommand, PlainGroup
 
@@ -30,6 +30,7 @@ From labelled profiles to labels for new ones, with a generated pair:
   optirank predict pair/query.h5ad --model model.optirank -o labels.csv
   optirank evaluate pair/query.h5ad --model model.optirank --label cell_type
   optirank panel model.optirank        # the genes to measure
+  optirank design pair/reference.h5ad --label cell_type --genes 50 -o panel.csv
   optirank inspect model.optirank      # what the model is
 
 More:
@@ -51,7 +52,7 @@ app = typer.Typer(
 )
 for _command in (
     *(models.models, train.train, predict.predict, evaluate.evaluate),
-    *(inspect.panel, inspect.inspect),
+    *(design.design, inspect.panel, inspect.inspect),
 ):
     app.command(cls=GroupedCommand)(_command)
 

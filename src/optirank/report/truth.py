@@ -115,7 +115,9 @@ def _auc_tile(judged: Performance) -> list[tuple[str, str]]:
 
 def _against_truth(judged: Performance, model: Model) -> dict[str, Any]:
     """The tables and figures of labels against the truth."""
-    table = judged.per_class
+    seen = _seen(judged)
+    unseen = [name for name in judged.classes if name not in seen]
+    table = judged.per_class.loc[seen]
     lows = table[[f"{measure}_low" for measure in MEASURES]].to_numpy()
     known = lows[~np.isnan(lows)]
     low, high = judged.interval
@@ -124,6 +126,7 @@ def _against_truth(judged: Performance, model: Model) -> dict[str, Any]:
         "figures": _figures(judged),
         "guess": 1 / len(judged.classes),
         "measures": MEASURES,
+        "unseen": some(unseen, 20) if unseen else "",
         "class_rows": table.rename_axis("name").reset_index().to_dict("records"),
         "weak": _WEAK,
         "axis": np.floor(10 * known.min()) / 10 if known.size else 0.0,
@@ -143,12 +146,22 @@ def _against_truth(judged: Performance, model: Model) -> dict[str, Any]:
     }
 
 
+def _seen(judged: Performance) -> list[str]:
+    """The classes that a sample is of, or got the label of."""
+    counts = judged.confusion
+    return [
+        name for name in judged.classes if counts.loc[name].sum() or counts[name].sum()
+    ]
+
+
 def _figures(judged: Performance) -> dict[str, str]:
     """The figures of labels against the truth, by name."""
+    seen = _seen(judged)
+    further = [name for name in judged.confusion if name not in judged.classes]
+    counts = judged.confusion.loc[seen, [*seen, *further]]
     figures = {
         "confusion": figure_image(
-            lambda ax: draw_confusion(ax, judged.confusion),
-            *confusion_size(list(judged.confusion.columns)),
+            lambda ax: draw_confusion(ax, counts), *confusion_size(list(counts.columns))
         ),
     }
     if judged.n_given:

@@ -90,6 +90,16 @@ class TrainingData:
             return self._checked(job)
         return run_blocks(replace(job, function=_OfRows(function)), self._engine)
 
+    def some_samples(self, rows: NDArray) -> Any:
+        """Some samples (rising positions) with all genes: an array or a CSR matrix."""
+        profiles = self._profiles
+        step = block_rows(len(profiles.gene_names))
+        blocks = profiles.blocks(self._columns, step, self._rows[rows])
+        parts = [_by_rows(block.X) for block in blocks]
+        if sparse.issparse(parts[0]):
+            return sparse.vstack(parts, format="csr")
+        return np.concatenate(parts)
+
     def _checked(self, job: BlockJob) -> Iterator[tuple[slice, Any]]:
         """The results of a job whose blocks have all genes."""
         names = [*map(str, self.genes)]

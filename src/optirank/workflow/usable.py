@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import fnmatch
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +10,7 @@ import numpy as np
 from optirank._util.names import some
 from optirank.io.data import DataError
 from optirank.io.genes import match_genes
+from optirank.workflow.gene_lists import excluded_genes, matching, with_close_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,15 +30,7 @@ def usable_genes(
     kept = np.ones(len(texts), dtype=bool)
     if options.gene_list is not None:
         kept = _listed_genes(texts, source, options.gene_list, notes)
-    for pattern in options.exclude:
-        excluded = _matching(texts, pattern) & kept
-        kept &= ~excluded
-        hits = [texts[k] for k in np.flatnonzero(excluded)]
-        notes.append(
-            f"{len(hits)} genes excluded by {pattern!r}: {some(hits, 5)}"
-            if hits
-            else f"no gene is excluded by {pattern!r}: none has such a name"
-        )
+    kept &= ~excluded_genes(texts, options.exclude, notes)
     positions = np.flatnonzero(kept)
     if len(positions) < 2:
         raise DataError(
@@ -92,26 +83,15 @@ def _shared_genes(
     return match.present
 
 
-def _matching(names: Sequence[str], pattern: str) -> NDArray:
-    """Mask of the names equal to a word, or that fit a pattern such as ``MT-*``."""
-    wanted = str(pattern).casefold()
-    folded = [name.casefold() for name in names]
-    if any(sign in wanted for sign in "*?["):
-        hits = [fnmatch.fnmatchcase(name, wanted) for name in folded]
-    else:
-        hits = [name == wanted for name in folded]
-    return np.array(hits, dtype=bool)
-
-
 def included_genes(
     genes: NDArray, source: str, options: TrainingOptions, notes: list[str]
 ) -> NDArray:
     """Positions of the genes that must be in the panel."""
     texts = [str(gene) for gene in genes]
-    hits = {pattern: _matching(texts, pattern) for pattern in options.include}
+    hits = {pattern: matching(texts, pattern) for pattern in options.include}
     missing = [pattern for pattern, mask in hits.items() if not mask.any()]
     if missing:
-        named = [_with_close_names(name, texts) for name in missing]
+        named = [with_close_names(name, texts) for name in missing]
         raise DataError(
             f"{source} lacks {len(missing)} of the genes that must be in the panel: they "
             "were excluded, the query lacks them, or they have other names: "
@@ -129,15 +109,6 @@ def included_genes(
         f"{len(positions)} genes are in the panel as asked: {some(genes[positions])}"
     )
     return positions
-
-
-def _with_close_names(name: str, texts: list[str]) -> str:
-    """A gene that is missing, with names that are written like it."""
-    by_case = {text.casefold(): text for text in texts}
-    close = difflib.get_close_matches(name.casefold(), by_case, n=3, cutoff=0.7)
-    if not close:
-        return name
-    return f"{name} (close: {', '.join(by_case[text] for text in close)})"
 
 
 def usable_samples(

@@ -1,0 +1,265 @@
+"""Drills: how held-out samples are labelled when an assay does worse than the reference.
+
+Genes fail, at random or those that a class can spare least; another platform gives every gene a
+factor of its own; counts are thinned. Every sample is labelled by the panel that was found
+without its fold, so that neither genes nor weights have seen it. A drill gives a table of
+counts: samples by true class (rows) and label (columns).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optirank._util.scales import value_scale
+from optirank.panel.gene_roles import margin_losses
+from optirank.panel.platforms import simulate_platforms
+from optirank.panel.sources import dense, some_rows
+from optirank.panel.votes import centred, doubled_ranks_among, sort_groups
+from optirank.ranks.scoring import best_class
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optirank.panel.elimination import Panel
+
+FAILING = (0.1, 0.3, 0.5)  # shares of the genes
+NEEDED = (1, 3)  # genes that a class needs most
+STRENGTHS = (1.0, 2.0)
+"""Standard deviations of the genes' log factors on simulated platforms. Between real sets the
+class means of genes differ by 0.8 to 1.1 from one sequencing technology to another, and by 1.3
+to 2.3 from sequencing to imaging."""
+THINNED = (1 / 3, 1 / 10)  # shares of the counts that are left
+_DRAWS = 10  # of the genes that fail
+_PLATFORMS = 3  # of each strength
+_FOR_NEEDED = 50  # samples of a class and fold that tell which genes it needs most
+_FEWEST = 2  # genes that are left: one has nothing to be compared with
+
+Change = Callable[["NDArray"], "NDArray"]
+Lost = Callable[["Panel"], "NDArray"]
+
+
+@dataclass(frozen=True)
+class Drill:
+    """How held-out samples were labelled under one condition.
+
+    Attributes
+    ----------
+    kind : "as it is", "failing", "needed", "platform" or "thinned".
+    amount : the share of genes that failed, the number of genes that were lost, the strength
+        of the platform, or the share of counts that is left.
+    counts : (classes, classes): samples by true class and label, mean over draws.
+    lowest : (classes,): the lowest sensitivity of each class over the draws.
+    """
+
+    kind: str
+    amount: float
+    counts: NDArray[np.float64]
+    lowest: NDArray[np.float64]
+
+
+def _drill(kind: str, amount: float, draws: Sequence[NDArray]) -> Drill:
+    """One drill of some draws."""
+    sizes = draws[0].sum(axis=1)
+    sizes = np.where(sizes > 0, sizes, np.nan)
+    lowest = np.min([counts.diagonal() / sizes for counts in draws], axis=0)
+    return Drill(kind, amount, np.mean(draws, axis=0), lowest)
+
+
+class HeldOutSamples:
+    """Samples with the panels of their folds.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, genes)
+        The samples, with all genes.
+    codes, fold : arrays of shape (n,)
+        The class of each sample as a number, and the fold that held it out.
+    panels : mapping of int to Panel
+        The panel that was found without each fold.
+    n_classes : int
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        codes: NDArray,
+        fold: NDArray,
+        panels: Mapping[int, Panel],
+        n_classes: int,
+    ) -> None:
+        self.codes = codes
+        self.panels = dict(panels)
+        self.n_classes = n_classes
+        self.scale = value_scale(X)
+        genes = np.unique(np.concatenate([p.genes for p in self.panels.values()]))
+        self._values = dense(X[:, genes])
+        self._groups = sort_groups(self._values)
+        self._rows = {k: np.flatnonzero(fold == k) for k in self.panels}
+        self._columns = {
+            k: np.searchsorted(genes, panel.genes) for k, panel in self.panels.items()
+        }
+
+    def drills(self) -> Iterator[Drill]:
+        """All drills, the samples as they are first."""
+        yield _drill("as it is", 0.0, [self.counts()])
+        for share in FAILING:
+            yield _drill("failing", share, self._failing(share))
+        for number, counts in self._without_needed().items():
+            yield _drill("needed", number, [counts])
+        for strength in STRENGTHS:
+            yield _drill("platform", strength, self._platforms(strength))
+        if self.scale == "counts":
+            for share in THINNED:
+                yield _drill("thinned", share, [self.counts(thinned(share))])
+
+    def of_folds(self, per_class: int) -> Iterator[tuple[NDArray, Panel, NDArray]]:
+        """Of each fold: values of its panel's genes, the panel, and classes of the samples.
+
+        At most so many samples per class, of classes that the fold could learn.
+        """
+        for fold, panel in self.panels.items():
+            rows = self._rows[fold]
+            rows = rows[_learned(panel, self.codes[rows])]
+            rows = rows[some_rows(self.codes[rows], per_class)]
+            yield (
+                self._values[np.ix_(rows, self._columns[fold])],
+                panel,
+                self.codes[rows],
+            )
+
+    def counts(
+        self, change: Change | None = None, lost: Lost | None = None
+    ) -> NDArray[np.float64]:
+        """Samples by true class and label.
+
+        Parameters
+        ----------
+        change : callable, optional
+            Changes the values (n, genes of all panels).
+        lost : callable, optional
+            Positions of the genes of a panel that fail.
+        """
+        groups = self._groups
+        if change is not None:
+            groups = sort_groups(change(self._values))
+        counts = np.zeros((self.n_classes, self.n_classes))
+        for fold, panel in self.panels.items():
+            learned = _learned(panel, self.codes[self._rows[fold]])
+            rows = self._rows[fold][learned]
+            gone = np.zeros(0, np.intp) if lost is None else lost(panel)
+            labels = self._labels(groups, rows, fold, _left(panel, gone))
+            np.add.at(counts, (self.codes[rows], labels), 1.0)
+        return counts
+
+    def _labels(
+        self, groups: NDArray, rows: NDArray, fold: int, there: NDArray
+    ) -> NDArray:
+        """Classes that the panel of a fold gives to samples, by the genes that are there."""
+        columns = self._columns[fold][there]
+        votes = centred(doubled_ranks_among(groups, rows, columns))
+        scores = votes @ self.panels[fold].coef[:, there].T
+        return best_class(np.where(np.isnan(scores), -np.inf, scores))
+
+    def _failing(self, share: float) -> list[NDArray[np.float64]]:
+        """Some draws of the genes that fail."""
+        draws = []
+        for seed in range(_DRAWS):
+            rng = np.random.default_rng(seed)
+
+            def lost(panel: Panel, rng: Any = rng) -> NDArray:
+                n_lost = round(share * len(panel.genes))
+                return rng.permutation(len(panel.genes))[:n_lost]
+
+            draws.append(self.counts(lost=lost))
+        return draws
+
+    def _without_needed(self) -> dict[int, NDArray[np.float64]]:
+        """For each class the genes are lost that its own samples need most."""
+        shape = self.n_classes, self.n_classes
+        counts = {number: np.zeros(shape) for number in NEEDED}
+        for fold, panel in self.panels.items():
+            codes = self.codes[self._rows[fold]]
+            learned = _learned(panel, codes)
+            for code in np.unique(codes[learned]):
+                rows = self._rows[fold][learned & (codes == code)]
+                few = self._values[np.ix_(rows[:_FOR_NEEDED], self._columns[fold])]
+                costs = margin_losses(few, panel.coef, np.full(len(few), code))
+                order = np.argsort(-costs.mean(axis=0), kind="stable")
+                for number in NEEDED:
+                    left = _left(panel, order[:number])
+                    labels = self._labels(self._groups, rows, fold, left)
+                    np.add.at(counts[number][code], labels, 1.0)
+        return counts
+
+    def _platforms(self, strength: float) -> list[NDArray[np.float64]]:
+        """Platforms that give every gene a factor; of counts, a factor below 1 loses some."""
+        strengths = [strength] * _PLATFORMS
+        if self.scale != "counts":
+            views = simulate_platforms(self._values, strengths, spread=1.0)
+            return [self.counts(lambda _, view=view: view) for view in views]
+        ones = np.ones((1, self._values.shape[1]))
+        factors = simulate_platforms(ones, strengths, spread=1.0)
+        return [self.counts(_measured(of_genes[0])) for of_genes in factors]
+
+
+def _measured(factors: NDArray) -> Change:
+    """What a platform of such efficiencies makes of counts."""
+
+    def change(values: NDArray) -> NDArray:
+        rng = np.random.default_rng(0)
+        kept = rng.binomial(values.astype(np.int64), np.minimum(factors, 1.0))
+        return kept * np.maximum(factors, 1.0)
+
+    return change
+
+
+def thinned(share: float, seed: int = 0) -> Change:
+    """What leaves each count with a probability, as a shallower measurement does."""
+
+    def change(values: NDArray) -> NDArray:
+        rng = np.random.default_rng(seed)
+        return rng.binomial(values.astype(np.int64), share).astype(np.float64)
+
+    return change
+
+
+def confused_pairs(
+    counts: Sequence[NDArray] | NDArray,
+) -> list[tuple[int, int, float, float]]:
+    """Pairs of classes by how often one gets the label of the other.
+
+    Of each pair: the two classes, the share of the first that is labelled as the second, and
+    the share of the second that is labelled as the first; the largest share first, without
+    pairs that are never confused.
+    """
+    total = np.sum(counts, axis=0) if isinstance(counts, list) else np.asarray(counts)
+    sizes = np.maximum(total.sum(axis=1, keepdims=True), 1.0)
+    shares = total / sizes
+    pairs = []
+    for first in range(len(shares)):
+        for second in range(first + 1, len(shares)):
+            there = float(shares[first, second])
+            back = float(shares[second, first])
+            if there >= back and there > 0:
+                pairs.append((first, second, there, back))
+            elif back > 0:
+                pairs.append((second, first, back, there))
+    return sorted(pairs, key=lambda pair: (-pair[2], -pair[3], pair[:2]))
+
+
+def _learned(panel: Panel, codes: NDArray) -> NDArray:
+    """Which samples are of a class that the panel's fold could learn."""
+    if len(panel.coef) == 1:
+        return np.ones(len(codes), dtype=bool)
+    has_weights = ~np.isnan(panel.coef[:, 0])
+    return has_weights[codes]
+
+
+def _left(panel: Panel, lost: NDArray) -> NDArray:
+    """Rising positions of the genes that are left, at least two where there are."""
+    k = len(panel.genes)
+    return np.setdiff1d(np.arange(k), lost[: max(0, k - _FEWEST)])

@@ -1,0 +1,227 @@
+"""What single genes do for a panel: their loss, their replacement, and genes that would help.
+
+The score of a panel is a sum over pairs of genes. With ``A_g = sum over l of sign(x_g - x_l)`` and
+``B_g = sum over l of w_l sign(x_g - x_l)`` over the k genes l of the panel, and
+``S = sum over g of w_g A_g``, the scores are ``z = S / (2 k)``. It follows, without ranking anew:
+
+- without gene g: ``(S - w_g A_g + B_g) / (2 (k - 1))``;
+- with gene h, which has the weights of g, in its place: ``(S + w_g (A_h - A_g) + B_g - B_h) / (2 k)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from optirank.panel.softmax import mean_weights
+from optirank.ranks.scoring import by_class
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SHORT_LIST = 5  # candidates per gene of which the replacement is chosen
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """Genes of a panel, or others, compared with all genes of the panel in each sample."""
+
+    wins: NDArray[np.float64]  # (n, genes): A, wins minus losses
+    weighted: NDArray[
+        np.float64
+    ]  # (n, genes, rows): B, by the weights of the opponents
+
+
+def compare(values: NDArray, panel_values: NDArray, coef: NDArray) -> Comparisons:
+    """Compare genes with a panel.
+
+    Parameters
+    ----------
+    values : array of shape (n, genes)
+        The genes to compare; those of the panel itself, or others.
+    panel_values : array of shape (n, k)
+    coef : array of shape (rows, k)
+        Weights of the panel's genes; of no rows where only the wins are wanted.
+    """
+    n, k = panel_values.shape
+    wins = np.empty(values.shape)
+    weighted = np.empty((*values.shape, len(coef)))
+    for row in range(n):
+        order = np.argsort(panel_values[row], kind="stable")
+        rising = panel_values[row][order]
+        below = np.searchsorted(rising, values[row], side="left")
+        not_above = np.searchsorted(rising, values[row], side="right")
+        wins[row] = below - (k - not_above)
+        if len(coef):
+            sums = np.zeros((k + 1, len(coef)))
+            np.cumsum(coef.T[order], axis=0, out=sums[1:])
+            weighted[row] = sums[below] + sums[not_above] - sums[-1]
+    return Comparisons(wins, weighted)
+
+
+def scores_without(values: NDArray, coef: NDArray) -> tuple[NDArray, NDArray]:
+    """Scores (n, rows) of a panel, and those without each gene (n, k, rows)."""
+    k = values.shape[1]
+    own = compare(values, values, coef)
+    total = own.wins @ coef.T
+    without = total[:, None, :] - own.wins[:, :, None] * coef.T + own.weighted
+    return total / (2 * k), without / (2 * max(1, k - 1))
+
+
+def of_known_classes(coef: NDArray, codes: NDArray) -> tuple[NDArray, NDArray]:
+    """Weights of the classes that have some, and the classes of samples numbered anew."""
+    known = ~np.isnan(coef).any(axis=1)
+    if known.all():
+        return coef, codes
+    place = np.cumsum(known) - 1
+    return coef[known], place[codes]
+
+
+def margin_losses(values: NDArray, coef: NDArray, codes: NDArray) -> NDArray:
+    """By how much the loss of each gene lowers the margin of each sample, (n, k).
+
+    The margin is the score of the sample's class minus the highest score of another. Classes
+    whose weights are NaN do not take part.
+    """
+    coef, codes = of_known_classes(coef, codes)
+    scores, without = scores_without(values, coef)
+    n, k, n_rows = without.shape
+    whole = _margins(scores, codes)
+    fewer = _margins(without.reshape(n * k, n_rows), np.repeat(codes, k))
+    return whole[:, None] - fewer.reshape(n, k)
+
+
+def loss_changes(values: NDArray, coef: NDArray, codes: NDArray) -> NDArray:
+    """By how much the mean loss of the samples rises without each gene, (k,).
+
+    Classes count equally; a gene whose change is not above 0 does nothing for these samples.
+    Classes whose weights are NaN do not take part.
+    """
+    coef, codes = of_known_classes(coef, codes)
+    scores, without = scores_without(values, coef)
+    whole = _mean_loss(scores, codes)
+    return np.array(
+        [_mean_loss(without[:, g], codes) - whole for g in range(values.shape[1])]
+    )
+
+
+def replacements(
+    values: NDArray, candidates: NDArray, coef: NDArray, codes: NDArray
+) -> tuple[NDArray, NDArray]:
+    """For each gene of a panel the best candidate to replace it.
+
+    Of the candidates whose comparisons with the panel correlate most with the gene's own, the one
+    with which the mean loss is lowest when it takes the gene's weights.
+
+    Parameters
+    ----------
+    values : array of shape (n, k)
+        The genes of the panel.
+    candidates : array of shape (n, c)
+        Genes outside the panel.
+    coef : array of shape (rows, k)
+    codes : array of shape (n,)
+
+    Returns
+    -------
+    positions (k,) among the candidates, and the correlations (k,) of these with their genes.
+    """
+    k = values.shape[1]
+    own = compare(values, values, coef)
+    likeness = _correlations(
+        own.wins, compare(candidates, values, coef[:0]).wins, codes
+    )
+    short_list = np.argsort(-likeness, axis=1, kind="stable")[:, :_SHORT_LIST]
+    listed = np.unique(short_list)
+    others = compare(candidates[:, listed], values, coef)
+    total = own.wins @ coef.T
+    best = np.empty(k, np.intp)
+    for g in range(k):
+        losses = []
+        for candidate in short_list[g]:
+            at = np.searchsorted(listed, candidate)
+            moved = np.outer(others.wins[:, at] - own.wins[:, g], coef[:, g])
+            swapped = total + moved + own.weighted[:, g] - others.weighted[:, at]
+            losses.append(_mean_loss(swapped / (2 * k), codes))
+        best[g] = short_list[g][int(np.argmin(losses))]
+    return best, likeness[np.arange(k), best]
+
+
+def best_additions(
+    wins: NDArray, scores: NDArray, codes: NDArray, n_more: int, l2: float
+) -> NDArray:
+    """Candidates that lower the mean loss most, one after the other.
+
+    Each step takes the candidate whose own weights, by one step of Newton's method with the
+    penalty ``l2``, lower the loss most, and adds its votes to the scores.
+
+    Parameters
+    ----------
+    wins : array of shape (n, candidates)
+        Centred ranks of the candidates among the panel.
+    scores : array of shape (n, rows)
+        Scores of the samples by the panel.
+    codes : array of shape (n,)
+    n_more : int
+        How many are wanted.
+    l2 : float
+        The penalty against the mean loss.
+
+    Returns
+    -------
+    Positions of the candidates, the best first.
+    """
+    weights = mean_weights(codes)
+    z = by_class(scores) if scores.shape[1] > 1 else by_class(scores) / 2
+    truth = np.zeros(z.shape)
+    truth[np.arange(len(z)), codes] = 1.0
+    wins = wins.astype(np.float32)  # half the time, and six digits
+    squares = wins**2
+    chosen: list[int] = []
+    for _ in range(min(n_more, wins.shape[1])):
+        shares = _softmax(z)
+        errors = weights[:, None] * (shares - truth)
+        spreads = weights[:, None] * shares * (1.0 - shares)
+        slopes = (wins.T @ errors.astype(np.float32)).astype(np.float64)
+        bends = squares.T @ spreads.astype(np.float32) + 2.0 * l2
+        gains = (slopes**2 / (2.0 * bends)).sum(axis=1)
+        gains[chosen] = -np.inf
+        best = int(gains.argmax())
+        chosen.append(best)
+        z = z - np.outer(wins[:, best], slopes[best] / bends[best])
+    return np.array(chosen, dtype=np.intp)
+
+
+def _margins(scores: NDArray, codes: NDArray) -> NDArray:
+    """The score of each sample's class minus the highest score of another."""
+    z = by_class(scores).copy()
+    rows = np.arange(len(z))
+    own = z[rows, codes]
+    z[rows, codes] = -np.inf
+    return own - z.max(axis=1)
+
+
+def _mean_loss(scores: NDArray, codes: NDArray) -> float:
+    """The mean logistic loss of samples, all classes counted equally."""
+    z = by_class(scores) if scores.shape[1] > 1 else by_class(scores) / 2
+    z = z - z.max(axis=1, keepdims=True)
+    each = np.log(np.exp(z).sum(axis=1)) - z[np.arange(len(z)), codes]
+    return float(mean_weights(codes) @ each)
+
+
+def _softmax(z: NDArray) -> NDArray:
+    odds = np.exp(z - z.max(axis=1, keepdims=True))
+    return odds / odds.sum(axis=1, keepdims=True)
+
+
+def _correlations(first: NDArray, second: NDArray, codes: NDArray) -> NDArray:
+    """Correlations of the columns of two matrices, all classes counted equally."""
+    weights = np.sqrt(mean_weights(codes))[:, None]
+    scaled = []
+    for values in (first, second):
+        centred = weights * (values - (weights**2 * values).sum(axis=0))
+        length = np.sqrt((centred**2).sum(axis=0))
+        scaled.append(centred / np.where(length > 0, length, 1.0))
+    return scaled[0].T @ scaled[1]

@@ -1,0 +1,480 @@
+"""Design a panel for an assay: choose it, extend a list or score it as it is, and judge it.
+
+The panel comes from the same search as that of a training. What an assay may do to it is then
+measured on held-out samples: genes that fail, other platforms, thinner counts
+(`optirank.panel.drills`). A query of the other platform may judge the panel; it never chooses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from optirank._util.names import some
+from optirank._util.scales import per_ten_thousand
+from optirank._util.workers import worker_count
+from optirank.io.data import DataError
+from optirank.io.genes import match_genes
+from optirank.panel.additions import best_more
+from optirank.panel.candidates import ClassSums
+from optirank.panel.drills import HeldOutSamples
+from optirank.panel.elimination import Panel
+from optirank.panel.sources import some_rows
+from optirank.workflow.design_tables import (
+    class_table,
+    condition_table,
+    confusion_table,
+    gene_table,
+    idle_genes,
+)
+from optirank.workflow.evaluate import evaluate_profiles
+from optirank.workflow.gene_lists import excluded_genes, find_listed
+from optirank.workflow.options import TrainingOptions
+from optirank.workflow.performance import balanced
+from optirank.workflow.preparation import prepare
+from optirank.workflow.train import train_prepared
+from optirank.workflow.training_data import EmptySamplesError
+from optirank.workflow.usable import included_genes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from optirank.io.data import Profiles
+    from optirank.panel.additions import Additions
+    from optirank.workflow.design_options import DesignOptions
+    from optirank.workflow.evaluate import Evaluation
+    from optirank.workflow.preparation import Prepared
+    from optirank.workflow.train import Progress, TrainingResult
+
+DEFAULT_SIZE = 100  # genes, where neither a number nor a list is given
+
+
+@dataclass(frozen=True, eq=False)
+class Expression:
+    """How the genes are expressed in each class, of at most 500 samples per class."""
+
+    means: NDArray[np.float64]  # (classes, genes): per 10,000 of a sample's total
+    shares: NDArray[np.float64]  # (classes, genes): of samples with a value above 0
+
+    @property
+    def highest(self) -> NDArray[np.float64]:
+        """The mean of each gene in the class where it is highest."""
+        return self.means.max(axis=0)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which genes must and may be in the panel, and how many it has.
+
+    Attributes
+    ----------
+    required, allowed : positions of genes.
+    listed : those of ``required`` that came from the list.
+    n_genes : the size of the panel.
+    left_out : names of genes that were excluded by a pattern.
+    """
+
+    required: NDArray[np.intp]
+    allowed: NDArray[np.intp]
+    listed: NDArray[np.intp]
+    n_genes: int
+    left_out: tuple[str, ...]
+
+    @property
+    def kind(self) -> str:
+        """Whether a panel is "chosen", or a list "extended" or "scored"."""
+        if len(self.required) == self.n_genes:
+            return "scored"
+        return "extended" if len(self.listed) else "chosen"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DesignResult:
+    """A panel, its model, and how it stands up to what an assay may do.
+
+    Attributes
+    ----------
+    training : TrainingResult
+        The model, accuracy along the path, and the tables of held-out samples.
+    kind : str
+        Whether the panel was "chosen", or a list "extended" or "scored".
+    genes : DataFrame
+        One line per gene: ``gene``, ``symbol``, ``ensembl_id``, ``speaks_for``, ``weight``,
+        ``rank`` and ``path`` (the smallest panel of the path that has it), ``origin``,
+        ``backup``, ``backup_correlation``, ``highest_mean``, and ``mean_<class>`` and
+        ``share_<class>`` for every class.
+    conditions : DataFrame
+        Balanced accuracy, with 95 % intervals, as it is and under every condition.
+    classes : DataFrame
+        Sensitivity of each class with its interval, its genes, those it leans on, and its
+        sensitivity under every condition.
+    confusions : DataFrame
+        Pairs of classes that are confused, as it is and on simulated platforms.
+    additions : DataFrame, optional
+        For a list: the ten best genes more, with the accuracy that they would give.
+    idle : DataFrame, optional
+        For a list: genes that carry nothing, with the accuracy without them.
+    query : Evaluation, optional
+        Labelled samples of another platform.
+    left_out : names of genes that were excluded.
+    notes, warnings : sentences; those that need attention.
+    """
+
+    training: TrainingResult
+    kind: str
+    genes: pd.DataFrame
+    conditions: pd.DataFrame
+    classes: pd.DataFrame
+    confusions: pd.DataFrame
+    left_out: tuple[str, ...]
+    notes: list[str]
+    warnings: list[str]
+    additions: pd.DataFrame | None = None
+    idle: pd.DataFrame | None = None
+    query: Evaluation | None = None
+    n_required: int = 0
+    options: DesignOptions = field(repr=False)
+
+    def __repr__(self) -> str:
+        accuracy = self.training.performance.headline()
+        return f"DesignResult: {len(self.genes)} genes {self.kind}, {accuracy}"
+
+    @property
+    def model(self) -> Any:
+        """The model that labels the assay."""
+        return self.training.model
+
+
+def design(
+    data: Profiles,
+    options: DesignOptions,
+    *,
+    query: Profiles | None = None,
+    query_label: str | None = None,
+    command: str = "",
+    source: str | None = None,
+    say: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
+) -> DesignResult:
+    """Design a panel on labelled profiles, or raise DataError.
+
+    Parameters
+    ----------
+    data : labelled profiles.
+    options : what is asked for.
+    query, query_label : labelled samples of another platform, which judge the panel, and the
+        column of their classes.
+    command, source : how the model was made and from what, for its card.
+    say : called with each note as soon as it is known, but not with the warnings.
+    progress : called with the number of stages that are done, and of all.
+    """
+    said: set[str] = set()
+
+    def tell(notes: Sequence[str]) -> None:
+        for note in notes:
+            if say is not None and note not in said:
+                say(note)
+            said.add(note)
+
+    def attempt(empty: NDArray | None) -> DesignResult:
+        return _attempt(
+            data, options, empty, command, source or data.source, tell, progress
+        )
+
+    try:
+        try:
+            result = attempt(None)
+        except EmptySamplesError as error:
+            result = attempt(error.rows)
+        if query is not None:
+            result = _judged_by_query(result, query, query_label or options.label)
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(str(error)) from error
+    tell([note for note in result.notes if note not in result.warnings])
+    return result
+
+
+def _attempt(
+    data: Profiles,
+    options: DesignOptions,
+    empty: NDArray | None,
+    command: str,
+    source: str,
+    tell: Callable[[Sequence[str]], None],
+    progress: Progress | None,
+) -> DesignResult:
+    """Design without the samples that are ``empty``; EmptySamplesError for others."""
+    training_options = TrainingOptions(
+        label=options.label,
+        batch=options.batch,
+        n_jobs=options.n_jobs,
+        name=options.name,
+        description=options.description,
+    )
+    prepared = prepare(data, training_options, empty)
+    rows = some_rows(prepared.codes)
+    X = prepared.source.some_samples(rows)
+    scale = prepared.source.scale
+    expression = _expression(X, prepared.codes[rows], len(prepared.classes), scale)
+    other_names = _other_names(data, prepared.source.genes)
+    choice = _choose(prepared, options, expression, data.source, other_names)
+    tell([*prepared.notes, prepared.summary()])
+    prepared = replace(
+        prepared,
+        include=np.sort(choice.required),
+        allowed=choice.allowed,
+        n_genes=choice.n_genes,
+        per_class=options.per_class,
+    )
+    training = train_prepared(prepared, training_options, command, source, progress)
+    return _conclude(
+        prepared, options, choice, training, X, rows, expression, other_names
+    )
+
+
+def _conclude(
+    prepared: Prepared,
+    options: DesignOptions,
+    choice: Choice,
+    training: TrainingResult,
+    X: Any,
+    rows: NDArray,
+    expression: Expression,
+    other_names: Mapping[str, Sequence[str]],
+) -> DesignResult:
+    """Judge the panel, and gather all tables."""
+    X = X.tocsc() if hasattr(X, "tocsc") else X
+    codes = prepared.codes[rows]
+    fold = prepared.fold_of[rows]
+    n_classes = len(prepared.classes)
+    held_out = HeldOutSamples(X, codes, fold, training.fold_panels, n_classes)
+    drills = list(held_out.drills())
+    genes = gene_table(
+        training.model, prepared.source.genes, X, codes, choice, expression, other_names
+    )
+    notes = list(training.notes)
+    if prepared.source.scale != "counts":
+        notes.append(
+            "the values are no counts, so thinner counts are not simulated, and means are "
+            "shares of a sample's total after logarithms are undone"
+        )
+    classes = class_table(training, drills, genes, X, codes)
+    warnings = [*training.warnings, *_few_genes(classes, options.per_class)]
+    result = DesignResult(
+        training=training,
+        kind=choice.kind,
+        genes=genes,
+        conditions=condition_table(drills, prepared.classes),
+        classes=classes,
+        confusions=confusion_table(drills, prepared.classes),
+        left_out=choice.left_out,
+        notes=notes,
+        warnings=warnings,
+        n_required=len(choice.required),
+        options=options,
+    )
+    if choice.kind != "scored":
+        return result
+    more = best_more(
+        X,
+        codes,
+        fold,
+        Panel(training.model.panel.columns, training.model.panel.coef),
+        training.fold_panels,
+        n_classes,
+        allowed=choice.allowed,
+        n_threads=worker_count(options.n_jobs),
+    )
+    return replace(
+        result,
+        additions=_addition_table(more, prepared.source.genes),
+        idle=idle_genes(held_out, prepared.source.genes),
+    )
+
+
+def _judged_by_query(
+    result: DesignResult, query: Profiles, query_label: str
+) -> DesignResult:
+    """The same with the labels of a query against its true classes."""
+    evaluation = evaluate_profiles(query, result.model, query_label)
+    judged = evaluation.performance
+    line = {
+        "kind": "query",
+        "amount": np.nan,
+        "condition": f"query {Path(evaluation.source).name}",
+        "balanced_accuracy": judged.balanced_accuracy,
+        "low": judged.interval[0],
+        "high": judged.interval[1],
+        "lowest": judged.per_class["sensitivity"].min(),
+        "lowest_class": str(judged.per_class["sensitivity"].idxmin()),
+    }
+    conditions = pd.concat([result.conditions, pd.DataFrame([line])], ignore_index=True)
+    classes = result.classes.copy()
+    sensitivity = judged.per_class["sensitivity"]
+    classes["query"] = sensitivity.reindex(classes.index.map(str)).to_numpy()
+    return replace(
+        result,
+        query=evaluation,
+        conditions=conditions,
+        classes=classes,
+        notes=[*result.notes, *evaluation.notes],
+        warnings=[*result.warnings, *evaluation.alarms],
+    )
+
+
+def _expression(X: Any, codes: NDArray, n_classes: int, scale: str) -> Expression:
+    """Means and shares of every gene in every class."""
+    sums = ClassSums(X.shape[1], n_classes)
+    sums.add(per_ten_thousand(X, scale), codes)
+    above = ClassSums(X.shape[1], n_classes)
+    above.add((X > 0).astype(np.float32), codes)
+    sizes = sums.sizes[0][:, None]
+    return Expression(sums.sums[0] / sizes, above.sums[0] / sizes)
+
+
+def _other_names(data: Any, genes: NDArray) -> dict[str, list[str]]:
+    """Other columns of names of the genes, where the data have them."""
+    first = (
+        data if hasattr(data, "other_gene_names") else getattr(data, "parts", [0])[0]
+    )
+    columns = getattr(first, "other_gene_names", {})
+    names = [str(name) for name in getattr(first, "gene_names", ())]
+    aligned = {}
+    for column, others in columns.items():
+        by_name = dict(zip(names, map(str, others), strict=True))
+        aligned[column] = [by_name.get(str(gene), "") for gene in genes]
+    return aligned
+
+
+def _choose(
+    prepared: Prepared,
+    options: DesignOptions,
+    expression: Expression,
+    source: str,
+    other_names: Mapping[str, Sequence[str]],
+) -> Choice:
+    """Find the genes that must and may be in the panel, or raise DataError."""
+    names = [str(gene) for gene in prepared.source.genes]
+    notes = prepared.notes
+    listed = np.zeros(0, np.intp)
+    if options.gene_list is not None:
+        listed, found_notes = find_listed(
+            options.gene_list,
+            names,
+            source,
+            other_names,
+            skip_unknown=options.skip_unknown,
+        )
+        notes += found_notes
+    asked = TrainingOptions(label=options.label, include=options.include)
+    included = included_genes(prepared.source.genes, source, asked, notes)
+    required = np.concatenate([listed, np.setdiff1d(included, listed)]).astype(np.intp)
+    out = excluded_genes(names, options.exclude, notes)
+    left_out = tuple(names[k] for k in np.flatnonzero(out))
+    allowed = ~out
+    allowed &= _measured(names, options, source, notes)
+    allowed &= _within_bounds(expression.highest, options, source)
+    allowed[required] = True
+    positions = np.flatnonzero(allowed)
+    n_genes = _panel_size(options, required, len(positions), source)
+    return Choice(required, positions, listed, n_genes, left_out)
+
+
+def _panel_size(
+    options: DesignOptions, required: NDArray, n_allowed: int, source: str
+) -> int:
+    """The number of genes of the panel."""
+    if options.n_genes is None and options.gene_list is not None:
+        if len(required) < 2:
+            raise DataError(
+                f"the list has {len(required)} gene: ranks need at least 2; add genes, or "
+                "have it extended (--genes N, n_genes=N)"
+            )
+        return len(required)
+    n_genes = DEFAULT_SIZE if options.n_genes is None else int(options.n_genes)
+    if n_genes < len(required):
+        raise DataError(
+            f"a panel of {n_genes} genes cannot hold the {len(required)} that are "
+            f"required: ask for at least {len(required)} (--genes, n_genes=), or require "
+            "fewer"
+        )
+    if options.n_genes is None:
+        return min(n_genes, n_allowed)
+    if n_genes > n_allowed:
+        raise DataError(
+            f"a panel of {n_genes} genes: {n_allowed} genes of {source} may be used; ask "
+            "for fewer (--genes, n_genes=), or allow more"
+        )
+    return n_genes
+
+
+def _measured(
+    names: Sequence[str], options: DesignOptions, source: str, notes: list[str]
+) -> NDArray[np.bool_]:
+    """Mask of the genes that the assay can measure."""
+    if options.assay_genes is None:
+        return np.ones(len(names), dtype=bool)
+    match = match_genes(names, [str(gene) for gene in options.assay_genes])
+    n_shared = int(match.present.sum())
+    if n_shared < 2:
+        raise DataError(
+            f"{source} shares {n_shared} genes with those that the assay can measure: it "
+            f"has genes such as {some(names, 3)}, those are {some(options.assay_genes, 3)}"
+        )
+    notes.append(
+        f"{n_shared} of {len(names)} genes may be used: those that the assay can measure"
+    )
+    notes += match.spelling_notes()
+    return match.present
+
+
+def _within_bounds(
+    highest: NDArray, options: DesignOptions, source: str
+) -> NDArray[np.bool_]:
+    """Mask of the genes whose mean, in the class where it is highest, is within bounds."""
+    low = 0.0 if options.min_mean is None else options.min_mean
+    high = np.inf if options.max_mean is None else options.max_mean
+    within = (highest >= low) & (highest <= high)
+    if within.sum() < 2:
+        middle, top = np.quantile(highest, [0.5, 1.0])
+        raise DataError(
+            f"{source}: {within.sum()} of {len(highest)} genes have a mean from {low:g} to "
+            f"{high:g} counts per 10,000 in the class where they are highest (--min-mean, "
+            f"--max-mean): half of the genes are above {middle:.2g}, the highest has "
+            f"{top:.4g}; widen the bounds"
+        )
+    return within
+
+
+def _few_genes(classes: pd.DataFrame, per_class: int) -> list[str]:
+    """Classes that have fewer genes of their own than was asked for."""
+    counts = zip(classes.index, classes["n_genes"], strict=True)
+    few = [f"{name} ({n})" for name, n in counts if n < per_class]
+    if not few:
+        return []
+    named = some(few, 10)
+    return [
+        f"classes with fewer than {per_class} genes whose weight is largest for them: "
+        f"{named}; their other genes speak more for another class"
+    ]
+
+
+def _addition_table(more: Additions, genes: NDArray) -> pd.DataFrame:
+    """The genes to add, with the held-out accuracy that they would give together."""
+    sizes = more.counts.sum(axis=1)
+    accuracy, (low, high) = balanced(more.counts.diagonal(), sizes)
+    return pd.DataFrame(
+        {
+            "gene": [str(gene) for gene in genes[more.genes]],
+            "balanced_accuracy": accuracy,
+            "low": low,
+            "high": high,
+        }
+    )

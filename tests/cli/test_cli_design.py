@@ -1,0 +1,71 @@
+"""`optirank design`: the panel, its model and the summary; errors before any work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from optirank.cli.app import app
+from optirank.datasets.example import write_example
+from optirank.model import load
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("pair")
+    write_example(folder, 150, 60)
+    return folder
+
+
+def design(*words: object):
+    return CliRunner().invoke(app, ["design", *map(str, words)])
+
+
+def test_the_panel_the_model_and_the_summary(pair, tmp_path):
+    out, model = tmp_path / "panel.csv", tmp_path / "panel.optirank"
+    reference, query = pair / "reference.h5ad", pair / "query.h5ad"
+    words = [reference, "--label", "cell_type", "--genes", 12, "--include", "CD3E"]
+    words += ["--exclude", "housekeeping", "--for", query, "--query", query]
+    done = design(*words, "-o", out, "--model", model)
+    assert done.exit_code == 0, done.output
+    table = pd.read_csv(out)
+    assert len(table) == 12
+    assert "CD3E" in set(table["gene"])
+    assert sorted(load(model).genes) == sorted(table["gene"])
+    assert "A panel of 12 genes is chosen, 1 of them required" in done.output
+    assert "query" in done.output
+    assert len(done.output.splitlines()) < 40
+    again = design(reference, "-l", "cell_type", "--list", out, "-o", "-")
+    assert again.exit_code == 0, again.output
+    assert again.stdout.startswith("gene,symbol,ensembl_id,speaks_for,weight,rank")
+    assert "A list of 12 genes is scored as it is" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--query-label", "kind"], "--query-label is about the query"),
+        (["--list", "nothing.txt"], "nothing.txt does not exist"),
+        (["--list", "LIST"], "CD20 (another name of MS4A1)"),
+        (["--for", "nothing.txt"], "nothing.txt does not exist"),
+        (["--min-mean", "5", "--max-mean", "1"], "means from 5 to 1"),
+    ],
+)
+def test_bad_input_ends_with_one_line(words, message, pair, tmp_path):
+    listed = tmp_path / "list.txt"
+    listed.write_text("gene\nCD3E\nCD20\n")
+    words = [str(listed) if word == "LIST" else word for word in words]
+    out = tmp_path / "panel.csv"
+    done = design(pair / "reference.h5ad", "-l", "cell_type", "-o", out, *words)
+    assert done.exit_code == 2
+    assert message in " ".join(done.stderr.split())
+    assert not out.exists()
+
+
+def test_an_input_is_never_overwritten(pair, tmp_path):
+    reference = pair / "reference.h5ad"
+    done = design(reference, "-l", "cell_type", "-o", reference, "--force")
+    assert done.exit_code == 2

@@ -1,0 +1,77 @@
+"""Drills: held-out samples under failing genes, other platforms and thinner counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from optirank.panel.drills import HeldOutSamples, confused_pairs
+from optirank.panel.elimination import search_panels
+from optirank.panel.sources import MatrixSource
+from optirank.ranks.scoring import best_class
+
+
+@pytest.fixture(scope="module")
+def samples():
+    rng = np.random.default_rng(0)
+    codes = np.repeat([0, 1, 2], 40)
+    means = np.ones((3, 60))
+    for code in range(3):
+        means[code, 10 * code : 10 * code + 10] = 4.0
+    X = sparse.csr_matrix(rng.poisson(means[codes]).astype(np.float32))
+    fold_of = np.arange(len(codes)) % 4
+    search = search_panels(MatrixSource(X), codes, 3, n_genes=20, fold_of=fold_of)
+    held_out = search.held_out
+    panels = {fold: held_out.panels[20, fold] for fold in range(4)}
+    return HeldOutSamples(X, codes, fold_of, panels, 3), held_out
+
+
+@pytest.fixture(scope="module")
+def drills(samples):
+    return {(drill.kind, drill.amount): drill.counts for drill in samples[0].drills()}
+
+
+def accuracy(counts: np.ndarray) -> float:
+    return float(np.mean(counts.diagonal() / counts.sum(axis=1)))
+
+
+def test_samples_as_they_are_get_their_held_out_labels(samples, drills):
+    _, held_out = samples
+    labels = best_class(held_out.scores[20])
+    expected = np.zeros((3, 3))
+    np.add.at(expected, (held_out.codes, labels), 1)
+    np.testing.assert_array_equal(drills["as it is", 0.0], expected)
+
+
+def test_every_drill_counts_every_sample(drills):
+    assert len(drills) == 1 + 3 + 2 + 2 + 2
+    for counts in drills.values():
+        np.testing.assert_allclose(counts.sum(axis=1), 40)
+
+
+def test_more_trouble_costs_more(drills):
+    plain = accuracy(drills["as it is", 0.0])
+    assert accuracy(drills["failing", 0.5]) < plain
+    assert accuracy(drills["thinned", 0.1]) < accuracy(drills["thinned", 1 / 3]) < plain
+    assert accuracy(drills["needed", 3]) < accuracy(drills["needed", 1]) <= plain
+    assert accuracy(drills["platform", 2.0]) < plain
+
+
+def test_the_lowest_sensitivity_is_that_of_the_worst_draw(samples):
+    for drill in samples[0].drills():
+        mean = drill.counts.diagonal() / drill.counts.sum(axis=1)
+        assert (drill.lowest <= mean + 1e-12).all()
+
+
+def test_logarithms_are_not_thinned(samples):
+    held_out, _ = samples
+    X = np.log1p(np.random.default_rng(0).gamma(1.0, 1.0, (12, 60)))
+    codes = np.arange(12) % 3
+    other = HeldOutSamples(X, codes, np.arange(12) % 4, held_out.panels, 3)
+    assert "thinned" not in {drill.kind for drill in other.drills()}
+
+
+def test_pairs_that_are_confused_are_listed_with_both_shares():
+    counts = np.array([[8, 2, 0], [0, 9, 1], [0, 5, 5]])
+    assert confused_pairs(counts) == [(2, 1, 0.5, 0.1), (0, 1, 0.2, 0.0)]
