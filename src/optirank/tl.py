@@ -417,9 +417,9 @@ def design(
     for line in [*summary(result), *result.warnings]:
         say(line)
     if report is not None:
-        from optirank.report.design import write_design_report
+        from optirank.report.pages import write_report
 
-        write_design_report(result, report)
+        write_report(result, report)
     return result
 
 

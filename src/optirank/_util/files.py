@@ -235,6 +235,8 @@ def replacing(path: PathLike) -> Iterator[Path]:
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
     finally:
+        if temporary.is_dir():
+            shutil.rmtree(temporary)
         temporary.unlink(missing_ok=True)
 
 
@@ -260,7 +262,9 @@ def write_bytes(path: PathLike, content: bytes) -> None:
 
 
 def _to_disk(path: Path) -> None:
-    """Have the system write what it holds of a file."""
+    """Have the system write what it holds of a file; of a folder, when it likes."""
+    if path.is_dir():
+        return
     handle = os.open(path, os.O_RDWR)
     try:
         os.fsync(handle)

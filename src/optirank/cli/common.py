@@ -56,7 +56,7 @@ _INTERVALS = (
     "accuracy",
 )  # not wrapped either
 _OUTPUTS = ("--out", "--report", "--for")  # options of which a new training has its own
-_NO_RESULT = ("n_jobs", "force")  # options that change no result
+_NO_RESULT = ("n_jobs", "dask", "force")  # options that change no result
 _state: dict[str, Any] = {
     "debug": False,
     "quiet": False,

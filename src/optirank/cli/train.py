@@ -37,6 +37,7 @@ def train(
         Path, option("MODEL", "The model file; - for stdout.", OUTPUT, "--out", "-o")
     ],
     report: opt.Report = None,
+    dask: opt.Dask = None,
     force: opt.Force = False,
     **options: Any,
 ) -> None:
@@ -53,10 +54,12 @@ def train(
       optirank train all.h5ad --label cell_type --batch donor -o model.optirank
       optirank train one.h5ad two.h5ad --label cell_type -o model.optirank
       optirank train reference.h5ad --label cell_type --genes 30 --exclude 'MT-*' -o m.optirank
+      optirank train atlas.zarr --label cell_type --dask tcp://host:8786 -o m.optirank
       optirank train counts.csv --genes-in rows --samples labels.csv --label er -o m.optirank
     """
     with tidy():
         from optirank import save
+        from optirank.workflow.cluster import engine_at
         from optirank.workflow.sources import open_sources
         from optirank.workflow.train import train as run
 
@@ -80,6 +83,7 @@ def train(
                 for_query=bool(queries),
                 **reading,
             ) as (data, source_column),
+            engine_at(dask) as engine,
         ):
             if report is not None:
                 from optirank.report.pages import check_report, write_report
@@ -94,6 +98,7 @@ def train(
                     source=", ".join(path.name for path in files),  # not where they lie
                     say=echo,
                     progress=bar.update,
+                    engine=engine,
                 )
             save(result.model, target, overwrite=True)
             is_free = given["n_genes"] is None and given["gene_list"] is None

@@ -178,9 +178,11 @@ def _finished(batch: Batch, states: States, options: Options) -> list[Solution]:
     """(w, b) to convergence at the final sets."""
     converged = batch.xp.ones(len(batch), bool)
     if options.refit:
+        within = states.n_iter < options.max_iter
         states, converged = fit_weights(
             batch, states, tol=options.tol, max_iter=options.max_iter
         )
+        converged &= within
     return _packed(batch, states, converged)
 
 
