@@ -117,7 +117,7 @@ def card_tables(model: Model) -> dict[str, pd.DataFrame]:
         f"{heading}, by a model that had not seen them": set_table(model.card),
         f"Classes by {judges(model.card)}": class_set_table(model.card),
         "When genes are missing": pd.DataFrame(
-            lacking, columns=["genes missing at random", "held-out accuracy"]
+            lacking, columns=pd.Index(["genes missing at random", "held-out accuracy"])
         ),
     }
     return {title: table for title, table in tables.items() if len(table)}
