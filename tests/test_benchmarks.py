@@ -13,7 +13,7 @@ import pytest
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 HELPERS = {"timing", "studies", "tables", "model_rivals"}
-HELPERS |= {f"tables_{part}" for part in ("independent", "models", "rivals", "use")}
+HELPERS |= {path.stem for path in FOLDER.glob("tables_*.py")}
 ALL = {
     "run",
     "make_results",
