@@ -61,7 +61,7 @@ PUBLIC = {
     ),
     OptirankClassifierCV: (
         {"n_references": (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 1.0)}
-        | {"l1s": (0, 1e-4, 1e-3), "l2s": (1e-4, 1e-3, 1e-2)},
+        | {"l1s": (0, 1e-4, 1e-3), "l2s": (1e-8, 1e-6, 1e-4, 1e-3, 1e-2)},
         {"cv": 5, "scoring": "balanced_accuracy", "selection": "one_se"}
         | {
             "reference_candidates": None,

@@ -136,17 +136,6 @@ def test_a_subset_of_classes_keeps_scores_and_chooses_among_them(three_classes):
         small().fit(X, words == "a").subset([False, True])
 
 
-def test_a_calibration_gives_the_probabilities(binary):
-    class Doubled:
-        def probabilities(self, scores):
-            return np.column_stack([-scores, scores]) * 2
-
-    model = small().fit(*binary)
-    model.calibration_ = Doubled()
-    scores = model.decision_function(binary[0])
-    np.testing.assert_array_equal(model.predict_proba(binary[0])[:, 1], 2 * scores)
-
-
 @pytest.mark.parametrize("l1", [0.0, 2e-3])
 @pytest.mark.parametrize("ties", TIES)
 def test_with_all_genes_as_reference_it_is_rank_logistic_regression(binary, l1, ties):
@@ -261,13 +250,11 @@ def test_data_that_are_really_sparse_give_as_good_a_model():
     )
 
 
-def test_names_of_genes_are_kept_and_asked_for(binary):
+def test_names_of_genes_are_kept_and_a_wrong_number_is_refused(binary):
     X, y = binary
     frame = pd.DataFrame(X, columns=[f"gene{j}" for j in range(15)])
     model = small().fit(frame, y)
     np.testing.assert_array_equal(model.feature_names_in_, frame.columns)
-    with pytest.raises(ValueError, match="same order"):
-        model.predict(frame[frame.columns[::-1]])
     with pytest.raises(ValueError, match="15 features"):
         small().fit(X, y).predict(X[:, :4])
 
@@ -477,3 +464,20 @@ def test_the_synthetic_task_is_solved_as_well_as_with_the_true_reference():
     ours, given, cosines = np.mean([quality(seed) for seed in range(2)], axis=0)
     assert ours >= given - 0.015
     assert cosines >= 0.85
+
+
+@pytest.mark.parametrize("max_iter", [1, 20, 60])
+def test_max_iter_is_kept_and_a_warning_comes(binary, max_iter):
+    with pytest.warns(ConvergenceWarning, match=f"max_iter={max_iter}"):
+        model = small(max_iter=max_iter).fit(*binary)
+    assert model.n_iter_[0] <= max_iter + 40  # a stage under way is ended
+
+
+def test_the_first_fit_says_that_it_compiles(binary, monkeypatch, caplog):
+    monkeypatch.setattr("optirank._compiled.jit.is_compiled", lambda function: False)
+    small().fit(*binary)
+    assert "the first fit compiles its loops" in caplog.text
+    caplog.clear()
+    monkeypatch.undo()
+    small().fit(*binary)
+    assert not caplog.text

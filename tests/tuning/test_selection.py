@@ -12,6 +12,7 @@ from optirank._util.metrics import balanced_accuracy, standard_error
 from optirank.tuning.selection import (
     MARGIN,
     default_setting,
+    edges_of_grid,
     select,
     select_for_transfer,
     transfer_scores,
@@ -177,3 +178,14 @@ def test_balanced_accuracy_is_scikit_learns(pairs):
     assume(set(labels) <= set(truth) and len(set(truth)) > 1)  # else scikit-learn warns
     expected = balanced_accuracy_score(truth, labels)
     assert balanced_accuracy(truth, labels) == pytest.approx(expected)
+
+
+def test_the_best_setting_at_an_edge_of_the_grid_is_named():
+    params = [{"l1": l1, "l2": l2} for l1 in (0, 1e-3) for l2 in (1e-4, 1e-3, 1e-2)]
+    rising = np.array([0.1, 0.2, 0.3, 0.1, 0.2, 0.25])
+    (note,) = edges_of_grid(params, rising)
+    assert "l2=0.01, the largest of the grid" in note
+    (note,) = edges_of_grid(params, rising[::-1])
+    assert "l2=0.0001, the smallest of the grid" in note
+    assert not edges_of_grid(params, np.array([0.1, 0.3, 0.3, 0.1, 0.2, 0.2]))
+    assert not edges_of_grid(params[:2], rising[:2])

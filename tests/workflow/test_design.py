@@ -2,48 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import optirank
-from example_model import LABEL, as_anndata, reference_set, trained_example
+from design_cases import chosen, run, scored
+from example_model import LABEL, as_anndata, reference_set
 from optirank.datasets import DataError
-from optirank.workflow.design import DesignResult, design
+from optirank.workflow.design import design
 from optirank.workflow.design_options import DesignOptions
 from optirank.workflow.design_words import summary
-
-
-def run(**options) -> DesignResult:
-    return design(reference_set(), DesignOptions(label=LABEL, n_jobs=1, **options))
-
-
-@functools.cache
-def chosen() -> DesignResult:
-    """A panel of 20 genes that a query of another platform judges; shared."""
-    options = DesignOptions(label=LABEL, n_genes=20, include=["CD3E"], n_jobs=1)
-    query = trained_example()[1]
-    return design(reference_set(), options, query=query, query_label=LABEL)
-
-
-@functools.cache
-def scored() -> DesignResult:
-    """A list of markers and of two genes that mark nothing."""
-    genes = [
-        "CD3E",
-        "CD3D",
-        "MS4A1",
-        "CD79A",
-        "NKG7",
-        "GNLY",
-        "LYZ",
-        "CD14",
-        "RPL3",
-        "RPL4",
-    ]
-    return run(gene_list=genes)
 
 
 def test_a_panel_has_as_many_genes_as_asked_and_the_required_ones():

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numba  # noqa: TID251  (this module is the wrapper)
@@ -54,6 +55,15 @@ def proximal_map(function: Callable) -> Callable:
         return numba.cfunc(_PROXIMAL_MAP, cache=True, **flags)(function)
     except (RuntimeError, *_CACHE_TROUBLE):  # compiled in memory alone
         return numba.cfunc(_PROXIMAL_MAP, **flags)(function)
+
+
+def is_compiled(function: Any) -> bool:
+    """Whether a compiled function needs no compilation now: it has run, or is kept on disk."""
+    if function.signatures:
+        return True
+    folder = function.stats.cache_path
+    name = f"*.{function.__name__}-*.nbi"
+    return folder is not None and any(Path(folder).glob(name))
 
 
 def _forgive(cache: Any) -> None:

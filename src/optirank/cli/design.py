@@ -96,8 +96,7 @@ def design(
         with ExitStack() as stack:
             stack.enter_context(claimed_outputs(outputs, inputs, force))
             if report is not None:
-                from optirank.report.design import write_design_report
-                from optirank.report.pages import check_report
+                from optirank.report.pages import check_report, write_report
 
                 check_report()
             target = stack.enter_context(file_or_stdout(out, ".csv"))
@@ -122,7 +121,7 @@ def design(
             if model is not None:
                 save(result.model, model, overwrite=True)
             if report is not None:
-                write_design_report(result, report)
+                write_report(result, report)
             for line in summary(result):
                 echo(line)
             _show_outputs(result, outputs)

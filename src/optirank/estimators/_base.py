@@ -19,10 +19,10 @@ from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
     column_or_1d,
-    validate_data,
 )
 
 from optirank._util.workers import one_blas_thread
+from optirank.estimators.input import data_for_fitting, data_for_scoring
 from optirank.ranks.relative import TIES
 from optirank.ranks.scoring import best_class, probabilities, score_rows
 from optirank.solver.device.backend import check_device, is_device_array
@@ -32,10 +32,15 @@ if TYPE_CHECKING:
     from optirank.ranks.orders import SampleOrders
     from optirank.solver.device.orders import DeviceOrders
 
-# Solves the problem of the class that is given; the last argument is told of each stage
+# Solves the problem of the class that is given; the last argument is called at each stage
 BinarySolver = Callable[[Problem, object, Callable[[dict], None] | None], Solution]
 
 logger = logging.getLogger("optirank")
+
+COMPILING = (
+    "the first fit compiles its loops, which takes about half a minute; the result is "
+    "kept on disk for the next ones"
+)
 
 
 class RankClassifier(ClassifierMixin, BaseEstimator):
@@ -43,16 +48,18 @@ class RankClassifier(ClassifierMixin, BaseEstimator):
 
     classes_: NDArray
     n_features_in_: int
+    feature_names_in_: NDArray
+    decision_function: Callable[[Any], NDArray]
     _softmax = (
         False  # of the scores of several classes; else logistic functions of each
     )
 
-    def predict(self, X: ArrayLike) -> NDArray:
+    def predict(self, X: Any) -> NDArray:
         """The class of the highest score."""
         chosen = best_class(self.decision_function(X))
         return self.classes_[chosen]
 
-    def predict_proba(self, X: ArrayLike) -> NDArray:
+    def predict_proba(self, X: Any) -> NDArray:
         """Probabilities that suppose equally frequent classes; the label is the most probable one.
 
         They are the logistic function of the score for two classes. For more they are the softmax
@@ -63,7 +70,7 @@ class RankClassifier(ClassifierMixin, BaseEstimator):
         softmax = self._softmax and scores.ndim == 2
         return probabilities(scores, offset=-np.inf if softmax else 0.0)
 
-    def predict_log_proba(self, X: ArrayLike) -> NDArray:
+    def predict_log_proba(self, X: Any) -> NDArray:
         """Logarithms of :meth:`predict_proba`."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
@@ -104,6 +111,15 @@ def label_codes(y: NDArray) -> tuple[NDArray, NDArray]:
     return classes, codes
 
 
+def note_compilation() -> None:
+    """Log that a fit takes longer because its loops are compiled first, if they are."""
+    from optirank._compiled.jit import is_compiled
+    from optirank._compiled.solver_loops import proximal_steps
+
+    if not is_compiled(proximal_steps):
+        logger.warning("note: %s", COMPILING)
+
+
 class LinearScores:
     """Scores of a linear model on ranks relative to the reference set of each row."""
 
@@ -113,25 +129,22 @@ class LinearScores:
     intercept_: NDArray
     reference_weights_: NDArray
 
-    def decision_function(self, X: ArrayLike) -> NDArray:
+    def decision_function(self, X: Any) -> NDArray:
         """Scores: one per sample for two classes, one per sample and class for more.
 
-        Only the genes in ``genes_`` are looked at.
+        Only the genes in ``genes_`` are looked at. Columns of a data frame are found by their
+        names, where ``fit`` was given one too.
         """
         check_is_fitted(self)
-        columns = np.flatnonzero(self.genes_)
+        needed = np.flatnonzero(self.genes_)
         rows = score_rows(
-            self.coef_[:, columns],
-            self.reference_weights_[:, columns],
+            self.coef_[:, needed],
+            self.reference_weights_[:, needed],
             self.intercept_,
             self.ties,
         )
-        if is_device_array(X):
-            X = X[:, columns].get()  # only the panel leaves the device
-            columns = np.arange(len(columns))
-        else:
-            X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
-        scores = rows.scores(X, columns)
+        values, columns = data_for_scoring(self, X, needed)
+        scores = rows.scores(values, columns)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
@@ -187,10 +200,9 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         ``choices`` are the values that further parameters may have.
         """
         for name in ("l1", "l2", "l1s", "l2s"):
-            given = getattr(self, name, 0.0)
-            for value in (
-                given if name.endswith("s") and hasattr(self, name) else [given]
-            ):
+            given: Any = getattr(self, name, 0.0)
+            several = name.endswith("s") and hasattr(self, name)
+            for value in given if several else [given]:
                 if not is_number(value) or not 0 <= value < np.inf:
                     raise ValueError(
                         f"{name}={given!r}: {value!r} is no penalty, use a finite number of at "
@@ -221,19 +233,17 @@ class RankLinearClassifier(LinearScores, RankClassifier):
     def _device(self) -> str:
         return getattr(self, "device", "cpu")
 
-    def _checked(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, NDArray, NDArray]:
+    def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray, NDArray]:
         """X and y as arrays, with the classes of y."""
         if is_device_array(X):
             X, y = self._checked_on_device(X, y)
         else:
             # Sorting on a GPU checks the values there, where that takes no time
             finite = self._device == "cpu"
-            X, y = validate_data(
-                self, X, y, accept_sparse=("csr", "csc"), ensure_all_finite=finite
-            )
+            X, y = data_for_fitting(self, X, y, ensure_all_finite=finite)
         return X, y, label_codes(y)[0]
 
-    def _checked_on_device(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray]:
+    def _checked_on_device(self, X: Any, y: Any) -> tuple[Any, NDArray]:
         """The checks of a CuPy array, which stays where it is; sorting checks its values."""
         if self._device != "cuda":
             raise ValueError(
@@ -284,11 +294,11 @@ class RankLinearClassifier(LinearScores, RankClassifier):
             return order_for_fitting(X, self.n_jobs)
         from optirank.solver.device.orders import orders_for  # a GPU is asked for
 
-        return orders_for(X, self.device)
+        return orders_for(X, self._device)
 
     def _fit_orders(
         self,
-        orders: SampleOrders | DeviceOrders,
+        orders: Any,
         y: NDArray,
         weights: NDArray,
         n_reference: int,
@@ -299,6 +309,8 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         classes, codes = np.unique(y, return_inverse=True)
         balanced = self.class_weight == "balanced"
         same = n_reference, float(self.l1), float(self.l2), self.ties, candidates
+        if not orders.on_device:
+            note_compilation()
         with one_blas_thread():
             problems = {}
             for k in [1] if len(classes) == 2 else range(len(classes)):
@@ -309,7 +321,8 @@ class RankLinearClassifier(LinearScores, RankClassifier):
             if orders.on_device:
                 solutions = self._solve_on_device(list(problems.values()))
             else:
-                solutions = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                parallel: Any = Parallel(n_jobs=self.n_jobs, prefer="threads")
+                solutions = parallel(
                     delayed(solve)(problem, label, self._progress(label))
                     for label, problem in problems.items()
                 )

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 
 from optirank.estimators._base import BinarySolver, RankLinearClassifier
 from optirank.ranks.transformer import reference_positions
@@ -51,7 +50,8 @@ class OptirankClassifier(RankLinearClassifier):
     tol : float, default=1e-5
         Tolerance: of the last fit of the weights, and of each solve of "bpcd".
     max_iter : int, default=10000
-        Steps at most; a warning says when they were not enough.
+        Steps at most, from each start ("bpcd": in each solve of its path); a warning says when they
+        were not enough.
     class_weight : "balanced", None or dict, default="balanced"
         Balanced: both classes of each problem weigh the same.
     device : {"cpu", "cuda"}, default="cpu"
@@ -134,7 +134,7 @@ class OptirankClassifier(RankLinearClassifier):
         self.solver_options = solver_options
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None
     ) -> OptirankClassifier:
         """Learn the reference set and the weights.
 
@@ -227,13 +227,14 @@ class RankLogisticRegression(RankLinearClassifier):
         self.verbose = verbose
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None
     ) -> RankLogisticRegression:
         """Learn the weights; the arguments are those of :class:`~optirank.OptirankClassifier`."""
         self._check_options()
         X, y, classes = self._checked(X, y)
         weights = self._sample_weights(X, y, sample_weight)
-        solve = solver_at(self, dict.fromkeys(classes.tolist(), np.arange(X.shape[1])))
+        all_genes = np.arange(X.shape[1])
+        solve = solver_at(self, dict.fromkeys(classes.tolist(), all_genes))
         return self._fit_orders(self._orders(X), y, weights, X.shape[1], solve)
 
 
@@ -280,7 +281,7 @@ def check_solver_options(given: object) -> None:
             raise ValueError(f"{name}={value!r}: use True or False")
 
 
-def candidate_mask(estimator: BaseEstimator, n_genes: int) -> NDArray | None:
+def candidate_mask(estimator: Any, n_genes: int) -> NDArray | None:
     """Mask of the genes that may be in the reference, None for all; n_features_in_ is known."""
     given = estimator.reference_candidates
     if given is None:

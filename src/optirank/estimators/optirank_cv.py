@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from optirank._util.metrics import standard_error
 from optirank._util.progress import progress_bar
-from optirank.estimators._base import RankLinearClassifier
+from optirank.estimators._base import RankLinearClassifier, note_compilation
 from optirank.estimators.optirank import OptirankClassifier, candidate_mask
 from optirank.panel.platforms import VIEW_STRENGTHS, simulate_platforms
 from optirank.solver.device.backend import is_device_array
@@ -30,6 +30,7 @@ from optirank.tuning.selection import (
     RULES,
     TRANSFER,
     default_setting,
+    edges_of_grid,
     score_table,
     scored_folds,
     select,
@@ -53,7 +54,7 @@ class OptirankClassifierCV(RankLinearClassifier):
     n_references : sequence of float or int
         Sizes of the reference set, see :class:`OptirankClassifier`.
     l1s, l2s : sequence of float
-        Penalties.
+        Penalties. A warning says when the best one is the smallest or largest of three or more.
     cv : int, splitter or list of splits, default=5
         An int makes stratified folds (a class smaller than that is in some folds only), or with
         ``groups`` folds that leave whole groups out.
@@ -100,7 +101,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         self,
         n_references: tuple = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 1.0),
         l1s: tuple = (0, 1e-4, 1e-3),
-        l2s: tuple = (1e-4, 1e-3, 1e-2),
+        l2s: tuple = (1e-8, 1e-6, 1e-4, 1e-3, 1e-2),
         *,
         cv: object = 5,
         scoring: object = "balanced_accuracy",
@@ -131,8 +132,8 @@ class OptirankClassifierCV(RankLinearClassifier):
 
     def fit(
         self,
-        X: ArrayLike,
-        y: ArrayLike,
+        X: Any,
+        y: Any,
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
@@ -163,13 +164,12 @@ class OptirankClassifierCV(RankLinearClassifier):
         platforms = _PLATFORMS if self.selection == TRANSFER else ()
         if platforms:  # copies of the samples follow below them
             X = X.get() if is_device_array(X) else X
-            parts = [X, *simulate_platforms(X, VIEW_STRENGTHS)]
-            X = (
-                sparse.vstack(parts, "csr")
-                if sparse.issparse(X)
-                else np.concatenate(parts)
-            )
-        orders = self._orders(X)
+            parts: list[Any] = [X, *simulate_platforms(X, VIEW_STRENGTHS)]
+            stack = _stack_sparse if sparse.issparse(X) else np.concatenate
+            X = stack(parts)
+        orders: Any = self._orders(X)
+        if not orders.on_device:
+            note_compilation()
         units = units_of_folds(
             Samples(orders=orders),
             np.searchsorted(self.classes_, y),
@@ -231,6 +231,8 @@ class OptirankClassifierCV(RankLinearClassifier):
             index = select(table[:, scored], n_genes, self.selection)
         self.best_index_ = index
         self.best_params_ = params[index]
+        for edge in edges_of_grid(params, table[:, scored].mean(axis=1)):
+            warnings.warn(edge, UserWarning, stacklevel=3)
         self.best_score_ = float(table[index, scored].mean())
 
     def _refit(
@@ -264,7 +266,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         for name in (*names, "genes_"):
             setattr(self, name, getattr(best, name))
 
-    def predict_proba(self, X: ArrayLike) -> NDArray:
+    def predict_proba(self, X: Any) -> NDArray:
         """Probabilities of the final model, see :class:`OptirankClassifier`."""
         check_is_fitted(self)
         return self.best_estimator_.predict_proba(X)
@@ -305,7 +307,13 @@ class OptirankClassifierCV(RankLinearClassifier):
             ["n_genes", "score"], ascending=[True, False], kind="stable"
         )
         rising = table["score"] > table["score"].cummax().shift(fill_value=-np.inf)
-        return table[rising | table["selected"] | table["best"]].reset_index(drop=True)
+        shown: Any = table[rising | table["selected"] | table["best"]]
+        return shown.reset_index(drop=True)
+
+
+def _stack_sparse(parts: list[Any]) -> Any:
+    """Sparse matrices one below the other."""
+    return sparse.vstack(parts, format="csr")
 
 
 def _results(fold_results: list[UnitResult], table: NDArray, n_genes: NDArray) -> dict:

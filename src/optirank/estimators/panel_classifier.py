@@ -12,13 +12,13 @@ import numpy as np
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
-    validate_data,
 )
 
 from optirank._util.names import some
 from optirank._util.scales import STANDARDISED, looks_standardised
 from optirank._util.workers import worker_count
 from optirank.estimators._base import RankClassifier, label_codes
+from optirank.estimators.input import data_for_fitting, data_for_scoring
 from optirank.panel.elimination import (
     L2,
     Panel,
@@ -28,7 +28,6 @@ from optirank.panel.elimination import (
 from optirank.panel.sources import MatrixSource
 from optirank.panel.votes import vote_scores
 from optirank.ranks.transformer import reference_positions
-from optirank.solver.device.backend import is_device_array
 from optirank.solver.problem import is_number
 from optirank.tuning.folds import make_folds
 
@@ -130,7 +129,7 @@ class PanelClassifier(RankClassifier):
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,) or a number, optional
         """
-        X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"))
+        X, y = data_for_fitting(self, X, y)
         weight = _check_sample_weight(
             sample_weight, X, dtype=np.float64, ensure_non_negative=True
         )
@@ -201,14 +200,9 @@ class PanelClassifier(RankClassifier):
         Only the genes of the panel are looked at.
         """
         check_is_fitted(self)
-        columns = self.panel_
-        coef = self.coef_[:, columns]
-        if is_device_array(X):
-            X = X[:, columns].get()  # only the panel leaves the device
-            columns = np.arange(len(columns))
-        else:
-            X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
-        scores = vote_scores(X, columns, coef)
+        coef = self.coef_[:, self.panel_]
+        values, columns = data_for_scoring(self, X, self.panel_)
+        scores = vote_scores(values, columns, coef)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def smaller(self, n_genes: int) -> PanelClassifier:

@@ -1,4 +1,4 @@
-"""Pages of a training, an evaluation, labels, or one sample: one file each."""
+"""Pages of a training, an evaluation, a design, labels, or one sample: one file each."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 from optirank import __version__
 from optirank._util.files import check_outputs, write_text
+from optirank.report.design import design_view
 from optirank.report.environment import check_report, page_template
 from optirank.report.labels import labels_view
 from optirank.report.sample import sample_view
 from optirank.report.truth import evaluation_view, training_view
 from optirank.workflow.cards import card_tables, model_card
+from optirank.workflow.design import DesignResult
 from optirank.workflow.evaluate import Evaluation
 from optirank.workflow.labels import Labels
 
 if TYPE_CHECKING:
     from optirank.workflow.train import TrainingResult
 
+    Result = TrainingResult | Evaluation | DesignResult | Labels
+
 __all__ = ["check_report", "page", "write_report"]
 
 
-def write_report(
-    result: TrainingResult | Evaluation | Labels, path: str | Path
-) -> Path:
-    """Write the page of a training, an evaluation or labels, whole or not at all."""
+def write_report(result: Result, path: str | Path) -> Path:
+    """Write the page of a result, whole or not at all."""
     path = Path(path)
     check_report()
     check_outputs({"the report": path}, (), force=True)
@@ -33,7 +35,7 @@ def write_report(
     return path
 
 
-def page(result: TrainingResult | Evaluation | Labels) -> str:
+def page(result: Result) -> str:
     """The page as text."""
     template, view = _view(result)
     model = result.model
@@ -47,10 +49,10 @@ def page(result: TrainingResult | Evaluation | Labels) -> str:
     return page_template(f"{template}.html.jinja").render(shared | view)
 
 
-def _view(
-    result: TrainingResult | Evaluation | Labels,
-) -> tuple[str, dict[str, Any]]:
+def _view(result: Result) -> tuple[str, dict[str, Any]]:
     """The name of the template, and what it shows."""
+    if isinstance(result, DesignResult):
+        return "design", design_view(result)
     if isinstance(result, Evaluation):
         return "evaluation", evaluation_view(result)
     if not isinstance(result, Labels):

@@ -38,7 +38,7 @@ def solve_alternating(
     problem : what to solve.
     side : "best", "rising" or "falling", which of the two minima to go to; "best" is the lower one.
     tol : of the relaxed problem (``integral=False``) and of the last refit.
-    max_iter : steps at most, in the relaxed problem and again in the refit.
+    max_iter : steps at most from each start; a stage under way is ended, and (w, b) get a few more.
     path_step : how fast the push penalty grows; smaller is slower and follows the path closer.
     integral : whether to go on to a set; without, gamma is fractional.
     polish : whether to exchange genes after rounding.
@@ -48,18 +48,18 @@ def solve_alternating(
     only = problem.feasible.only_point(problem.n_genes)
     if only is not None:  # nothing to choose
         return solve_at(problem, only, tol=tol, max_iter=max_iter)
-    run = Run(problem, callback)
+    run = Run(problem, callback, max_iter=max_iter)
     states = run.starts(side)
     if not integral:
-        return run.relaxed(states, tol, max_iter)
+        return run.relaxed(states, tol)
 
     cheap = run.cheap
-    for n_rounds, limit in (c.SCREEN, c.RELAXED):
+    for (n_rounds, limit), margin in ((c.SCREEN, c.FAR), (c.RELAXED, c.CLOSE)):
         states = {
             name: run.relax(state, n_rounds, limit, name)
             for name, state in states.items()
         }
-        states = near_best(states, np.inf if cheap else c.FAR)
+        states = near_best(states, np.inf if cheap else margin)
     for name in states:
         states[name] = run.push(states[name], name, path_step)
         if polish:
@@ -68,7 +68,7 @@ def solve_alternating(
     ends = []
     for state in near_best(states, c.CLOSE_SETS).values():
         polished = run.exchange(state) if polish and not cheap else state
-        ends.append(run.finish(polished, tol, max_iter, refit))
+        ends.append(run.finish(polished, tol, refit))
     return run.end(min(ends, key=lambda solution: solution.objective))
 
 
@@ -138,10 +138,14 @@ class Alternation:
             on_w.x, b, on_gamma.x, objective, on_w.L, on_gamma.L, n_iter, on_gamma.z
         )
 
-    def rounds(self, state: State, n_rounds: int, tol: float) -> tuple[State, bool]:
+    def rounds(
+        self, state: State, n_rounds: int, tol: float, max_iter: int
+    ) -> tuple[State, bool]:
         """Rounds until one lowers the objective by less than ``tol`` of it; whether one did."""
         state = replace(state, z=None)
         for _ in range(n_rounds):
+            if state.n_iter >= max_iter:
+                break
             new = self.round(state)
             if state.objective - new.objective < tol * new.objective:
                 return min(state, new, key=lambda point: point.objective), True
@@ -188,8 +192,10 @@ class Run:
         problem: Problem,
         callback: Callable[[dict], None] | None = None,
         matrices: ProblemMatrices | None = None,
+        max_iter: int = 10_000,
     ) -> None:
         self.problem = problem
+        self.max_iter = max_iter
         self.cheap = len(problem.y) * problem.n_genes**2 <= c.CHEAP
         self.alternation = Alternation(problem, matrices)
         ridge = max(problem.l2, c.RELAXED_RIDGE)
@@ -207,6 +213,10 @@ class Run:
             self._callback(entry)
         return state
 
+    def _spent(self, state: State) -> bool:
+        """Whether a start has taken all its steps."""
+        return state.n_iter >= self.max_iter
+
     def starts(self, side: str) -> dict[str, State]:
         """Where the way to each of the minima asked for starts."""
         if side not in (*c.STARTS, "best"):
@@ -218,7 +228,8 @@ class Run:
 
     def relax(self, state: State, n_rounds: int, tol: float, side: str) -> State:
         """Rounds on the relaxed problem."""
-        state, _ = self._on_the_way.rounds(state, n_rounds, tol)
+        if not self._spent(state):
+            state, _ = self._on_the_way.rounds(state, n_rounds, tol, self.max_iter)
         return self._note("relaxed", state, side=side, lambda_p=0.0)
 
     def push(self, state: State, side: str, path_step: float = 100.0) -> State:
@@ -231,7 +242,7 @@ class Run:
         state = replace(state, z=None)
         for _ in range(c.PUSH_ROUNDS):
             rho = float((state.gamma * (1.0 - state.gamma)).sum())
-            if rho < c.INTEGRAL:
+            if rho < c.INTEGRAL or self._spent(state):
                 break
             lambda_p += rise / rho
             state = self._on_the_way.round(state, lambda_p)
@@ -243,18 +254,19 @@ class Run:
 
     def exchange(self, state: State, n_models: int = c.MODELS) -> State:
         """Exchange genes, in batches and then pair by pair."""
-        state = exchange_batches(self.alternation, state, c.BATCHES)
-        state = exchange_pairs(
-            self.alternation, state, n_models=n_models, cheap=self.cheap
-        )
+        if not self._spent(state):
+            state = exchange_batches(self.alternation, state, c.BATCHES)
+            state = exchange_pairs(
+                self.alternation, state, n_models=n_models, cheap=self.cheap
+            )
         return self._note("exchanged", state)
 
-    def relaxed(self, starts: dict[str, State], tol: float, max_iter: int) -> Solution:
+    def relaxed(self, starts: dict[str, State], tol: float) -> Solution:
         """The relaxed problem to convergence from each start; the lower one."""
         ends = []
         for name, start in starts.items():
             state, converged = self.alternation.rounds(
-                start, max(1, max_iter // 6), tol
+                start, self.max_iter, tol, self.max_iter
             )
             self._note("relaxed", state, side=name, lambda_p=0.0)
             ends.append((state, converged))
@@ -267,7 +279,6 @@ class Run:
         self,
         state: State,
         tol: float,
-        max_iter: int,
         refit: bool = True,
         exact: bool = True,
     ) -> Solution:
@@ -282,10 +293,11 @@ class Run:
             b=state.b,
             L=state.L_w,
             tol=tol,
-            max_iter=max_iter,
+            max_iter=max(1, self.max_iter - state.n_iter),
             exact=exact,
             matrices=self.alternation.matrices,
         )
+        solution.converged &= not self._spent(state)
         solution.n_iter += state.n_iter
         return solution
 

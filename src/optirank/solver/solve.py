@@ -77,21 +77,23 @@ def solve_grid(
     matrices = ProblemMatrices(problem)
     for setting, before in walk(penalties):
         l1, l2 = setting
-        run = Run(replace(problem, l1=l1, l2=max(l2, c.RIDGE_FLOOR)), matrices=matrices)
+        floored = replace(problem, l1=l1, l2=max(l2, c.RIDGE_FLOOR))
+        run = Run(floored, matrices=matrices, max_iter=max_iter)
         if before is None or before[1] != l2:
             starts = run.starts(side) if before is None else relaxed
             relaxed = {
-                name: run.relax(state, *c.RELAXED, name)
+                name: run.relax(replace(state, n_iter=0), *c.RELAXED, name)
                 for name, state in starts.items()
             }
             states[setting] = _sets_of_relaxed(run, relaxed)
         else:
             states[setting] = _sets_of_neighbour(run, states[before])
         if l1 > 0 and l2 == 0:  # the floor was for the exchanges alone
-            run = Run(replace(problem, l1=l1, l2=0.0), matrices=matrices)
+            run = Run(
+                replace(problem, l1=l1, l2=0.0), matrices=matrices, max_iter=max_iter
+            )
         ends = [
-            run.finish(state, tol, max_iter, exact=False)
-            for state in states[setting].values()
+            run.finish(state, tol, exact=False) for state in states[setting].values()
         ]
         best = min(ends, key=lambda solution: solution.objective)
         solutions[setting] = run.end(best)
@@ -117,7 +119,7 @@ def _sets_of_neighbour(run: Run, states: dict[str, State]) -> dict[str, State]:
     sets = {}
     for name, state in states.items():
         started = run.alternation.steps_on_w(
-            replace(state, batch=None), c.ROUNDED_STEPS
+            replace(state, batch=None, n_iter=0), c.ROUNDED_STEPS
         )
         sets[name] = run.exchange(started, n_models=1 if few else 0)
     return sets

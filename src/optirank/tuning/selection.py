@@ -18,6 +18,7 @@ from optirank.tuning.search import UnitResult
 RULES = ("one_se", "best")
 TRANSFER = "transfer"  # the rule of `select_for_transfer`, with simulated platforms
 MARGIN = 0.02  # a setting must beat the default by more: about the noise of held-out accuracies
+_LIMITS = (("l1", 0), ("l2", 0), ("n_reference", 1))  # nothing is beyond these
 DIGITS = 12  # to which scores are equal: the order of the folds must not decide
 
 
@@ -78,7 +79,7 @@ def score_table(
 
 def scored_folds(scores: NDArray) -> NDArray:
     """Mask of the folds in which some setting has a score; an area needs both classes in one."""
-    return np.isfinite(scores).any(axis=0)
+    return np.asarray(np.isfinite(scores).any(axis=0))
 
 
 def select(scores: NDArray, n_genes: NDArray, rule: str = "one_se") -> int:
@@ -143,6 +144,35 @@ def default_setting(params: Sequence[dict]) -> int | None:
     """
     known = [k for k, values in enumerate(params) if values.items() <= DEFAULTS.items()]
     return known[0] if known else None
+
+
+def edges_of_grid(params: Sequence[dict], scores: NDArray) -> list[str]:
+    """What to say of the best setting where a value of it ends its part of the grid.
+
+    A part of fewer than three values, and a limit that cannot be passed (l1 = 0, all genes or one
+    gene), are left out, and so is a value whose score another value reaches too.
+    """
+    finite = np.where(np.isfinite(scores), scores, -np.inf).round(DIGITS)
+    best = params[int(np.argmax(finite))]
+    notes = []
+    for name, value in best.items():
+        values = sorted({setting[name] for setting in params})
+        limit = (name, value) in _LIMITS
+        if len(values) < 3 or limit or value not in (values[0], values[-1]):
+            continue
+        elsewhere = [
+            score
+            for setting, score in zip(params, finite, strict=True)
+            if setting[name] != value
+        ]
+        if max(elsewhere) < finite.max():
+            which = "smallest" if value == values[0] else "largest"
+            notes.append(
+                f"the best setting has {name}={value:g}, the {which} of the grid: "
+                f"{'smaller' if which == 'smallest' else 'larger'} values may be better, give "
+                f"them in {name}s"
+            )
+    return notes
 
 
 def _comparable(scores: NDArray) -> NDArray:

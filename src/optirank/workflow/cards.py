@@ -116,7 +116,7 @@ def card_tables(model: Model) -> dict[str, pd.DataFrame]:
         "Classes": class_table(model),
         f"{heading}, by a model that had not seen them": set_table(model.card),
         "When genes are missing": pd.DataFrame(
-            lacking, columns=["genes missing at random", "held-out accuracy"]
+            lacking, columns=pd.Index(["genes missing at random", "held-out accuracy"])
         ),
     }
     return {title: table for title, table in tables.items() if len(table)}

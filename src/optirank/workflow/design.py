@@ -44,7 +44,7 @@ from optirank.workflow.usable import included_genes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.io.data import Profiles
+    from optirank.io.data import ExpressionData, Profiles
     from optirank.panel.additions import Additions
     from optirank.workflow.design_options import DesignOptions
     from optirank.workflow.evaluate import Evaluation
@@ -154,7 +154,7 @@ def design(
     data: Profiles,
     options: DesignOptions,
     *,
-    query: Profiles | None = None,
+    query: ExpressionData | None = None,
     query_label: str | None = None,
     command: str = "",
     source: str | None = None,
@@ -300,7 +300,7 @@ def _conclude(
 
 
 def _judged_by_query(
-    result: DesignResult, query: Profiles, query_label: str
+    result: DesignResult, query: ExpressionData, query_label: str
 ) -> DesignResult:
     """The same with the labels of a query against its true classes."""
     evaluation = evaluate_profiles(query, result.model, query_label)

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from optirank.estimators._base import RankClassifier, label_codes
+from optirank.estimators.input import refuse_anndata
 from optirank.ranks.scoring import by_class
 from optirank.tuning.selection import DIGITS
 
@@ -27,6 +28,7 @@ class PairClassifier(RankClassifier):
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray]:
         """X, and the codes of the labels among ``classes_``."""
+        refuse_anndata(X, "fit")
         X, y = validate_data(self, X, y, accept_sparse="csr")
         self.classes_, codes = label_codes(y)
         if X.shape[1] < 2:

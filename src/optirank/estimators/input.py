@@ -1,0 +1,82 @@
+"""What estimators take as X: arrays, sparse matrices and data frames, whose names are matched."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from optirank.solver.device.backend import is_device_array
+
+_SPARSE = ("csr", "csc")
+_NAMED = 5  # genes that an error names
+
+
+def data_for_fitting(estimator: Any, X: Any, y: Any, **checks: Any) -> tuple[Any, Any]:
+    """X and y as arrays, with scikit-learn's checks; sets ``n_features_in_`` and the names."""
+    refuse_anndata(X, "fit")
+    return validate_data(estimator, X, y, accept_sparse=_SPARSE, **checks)
+
+
+def data_for_scoring(
+    estimator: Any, X: Any, needed: NDArray
+) -> tuple[Any, NDArray[np.intp]]:
+    """The values to score, and the columns among them that hold the needed genes (positions).
+
+    Columns of a data frame are matched with ``feature_names_in_`` by their names: they may have
+    another order, others may stand among them, and only the needed genes must be there. An array
+    from a device leaves only the needed columns' values.
+    """
+    refuse_anndata(X, "predict")
+    if is_device_array(X):
+        return X[:, needed].get(), np.arange(len(needed))
+    names = getattr(estimator, "feature_names_in_", None)
+    columns = getattr(X, "columns", None)
+    if names is None or columns is None or list(columns) == list(names):
+        values = validate_data(estimator, X, accept_sparse=_SPARSE, reset=False)
+        return values, needed
+    part = _columns_by_name(X, names[needed], type(estimator).__name__)
+    return check_array(part, accept_sparse=_SPARSE), np.arange(len(needed))
+
+
+def refuse_anndata(X: Any, method: str) -> None:
+    """A TypeError for an AnnData, which is not a matrix, that names what takes one."""
+    if not any(kind.__name__ == "AnnData" for kind in type(X).__mro__):
+        return
+    if method == "fit":
+        remedy = (
+            "use optirank.tl.train(adata, label=...), or fit(adata.X, adata.obs[...])"
+        )
+    else:
+        remedy = (
+            "use adata.X, or train with optirank.tl.train and use optirank.tl.annotate"
+        )
+    raise TypeError(
+        f"X is an AnnData, and {method} takes a matrix or a data frame: {remedy}"
+    )
+
+
+def _columns_by_name(frame: Any, genes: NDArray, estimator: str) -> Any:
+    """The columns of a data frame with these names, in their order."""
+    columns = list(frame.columns)
+    known = set(columns)
+    missing = [str(gene) for gene in genes if gene not in known]
+    if missing:
+        shown = ", ".join(map(repr, missing[:_NAMED]))
+        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        raise ValueError(
+            f"X lacks {len(missing)} of the {len(genes)} genes that this {estimator} needs: "
+            f"{shown}{more}. Give a data frame with these columns, or train on the genes that "
+            "there are"
+        )
+    counts = Counter(columns)
+    repeated = [gene for gene in genes if counts[gene] > 1]
+    if repeated:
+        raise ValueError(
+            f"X has {counts[repeated[0]]} columns named {repeated[0]!r}: keep one of them"
+        )
+    return frame[list(genes)]

@@ -1,0 +1,59 @@
+"""The page of a panel for an assay: what it shows, and what it leaves out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pandas as pd
+
+from browser import open_page
+from design_cases import chosen, scored
+from optirank.report.pages import page, write_report
+
+
+def figures(text: str) -> set[str]:
+    return set(re.findall(r'<figure id="([\w-]+)"', text))
+
+
+def test_a_chosen_panel_has_all_figures_and_its_query():
+    text = page(chosen())
+    expected = {
+        "conditions",
+        "classes",
+        "confusion",
+        "query-confusion",
+        "sizes",
+        "dots",
+    }
+    assert figures(text) == expected
+    assert "query" in text
+    for gene in chosen().genes["gene"]:
+        assert f">{gene}<" in text
+    assert "the best genes more" not in text
+
+
+def test_a_scored_list_says_what_it_lacks_and_can_spare():
+    text = page(scored())
+    assert figures(text) == {"conditions", "classes", "confusion", "dots"}
+    assert "The 10 best genes more would give" in text
+    idle = scored().idle
+    none_idle = replace(scored(), idle=idle.iloc[:0])
+    assert "Every gene of the list carries something" in page(none_idle)
+    some_idle = pd.DataFrame({"gene": ["RPL3"], "balanced_accuracy": [0.5]})
+    assert "1 genes of the list carry nothing" in page(
+        replace(scored(), idle=some_idle)
+    )
+
+
+def test_excluded_genes_are_listed_and_escaped():
+    text = page(replace(chosen(), left_out=("RPL3", "<b>")))
+    assert "2 genes were excluded" in text
+    assert "RPL3, &lt;b&gt;" in text
+
+
+def test_the_page_opens_without_a_complaint(tmp_path):
+    path = write_report(chosen(), tmp_path / "panel.html")
+    opened = open_page(path, tmp_path / "profile")
+    assert opened.console == []
+    assert 'id="pairs"' in opened.dom
