@@ -333,7 +333,7 @@ def test_a_classifier_is_one_entry_for_the_synthetic_experiment(
     written = run_experiment(settings, tmp_path, jobs=1)
     (toy,) = [
         one
-        for one in written.groups[0].standings.itertuples()
+        for one in written.comparisons[0].standings.itertuples()
         if one.classifier == "toy"
     ]
     assert toy.mean > 0.4

@@ -106,7 +106,8 @@ def select_stable_genes(
 def _check_input(
     X: Matrix, label: ArrayLike, dataset: ArrayLike
 ) -> tuple[Matrix, np.ndarray, np.ndarray]:
-    X = check_array(X, accept_sparse=("csr", "csc"), input_name="X")
+    formats: Any = ("csr", "csc")
+    X = check_array(X, accept_sparse=formats, input_name="X")
     factors = []
     for name, factor in (("label", label), ("dataset", dataset)):
         factor = column_or_1d(factor)

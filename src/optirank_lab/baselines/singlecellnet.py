@@ -142,7 +142,8 @@ class SingleCellNetClassifier(PairClassifier):
         selector = SingleCellNetGenes(self.n_top_genes, random_state=random_state).fit(
             X, codes
         )
-        n_selected = np.count_nonzero(selector.get_support())
+        support: Any = selector.get_support()
+        n_selected = int(support.sum())
         if n_selected < 2:
             raise ValueError(
                 f"{n_selected} of the {X.shape[1]} genes varies and passes the filter, and a pair "

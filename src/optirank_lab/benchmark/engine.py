@@ -100,7 +100,7 @@ def units_of(
     design: Design, chosen: dict[str, list[str]], profile: Profile
 ) -> list[WorkUnit]:
     """The units of a design, without classifiers that need what it lacks."""
-    available = {None}
+    available: set[str | None] = {None}
     if design.auxiliary is not None:
         available.add("auxiliary")
     if design.truth is not None:
@@ -218,7 +218,8 @@ def on_cluster(
         sent = [unit for _, unit in zip(range(n), waiting, strict=False)]
         return [client.submit(attempt, unit, work, pure=False) for unit in sent]
 
-    pending = as_completed(submit(2 * cluster_threads(client)))
+    first = submit(2 * cluster_threads(client))
+    pending = as_completed(first, loop=client.loop)
     for future in pending:
         unit, result = future.result()
         future.release()

@@ -50,13 +50,12 @@ def linear(part) -> sp.csr_matrix:
     exactly 0 are taken as log2(1 + value), as is usual for cells: there it is 2^x - 1,
     and 0 stays 0.
     """
-    X = sp.csr_matrix(part.X, dtype=np.float64, copy=True)
+    X: Any = sp.csr_matrix(part.X, dtype=np.float64, copy=True)
     X.eliminate_zeros()
     if part.kind != "log":
         np.maximum(X.data, 0.0, out=X.data)
         return X
-    n_values = float(len(part.labels)) * len(part.genes)
-    zeros = 1.0 - X.nnz / max(1.0, n_values)
+    zeros = 1.0 - X.nnz / max(1.0, float(X.shape[0]) * X.shape[1])
     if zeros > 0.05 and X.data.min(initial=0.0) >= 0.0:
         X.data = np.exp2(X.data) - 1.0
         return X
