@@ -23,6 +23,8 @@ OUTPUT = "Options for output"
 class _PlainHelp:
     """Help whose examples can be pasted."""
 
+    help: str | None
+
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write the help: text is wrapped, indented lines are left as they are."""
         for paragraph in inspect.cleandoc(self.help or "").split("\n\n"):
@@ -81,7 +83,7 @@ def option(
     )
 
 
-def one_of(*words: str) -> type[StrEnum]:
+def one_of(*words: str) -> Any:
     """The type of an option that is one of some words."""
     return StrEnum("Words", {word: word for word in words})
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optirank._util.flags import among
+from optirank._util.names import valid_text
 from optirank._util.progress import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import (
@@ -95,7 +96,7 @@ def train(
                     data,
                     asked,
                     command=this_command(context, recorded=True),
-                    source=", ".join(path.name for path in files),  # not where they lie
+                    source=", ".join(valid_text(path.name) for path in files),
                     say=echo,
                     progress=bar.update,
                     engine=engine,
@@ -138,15 +139,20 @@ def _training_options(
 
 def show_sizes(curve: pd.DataFrame, *, auto: bool = False) -> None:
     """Print the accuracy of each size of the panel, and how one was chosen."""
+    import numpy as np
+
+    from optirank._util.metrics import in_percent
+
     rows = []
-    for point in curve.sort_values("n_genes").itertuples():
+    for point in curve.sort_values("n_genes").to_dict("records"):
         accuracy = ""
-        if point.balanced_accuracy == point.balanced_accuracy:
-            accuracy = f"{100 * point.balanced_accuracy:.1f}"
-            if point.standard_error == point.standard_error:
-                accuracy += f" ± {100 * point.standard_error:.1f}"
+        if np.isfinite(point["balanced_accuracy"]):
+            accuracy = in_percent(point["balanced_accuracy"])
+            if np.isfinite(point["standard_error"]):
+                accuracy += f" ± {in_percent(point['standard_error'])}"
             accuracy += " %"
-        rows.append((point.n_genes, accuracy, "chosen" if point.chosen else ""))
+        chosen = "chosen" if point["chosen"] else ""
+        rows.append((point["n_genes"], accuracy, chosen))
     if len(rows) > 1:
         show_table(
             "Panels on held-out samples", ("genes", "balanced accuracy", ""), rows

@@ -77,7 +77,7 @@ class Parts:
             for name, array in result.items()
         }
         with replacing(self._path(number)) as temporary, open(temporary, "xb") as file:
-            np.savez(file, **arrays)
+            np.savez(file, allow_pickle=False, **arrays)
 
     def remove(self) -> None:
         """Remove the folder, when the run is finished."""

@@ -182,7 +182,8 @@ def _add_to_h5ad(labels: Labels, path: Path) -> None:
     write_elem = _write_elem()
     key = "optirank"
     columns, probabilities = labels.fields(key)
-    with h5py.File(path, "r+") as file:
+    with h5py.File(path, "r+") as opened:
+        file: Any = opened
         obs = file["obs"]
         for name, values in columns.items():
             write_elem(obs, name, values)

@@ -188,7 +188,8 @@ class Labels:
         columns |= {f"{key}_{name}": values for name, values in further.items()}
         names = probability_columns(self.classes)
         index = pd.Index(self.names, dtype=object)
-        return columns, pd.DataFrame(self.probabilities, index=index, columns=names)
+        frame = pd.DataFrame(self.probabilities, index=index, columns=pd.Index(names))
+        return columns, frame
 
 
 def free_word(classes: Iterable, *words: str) -> str:
@@ -226,7 +227,7 @@ def probability_columns(classes: NDArray) -> list[str]:
     return names
 
 
-def as_category(values: ArrayLike, words: NDArray) -> pd.Categorical:
+def as_category(values: NDArray, words: NDArray) -> pd.Categorical:
     """Labels as scanpy likes them: the categories that occur, in the model's order."""
     used, known = set(values), dict.fromkeys([*words, mixed_word(words)])
     return pd.Categorical(values, categories=[word for word in known if word in used])

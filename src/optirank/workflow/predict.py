@@ -24,7 +24,7 @@ from optirank._util.scales import STANDARDISED
 from optirank.io.data import DataError, ExpressionData, block_rows, text_column
 from optirank.io.genes import check_case
 from optirank.io.homologs import in_names_of
-from optirank.io.reading import guess_format, open_expression
+from optirank.io.reading import check_path, guess_format, open_expression
 from optirank.model import MissingGenesError, Model, Predictor
 from optirank.model.file import as_model, model_digest
 from optirank.model.values import value_notes
@@ -37,6 +37,7 @@ from optirank.workflow.labels import Labels, withheld_word
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.query import Progress, Query
 from optirank.workflow.several import join_labels, names_of_files
+from optirank.workflow.sources import with_annotations
 from optirank.workflow.withholding import Withholding, withhold
 
 if TYPE_CHECKING:
@@ -67,9 +68,9 @@ def predict_file(
     ``out`` is ``.csv`` or ``.parquet`` (sample, label, confidence, one probability per
     class), ``.h5ad``, a copy of ``path`` with what :func:`optirank.tl.annotate` adds, or
     ``.zarr``, an AnnData with that alone. Of several files, each is labelled as if it were
-    alone, and a column says which file a sample is from. ``dask`` is the address of a dask scheduler whose workers can read ``path``. A run that
-    is interrupted goes on where it stopped. ``reading`` are options of
-    :func:`optirank.datasets.read_expression`.
+    alone, and a column says which file a sample is from. ``dask`` is the address of a dask
+    scheduler whose workers can read ``path``. A run that is interrupted goes on where it
+    stopped. ``reading`` are options of :func:`optirank.datasets.read_expression`.
     """
     several = isinstance(path, Sequence) and not isinstance(path, str)
     paths = [Path(file) for file in path] if several else [Path(path)]
@@ -83,12 +84,15 @@ def predict_file(
     fitted = as_model(model)
     names = names_of_files(paths)
     run = run_of(model_digest(fitted), paths, options.given(), reading)
+    # A column of a table with clusters is no gene
+    reading_file = with_annotations(
+        reading, [options.clusters] if options.clusters else []
+    )
     parts = []
     with engine_at(dask, parts_folder(out), run) as engine:
         for number, file in enumerate(paths):
-            # A column of a table with clusters is no gene
             with open_expression(
-                file, label=options.clusters, known_genes=fitted.path_genes, **reading
+                file, known_genes=fitted.path_genes, **reading_file
             ) as opened:
                 parts.append(
                     label_profiles(
@@ -101,8 +105,20 @@ def predict_file(
                     )
                 )
         labels = join_labels(parts, names)
+        labels.record["options"] |= _given(reading)
         write_labels(labels, out, paths[0], spreadsheet=spreadsheet)
     return labels
+
+
+def _given(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of reading that differ from their defaults, as a record keeps them."""
+    given = {name: value for name, value in reading.items() if value}
+    if "samples" in given:
+        given["samples"] = Path(given["samples"]).name
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in given.items()
+    }
 
 
 def _check_files(paths: list[Path], out: Path, reading: Mapping[str, Any]) -> None:
@@ -110,8 +126,7 @@ def _check_files(paths: list[Path], out: Path, reading: Mapping[str, Any]) -> No
     if not paths:
         raise DataError("no file is named: name at least one")
     for path in paths:
-        if not path.exists():
-            raise FileNotFoundError(f"{path} does not exist")
+        check_path(path)
         check_format(out, path, reading.get("format") or guess_format(path))
     if len(paths) > 1 and out.suffix.lower() == ".h5ad":
         raise DataError(
