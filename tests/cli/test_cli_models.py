@@ -533,6 +533,49 @@ def test_one_patient_per_file_is_labelled_and_clinical_columns_are_not_guessed(f
     good(*command, *options, "--all-genes")
 
 
+def test_an_evaluation_takes_other_names_of_classes_and_options_of_labels(folder):
+    adata = as_anndata(trained_example()[1])
+    names = adata.obs["cell_type"].astype(str).replace("b cell", "B lymphocyte")
+    adata.obs["theirs"] = names.where(np.arange(adata.n_obs) > 2)
+    adata.write_h5ad("theirs.h5ad")
+    options = ("--unknown-rate", 0.01, "--threshold", 0.6, "--drop-classes")
+    mapped = ("--map", "B lymphocyte=b cell")
+    command = ("evaluate", "theirs.h5ad", "-m", MODEL, "-l", "theirs")
+    done = good(*command, *mapped, *options)
+    assert "3 samples have no theirs" in done.stderr
+    assert "asked for a confidence of at least 0.6" in done.stderr
+    assert "not have" not in done.stderr
+    assert "B lymphocyte" in good(*command).stderr  # a class that the model lacks
+
+
+def test_a_panel_is_written_as_its_name_says_or_refused(folder):
+    for name in ("order.txt", "order"):
+        done = optirank("panel", MODEL, "-o", name)
+        assert done.exit_code == BAD_INPUT
+        assert "is written as .csv" in done.stderr
+        assert not (folder / name).exists()
+
+
+def test_every_gene_that_must_be_there_and_is_not_is_named_with_close_names(folder):
+    done = optirank(*TRAIN, "-o", "m.optirank", "--include", "CD3E,CD33E,NOTHING")
+    assert done.exit_code == BAD_INPUT
+    assert "lacks 2 of the genes" in done.stderr
+    assert re.search(r"CD33E \(close: .*CD3E", done.stderr)
+    assert "NOTHING" in done.stderr
+
+
+def test_raw_is_read_if_asked_for(folder):
+    adata = as_anndata(trained_example()[1])
+    few = adata[:, ~adata.var_names.isin(panel_names(load(MODEL))[:5])].copy()
+    few.raw = adata
+    few.write_h5ad("few.h5ad")
+    done = good("predict", "few.h5ad", "-m", MODEL, "-o", "few.csv")
+    assert "are in raw: use_raw=True (--use-raw)" in done.stderr
+    good("predict", "few.h5ad", "-m", MODEL, "-o", "raw.csv", "--use-raw")
+    good(*PREDICT, "-o", "labels.csv")
+    assert (folder / "raw.csv").read_text() == (folder / "labels.csv").read_text()
+
+
 @pytest.mark.slow
 def test_a_demo_of_a_minute(tmp_path, monkeypatch):
     pytest.importorskip("jinja2")

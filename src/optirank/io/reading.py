@@ -117,7 +117,7 @@ def guess_format(path: Path) -> str:
         )
     raise DataError(
         f"{path}: its name does not tell its format (.h5ad, .zarr, .h5, .loom, .csv, .tsv, "
-        f".parquet, a 10x folder): give the format, one of {some(FORMATS)} (format=)"
+        f".parquet, a 10x folder): give the format, one of {some(FORMATS)} (format=, --format)"
     )
 
 
@@ -155,12 +155,12 @@ def check_path(path: str | os.PathLike[str]) -> Path:
 
 @contextlib.contextmanager
 def open_expression(
-    path: str | os.PathLike[str], *, format: str | None = None, **options: Any
+    path: str | os.PathLike[str], **options: Any
 ) -> Iterator[ExpressionData]:
     """Open expression data; see `read_expression` for the options."""
     path = check_path(path)
-    kind = _kind_of(path, format)
     asked = _read_options(options)
+    kind = _kind_of(path, asked.format)
     _check_options(path, FORMATS[kind], asked)
     with contextlib.ExitStack() as stack:
         yield _opened(path, kind, asked, stack)
@@ -179,7 +179,7 @@ def _read_options(given: Mapping[str, Any]) -> ReadOptions:
 def _kind_of(path: Path, format: str | None) -> str:
     kind = format or guess_format(path)
     if kind not in FORMATS:
-        raise DataError(f"format={format!r}: use one of {some(FORMATS)}")
+        raise DataError(f"format {format!r}: use one of {some(FORMATS)}")
     return kind
 
 

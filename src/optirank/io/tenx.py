@@ -118,7 +118,11 @@ def _contents(file: Any, path: Path) -> Contents:
         key for key in file if hasattr(file[key], "keys") and "indptr" in file[key]
     ]
     if "X" in file or not groups:
-        hint = ": it looks like AnnData, use format='h5ad'" if "X" in file else ""
+        hint = (
+            ": it looks like AnnData, use format='h5ad' (--format h5ad)"
+            if "X" in file
+            else ""
+        )
         raise DataError(
             f"{path} is not a 10x file: it has no group with a matrix{hint}"
         )
