@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from docutils import nodes
-from myst_parser.sphinx_ import MystParser
+from myst_parser.parsers.sphinx_ import MystParser
 
 
 class NotebookParser(MystParser):
@@ -33,7 +33,9 @@ def as_markdown(notebook: dict[str, Any]) -> str:
             parts.append(source)
         elif cell["cell_type"] == "code":
             parts.append(fenced("python", source))
-            parts += [shown for shown in map(_shown, cell["outputs"]) if shown]
+            alt = cell["metadata"].get("alt", "the figure that the cell draws")
+            shown = [_shown(output, alt) for output in cell["outputs"]]
+            parts += [text for text in shown if text]
     return "\n\n".join(parts) + "\n"
 
 
@@ -51,11 +53,10 @@ def fenced(language: str, text: str) -> str:
     return f"```{language}\n{text.rstrip()}\n```"
 
 
-def _shown(output: dict[str, Any]) -> str:
-    """An output as Markdown."""
+def _shown(output: dict[str, Any], alt: str) -> str:
+    """An output as Markdown; ``alt`` says in words what a picture shows."""
     picture = output.get("data", {}).get("image/png")
     if picture:
-        alt = "".join(output["data"].get("text/plain", "a figure"))
         content = "".join(picture).replace("\n", "")
         return f"![{alt}](data:image/png;base64,{content})"
     text = printed(output)

@@ -88,7 +88,9 @@ def packages_needed(page: Path) -> list[str]:
     """Packages that a notebook needs and that optirank does not install."""
     if page.suffix != ".ipynb":
         return []
-    return [need for need in needs(json.loads(page.read_text("utf-8"))) if need != "data"]
+    return [
+        need for need in needs(json.loads(page.read_text("utf-8"))) if need != "data"
+    ]
 
 
 def needs(notebook: dict) -> list[str]:
