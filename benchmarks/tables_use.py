@@ -212,6 +212,7 @@ def missing_of(rows: pd.DataFrame) -> pd.DataFrame:
     rows = rows[rows["model"] == "optirank"] if "model" in rows else rows
     by_tissue = rows.groupby(["genes", "missing", "tissue"])["balanced_accuracy"].mean()
     wide = by_tissue.groupby(level=["genes", "missing"]).mean().unstack()
+    wide.index = wide.index.astype(int)
     wide.columns = [f"{percent(share, 0)} % missing" for share in wide.columns]
     return as_text(wide.map(percent), "genes of the panel")
 
