@@ -13,13 +13,19 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+import tables_design
 import tables_models
 import tables_rivals
 import tables_use
 from tables import NUMBERS, TABLES
 
 ROOT = Path(__file__).resolve().parent.parent
-MODULES = (tables_models, tables_rivals, tables_use)  # each enters its tables
+MODULES = (
+    tables_design,
+    tables_models,
+    tables_rivals,
+    tables_use,
+)  # each enters its tables
 MARKED = re.compile(r"(<!-- results: (\S+) -->\n)((?:\|.*(?:\n|\Z))*)")
 NUMBER = re.compile(r"(<!--([a-z0-9-]+)-->)(.*?)(<!--/-->)")
 

@@ -23,7 +23,7 @@ STUDIES = (
         "study_small",
         "study_synthetic",
     ),
-    *("study_log_values", "study_sources"),
+    *("study_log_values", "study_sources", "study_design", "study_assays"),
 )
 
 
