@@ -66,10 +66,10 @@ peers: setup
 	$(BIN)/python benchmarks/make_peers.py
 
 # Every study again, into results/, then the tables of the pages and the figure: see CONTRIBUTING.
-# QUICK=1: a part of each, into a temporary folder. DATA=DIR: a folder of sets. Competing tools take
-# part where make peers installed them.
+# QUICK=1: a part of each, into a temporary folder. DATA=DIR: a folder of sets. Rows of competing
+# tools are kept; TOOLS=1 runs them again where make peers installed them.
 results: setup
-	$(BIN)/python benchmarks/make_results.py $(if $(QUICK),--quick) $(if $(DATA),--data $(DATA))
+	$(BIN)/python benchmarks/make_results.py $(if $(QUICK),--quick) $(if $(TOOLS),--tools) $(if $(DATA),--data $(DATA))
 
 # Sets that no choice was made on, into results/independent.csv and docs/evidence.md. DATA=DIR: a
 # folder of .h5ad sets; PAIRS=FILE: the CSV of pairs (DIR/pairs.csv by default).

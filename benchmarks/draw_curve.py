@@ -9,14 +9,15 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pandas as pd
-from tables import read
+from tables import across_platforms, read
 
-from optirank_lab.benchmark.statistics import bootstrap_interval
+from optirank_lab.benchmark.curve import means
 
 FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures"
 ALL_AT = 700  # where "all" stands on the axis
 METHODS = {  # label, colour on white, on black
     "panel": ("optirank panel", "#c2410c", "#fb923c"),
+    "centroid": ("nearest class mean", "#7e22ce", "#c084fc"),
     "k-TSP": ("k-TSP", "#0f766e", "#2dd4bf"),
     "LR on ranks, largest weights": (
         "LR on ranks, largest weights",
@@ -24,32 +25,35 @@ METHODS = {  # label, colour on white, on black
         "#60a5fa",
     ),
     "LR on ranks, best t": ("LR on ranks, best t", "#64748b", "#94a3b8"),
-    "SVM on ranks, best t": ("SVM on ranks, best t (dashed)", "#64748b", "#94a3b8"),
-    "L1 LR on log values": ("L1 LR on log values", "#a16207", "#facc15"),
+    "paper's classifier": ("paper's classifier", "#be185d", "#f472b6"),
+    "SingleR": ("SingleR", "#15803d", "#4ade80"),
+    "CellTypist": ("CellTypist", "#0369a1", "#38bdf8"),
+    "pySingleCellNet": ("pySingleCellNet", "#78716c", "#a8a29e"),
     "LR on log values": ("LR on log values", "#a16207", "#facc15"),
 }
-LABEL_ROOM = 0.85  # points of accuracy between two labels
+LOWEST, HIGHEST = 70, 95  # accuracies that are shown; lower ones stand at the foot
+LABEL_ROOM = 1.15  # points of accuracy between two labels
 
 
 def main() -> None:
     for dark in (False, True):
-        figure = draw(means(), dark)
+        figure = draw(curve_means(), dark)
         path = FIGURES / f"curve{'-dark' if dark else ''}.png"
         figure.savefig(path, dpi=160, transparent=False)
         plt.close(figure)
         print(path)
 
 
-def means() -> pd.DataFrame:
-    """Mean of each method by the genes that it used, with the interval."""
-    rows = []
-    for (method, k), part in read("curve").groupby(["method", "k"]):
-        low, high = bootstrap_interval(part["balanced_accuracy"], part["tissue"])
-        place = ALL_AT if k == "all" else part["n_genes"].median()
-        mean = 100 * part["balanced_accuracy"].mean()
-        rows.append((method, place, mean, 100 * low, 100 * high))
-    columns = ["method", "genes", "mean", "low", "high"]
-    return pd.DataFrame(rows, columns=columns).sort_values("genes")
+def curve_means() -> pd.DataFrame:
+    """Mean over tissues of each method by the genes that it used, with the interval."""
+    rows = across_platforms(read("curve"))
+    n_pairs = rows.groupby("method")["pair"].nunique()
+    complete = n_pairs.index[n_pairs >= n_pairs["panel"]]
+    table = means(rows[rows["method"].isin(complete)])
+    numbers = ["mean", "low", "high"]
+    table[numbers] *= 100
+    table["genes"] = table["n_genes"].where(table["k"] != "all", ALL_AT)
+    return table.sort_values("genes", kind="stable")
 
 
 def draw(table: pd.DataFrame, dark: bool) -> plt.Figure:
@@ -65,29 +69,40 @@ def draw(table: pd.DataFrame, dark: bool) -> plt.Figure:
             continue
         ours = method == "panel"
         some = rows[rows["genes"] < ALL_AT]
-        dashed = "--" if method.startswith("SVM") else "-"
-        ax.plot(some["genes"], some["mean"], dashed, marker="o", color=colour, zorder=4 + ours,
-                lw=3 if ours else 1.5, ms=6.5 if ours else 3.5)  # fmt: skip
-        everything = rows[rows["genes"] == ALL_AT]
         ax.plot(
-            everything["genes"], everything["mean"], "D", color=colour, ms=6, zorder=4
+            some["genes"],
+            some["mean"],
+            "-",
+            marker="o",
+            color=colour,
+            zorder=4 + ours,
+            lw=3 if ours else 1.5,
+            ms=6.5 if ours else 3.5,
         )
+        everything = rows[rows["genes"] == ALL_AT]
+        at = everything["mean"].clip(lower=LOWEST + 0.4)
+        ax.plot(everything["genes"], at, "D", color=colour, ms=6, zorder=4)
         if ours:
             ax.fill_between(
                 some["genes"], some["low"], some["high"], color=colour, alpha=0.09, lw=0
             )
         last = rows.iloc[-1]
-        ends.append([last["mean"], last["genes"], label, colour, ours])
+        if last["mean"] < LOWEST:
+            label = f"{label}: {last['mean']:.0f} %"
+        mean = max(last["mean"], LOWEST + 0.4)
+        ends.append([mean, last["genes"], label, colour, ours])
     _name_lines(ax, ends)
     ax.set_xscale("log")
     ticks = [10, 20, 30, 50, 100, 300, ALL_AT]
     ax.set_xticks(ticks, [*map(str, ticks[:-1]), "all"])
     ax.minorticks_off()
-    ax.set(xlim=(9, 3000), ylim=(78, 97))
+    ax.set(xlim=(9, 3000), ylim=(LOWEST - 0.5, HIGHEST + 0.5))
     ax.axvline(ALL_AT / 1.5, color=quiet, lw=1.2, ls=":")
-    ax.set_yticks([80, 85, 90, 95])
+    ax.set_yticks(range(LOWEST, HIGHEST + 1, 5))
     ax.set_xlabel("genes that the model needs (median)", color=ink, x=0.38)
-    n_pairs, n_tissues = (read("curve")[name].nunique() for name in ("pair", "tissue"))
+    rows = across_platforms(read("curve"))
+    n_pairs = rows["pair"].nunique()
+    n_tissues = rows["tissue"].nunique()
     above = {"transform": ax.transAxes, "color": ink}
     ax.text(
         0, 1.085, "Mean balanced accuracy on another platform (%)", fontsize=12, **above
@@ -113,11 +128,17 @@ def _name_lines(ax: plt.Axes, ends: list[list]) -> None:
         ends
     )
     for (mean, genes, label, colour, ours), place in zip(ends, places, strict=True):
-        at = ALL_AT * 1.25
-        ax.annotate(label, (genes * 1.04, mean), (at, place - excess), color=colour, va="center",
-                    fontsize=11 if ours else 9, fontweight="bold" if ours else "normal",
-                    arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "alpha": 0.5,
-                                "shrinkA": 1, "shrinkB": 2})  # fmt: skip
+        line = {"arrowstyle": "-", "color": colour, "lw": 0.6, "alpha": 0.5}
+        ax.annotate(
+            label,
+            (genes * 1.04, mean),
+            (ALL_AT * 1.25, place - excess),
+            color=colour,
+            va="center",
+            fontsize=11 if ours else 9,
+            fontweight="bold" if ours else "normal",
+            arrowprops=line | {"shrinkA": 1, "shrinkB": 2},
+        )
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 A table is marked by a comment line directly above it: ``<!-- results: NAME -->``, where NAME is
 one of `tables.TABLES`. A number in a sentence stands between comments:
-``<!--NAME-->91.1<!--/-->``, where NAME is one of `tables.NUMBERS`. ``--list`` prints all of
-them, ``--check`` changes nothing and fails where a page differs from results/.
+``<!--NAME-->91.1<!--/-->``, where NAME is one of `tables.NUMBERS`. What stands between
+``<!-- independent -->`` and ``<!-- end of independent -->`` is the section of the independent
+test. ``--list`` prints all tables, ``--check`` changes nothing and fails where a page differs
+from results/.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import tables_models
 import tables_rivals
 import tables_use
 from tables import NUMBERS, TABLES
+from tables_independent import BEGIN, END, section
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = (
@@ -27,6 +30,7 @@ MODULES = (
     tables_use,
 )  # each enters its tables
 MARKED = re.compile(r"(<!-- results: (\S+) -->\n)((?:\|.*(?:\n|\Z))*)")
+INDEPENDENT = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
 NUMBER = re.compile(r"(<!--([a-z0-9-]+)-->)(.*?)(<!--/-->)")
 
 
@@ -55,9 +59,19 @@ def filled(page: Path) -> str:
     with_tables = MARKED.sub(
         lambda found: found[1] + markdown(TABLES[found[2]]()), page.read_text("utf-8")
     )
-    return NUMBER.sub(
+    with_numbers = NUMBER.sub(
         lambda found: found[1] + NUMBERS[found[2]]() + found[4], with_tables
     )
+    return INDEPENDENT.sub(lambda _: BEGIN + independent() + END, with_numbers)
+
+
+def independent() -> str:
+    """The section of the independent test."""
+    parts = []
+    for text, frame in section().items():
+        tables = "" if isinstance(frame, str) else f"\n{markdown(frame)}"
+        parts.append(f"\n{text}{tables}")
+    return "".join(parts) + "\n"
 
 
 def markdown(table: pd.DataFrame) -> str:

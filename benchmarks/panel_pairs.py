@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from optirank_lab.benchmark.tasks import Task
 
 SIZES = (20, 30, 50, 100)
-MISSING = (0.0, 0.3, 0.5, 0.7)
+MISSING = (0.0, 0.1, 0.3, 0.5, 0.7)
 DRAWS = 3
 PER_CLASS = 200  # training samples: the reference implementation is slow
 N_QUERY = 300

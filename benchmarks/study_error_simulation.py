@@ -8,8 +8,8 @@ same for all samples (no information). Some held-out samples are drawn from it, 
 threshold for a target error is chosen on them as `optirank train` does (fixed-sequence
 testing, 80 % confidence), and the true error of the labels above it is known. Beside it the
 lowest of all thresholds whose pointwise bound passes, and no control. Written to
-error_simulation.csv: of 1000 draws, how many give labels and how many of these exceed the
-target.
+error_simulation.csv: of 1000 draws, how many give labels, and in how many of these the true
+error is above the target.
 """
 
 from __future__ import annotations

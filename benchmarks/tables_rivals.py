@@ -35,7 +35,17 @@ def curve() -> pd.DataFrame:
     sizes = sorted(rows["k"].unique(), key=lambda k: (k == ALL, k.rjust(9)))
     wide = mean_over_tissues(rows, ["method", "k"]).unstack()
     order = [name for name in (*METHODS, *TOOLS) if name in wide.index]
-    return as_text(wide.loc[order, sizes].map(percent), "genes")
+    text = wide.loc[order, sizes].map(percent)
+    text.index = [named(name, rows) for name in order]
+    return as_text(text, "genes")
+
+
+def named(method: str, rows: pd.DataFrame) -> str:
+    """The name of a method, with its pairs where it lacks some."""
+    known = rows[rows["balanced_accuracy"].notna()]
+    n_pairs = known["pair"].nunique()
+    n_own = known.loc[known["method"] == method, "pair"].nunique()
+    return method if n_own == n_pairs else f"{method} ({n_own} of {n_pairs} pairs)"
 
 
 @table
@@ -60,9 +70,8 @@ def rivals_of(rows: pd.DataFrame, tissue: str = "tissues") -> pd.DataFrame:
         scores = wide[key]
         by_tissue = over_tissues(scores, tissues)
         record = {
-            "method": key[0],
+            "method": named(key[0], rows),
             "genes (median)": f"{genes[key]:.0f}",
-            "pairs": str(scores.count()),
             mean: by_tissue.mean(),
             "median": percent(by_tissue.median()),
             "lowest pair": percent(scores.min()),
@@ -89,6 +98,13 @@ def _beside(
         "pairs won / tied / lost": counts(comparison.tasks),
     }
     return dict.fromkeys(texts, SAME) if key == (PANEL, "100") else texts
+
+
+@table
+def readme_rivals() -> pd.DataFrame:
+    """The comparisons in short: mean over tissues, and the panel minus it."""
+    columns = ["method", "genes (median)", "mean over tissues", "panel of 100 minus it"]
+    return rivals()[columns]
 
 
 @table

@@ -12,12 +12,16 @@ import pandas as pd
 import pytest
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
-HELPERS = {"timing", "studies", "tables"}
+HELPERS = {"timing", "studies", "tables", "model_rivals"}
+HELPERS |= {
+    f"tables_{part}" for part in ("design", "independent", "models", "rivals", "use")
+}
 ALL = {
     "run",
     "make_results",
     "draw_curve",
     "make_models",
+    "make_peers",
 }  # run the others, or write elsewhere
 STUDIES = sorted(
     path.stem for path in FOLDER.glob("*.py") if "from studies" in path.read_text()
@@ -59,6 +63,10 @@ def data(tmp_path_factory):
     write(
         "tcga_crc", cell_type=["colorectal"], cms=["CMS1", "CMS2"], msi=["MSI-H", "MSS"]
     )
+    (folder / "pairs.csv").write_text(
+        "reference,query,problem\nbaron_h1,xin_980g,pancreas\n"
+        "golub_leukemia,armstrong_leukemia,leukaemia\n"
+    )
     return folder
 
 
@@ -93,6 +101,23 @@ def test_studies_write_their_tables(name, data, tmp_path):
     for path in written:
         assert str(path) in out
         assert len(pd.read_csv(path, comment="#"))
+
+
+@pytest.mark.slow
+def test_the_independent_test_names_the_commit_and_makes_a_section(data, tmp_path):
+    out = run("independent", "--jobs", "1", "--data", str(data), "--out", str(tmp_path))
+    path = tmp_path / "independent.csv"
+    assert str(path) in out
+    assert ", commit " in path.read_text().splitlines()[0]
+    sys.path.append(str(FOLDER))
+    from tables_independent import section
+
+    tables = section(path)
+    assert any("2 pairs of 2 problems" in text for text in tables)
+    for table in tables.values():
+        assert len(table)
+    rivals = next(iter(tables.values()))
+    assert {"panel", "centroid", "k-TSP", "paper's classifier"} <= set(rivals["method"])
 
 
 @pytest.mark.slow

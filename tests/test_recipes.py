@@ -36,8 +36,9 @@ from optirank.tuning.families import FixedReferenceFamily, Samples
 from optirank.tuning.folds import make_folds, units_of_folds
 from optirank.tuning.search import HELD_OUT, search
 from optirank.workflow import METHODS
-from optirank.workflow.labels import Labelled
-from optirank.workflow.train import TrainingOptions, train, train_panel
+from optirank.workflow.labels import Labels
+from optirank.workflow.methods import train_panel
+from optirank.workflow.train import TrainingOptions, train
 from optirank_lab.benchmark.classifiers import (
     BINARY,
     CLASSIFIERS,
@@ -220,7 +221,7 @@ def test_a_default_of_l1_is_one_number():
     code = (
         "from optirank.solver.constants import DEFAULTS; DEFAULTS['l1'] = 0.5;"
         "import optirank as o; from optirank.tuning.selection import default_setting;"
-        "from optirank.workflow.train import SETTINGS;"
+        "from optirank.workflow.methods import SETTINGS;"
         "names = 'OptirankClassifier RankLogisticRegression AnovaRankLogisticRegression'.split();"
         "print([getattr(o, name)().l1 for name in names], default_setting(SETTINGS['optirank']))"
     )
@@ -235,22 +236,25 @@ def test_a_default_of_l1_is_one_number():
 
 def train_two_genes(prepared, options, progress):
     """A toy method: the panel model with two genes."""
-    return train_panel(prepared, replace(options, method="panel", n_genes=2), progress)
+    return train_panel(replace(prepared, n_genes=2), options, progress)
 
 
 def test_a_method_of_train_is_one_entry(monkeypatch, tmp_path):
     monkeypatch.setitem(METHODS, "toy", f"{__name__}:train_two_genes")
     write_example(tmp_path, 60, 20)
-    found = train_file(tmp_path / "reference.h5ad", method="toy")
-    assert found.model.genes_.sum() == 2
-    assert found.model.training_summary_["method"] == "toy"
+    model = train_file(tmp_path / "reference.h5ad", method="toy").model
+    assert model.n_genes == 2
+    assert model.card.method == "toy"
 
 
 def test_a_column_of_predict_is_one_entry_for_every_format(monkeypatch, tmp_path):
-    def further(labelled):
-        return {"margin": np.arange(len(labelled.names)) / 4}
+    columns_there = Labels.further
 
-    monkeypatch.setattr(Labelled, "further", further)
+    def further(labels):
+        margin = np.arange(len(labels.names)) / 4
+        return columns_there(labels) | {"margin": margin}
+
+    monkeypatch.setattr(Labels, "further", further)
     write_example(tmp_path, 60, 20)
     model, query = tmp_path / "m.optirank", tmp_path / "query.h5ad"
     optirank_save(train_file(tmp_path / "reference.h5ad", n_genes=10).model, model)

@@ -8,19 +8,31 @@ from pathlib import Path
 
 import pytest
 
+from optirank import PanelClassifier
+
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
 
-from fill_tables import MARKED, filled, markdown, pages  # noqa: E402
-from tables import RESULTS, TABLES, read  # noqa: E402
+from fill_tables import MARKED, NUMBER, filled, markdown, pages  # noqa: E402
+from tables import (  # noqa: E402
+    NUMBERS,
+    RESULTS,
+    TABLES,
+    across_platforms,
+    mean_over_tissues,
+    read,
+)
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_marked_tables_have_the_numbers_of_results(page):
-    names = {found[2] for found in MARKED.finditer(page.read_text("utf-8"))}
+    text = page.read_text("utf-8")
+    names = {found[2] for found in MARKED.finditer(text)}
     assert names <= {*TABLES}, (
-        f"no table is called {names - {*TABLES}}: see benchmarks/tables.py"
+        f"no table is called {names - {*TABLES}}: see benchmarks/tables_*.py"
     )
+    numbers = {found[2] for found in NUMBER.finditer(text)}
+    assert numbers <= {*NUMBERS}, f"no number is called {numbers - {*NUMBERS}}"
     assert filled(page) == page.read_text("utf-8"), (
         "run python benchmarks/fill_tables.py"
     )
@@ -36,6 +48,21 @@ def test_a_wrong_number_is_noticed(tmp_path):
     wrong = re.sub(r"\d\.\d \|", "0.0 |", right, count=1)
     page.write_text(wrong, "utf-8")
     assert filled(page) == right != wrong
+
+
+def test_numbers_of_sentences_are_filled(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "Mean <!--panel-100-->0<!--/--> %, of <!--pairs--><!--/--> pairs.\n"
+    )
+    pairs = across_platforms(read("curve"))["pair"].nunique()
+    assert filled(page).endswith(f"of <!--pairs-->{pairs}<!--/--> pairs.\n")
+    assert f"<!--panel-100-->{NUMBERS['panel-100']()}<!--/--> %" in filled(page)
+
+
+@pytest.mark.parametrize("name", sorted(NUMBERS))
+def test_numbers_are_numbers(name):
+    assert re.search(r"\d", NUMBERS[name]())
 
 
 def test_an_empty_mark_is_filled(tmp_path):
@@ -63,9 +90,15 @@ def test_cells_of_wide_tables_are_the_means_of_their_rows():
     for (task, method), rows in found.groupby(["task", "method"]):
         mean = rows.groupby("seed")["balanced_accuracy"].mean().mean()
         assert table.loc[task, method].split(" ± ")[0] == f"{100 * mean:.1f}"
-    found, table = read("curve"), TABLES["curve"]().set_index("genes")
-    for (method, k), rows in found.groupby(["method", "k"]):
-        assert table.loc[method, k] == f"{100 * rows['balanced_accuracy'].mean():.1f}"
+    means = mean_over_tissues(across_platforms(read("curve")), ["method", "k"])
+    table = TABLES["curve"]().set_index("genes")
+    table.index = [re.sub(r" \(\d+ of .*", "", name) for name in table.index]
+    for (method, k), mean in means.items():
+        assert table.loc[method, k] == f"{100 * mean:.1f}"
+
+
+def test_nothing_in_the_panel_model_depends_on_a_seed():
+    assert "random_state" not in PanelClassifier().get_params()
 
 
 @pytest.mark.parametrize(

@@ -298,7 +298,7 @@ def annotate(
         logger.warning("note: %s", note)
     if is_frame(adata):
         return labels.table().set_index("sample")
-    result = adata.copy() if copy else adata
+    result: Any = adata.copy() if copy else adata
     columns, probabilities = labels.fields(key_added)
     for name, values in columns.items():
         result.obs[name] = values
@@ -494,5 +494,5 @@ def evaluate(
     for note in [*evaluation.alarms, *evaluation.notes]:
         logger.warning("note: %s", note)
     if report is not None:
-        write_report(evaluation, report)
+        write_report(evaluation, os.fspath(report))
     return evaluation

@@ -25,6 +25,7 @@ from example_model import (
     trained_example,
 )
 from optirank._util import files
+from optirank._util.files import claimed_outputs
 from optirank.cli.app import complete_app
 from optirank.cli.common import BAD_INPUT, INTERRUPTED
 from optirank.io.reading import write_h5ad, write_table
@@ -238,7 +239,7 @@ def test_a_model_is_described_and_a_label_explained(folder):
     done = good("inspect", MODEL)
     assert "30 genes of 200" in done.stdout
     assert "sensitivity" in done.stdout
-    assert "Missing genes" in done.stdout
+    assert "When genes are missing" in done.stdout
     sample = trained_example()[1].sample_names[0]
     done = good("inspect", MODEL, QUERY, "--explain", sample)
     assert sample in done.stdout
@@ -448,6 +449,131 @@ def test_help_has_headings_and_examples_and_imports_nothing_heavy(command):
             word.split("=")[0] for word in shlex.split(line) if word.startswith("--")
         }
         assert all(word in options for word in known), line
+
+
+def test_of_two_trainings_to_one_name_the_second_is_refused(folder):
+    with claimed_outputs({"the model": folder / "m.optirank"}, [], force=False):
+        done = optirank(*TRAIN, "-o", "m.optirank", "--force")
+    assert done.exit_code == BAD_INPUT
+    assert "is being written by process" in done.stderr
+    assert not (folder / "m.optirank").exists()
+
+
+def test_the_record_of_labels_is_an_output_too(folder):
+    (folder / "labels.csv.json").write_text("of somebody else")
+    done = optirank(*PREDICT, "-o", "labels.csv")
+    assert done.exit_code == BAD_INPUT
+    assert "labels.csv.json exists" in done.stderr
+    good(*PREDICT, "-o", "labels.csv", "--layer", "double", "--force")
+    record = json.loads((folder / "labels.csv.json").read_text())
+    assert record["options"] == {"layer": "double"}
+
+
+def test_file_names_that_are_no_utf_8_are_written_as_escapes(folder):
+    name = os.fsdecode(b"caf\xe9.h5ad")
+    os.rename("query.h5ad", name)
+    good("predict", name, "-m", MODEL, "-o", "labelled.h5ad", "--report", "page.html")
+    record = anndata.read_h5ad("labelled.h5ad").uns["optirank"]
+    assert record["query"] == "caf\\udce9.h5ad"
+    assert "caf\\udce9.h5ad" in (folder / "page.html").read_text("utf-8")
+    os.rename("reference.h5ad", name)
+    good("train", name, *TRAIN[2:], "-o", "m.optirank", "--report", "training.html")
+    assert load("m.optirank").card.source == "caf\\udce9.h5ad"
+
+
+def test_links_that_lead_to_themselves_are_named(folder):
+    os.symlink("loop.h5ad", "loop.h5ad")
+    done = optirank("predict", "loop.h5ad", "-m", MODEL, "-o", "labels.csv")
+    assert done.exit_code == BAD_INPUT
+    assert "loop.h5ad is a link that leads back to itself" in done.stderr
+
+
+def test_too_little_memory_is_one_line(folder, monkeypatch):
+    def too_much(*_, **__):
+        raise MemoryError("Unable to allocate 9 TiB")
+
+    monkeypatch.setattr("optirank.workflow.train.prepare", too_much)
+    done = optirank(*TRAIN, "-o", "m.optirank")
+    assert done.exit_code == BAD_INPUT
+    assert "not enough memory (Unable to allocate 9 TiB)" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_an_explanation_takes_the_options_of_prediction(folder):
+    good(*PREDICT, "-o", "labels.csv", "--threshold", 0.9)
+    labels = pd.read_csv("labels.csv").set_index("sample")
+    name = labels.index[labels["label"] == "unassigned"][0]
+    done = good("inspect", MODEL, QUERY, "--explain", name, "--threshold", 0.9)
+    assert "withheld: confidence below the threshold" in done.stdout
+    assert f"confidence {labels['confidence'][name]:.3f}" in done.stdout
+    done = good("inspect", MODEL, QUERY, "--explain", name, "--adapt")
+    assert "learning from the query changed" in done.stderr
+
+
+def test_one_patient_per_file_is_labelled_and_clinical_columns_are_not_guessed(folder):
+    model, query = trained_example()
+    frame = as_anndata(query).to_df()
+    frame.iloc[[0]].round().to_csv("patient.csv", index_label="sample")
+    table = ("--genes-in", "columns", "-o", "labels.csv", "--force")
+    good("predict", "patient.csv", "-m", MODEL, *table)
+    logs = np.log1p(frame)
+    logs[panel_names(model)[0]] = 70.0  # of the panel, whatever it looks like
+    logs.to_csv("logs.csv", index_label="sample")
+    good("predict", "logs.csv", "-m", MODEL, *table)
+    logs.assign(months=np.arange(len(logs)) + 50.0).to_csv("clinical.csv")
+    good("predict", "clinical.csv", "-m", MODEL, *table)  # it is no gene of the panel
+    labels = as_anndata(query).obs["cell_type"].astype(str)
+    logs.assign(cell_type=labels, months=50.0).to_csv("reference2.csv")
+    command = ("train", "reference2.csv", "--label", "cell_type", "--genes", 20)
+    options = ("--genes-in", "columns", "-o", "m.optirank", "--jobs", 1)
+    done = optirank(*command, *options)
+    assert done.exit_code == BAD_INPUT
+    assert "months look like clinical data" in " ".join(done.stderr.split())
+    assert "--all-genes" in done.stderr
+    good(*command, *options, "--all-genes")
+
+
+def test_an_evaluation_takes_other_names_of_classes_and_options_of_labels(folder):
+    adata = as_anndata(trained_example()[1])
+    names = adata.obs["cell_type"].astype(str).replace("b cell", "B lymphocyte")
+    adata.obs["theirs"] = names.where(np.arange(adata.n_obs) > 2)
+    adata.write_h5ad("theirs.h5ad")
+    options = ("--unknown-rate", 0.01, "--threshold", 0.6, "--drop-classes")
+    mapped = ("--map", "B lymphocyte=b cell")
+    command = ("evaluate", "theirs.h5ad", "-m", MODEL, "-l", "theirs")
+    done = good(*command, *mapped, *options)
+    assert "3 samples have no theirs" in done.stderr
+    assert "asked for a confidence of at least 0.6" in done.stderr
+    assert "not have" not in done.stderr
+    assert "B lymphocyte" in good(*command).stderr  # a class that the model lacks
+
+
+def test_a_panel_is_written_as_its_name_says_or_refused(folder):
+    for name in ("order.txt", "order"):
+        done = optirank("panel", MODEL, "-o", name)
+        assert done.exit_code == BAD_INPUT
+        assert "is written as .csv" in done.stderr
+        assert not (folder / name).exists()
+
+
+def test_every_gene_that_must_be_there_and_is_not_is_named_with_close_names(folder):
+    done = optirank(*TRAIN, "-o", "m.optirank", "--include", "CD3E,CD33E,NOTHING")
+    assert done.exit_code == BAD_INPUT
+    assert "lacks 2 of the genes" in done.stderr
+    assert re.search(r"CD33E \(close: .*CD3E", done.stderr)
+    assert "NOTHING" in done.stderr
+
+
+def test_raw_is_read_if_asked_for(folder):
+    adata = as_anndata(trained_example()[1])
+    few = adata[:, ~adata.var_names.isin(panel_names(load(MODEL))[:5])].copy()
+    few.raw = adata
+    few.write_h5ad("few.h5ad")
+    done = good("predict", "few.h5ad", "-m", MODEL, "-o", "few.csv")
+    assert "are in raw: use_raw=True (--use-raw)" in done.stderr
+    good("predict", "few.h5ad", "-m", MODEL, "-o", "raw.csv", "--use-raw")
+    good(*PREDICT, "-o", "labels.csv")
+    assert (folder / "raw.csv").read_text() == (folder / "labels.csv").read_text()
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
+import time
 import warnings
 from pathlib import Path
 
@@ -316,3 +317,47 @@ def test_several_files_become_one_over_their_common_genes(data):
     np.testing.assert_array_equal(both.X[:-4], data.X[:, [0, 2]])
     with pytest.raises(DataError, match="no gene in common"):
         concatenate([data, make(np.ones((1, 1)), ["other"])])
+
+
+@pytest.mark.parametrize("kind", ["UTF16.CSV", "table.Parquet", "blanks.csv"])
+def test_parquet_utf_16_suffixes_in_any_case_and_blanks_of_names_are_read(
+    kind, tmp_path
+):
+    frame = pd.DataFrame([[1.5, 2.0], [3.0, 4.0]], ["x", "y"], ["CD4", "CD8A"])
+    path = tmp_path / kind
+    if kind == "UTF16.CSV":
+        frame.to_csv(path, index_label="sample", encoding="utf-16")
+    elif kind == "table.Parquet":
+        pytest.importorskip("pyarrow")
+        frame.to_parquet(path)
+    else:
+        frame.rename(columns="{} ".format).to_csv(path, index_label="sample")
+    found = read_expression(path, genes_in="columns")
+    assert found.gene_names.tolist() == ["CD4", "CD8A"]
+    assert found.sample_names.tolist() == ["x", "y"]
+    np.testing.assert_array_equal(found.X, frame)
+
+
+def test_raw_of_a_file_is_read_if_asked_for_and_its_genes_are_known(data, tmp_path):
+    whole = to_anndata(data)
+    few = whole[:, :3].copy()
+    few.raw = whole
+    few.write_h5ad(tmp_path / "raw.h5ad")
+    with open_expression(tmp_path / "raw.h5ad") as opened:
+        assert opened.n_genes == 3
+        assert opened.raw_gene_names.tolist() == data.gene_names.tolist()
+    raw = read_expression(tmp_path / "raw.h5ad", use_raw=True)
+    np.testing.assert_array_equal(dense(raw.X), dense(data.X))
+
+
+def test_panel_genes_of_a_very_wide_table_are_read_alone(tmp_path):
+    n_columns = 200_000
+    names = [f"g{k}" for k in range(n_columns)]
+    lines = [",".join(["s", *names]), ",".join(["x", *["1"] * n_columns])]
+    (tmp_path / "wide.csv").write_text("\n".join([*lines, ""]))
+    with open_expression(tmp_path / "wide.csv", genes_in="columns") as opened:
+        start = time.process_time()
+        found = opened.read(["g199999", "g7"])
+        seconds = time.process_time() - start
+    assert found.gene_names.tolist() == ["g199999", "g7"]
+    assert seconds < 4.0  # a million columns within 20 s

@@ -74,7 +74,7 @@ def test_a_folder_of_more_models_is_named_by_a_variable(folder, monkeypatch, cap
             "neither a file nor the name of a model; close names are pancreas-human",
         ),
         ("pancreas-human.optirank", "close names are pancreas-human"),
-        ("qqqq", "there are bladder-stage-human, blood-human"),
+        ("qqqq", "there are blood-human, breast-er-human"),
         ("sub/pancreas-human", "the model file sub/pancreas-human does not exist"),
         (".", "is a folder, not a model file"),
     ],

@@ -109,7 +109,7 @@ def test_compiled_ranks_are_those_of_numpy_and_scipy(n_genes, density):
     )
     for data in (X, X.astype(np.float32), X.astype(np.int64), sparse.csr_array(X)):
         dense = data.toarray() if sparse.issparse(data) else data
-        expected = (rankdata(dense, axis=1) - 1) / n_genes
+        expected = (rankdata(dense.astype(float), axis=1) - 1) / n_genes
         for compiled in (False, True):
             ranks = panel_ranks(data, compiled=compiled)
             np.testing.assert_allclose(ranks, expected, rtol=1e-14, atol=1e-15)

@@ -155,3 +155,24 @@ def test_the_claim_of_a_process_that_died_is_taken_over(tmp_path):
     with claimed_outputs({"the model": path}, [], force=False):
         write_text(path, "new")
     assert os.listdir(tmp_path) == ["model"]
+
+
+def test_a_full_disk_is_seen_before_the_work(tmp_path, monkeypatch):
+    def full(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("optirank._util.files._to_disk", full)
+    path = tmp_path / "model"
+    with (
+        pytest.raises(OSError, match="No space") as caught,
+        claimed_outputs({"the model": path}, [], force=False),
+    ):
+        pytest.fail("the work began")
+    assert caught.value.filename == str(path)
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_input_that_is_a_link_to_itself_is_no_output(tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    check_outputs({"the labels": tmp_path / "labels.csv"}, [loop], force=False)

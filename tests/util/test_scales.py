@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from optirank._util.scales import value_scale
+from optirank._util.scales import GeneMoments, value_scale
 
 RNG = np.random.default_rng(0)
 CASES = {
@@ -40,3 +40,17 @@ def test_a_bounded_number_of_samples_is_looked_at():
     assert value_scale(X) == "counts"
     X[-1] += 0.5
     assert value_scale(X) == "log"
+
+
+def test_standardised_values_are_recognised_in_blocks_of_many_samples():
+    rng = np.random.default_rng(0)
+    X = rng.normal(7.0, 2.0, (1000, 30))
+    X[:500, :10] += 3.0  # two classes, one after the other
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    for values, expected in ((scaled, True), (X, False)):
+        parts = []
+        for start in range(0, 1000, 300):
+            moments = GeneMoments()
+            moments.add(values[start : start + 300])
+            parts.append(moments.sums())
+        assert GeneMoments.of_sums(parts).standardised() is expected

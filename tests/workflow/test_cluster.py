@@ -10,6 +10,7 @@ from pathlib import Path
 
 import anndata
 import numpy as np
+import pandas as pd
 import pytest
 
 import optirank
@@ -374,3 +375,75 @@ def test_a_worker_that_is_killed_changes_nothing(folder, tmp_path):
         )
     assert killed.is_set()
     assert there.read_bytes() == (tmp_path / "alone.csv").read_bytes()
+
+
+def test_several_files_are_labelled_as_each_alone(folder, address, tmp_path):
+    model = trained_example()[0]
+    files = [folder / "one.h5ad", folder / "two.h5ad"]
+    alone = []
+    for file in files:
+        predict_file(file, model, tmp_path / "alone.csv")
+        table = pd.read_csv(tmp_path / "alone.csv", keep_default_na=False)
+        alone.append(table.assign(file=file.stem))
+    for where in (None, address):
+        labels = predict_file(files, model, tmp_path / "both.csv", dask=where)
+        both = pd.read_csv(tmp_path / "both.csv", keep_default_na=False)
+        pd.testing.assert_frame_equal(both, pd.concat(alone, ignore_index=True))
+    assert set(labels.record["files"]) == {"one", "two"}
+    with pytest.raises(DataError, match="is named twice: name each file once"):
+        predict_file([files[0], files[0]], model, tmp_path / "both.csv")
+    with pytest.raises(
+        DataError, match="would be a copy of one query, and there are 2"
+    ):
+        predict_file(files, model, tmp_path / "both.h5ad")
+
+
+def test_labels_are_written_as_an_anndata_without_values(folder, tmp_path):
+    model = trained_example()[0]
+    labels = predict_file(folder / "query.zarr", model, tmp_path / "labels.zarr")
+    adata = anndata.read_zarr(tmp_path / "labels.zarr")
+    assert adata.X is None
+    assert adata.obs["optirank"].astype(str).tolist() == labels.labels.tolist()
+    assert (adata.obsm["optirank_proba"].to_numpy() == labels.probabilities).all()
+    assert adata.uns["optirank"]["model_sha256"] == labels.record["model_sha256"]
+    with pytest.raises(ValueError, match="is a folder: name a file"):
+        predict_file(folder / "query.zarr", model, tmp_path / "labels.zarr")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_tables_are_written_some_samples_at_a_time(
+    ending, folder, tmp_path, monkeypatch
+):
+    model = trained_example()[0]
+    read = {".csv": pd.read_csv, ".parquet": pd.read_parquet}[ending]
+    predict_file(folder / "query.h5ad", model, tmp_path / f"whole{ending}")
+    monkeypatch.setattr("optirank.workflow.label_files._ROWS", 13)
+    predict_file(folder / "query.h5ad", model, tmp_path / f"some{ending}")
+    whole, some = (read(tmp_path / f"{name}{ending}") for name in ("whole", "some"))
+    pd.testing.assert_frame_equal(whole, some)
+
+
+def test_the_commands_take_the_address_of_a_scheduler(folder, address, tmp_path):
+    from typer.testing import CliRunner
+
+    from optirank.cli.app import app
+
+    def command(*words):
+        done = CliRunner().invoke(app, [str(word) for word in words])
+        assert done.exit_code == 0, done.output
+
+    contents = []
+    for name, dask in {"here": [], "there": ["--dask", address]}.items():
+        (tmp_path / name).mkdir()
+        model = tmp_path / name / "model.optirank"
+        reference = [folder / "reference.h5ad", "--label", LABEL]
+        command("train", *reference, "--genes", 20, "-o", model, *dask)
+        out = tmp_path / name / "labels.csv"
+        command("predict", folder / "query.zarr", "-m", model, "-o", out, *dask)
+        command("evaluate", *reference, "-m", model, *dask)
+        contents.append([file.read_bytes() for file in (model, out)])
+    assert contents[0] == contents[1]
+    done = CliRunner().invoke(
+        app, ["predict", "x.h5ad", "-m", str(model), "--dask", "tcp://127.0.0.1:1"]
+    )
+    assert done.exit_code == 2

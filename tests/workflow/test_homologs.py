@@ -7,7 +7,7 @@ import pytest
 from example_model import as_anndata, trained_example
 from optirank import tl
 from optirank.datasets import DataError
-from optirank.io.homologs import homologous_names
+from optirank.io.homologs import ensembl_ids_of, homologous_names
 from optirank.workflow.predict import explain_sample
 
 
@@ -96,3 +96,18 @@ def test_an_explanation_translates_genes_as_prediction_does(model, mouse, tmp_pa
     assert str(found.label) == mouse.obs["optirank"].iloc[3]
     assert found.confidence == pytest.approx(mouse.obs["optirank_confidence"].iloc[3])
     assert "translated between mouse and human" in labels.notes[0]
+
+
+def test_ensembl_ids_are_translated_by_the_shipped_table_and_said(model, query):
+    ids = ensembl_ids_of([str(name) for name in query.gene_names])
+    n_panel = sum(name in set(model.genes) for name in query.gene_names)
+    assert n_panel > 10
+    plain = as_anndata(query)
+    tl.annotate(plain, model)
+    by_id = as_anndata(query)
+    by_id.var_names = [f"{name}.7" if name.startswith("ENSG") else name for name in ids]
+    del by_id.var["code"]
+    tl.annotate(by_id, model)
+    same = by_id.obs["optirank"].astype(str) == plain.obs["optirank"].astype(str)
+    assert same.mean() > 0.9  # a few symbols have several ids
+    assert "from Ensembl ids to symbols" in by_id.uns["optirank"]["notes"][0]

@@ -352,3 +352,26 @@ def test_texts_that_a_spreadsheet_would_run_can_be_escaped(model, query, tmp_pat
         names = pd.read_csv(out)["sample"].tolist()[:3]
         expected = ["=1+1", "+2", "@x"]
         assert names == ([f"'{name}" for name in expected] if spreadsheet else expected)
+
+
+def test_genes_of_the_query_that_share_a_name_are_summed_as_in_training(model, query):
+    plain = label_profiles(query, model)
+    X = query.X.toarray()
+    half = np.floor(X / 2)
+    names = np.concatenate([query.gene_names, query.gene_names])
+    twice = replace(query, X=np.hstack([half, X - half]), gene_names=names)
+    done = label_profiles(twice, model)
+    np.testing.assert_allclose(done.probabilities, plain.probabilities)
+    assert any("their counts are summed" in note for note in done.notes)
+
+
+def test_one_cell_has_a_cluster_and_clusters_are_not_computed(model, query):
+    single = query.select_samples(np.arange(1))
+    single = replace(single, obs=single.obs.assign(leiden=["0"]))
+    done = label_profiles(single, model, options(clusters="leiden"))
+    assert done.clusters.labels.tolist() == done.labels.tolist()
+    bare = replace(query, obs=query.obs.drop(columns="leiden", errors="ignore"))
+    with pytest.raises(
+        DataError, match=r"no column 'leiden'.*sc\.tl\.leiden makes them"
+    ):
+        label_profiles(bare, model, options(clusters="leiden"))

@@ -7,10 +7,12 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from optirank._util.scales import STANDARDISED
 from optirank.datasets import DataError, ExpressionData
 from optirank.datasets.example import make_example
 from optirank.model import save
 from optirank.workflow.evaluate import evaluate_profiles
+from optirank.workflow.predict import label_profiles
 from optirank.workflow.preparation import prepare
 from optirank.workflow.train import TrainingOptions, train
 
@@ -255,3 +257,17 @@ def test_values_that_are_no_numbers_are_refused(cells):
         train(replace(cells, X=X), TrainingOptions(label="cell_type"))
     with pytest.raises(DataError, match="no sample is left"):
         train(replace(cells, X=np.ones_like(X)), TrainingOptions(label="cell_type"))
+
+
+def test_standardised_values_are_a_warning_of_training_and_a_note_of_labels(cells):
+    rng = np.random.default_rng(0)
+    rows = rng.integers(
+        0, cells.n_samples, 600
+    )  # more than are looked at for the scale
+    many = cells.select_samples(rows)
+    X = np.log1p(as_array(many.X).astype(float)) + rng.normal(0, 0.01, many.X.shape)
+    scaled = replace(many, X=(X - X.mean(axis=0)) / X.std(axis=0))
+    options = TrainingOptions(label="cell_type", n_genes=20, n_jobs=1)
+    result = train(scaled, options)
+    assert STANDARDISED in result.warnings
+    assert STANDARDISED in label_profiles(scaled, result.model).notes

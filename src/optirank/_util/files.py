@@ -105,11 +105,15 @@ def _is_stream(path: Path) -> bool:
 
 def _part_of(path: Path, source: Path) -> bool:
     """Whether a file is this input, or a file inside of it."""
-    if not path.exists() or not source.exists():
-        return path.resolve() == source.resolve()
-    return path.samefile(source) or (
-        source.is_dir() and source.resolve() in path.resolve().parents
-    )
+    real_path = Path(os.path.realpath(path))
+    real_source = Path(os.path.realpath(source))  # also of a link that leads to itself
+    if real_path == real_source:
+        return True
+    if not real_path.exists() or not real_source.exists():
+        return False
+    if real_path.samefile(real_source):
+        return True
+    return real_source.is_dir() and real_source in real_path.parents
 
 
 @contextlib.contextmanager
@@ -235,6 +239,8 @@ def replacing(path: PathLike) -> Iterator[Path]:
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
     finally:
+        if temporary.is_dir():
+            shutil.rmtree(temporary)
         temporary.unlink(missing_ok=True)
 
 
@@ -260,7 +266,9 @@ def write_bytes(path: PathLike, content: bytes) -> None:
 
 
 def _to_disk(path: Path) -> None:
-    """Have the system write what it holds of a file."""
+    """Have the system write what it holds of a file; of a folder, when it likes."""
+    if path.is_dir():
+        return
     handle = os.open(path, os.O_RDWR)
     try:
         os.fsync(handle)

@@ -33,6 +33,11 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
+def valid_text(path: object) -> str:
+    """A path as text that every file can hold: bytes that are no UTF-8 as escapes."""
+    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def some(names: Iterable[object], limit: int = 8, *, quoted: bool = False) -> str:
     """The first names of a list, and how many more there are; "none" for an empty list."""
     names = list(names)

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -90,4 +90,5 @@ def _check_listening(address: str) -> None:
 
 def cluster_threads(client: Client) -> int:
     """Threads of all workers of a dask cluster."""
-    return sum(client.nthreads().values())
+    threads: Any = client.nthreads()  # of a client that waits: no coroutine
+    return sum(threads.values())

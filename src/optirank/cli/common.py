@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from optirank._util import files
-from optirank._util.names import printable
+from optirank._util.names import printable, valid_text
 from optirank._util.workers import worker_count
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ _INTERVALS = (
     "accuracy",
 )  # not wrapped either
 _OUTPUTS = ("--out", "--report", "--for")  # options of which a new training has its own
-_NO_RESULT = ("n_jobs", "force")  # options that change no result
+_NO_RESULT = ("n_jobs", "dask", "force")  # options that change no result
 _state: dict[str, Any] = {
     "debug": False,
     "quiet": False,
@@ -164,8 +164,8 @@ def outlive_readers() -> None:
 
 
 @contextmanager
-def file_or_stdout(out: Path | None, suffix: str) -> Iterator[Path | None]:
-    """The file to write, if any; for ``-`` a temporary one whose content goes to standard output.
+def file_or_stdout(out: Path, suffix: str) -> Iterator[Path]:
+    """The file to write; for ``-`` a temporary one whose content goes to standard output.
 
     What is printed meanwhile then goes to stderr, so that standard output holds the result alone.
     """
@@ -296,7 +296,8 @@ def this_command(
             words.append(parameter.opts[0])
         else:
             words += [word for text in texts for word in (parameter.opts[0], text)]
-    return shlex.join(words)
+    command = shlex.join(words)
+    return valid_text(command) if recorded else command
 
 
 @contextmanager

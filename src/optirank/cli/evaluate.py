@@ -48,6 +48,7 @@ def evaluate(
         ),
     ] = None,
     report: opt.Report = None,
+    dask: opt.Dask = None,
     force: opt.Force = False,
     **options: Any,
 ) -> None:
@@ -71,6 +72,7 @@ def evaluate(
         from optirank.io.reading import open_expression
         from optirank.model import load
         from optirank.report.pages import check_report, write_report
+        from optirank.workflow.cluster import engine_at
         from optirank.workflow.evaluate import evaluate_profiles
 
         if report is not None:
@@ -86,6 +88,7 @@ def evaluate(
                 known_genes=fitted.path_genes,
                 **opt.reading_options(context),
             ) as opened,
+            engine_at(dask) as engine,
             progress_bar("predicting", lines=True) as bar,
         ):
             evaluation = evaluate_profiles(
@@ -96,6 +99,7 @@ def evaluate(
                 mapping=names,
                 prevalence=shares,
                 progress=bar.update,
+                engine=engine,
             )
         show_notes(evaluation.labels)
         judged = evaluation.performance

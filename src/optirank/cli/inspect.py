@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import textwrap
 from pathlib import Path
@@ -103,7 +104,7 @@ def show_card(path: Path) -> None:
         }
         echo(textwrap.fill(f"{name + ':':<18}{text}", **look, break_on_hyphens=False))
     for title, table in card_tables(fitted).items():
-        show_table(title, table.columns, table.itertuples(index=False))
+        show_table(title, list(table.columns), table.itertuples(index=False))
     echo("Accuracies are balanced; shares are in %, with 95 % intervals.")
 
 
@@ -188,7 +189,10 @@ def panel(
         fitted = load(model)
         if genes is not None:
             fitted = fitted.smaller(genes)
-        with file_or_stdout(out, ".csv") as target:
+        with contextlib.ExitStack() as stack:
+            target = None
+            if out is not None:
+                target = stack.enter_context(file_or_stdout(out, ".csv"))
             _show_genes(fitted.table())
             show_sizes(size_table(fitted))
             if target is not None:

@@ -23,6 +23,8 @@ OUTPUT = "Options for output"
 class _PlainHelp:
     """Help whose examples can be pasted."""
 
+    help: str | None
+
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write the help: text is wrapped, indented lines are left as they are."""
         for paragraph in inspect.cleandoc(self.help or "").split("\n\n"):
@@ -81,7 +83,7 @@ def option(
     )
 
 
-def one_of(*words: str) -> type[StrEnum]:
+def one_of(*words: str) -> Any:
     """The type of an option that is one of some words."""
     return StrEnum("Words", {word: word for word in words})
 
@@ -95,12 +97,22 @@ Files = Annotated[
         help=f"{_FORMATS}; several are used together, each held out in turn.",
     ),
 ]
+Queries = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE...", help=f"{_FORMATS}; several are labelled one after the other."
+    ),
+]
 _MODEL = "A model file, or the name of a model (optirank models)."
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help=_MODEL)]
 Model = Annotated[Path, option("MODEL", _MODEL, None, "--model", "-m")]
 Report = Annotated[
     Path | None, option("PAGE.html", "Write a report, one page.", OUTPUT)
 ]
+_DASK = (
+    "A dask scheduler, such as tcp://host:8786, whose workers can read the same files."
+)
+Dask = Annotated[str | None, option("ADDRESS", _DASK, None, "--dask")]
 Force = Annotated[
     bool,
     option(None, "Replace existing outputs (never inputs).", OUTPUT, "--force", "-f"),

@@ -26,13 +26,16 @@ from optirank.workflow.options import PredictOptions
 if TYPE_CHECKING:
     from optirank.workflow.labels import Labels
 
-_OUT = "Labels: .csv (- for stdout), .parquet, or .h5ad (the query with labels)."
+_OUT = (
+    "Labels: .csv (- for stdout), .parquet, .h5ad (the query with labels) or .zarr "
+    "(an AnnData with the labels alone)."
+)
 
 
 @opt.with_options(PredictOptions, ReadOptions)
 def predict(
     context: typer.Context,
-    query: opt.File,
+    query: opt.Queries,
     model: opt.Model,
     out: Annotated[Path, option("FILE", _OUT, opt.OUTPUT, "--out", "-o")] = Path(
         "labels.csv"
@@ -47,10 +50,11 @@ def predict(
         ),
     ] = False,
     report: opt.Report = None,
+    dask: opt.Dask = None,
     force: opt.Force = False,
     **options: Any,
 ) -> None:
-    """Label the samples of a file with a trained model.
+    """Label the samples of files with a trained model.
 
     Only the genes of the model's panel are read, in blocks of samples. Genes that are
     missing or spelled differently are named. Labels that are withheld are called
@@ -58,11 +62,17 @@ def predict(
     how confident the labels are, and which genes are missing. FILE.json beside the labels
     says how they were made.
 
+    Several files are labelled one after the other, each as if it were alone; a column says
+    which file a sample is from. On a cluster (--dask) blocks of samples are tasks of its
+    workers; the labels are the same, and a run that was interrupted goes on where it stopped.
+
     Examples:
 
       optirank predict query.h5ad --model model.optirank -o labels.csv --report labels.html
       optirank predict query.h5ad -m model.optirank -o labelled.h5ad --clusters leiden
       optirank predict query.h5ad -m model.optirank --target-error 0.05
+      optirank predict *.h5ad -m model.optirank -o labels.parquet
+      optirank predict atlas.zarr -m model.optirank -o labels.parquet --dask tcp://host:8786
       optirank predict query.csv -m model.optirank --genes-in columns --annotations donor,batch
     """
     with tidy():
@@ -74,7 +84,7 @@ def predict(
         outputs = {"the labels": out, "the report": report}
         if out != STDOUT:
             outputs["the record of the labels"] = record_path(out)
-        inputs = [query, model, given["samples"], given["homologs"]]
+        inputs = [*query, model, given["samples"], given["homologs"]]
         with claimed_outputs(outputs, inputs, force):
             if report is not None:
                 from optirank.report.pages import check_report, write_report
@@ -83,7 +93,7 @@ def predict(
             fitted = load(model)
             with file_or_stdout(out, ".csv") as target:
                 with (
-                    remedies_for_missing_genes(context, fitted, query),
+                    remedies_for_missing_genes(context, fitted, query[0]),
                     progress_bar("predicting", lines=True) as bar,
                 ):
                     labels = predict_file(
@@ -93,6 +103,7 @@ def predict(
                         among(PredictOptions, given),
                         spreadsheet=spreadsheet,
                         progress=bar.update,
+                        dask=dask,
                         **opt.reading_options(context),
                     )
                 if target == out:

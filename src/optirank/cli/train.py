@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optirank._util.flags import among
+from optirank._util.names import valid_text
 from optirank._util.progress import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import (
@@ -37,6 +38,7 @@ def train(
         Path, option("MODEL", "The model file; - for stdout.", OUTPUT, "--out", "-o")
     ],
     report: opt.Report = None,
+    dask: opt.Dask = None,
     force: opt.Force = False,
     **options: Any,
 ) -> None:
@@ -53,10 +55,12 @@ def train(
       optirank train all.h5ad --label cell_type --batch donor -o model.optirank
       optirank train one.h5ad two.h5ad --label cell_type -o model.optirank
       optirank train reference.h5ad --label cell_type --genes 30 --exclude 'MT-*' -o m.optirank
+      optirank train atlas.zarr --label cell_type --dask tcp://host:8786 -o m.optirank
       optirank train counts.csv --genes-in rows --samples labels.csv --label er -o m.optirank
     """
     with tidy():
         from optirank import save
+        from optirank.workflow.cluster import engine_at
         from optirank.workflow.sources import open_sources
         from optirank.workflow.train import train as run
 
@@ -80,6 +84,7 @@ def train(
                 for_query=bool(queries),
                 **reading,
             ) as (data, source_column),
+            engine_at(dask) as engine,
         ):
             if report is not None:
                 from optirank.report.pages import check_report, write_report
@@ -91,9 +96,10 @@ def train(
                     data,
                     asked,
                     command=this_command(context, recorded=True),
-                    source=", ".join(path.name for path in files),  # not where they lie
+                    source=", ".join(valid_text(path.name) for path in files),
                     say=echo,
                     progress=bar.update,
+                    engine=engine,
                 )
             save(result.model, target, overwrite=True)
             is_free = given["n_genes"] is None and given["gene_list"] is None
@@ -133,15 +139,20 @@ def _training_options(
 
 def show_sizes(curve: pd.DataFrame, *, auto: bool = False) -> None:
     """Print the accuracy of each size of the panel, and how one was chosen."""
+    import numpy as np
+
+    from optirank._util.metrics import in_percent
+
     rows = []
-    for point in curve.sort_values("n_genes").itertuples():
+    for point in curve.sort_values("n_genes").to_dict("records"):
         accuracy = ""
-        if point.balanced_accuracy == point.balanced_accuracy:
-            accuracy = f"{100 * point.balanced_accuracy:.1f}"
-            if point.standard_error == point.standard_error:
-                accuracy += f" ± {100 * point.standard_error:.1f}"
+        if np.isfinite(point["balanced_accuracy"]):
+            accuracy = in_percent(point["balanced_accuracy"])
+            if np.isfinite(point["standard_error"]):
+                accuracy += f" ± {in_percent(point['standard_error'])}"
             accuracy += " %"
-        rows.append((point.n_genes, accuracy, "chosen" if point.chosen else ""))
+        chosen = "chosen" if point["chosen"] else ""
+        rows.append((point["n_genes"], accuracy, chosen))
     if len(rows) > 1:
         show_table(
             "Panels on held-out samples", ("genes", "balanced accuracy", ""), rows

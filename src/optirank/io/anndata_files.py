@@ -76,7 +76,11 @@ def _contents(group: Any, path: Path, options: ReadOptions) -> Contents:
     group = _anndata_group(group, path, options)
     missing = [key for key in ("X", "obs", "var") if key not in group]
     if missing and (missing != ["X"] or not (options.layer or options.use_raw)):
-        hint = ": it looks like 10x, use format='10x_h5'" if "matrix" in group else ""
+        hint = (
+            ": it looks like 10x, use format='10x_h5' (--format 10x_h5)"
+            if "matrix" in group
+            else ""
+        )
         raise DataError(
             f"{path} is not an AnnData file: it has no {' and no '.join(missing)}{hint}"
         )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from optirank._util.workers import cluster_threads
 from optirank.io.data import DataError, ExpressionData
 from optirank.io.joined import JoinedProfiles
 from optirank.io.stored import LazyMatrix, Reordered, Summed, as_stored, is_dask
@@ -254,7 +255,7 @@ def _n_threads() -> int:
         from distributed import default_client
 
         try:
-            return sum(default_client().nthreads().values())
+            return cluster_threads(default_client())
         except ValueError:  # no client
             pass
     return os.cpu_count() or 1

@@ -56,7 +56,8 @@ class GzipEntries:
         new = [number for number in numbers if number not in kept]
         packed = [self._packed(number) for number in new]
         unpacked = dict(zip(new, _threads().map(self._unpacked, packed), strict=True))
-        chunks = [unpacked[k] if k in unpacked else kept[k] for k in numbers]
+        known = kept | unpacked
+        chunks = [known[number] for number in numbers]
         # A slice often ends within a chunk, with which the next slice begins
         self._kept = {numbers[-1]: chunks[-1]}
         offset = numbers[0] * self._length

@@ -50,6 +50,10 @@ class Store(Protocol):
         """Keep the results of a task."""
         ...
 
+    def of_file(self, number: int) -> Store:
+        """The results of one of several files."""
+        ...
+
 
 class _Task(NamedTuple):
     """Blocks of one file that a worker looks at together."""
@@ -72,6 +76,11 @@ class Cluster:
     def __init__(self, client: Client, store: Store | None = None) -> None:
         self._client = client
         self._store = store
+
+    def for_file(self, number: int) -> Cluster:
+        """The same for one of several files, whose finished tasks are kept apart."""
+        store = None if self._store is None else self._store.of_file(number)
+        return Cluster(self._client, store)
 
     def __call__(self, job: BlockJob) -> Iterator[tuple[slice, Any]]:
         """Rows and result of each block, or group of blocks, in order."""

@@ -32,7 +32,7 @@ def gene_names_of(
             f"{some(var.columns, 20)}; without one the index of var is used"
         )
     names = var.index.to_series() if gene_column is None else var[gene_column]
-    if names.isna().any():
+    if bool(np.any(names.isna())):
         raise DataError(
             f"{source}: {int(names.isna().sum())} genes have no {gene_column!r}: fill "
             "them in, or choose another gene column"

@@ -55,6 +55,16 @@ def open_hdf5(path: Path) -> Iterator[Any]:
         yield file
 
 
+def _stored_bytes(element: Any) -> int:
+    """Bytes that an array of HDF5 or zarr takes in its file."""
+    low = getattr(element, "id", None)
+    if low is not None and hasattr(low, "get_storage_size"):
+        return int(low.get_storage_size())
+    stored: Any = element.nbytes_stored
+    count: Any = stored() if callable(stored) else stored  # a method in zarr 3
+    return int(count)
+
+
 def check_sizes(element: Any, path: Path) -> None:
     """Refuse an array, or a group of arrays, that says it is far larger than is stored."""
     if hasattr(element, "keys"):
@@ -63,12 +73,7 @@ def check_sizes(element: Any, path: Path) -> None:
         return
     if element.shape is None:
         return
-    low = getattr(element, "id", None)
-    if low is not None and hasattr(low, "get_storage_size"):
-        stored = low.get_storage_size()
-    else:
-        stored = element.nbytes_stored
-        stored = stored() if callable(stored) else stored
+    stored = _stored_bytes(element)
     count = int(np.prod(element.shape, dtype=object))
     declared = count * max(1, element.dtype.itemsize)
     # Any array may have 64 MiB, such as one that was never written. Compressors reach more

@@ -19,6 +19,15 @@ class ReadOptions:
     """
 
     label: str | None = None
+    format: Annotated[
+        str | None,
+        Flag(
+            metavar="NAME",
+            help="Format of the file, where its name does not tell: h5ad, zarr, 10x_h5, "
+            "10x_mtx, loom, table or parquet.",
+            heading=_READING,
+        ),
+    ] = None
     layer: Annotated[
         str | None,
         Flag(

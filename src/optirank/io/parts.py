@@ -7,6 +7,7 @@ another run are thrown away.
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 import zipfile
@@ -34,21 +35,28 @@ class Parts:
 
     Attributes
     ----------
-    stored : the numbers of the tasks whose results were there at the start.
+    stored : the names of the files that were there at the start.
     """
 
     def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:
         self.folder = folder
+        self._prefix = ""
         text = json.dumps(run, indent=1, sort_keys=True) + "\n"
         if folder.is_dir() and not _is(folder / _RUN, text):
             shutil.rmtree(folder)
         folder.mkdir(exist_ok=True)
         write_text(folder / _RUN, text)
-        self.stored = {int(path.stem) for path in folder.glob("*.npz")}
+        self.stored = {path.stem for path in folder.glob("*.npz")}
+
+    def of_file(self, number: int) -> Parts:
+        """The results of one of several files of the run."""
+        own = copy.copy(self)
+        own._prefix = f"{number:04}-"
+        return own
 
     def load(self, number: int) -> list[dict[str, NDArray]] | None:
         """The results of a task, one per block; None where they are not there."""
-        if number not in self.stored:
+        if self._path(number).stem not in self.stored:
             return None
         try:
             with np.load(self._path(number), allow_pickle=False) as file:
@@ -69,14 +77,14 @@ class Parts:
             for name, array in result.items()
         }
         with replacing(self._path(number)) as temporary, open(temporary, "xb") as file:
-            np.savez(file, **arrays)
+            np.savez(file, allow_pickle=False, **arrays)
 
     def remove(self) -> None:
         """Remove the folder, when the run is finished."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _path(self, number: int) -> Path:
-        return self.folder / f"{number:08}.npz"
+        return self.folder / f"{self._prefix}{number:08}.npz"
 
 
 def _is(path: Path, text: str) -> bool:

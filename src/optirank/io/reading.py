@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.flags import flagged_fields
-from optirank._util.names import some
+from optirank._util.names import some, valid_text
 from optirank.io import tables
 from optirank.io.anndata_files import H5AD, ZARR
 from optirank.io.anndata_files import stored_source as stored_source
@@ -117,7 +117,7 @@ def guess_format(path: Path) -> str:
         )
     raise DataError(
         f"{path}: its name does not tell its format (.h5ad, .zarr, .h5, .loom, .csv, .tsv, "
-        f".parquet, a 10x folder): give the format, one of {some(FORMATS)} (format=)"
+        f".parquet, a 10x folder): give the format, one of {some(FORMATS)} (format=, --format)"
     )
 
 
@@ -132,7 +132,7 @@ def _format_of_folder(path: Path) -> str:
     )
 
 
-def check_path(path: str | Path) -> Path:
+def check_path(path: str | os.PathLike[str]) -> Path:
     """A file or folder that is there; the error of one that is not says why."""
     path = Path(path)
     try:
@@ -155,12 +155,12 @@ def check_path(path: str | Path) -> Path:
 
 @contextlib.contextmanager
 def open_expression(
-    path: str | Path, *, format: str | None = None, **options: Any
+    path: str | os.PathLike[str], **options: Any
 ) -> Iterator[ExpressionData]:
     """Open expression data; see `read_expression` for the options."""
     path = check_path(path)
-    kind = _kind_of(path, format)
     asked = _read_options(options)
+    kind = _kind_of(path, asked.format)
     _check_options(path, FORMATS[kind], asked)
     with contextlib.ExitStack() as stack:
         yield _opened(path, kind, asked, stack)
@@ -179,7 +179,7 @@ def _read_options(given: Mapping[str, Any]) -> ReadOptions:
 def _kind_of(path: Path, format: str | None) -> str:
     kind = format or guess_format(path)
     if kind not in FORMATS:
-        raise DataError(f"format={format!r}: use one of {some(FORMATS)}")
+        raise DataError(f"format {format!r}: use one of {some(FORMATS)}")
     return kind
 
 
@@ -234,7 +234,7 @@ def _opened(
         names,
         samples,
         obs,
-        str(path),
+        valid_text(path),
         others,
         contents.raw_genes,
         tuple(notes),

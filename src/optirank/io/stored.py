@@ -206,6 +206,8 @@ class CompressedRows:
         self.stored_shape = shape
         self.shape = shape
         self.columns: np.ndarray | None = None
+        self._wanted = np.zeros(0, dtype=bool)  # of each stored column: is it chosen?
+        self._place = np.zeros(0, dtype=np.int32)  # and where it then is
 
     def reader(self, columns: np.ndarray | None) -> CompressedRows:
         """Choose columns."""
@@ -281,7 +283,8 @@ class CompressedColumns:
 
     def reader(self, columns: np.ndarray | None) -> Sliceable:
         """Read the columns, which are the rows of the transposed matrix."""
-        genes = CompressedRows(self.parts, self.shape[::-1])
+        n_rows, n_columns = self.shape
+        genes = CompressedRows(self.parts, (n_columns, n_rows))
         if columns is None:
             logger.warning(
                 "%s stores its matrix by genes (CSC): it is read whole; write it as CSR to "
@@ -290,7 +293,7 @@ class CompressedColumns:
             )
             return Sliceable(genes.rows(0, self.shape[1]).T.tocsr())
         order = np.argsort(columns)
-        chosen = take_rows(genes, columns[order])
+        chosen = csr_matrix(take_rows(genes, columns[order]))
         return Sliceable(chosen[np.argsort(order)].T.tocsr())
 
 
@@ -386,7 +389,7 @@ def _stacked(parts: list[Block]) -> Block:
         return parts[0]
     if any(issparse(part) for part in parts):
         return csr_matrix(vstack(parts, format="csr"))
-    return np.concatenate(parts)
+    return np.concatenate([np.asarray(part) for part in parts])
 
 
 def _pointers(parts: Any, count: int) -> np.ndarray:

@@ -149,13 +149,13 @@ def refuse_clinical(
     if not names:
         return
     where = "columns" if genes_in == "columns" else "lines"
-    remedy = f"name them as annotations (annotations={names[:3]!r}, --annotations {names[0]})"
+    remedy = f"name them as annotations (annotations={names[:3]!r}, --annotations {','.join(names[:3])})"
     if genes_in == "rows":
         remedy = "remove these lines"
     raise DataError(
         f"{path}: the {where} {some(names)} look like clinical data among the genes (by "
         f"their name, or by values unlike those of the others): {remedy}; if they are "
-        "genes, give any_scale=True"
+        "genes, say so (any_scale=True, --all-genes)"
     )
 
 

@@ -94,8 +94,10 @@ class TextTable:
 
     def read(self, columns: Sequence[int]) -> pd.DataFrame:
         """Some columns; where the table is not wide, all are parsed once and kept."""
+        import pandas as pd
+
         if len(self.header) <= _WIDE or self.as_text:
-            return self._whole[list(columns)]
+            return pd.DataFrame(self._whole[list(columns)])
         if len(columns) > len(self.header) // 2:
             return self._wide_numbers(columns)
         return self._parse(sorted(set(columns)))
@@ -126,9 +128,8 @@ class TextTable:
             if names is not None:
                 return pd.read_csv(file, header=0, names=names, **options)
             # Naming a million columns takes longer than reading some of them
-            return pd.read_csv(
-                file, header=None, skiprows=1, usecols=columns, **options
-            )
+            options |= {"header": None, "skiprows": 1, "usecols": columns}
+            return pd.read_csv(file, **options)
 
     def _wide_numbers(self, columns: Sequence[int]) -> pd.DataFrame:
         """Many columns of a wide table, line by line: far faster than column by column."""
@@ -445,7 +446,7 @@ def _check_described(described: Sequence[str], table: Table) -> None:
     absent = [name for name in described if name not in columns]
     if absent:
         hint = ""
-        if table.read([0])[0].isin(absent).any():
+        if bool(np.isin(table.read([0])[0].to_numpy(dtype=object), absent).any()):
             hint = "; it has such a line: is it transposed? (genes_in='rows', --genes-in rows)"
         raise DataError(
             f"{path} has no column {some(absent)}: there are {some(columns, 20)}{hint}"

@@ -100,9 +100,8 @@ def _read_matrix(path: Path, shape: tuple[int, int]) -> csr_matrix:
     with tables.open_text(path) as file:
         while file.readline().startswith("%"):  # up to the line with the sizes
             pass
-        entries = pd.read_csv(
-            file, sep=r"\s+", header=None, names=list(kinds), dtype=kinds
-        )
+        options: dict[str, Any] = {"names": list(kinds), "dtype": kinds}
+        entries = pd.read_csv(file, sep=r"\s+", header=None, **options)
     rows = entries[0].to_numpy() - 1
     columns = entries[1].to_numpy() - 1
     if len(entries) != n_entries:
@@ -119,7 +118,11 @@ def _contents(file: Any, path: Path) -> Contents:
         key for key in file if hasattr(file[key], "keys") and "indptr" in file[key]
     ]
     if "X" in file or not groups:
-        hint = ": it looks like AnnData, use format='h5ad'" if "X" in file else ""
+        hint = (
+            ": it looks like AnnData, use format='h5ad' (--format h5ad)"
+            if "X" in file
+            else ""
+        )
         raise DataError(
             f"{path} is not a 10x file: it has no group with a matrix{hint}"
         )

@@ -108,7 +108,7 @@ def fit_likeness(
     Parameters
     ----------
     ranks : (n, genes), ranks of training samples among the genes of the model's panel
-        (:func:`optirank.ranks.scoring.panel_ranks`).
+        (``optirank.ranks.scoring.panel_ranks``).
     y : their labels; every class must have one.
     predicted : the labels they were given while held out, None for those that were not.
     classes : the model's classes.

@@ -74,7 +74,7 @@ def _lack(model: Model, match: GeneMatch, lacking: list[str]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """A model over the columns of some data; see :func:`bind`.
+    """A model over the columns of some data; see :meth:`optirank.Model.bind`.
 
     Attributes
     ----------

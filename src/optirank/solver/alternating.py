@@ -54,12 +54,12 @@ def solve_alternating(
         return run.relaxed(states, tol)
 
     cheap = run.cheap
-    for n_rounds, limit in (c.SCREEN, c.RELAXED):
+    for (n_rounds, limit), margin in ((c.SCREEN, c.FAR), (c.RELAXED, c.CLOSE)):
         states = {
             name: run.relax(state, n_rounds, limit, name)
             for name, state in states.items()
         }
-        states = near_best(states, np.inf if cheap else c.FAR)
+        states = near_best(states, np.inf if cheap else margin)
     for name in states:
         states[name] = run.push(states[name], name, path_step)
         if polish:

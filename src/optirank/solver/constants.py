@@ -41,11 +41,15 @@ NEAR_ACTIVE = 0.8
 SCREEN = (20, 5e-3)
 # the same before the push: closer changed hardly a set when measured
 RELAXED = (30, 1e-3)
+# the same from the relaxed solution of a neighbour in a grid on a device
+FOLLOW = (6, 2e-3)
 # least l2 until gamma is a set: below, steps are too slow to be of use
 RELAXED_RIDGE = 1e-5
 
 # From the relaxed solution to a set
 FAR = 0.02  # a start this much above the other after screening never ended lower when measured
+CLOSE = 0.02  # the same before the push
+CLOSE_IN_GRIDS = 0.005  # the same for the settings of a grid on a device
 # sets that differ by less may change places when (w, b) converge: finish both
 CLOSE_SETS = 1e-3
 PUSH_STEP = 1e-4  # times path_step, of the loss at w = 0: what a round's push adds to the objective

@@ -115,8 +115,9 @@ def card_tables(model: Model) -> dict[str, pd.DataFrame]:
     tables = {
         "Classes": class_table(model),
         f"{heading}, by a model that had not seen them": set_table(model.card),
+        f"Classes by {judges(model.card)}": class_set_table(model.card),
         "When genes are missing": pd.DataFrame(
-            lacking, columns=["genes missing at random", "held-out accuracy"]
+            lacking, columns=pd.Index(["genes missing at random", "held-out accuracy"])
         ),
     }
     return {title: table for title, table in tables.items() if len(table)}
@@ -189,6 +190,25 @@ def set_table(card: Card) -> pd.DataFrame:
     table = pd.DataFrame(rows)
     has_platforms = len(rows) and any(table["platform"])
     return table if has_platforms or not rows else table.drop(columns="platform")
+
+
+def class_set_table(card: Card) -> pd.DataFrame:
+    """Sensitivity and specificity of each class on each other data set, as text."""
+    rows = [
+        {
+            "class": name,
+            "data": judged.name,
+            "samples": str(counts.n),
+            "sensitivity": _with_interval(counts.sensitivity, counts.n),
+            "specificity": _with_interval(counts.specificity, counts.n_others),
+        }
+        for judged in card.judged
+        for name, counts in judged.classes.items()
+    ]
+    table = pd.DataFrame(rows)
+    if not rows:
+        return table
+    return table.sort_values("class", kind="stable", ignore_index=True)
 
 
 def _worst(judged: JudgedSet) -> str:

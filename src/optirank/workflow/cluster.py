@@ -15,13 +15,13 @@ from optirank.io.parts import Parts
 from optirank.io.signatures import signature
 
 if TYPE_CHECKING:
-    from optirank.io.blocks import Engine
+    from optirank.io.cluster import Cluster
 
 
 @contextmanager
 def engine_at(
     address: str | None, parts: Path | None = None, run: Mapping[str, Any] | None = None
-) -> Iterator[Engine | None]:
+) -> Iterator[Cluster | None]:
     """What runs over blocks on the cluster at an address; None without an address.
 
     Parameters

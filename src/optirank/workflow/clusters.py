@@ -47,8 +47,8 @@ def majority(
     confidence : of each label.
     words : the classes, and the word for a label that is withheld.
     """
-    known = clusters.notna().to_numpy()
-    texts = clusters[known].astype(str).to_numpy(str)
+    known = np.asarray(clusters.notna())
+    texts = clusters.to_numpy(dtype=object)[known].astype(str)
     names, group = np.unique(texts, return_inverse=True)
     own_codes = codes[known]
     winner = _winners(group, own_codes, confidence[known], len(names), len(words))

@@ -7,19 +7,23 @@ for counts, CPM and logarithms of the same sample. A model's card keeps some of 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank.io.blocks import BlockJob, run_blocks
 from optirank.io.data import block_rows
 from optirank.ranks.scoring import panel_ranks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from optirank.io.blocks import Engine
     from optirank.io.data import Profiles
     from optirank.model import Model
 
+_TOGETHER = 8  # blocks of a task, where there are tasks
 N_FINGERPRINTS = 100  # samples of a training: some of them are in any half of it
 # Fewer different values, or genes that are not tied with most others (such as zeros), may
 # be another sample's too
@@ -49,7 +53,9 @@ def some_fingerprints(X: Any) -> tuple[str, ...]:
     return tuple(sorted({text for text in fingerprints(X[chosen]) if text}))
 
 
-def matching_fingerprints(profiles: Profiles, model: Model) -> int:
+def matching_fingerprints(
+    profiles: Profiles, model: Model, engine: Engine | None = None
+) -> int:
     """How many of the training samples that a model remembers are in a query.
 
     0 where the query lacks genes of the panel, or the model remembers none.
@@ -62,9 +68,21 @@ def matching_fingerprints(profiles: Profiles, model: Model) -> int:
         return 0
     n_genes = len(profiles.gene_names)
     same: set[str] = set()
-    for block in profiles.blocks(columns, block_rows(n_genes)):
-        same |= wanted.intersection(fingerprints(block.X))
+    look = _Matching(frozenset(wanted))
+    job = BlockJob(look, profiles, columns, block_rows(n_genes), together=_TOGETHER)
+    for _, matching in run_blocks(job, engine):
+        same |= matching
     return len(same)
+
+
+@dataclass(frozen=True)
+class _Matching:
+    """The fingerprints of a block that are wanted."""
+
+    wanted: frozenset[str]
+
+    def __call__(self, X: Any, rows: slice) -> set[str]:
+        return set(self.wanted.intersection(fingerprints(X)))
 
 
 def _columns(profiles: Profiles, model: Model) -> NDArray[np.intp] | None:

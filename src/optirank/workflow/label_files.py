@@ -1,11 +1,12 @@
-"""Files of labels: .csv with a record beside it, .parquet, or .h5ad."""
+"""Files of labels: .csv with a record beside it, .parquet, .h5ad or .zarr."""
 
 from __future__ import annotations
 
 import csv
 import json
 import shutil
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,14 @@ from optirank._util.files import replacing, write_text
 from optirank.io.data import DataError, need
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from optirank.workflow.labels import Labels
 
-FORMATS = (".csv", ".parquet", ".h5ad")
+FORMATS = (".csv", ".parquet", ".h5ad", ".zarr")
+_ROWS = 200_000  # samples written together: memory follows them
 _DIGITS = 4  # of confidences and probabilities in a CSV: more is noise
+_TOP = 10**_DIGITS
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with these a spreadsheet starts a formula
 
 
@@ -31,6 +36,9 @@ def check_format(out: Path, query: Path, query_format: str) -> None:
         )
     if suffix == ".parquet":
         need("pyarrow", "parquet", f"writing {out}")
+    if suffix == ".zarr":
+        need("anndata", "anndata", f"writing {out}")
+        need("zarr", "anndata", f"writing {out}")
     if suffix == ".h5ad" and query_format != "h5ad":
         raise DataError(
             f"{out} would be a copy of the query with labels, but {query} is not an .h5ad: write "
@@ -51,7 +59,9 @@ def write_labels(
         if suffix == ".csv":
             _write_csv(labels, temporary, spreadsheet)
         elif suffix == ".parquet":
-            labels.table().to_parquet(temporary, index=False)
+            _write_parquet(labels, temporary)
+        elif suffix == ".zarr":
+            _write_zarr(labels, temporary)
         else:
             shutil.copyfile(query, temporary)
             _add_to_h5ad(labels, temporary)
@@ -80,27 +90,83 @@ def plain_record(record: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
+def _tables(labels: Labels) -> Iterator[pd.DataFrame]:
+    """The table of labels, some samples at a time; at least one table."""
+    n_samples = len(labels.chosen)
+    for start in range(0, max(1, n_samples), _ROWS):
+        yield labels.table(slice(start, start + _ROWS))
+
+
 def _write_csv(labels: Labels, path: Path, spreadsheet: bool) -> None:
     """Write the table with four digits; looking digits up is faster than printing."""
-    top = 10**_DIGITS
-    texts = [f"{number / top:.{_DIGITS}f}" for number in range(top + 1)]
+    texts = [f"{number / _TOP:.{_DIGITS}f}" for number in range(_TOP + 1)]
     digits = np.array([*texts, ""], dtype=object)
-    table = labels.table()
-    columns = []
-    for name in table.columns:
-        values = table[name].to_numpy()
-        is_share = values.dtype.kind == "f" and not ((values < 0) | (values > 1)).any()
-        if is_share:  # or NaN
-            places = np.rint(np.nan_to_num(values) * top).astype(np.int64)
-            values = digits[np.where(np.isnan(values), top + 1, places)]
-        elif spreadsheet:
-            values = np.array([_escaped(str(value)) for value in values], dtype=object)
-        columns.append(values.tolist())
-    header = [_escaped(name) if spreadsheet else name for name in table.columns]
     with open(path, "x", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(zip(*columns, strict=True))
+        for number, table in enumerate(_tables(labels)):
+            if number == 0:
+                names = table.columns
+                writer.writerow([_escaped(n) if spreadsheet else n for n in names])
+            columns = [
+                _texts(table[name].to_numpy(), digits, spreadsheet)
+                for name in table.columns
+            ]
+            writer.writerows(zip(*columns, strict=True))
+
+
+def _texts(values: np.ndarray, digits: np.ndarray, spreadsheet: bool) -> list[Any]:
+    """The values of a column as they are written."""
+    is_share = values.dtype.kind == "f" and not ((values < 0) | (values > 1)).any()
+    if is_share:  # or NaN
+        places = np.rint(np.nan_to_num(values) * _TOP).astype(np.int64)
+        return digits[np.where(np.isnan(values), _TOP + 1, places)].tolist()
+    if spreadsheet:
+        return [_escaped(str(value)) for value in values]
+    return values.tolist()
+
+
+def _write_parquet(labels: Labels, path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    writer = None
+    for table in _tables(labels):
+        group = pyarrow.Table.from_pandas(table, preserve_index=False)
+        if writer is None:
+            writer = pyarrow.parquet.ParquetWriter(path, group.schema)
+        writer.write_table(group)
+    if writer is not None:
+        writer.close()
+
+
+def _write_zarr(labels: Labels, path: Path) -> None:
+    """Write an AnnData without values: the samples with what tl.annotate adds."""
+    import pandas as pd
+    import zarr
+
+    key = "optirank"
+    write_elem = _write_elem()
+    columns, probabilities = labels.fields(key)
+    index = pd.Index(labels.names, dtype=str)
+    obs = pd.DataFrame(columns, index=index)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*(zarr|autosharding)")
+        group = zarr.open_group(str(path), mode="w")
+        group.attrs.update({"encoding-type": "anndata", "encoding-version": "0.1.0"})
+        write_elem(group, "obs", obs)
+        write_elem(group, "var", pd.DataFrame(index=pd.Index([], dtype=str)))
+        write_elem(group, "obsm", {f"{key}_proba": probabilities.set_axis(index)})
+        write_elem(group, "uns", {key: labels.record})
+        for name in ("layers", "obsp", "varm", "varp"):
+            write_elem(group, name, {})
+
+
+def _write_elem() -> Any:
+    try:
+        from anndata.io import write_elem
+    except ImportError:  # anndata 0.10
+        from anndata.experimental import write_elem
+    return write_elem
 
 
 def _escaped(text: str) -> str:
@@ -113,14 +179,11 @@ def _add_to_h5ad(labels: Labels, path: Path) -> None:
     need("anndata", "anndata", f"writing {path}")
     import h5py
 
-    try:
-        from anndata.io import write_elem
-    except ImportError:  # anndata 0.10
-        from anndata.experimental import write_elem
-
+    write_elem = _write_elem()
     key = "optirank"
     columns, probabilities = labels.fields(key)
-    with h5py.File(path, "r+") as file:
+    with h5py.File(path, "r+") as opened:
+        file: Any = opened
         obs = file["obs"]
         for name, values in columns.items():
             write_elem(obs, name, values)

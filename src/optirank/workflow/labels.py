@@ -96,6 +96,7 @@ class Labels:
     clusters : majority labels of clusters, where these were asked for.
     record : what ``adata.uns`` and the file beside the labels keep.
     explanation : why a query of one sample got its label; None for more samples.
+    files : the file of each sample, where several were labelled.
     """
 
     model: Model
@@ -113,6 +114,7 @@ class Labels:
     clusters: Clusters | None = None
     record: dict[str, Any] = field(default_factory=dict)
     explanation: Explanation | None = None
+    files: NDArray | None = None
 
     def __repr__(self) -> str:
         counts = some(f"{label} {n}" for label, n in self.counts().items())
@@ -144,20 +146,27 @@ class Labels:
         order = np.argsort(-numbers, kind="stable")
         return {str(self.words[k]): int(numbers[k]) for k in order if numbers[k]}
 
-    def table(self) -> pd.DataFrame:
-        """One line per sample: label, confidence, ``probability_<class>``, and more."""
+    def table(self, rows: slice = slice(None)) -> pd.DataFrame:
+        """One line per sample: label, confidence, ``probability_<class>``, and more.
+
+        ``rows`` are the samples to show, all by default.
+        """
         columns: dict[str, Any] = {
-            "sample": self.names,
-            "label": self.labels,
-            "confidence": self.confidence,
+            "sample": self.names[rows],
+            "label": self.words[self.codes[rows]],
+            "confidence": self.confidence[rows],
         }
-        for label, column in zip(self.classes, self.probabilities.T, strict=True):
+        probabilities = self.probabilities[rows].T
+        for label, column in zip(self.classes, probabilities, strict=True):
             columns[f"probability_{label}"] = column
-        return pd.DataFrame(columns | self.further())
+        further = {name: values[rows] for name, values in self.further().items()}
+        return pd.DataFrame(columns | further)
 
     def further(self) -> dict[str, NDArray]:
         """Columns after the probabilities; what is added here is in every format."""
         columns = {"withheld_because": self.reasons}
+        if self.files is not None:
+            columns["file"] = self.files
         if self.clusters is not None:
             columns["cluster"] = self.clusters.names
             columns["cluster_label"] = self.clusters.labels
@@ -179,7 +188,8 @@ class Labels:
         columns |= {f"{key}_{name}": values for name, values in further.items()}
         names = probability_columns(self.classes)
         index = pd.Index(self.names, dtype=object)
-        return columns, pd.DataFrame(self.probabilities, index=index, columns=names)
+        frame = pd.DataFrame(self.probabilities, index=index, columns=pd.Index(names))
+        return columns, frame
 
 
 def free_word(classes: Iterable, *words: str) -> str:
@@ -217,7 +227,7 @@ def probability_columns(classes: NDArray) -> list[str]:
     return names
 
 
-def as_category(values: ArrayLike, words: NDArray) -> pd.Categorical:
+def as_category(values: NDArray, words: NDArray) -> pd.Categorical:
     """Labels as scanpy likes them: the categories that occur, in the model's order."""
     used, known = set(values), dict.fromkeys([*words, mixed_word(words)])
     return pd.Categorical(values, categories=[word for word in known if word in used])

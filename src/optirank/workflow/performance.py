@@ -157,7 +157,7 @@ def performance(
         interval=interval,
         per_class=per_class,
         confusion=pd.DataFrame(
-            counts, index=pd.Index(names, name="true class"), columns=columns
+            counts, index=pd.Index(names, name="true class"), columns=pd.Index(columns)
         ),
         reliability=reliability_table(confidence[kept], (true == given)[kept]),
         withholding=_withholding(confidence, true == given),

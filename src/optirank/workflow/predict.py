@@ -24,7 +24,7 @@ from optirank._util.scales import STANDARDISED
 from optirank.io.data import DataError, ExpressionData, block_rows, text_column
 from optirank.io.genes import check_case
 from optirank.io.homologs import in_names_of
-from optirank.io.reading import guess_format, open_expression
+from optirank.io.reading import check_path, guess_format, open_expression
 from optirank.model import MissingGenesError, Model, Predictor
 from optirank.model.file import as_model, model_digest
 from optirank.model.values import value_notes
@@ -36,6 +36,7 @@ from optirank.workflow.label_files import check_format, write_labels
 from optirank.workflow.labels import Labels, withheld_word
 from optirank.workflow.options import PredictOptions
 from optirank.workflow.query import Progress, Query
+from optirank.workflow.several import join_labels, names_of_files
 from optirank.workflow.sources import with_annotations
 from optirank.workflow.withholding import Withholding, withhold
 
@@ -52,7 +53,7 @@ _SUGGEST_ADAPT = 50  # samples from which learning from the query is worth tryin
 
 
 def predict_file(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     model: Any,
     out: str | os.PathLike[str],
     options: PredictOptions | None = None,
@@ -65,33 +66,47 @@ def predict_file(
     """Label the samples of a file with a model or the file of one, and write the labels.
 
     ``out`` is ``.csv`` or ``.parquet`` (sample, label, confidence, one probability per
-    class), or ``.h5ad``, a copy of ``path`` with what :func:`optirank.tl.annotate` adds.
-    ``dask`` is the address of a dask scheduler whose workers can read ``path``. A run that
-    is interrupted goes on where it stopped. ``reading`` are options of
-    :func:`optirank.datasets.read_expression`.
+    class), ``.h5ad``, a copy of ``path`` with what :func:`optirank.tl.annotate` adds, or
+    ``.zarr``, an AnnData with that alone. Of several files, each is labelled as if it were
+    alone, and a column says which file a sample is from. ``dask`` is the address of a dask
+    scheduler whose workers can read ``path``. A run that is interrupted goes on where it
+    stopped. ``reading`` are options of :func:`optirank.datasets.read_expression`.
     """
-    path = Path(path)
+    several = isinstance(path, Sequence) and not isinstance(path, str)
+    paths = [Path(file) for file in path] if several else [Path(path)]
     out = Path(out)
     options = options or PredictOptions()
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist")
-    check_format(out, path, reading.get("format") or guess_format(path))
-    inputs = [path, reading.get("samples")]
+    _check_files(paths, out, reading)
+    inputs = [*paths, reading.get("samples")]
     if isinstance(model, str | Path):
         inputs.append(model)
     check_outputs({"the labels": out}, inputs, force=True)
     fitted = as_model(model)
-    columns = with_annotations(reading, [options.clusters] if options.clusters else [])
-    run = run_of(model_digest(fitted), [path], options.given(), reading)
-    with (
-        open_expression(path, known_genes=fitted.path_genes, **columns) as opened,
-        engine_at(dask, parts_folder(out), run) as engine,
-    ):
-        labels = label_profiles(
-            opened, fitted, options, progress, reading.get("genes_in"), engine
-        )
+    names = names_of_files(paths)
+    run = run_of(model_digest(fitted), paths, options.given(), reading)
+    # A column of a table with clusters is no gene
+    reading_file = with_annotations(
+        reading, [options.clusters] if options.clusters else []
+    )
+    parts = []
+    with engine_at(dask, parts_folder(out), run) as engine:
+        for number, file in enumerate(paths):
+            with open_expression(
+                file, known_genes=fitted.path_genes, **reading_file
+            ) as opened:
+                parts.append(
+                    label_profiles(
+                        opened,
+                        fitted,
+                        options,
+                        progress,
+                        reading.get("genes_in"),
+                        engine and engine.for_file(number),
+                    )
+                )
+        labels = join_labels(parts, names)
         labels.record["options"] |= _given(reading)
-        write_labels(labels, out, path, spreadsheet=spreadsheet)
+        write_labels(labels, out, paths[0], spreadsheet=spreadsheet)
     return labels
 
 
@@ -104,6 +119,20 @@ def _given(reading: Mapping[str, Any]) -> dict[str, Any]:
         name: list(value) if isinstance(value, tuple) else value
         for name, value in given.items()
     }
+
+
+def _check_files(paths: list[Path], out: Path, reading: Mapping[str, Any]) -> None:
+    """Refuse files that are not there, and formats that cannot be written."""
+    if not paths:
+        raise DataError("no file is named: name at least one")
+    for path in paths:
+        check_path(path)
+        check_format(out, path, reading.get("format") or guess_format(path))
+    if len(paths) > 1 and out.suffix.lower() == ".h5ad":
+        raise DataError(
+            f"{out} would be a copy of one query, and there are {len(paths)}: write the "
+            "labels as .csv, .parquet or .zarr"
+        )
 
 
 def explain_sample(

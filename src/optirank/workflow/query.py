@@ -50,7 +50,7 @@ class LookAtBlock:
     likeness_every: int
 
     def __call__(self, X: Any, rows: slice) -> dict[str, NDArray]:
-        """Scores, shares of tied genes, likeness of some, counts, sums and checksums."""
+        """Scores, genes that are not tied, likeness of some, counts, sums and checksums."""
         scores = self.predictor.scores(X)
         values = ValueCounter()
         values.add(X)
@@ -58,7 +58,7 @@ class LookAtBlock:
         moments.add(X)
         return {
             "scores": scores,
-            "tied_share": tied_shares(X),
+            "genes_apart": genes_apart(X),
             "likeness": self._likeness(X, rows, scores),
             "counts": np.array([values.n_values, values.n_zero, values.n_negative]),
             "scale": np.array(values.scale or ""),
@@ -83,7 +83,7 @@ class Query:
     ----------
     scores : of all samples.
     values : shares of zeros and negative values.
-    tied_share : of each sample, the share of the panel's genes tied with another.
+    genes_apart : of each sample, the genes of the panel outside its largest tie.
     likeness : of the samples at ``looked_at``.
     standardised : whether the values were standardised per gene.
     checksum : of the names and values that were read.
@@ -113,7 +113,7 @@ class Query:
             if progress is not None:
                 progress(rows.stop, n_samples)
         self.scores = np.concatenate([block["scores"] for block in blocks])
-        self.tied_share = np.concatenate([block["tied_share"] for block in blocks])
+        self.genes_apart = np.concatenate([block["genes_apart"] for block in blocks])
         self.likeness = np.concatenate([block["likeness"] for block in blocks])
         self.values = _shares(blocks)
         self.standardised = GeneMoments.of_sums(blocks).standardised()
@@ -169,21 +169,22 @@ def _shares(blocks: list[dict[str, NDArray]]) -> ValueShares:
     return counter.shares()
 
 
-def tied_shares(X: Any) -> NDArray[np.float64]:
-    """Of each sample, the share of its values that another of its values equals.
+def genes_apart(X: Any) -> NDArray[np.intp]:
+    """Of each sample, the number of its values outside its largest group of equal ones.
 
-    It is 1 only where all values are equal.
+    In single cells that group is mostly the zeros. A sample in which all values are equal
+    has 0, and its genes have no order.
     """
     values = as_dense(X)
-    if values.shape[1] < 2:
-        return np.ones(len(values))
     ordered = np.sort(values, axis=1)
-    equal = ordered[:, 1:] == ordered[:, :-1]
-    tied = np.zeros(values.shape, dtype=bool)
-    tied[:, 1:] |= equal
-    tied[:, :-1] |= equal
-    all_equal = equal.all(axis=1)
-    return np.where(all_equal, 1.0, np.minimum(tied.mean(axis=1), 1.0 - 1e-9))
+    n_samples, n_genes = ordered.shape
+    begins = np.ones(ordered.shape, dtype=bool)
+    begins[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    starts = np.flatnonzero(begins)  # groups end where the next begins, in every row
+    sizes = np.diff(np.append(starts, ordered.size))
+    largest = np.zeros(n_samples, np.intp)
+    np.maximum.at(largest, starts // max(1, n_genes), sizes)
+    return n_genes - largest
 
 
 def row_checksums(X: Any) -> NDArray[np.uint64]:

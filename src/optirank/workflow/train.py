@@ -378,17 +378,19 @@ def judged_sources(
     sets = []
     for number, (source, part) in enumerate(held_out.groupby("source", sort=True), 1):
         name = str(source) if batch == FILE_COLUMN else f"{batch} {number}"
-        counts = class_counts(part["label"], part["predicted"], classes)
+        counts = class_counts(
+            part["label"].to_numpy(), part["predicted"].to_numpy(), classes
+        )
         sets.append(JudgedSet(name, counts))
     return tuple(sets)
 
 
 def class_counts(
-    truth: pd.Series, predicted: pd.Series, classes: NDArray
+    truth: NDArray, predicted: NDArray, classes: NDArray
 ) -> dict[str, ClassCounts]:
     """How the samples of each class that is there were labelled."""
-    true_names = truth.astype(str).to_numpy()
-    given_names = predicted.astype(str).to_numpy()
+    true_names = np.asarray(truth).astype(str)
+    given_names = np.asarray(predicted).astype(str)
     counts = {}
     for name in map(str, classes):
         of_class = true_names == name

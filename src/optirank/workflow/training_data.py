@@ -190,11 +190,11 @@ def _checksums(X: Any) -> NDArray[np.uint8]:
     values = sparse.csr_matrix(X)
     places = np.ascontiguousarray(values.indices, dtype="<i4")
     numbers = np.ascontiguousarray(values.data, dtype="<f8")
-    ends = values.indptr.tolist()
+    ends: list[int] = np.asarray(values.indptr).tolist()
     texts = []
     for start, stop in itertools.pairwise(ends):
-        digest = hashlib.blake2b(places[start:stop], digest_size=_ROW_DIGEST)
-        digest.update(numbers[start:stop])
+        digest = hashlib.blake2b(places[start:stop].data, digest_size=_ROW_DIGEST)
+        digest.update(numbers[start:stop].data)
         texts.append(digest.digest())
     return np.frombuffer(b"".join(texts), np.uint8).reshape(-1, _ROW_DIGEST)
 

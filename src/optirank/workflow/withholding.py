@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NO_INFORMATION = "no information: all genes of the panel have the same value"
 LOW_CONFIDENCE = "confidence below the threshold"
 UNKNOWN = "looks like no class of the training data"
-_MOSTLY_TIED = 0.9  # share of the panel's genes that are tied with another
+_FEW_GENES = 5  # outside the largest tie: below, a label rests on very little
 
 
 @dataclass
@@ -49,7 +49,7 @@ def withhold(query: Query, confidence: NDArray, options: PredictOptions) -> With
     _set_threshold(decision, query.predictor, confidence, options)
     if decision.threshold is not None:
         _withhold_unsure(decision, confidence, decision.threshold)
-    _withhold_tied(decision, query.tied_share)
+    _withhold_tied(decision, query.genes_apart)
     return decision
 
 
@@ -120,18 +120,18 @@ def _withhold_unsure(
     decision.notes.append(f"{what}: {decision.threshold_reason}")
 
 
-def _withhold_tied(decision: Withholding, tied_share: NDArray) -> None:
+def _withhold_tied(decision: Withholding, genes_apart: NDArray) -> None:
     """Withhold labels of samples without information; say where there is little."""
-    tied = tied_share == 1.0
+    tied = genes_apart == 0
     decision.reasons[tied] = NO_INFORMATION
     if tied.any():
         decision.notes.append(
             f"{tied.sum()} samples have the same value in all genes of the panel, and "
             "their labels are withheld"
         )
-    mostly = (tied_share >= _MOSTLY_TIED) & ~tied
-    if mostly.any():
+    few = (genes_apart < _FEW_GENES) & ~tied
+    if few.any():
         decision.notes.append(
-            f"in {mostly.sum()} samples at least {_MOSTLY_TIED:.0%} of the panel's genes "
-            "are tied with another: their labels rest on few genes"
+            f"in {few.sum()} samples all but {_FEW_GENES - 1} or fewer genes of the panel "
+            "have the same value: their labels rest on few genes"
         )

@@ -97,7 +97,7 @@ def run(
     )
     for rows in results:
         table = _with_rows(table, rows, pairs)
-        write_text(out, header() + table.to_csv(index=False))
+        write(table, out)
         done()
     return table.reset_index(drop=True)
 
@@ -129,6 +129,11 @@ def read(path: Path) -> pd.DataFrame:
     if list(table.columns) != COLUMNS:
         raise ValueError(f"{path} is not a table of this study: name another file")
     return table
+
+
+def write(table: pd.DataFrame, path: Path) -> None:
+    """Write a table of this study, with the line that says how it was made."""
+    write_text(path, header() + table.to_csv(index=False))
 
 
 def header(command: str = "optirank benchmark curve") -> str:

@@ -13,7 +13,6 @@ SVM on ranks, best t             the same with a linear support vector machine
 paper's classifier               `OptirankClassifierCV`: reference set and weights apart
 LR on log values                 C chosen by cross-validation within the training set
 LR on log values, z-scored       the same, each gene of each set with mean 0 and deviation 1
-L1 LR on log values              the penalty of a path whose number of genes is nearest to k
 
 and the competing tools SingleR, CellTypist and pySingleCellNet, each with its own
 choice of genes among the candidates and its default settings, in an environment of its
@@ -31,11 +30,9 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import Pipeline
-from sklearn.svm import l1_min_c
 
 from optirank_lab.baselines.nearest_mean import (
     SpearmanCentroid,
-    l1_lr,
     lr_on_ranks,
     svm_on_ranks,
 )
@@ -50,11 +47,9 @@ PANEL = "panel"
 PENALTIES_OF_LOG_VALUES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 # The paper's classifier is tuned over a part of the paper's grid, which has 250 settings.
 REFERENCE_SIZES = (0.05, 0.2, 1.0)
-L1_PENALTIES = (0.0, 1e-3)
+L1_PENALTIES = (0.0,)
 L2_PENALTIES = (1e-3, 1e-2, 1e-1)
 FOLDS = 3  # of both searches
-_PENALTIES_OF_PATH = 16  # enough to come within a few genes of 10, 20 and 30
-_WEAKEST = 3000.0  # end of that path, times the penalty that leaves no gene
 _PEER_SECONDS = 900.0  # limit of one tool on one pair
 
 
@@ -225,25 +220,6 @@ def z_scored(values: NDArray) -> NDArray:
     return centred / np.where(deviation > 0, deviation, 1.0)
 
 
-def l1_on_logs(pair: PairData) -> Iterator[Labels]:
-    """L1 logistic regression: for each k the penalty whose number of genes is nearest."""
-    train, query = pair.logs
-    strongest = l1_min_c(train, pair.y, loss="log")
-    path = strongest * np.geomspace(1.0, _WEAKEST, _PENALTIES_OF_PATH + 1)[1:]
-    by_genes: dict[int, NDArray] = {}
-    for C in path:
-        model = l1_lr(C, 0).fit(train, pair.y)
-        used = np.any([part.coef_ != 0 for part in model.estimators_], axis=0)
-        n_genes = int(used.sum())
-        if n_genes:
-            by_genes[n_genes] = model.predict(query)
-        if n_genes > max(pair.sizes.values()):
-            break
-    for k, wanted in pair.sizes.items():
-        nearest = min(by_genes, key=lambda n: abs(np.log(n / wanted)))
-        yield Labels(k, nearest, by_genes[nearest])
-
-
 METHODS: dict[str, Method] = {
     PANEL: panel,
     "centroid": centroid,
@@ -254,7 +230,6 @@ METHODS: dict[str, Method] = {
     "paper's classifier": papers_classifier,
     "LR on log values": lr_on_logs,
     "LR on log values, z-scored": lr_on_z_scores,
-    "L1 LR on log values": l1_on_logs,
 }
 """The methods that need nothing but this installation, in the order of tables."""
 

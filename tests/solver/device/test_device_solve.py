@@ -7,9 +7,10 @@ import pytest
 
 from numpy_device import NumpyBackend
 from optirank.ranks.orders import order_samples
+from optirank.solver import constants
 from optirank.solver.device.backend import DeviceError
 from optirank.solver.device.orders import order_on_device
-from optirank.solver.device.solve import Options, solve_together
+from optirank.solver.device.solve import Options, leaders, solve_together
 from optirank.solver.problem import Problem, Solution, sample_weights
 from optirank.solver.solve import solve
 
@@ -219,3 +220,22 @@ def test_a_fit_that_memory_cannot_hold_is_refused():
     orders = order_on_device(NumpyBackend(memory=100_000), X)
     with pytest.raises(DeviceError, match=r"fit of 90 samples x 20 genes.*fewer genes"):
         solve_together([Problem(orders, y, sample_weights(y), 5, 0.0, 1e-3)])
+
+
+def test_settings_of_a_grid_start_from_the_middle_of_their_penalties(
+    backend, monkeypatch
+):
+    monkeypatch.setattr(constants, "CHEAP", 0.0)  # else each setting starts on its own
+    X, y = problem_data()
+    v = sample_weights(y)
+    there = order_on_device(backend, X)
+    l2s = (1e-2, 1e-4, 1e-3)
+    cases = [(s, l1, l2) for s in (4, 6) for l1 in (0.0, 3e-3) for l2 in l2s]
+    problems = [Problem(there, y, v, s, l1, l2) for s, l1, l2 in cases]
+    assert leaders(problems).tolist() == [2] * 3 + [5] * 3 + [8] * 3 + [11] * 3
+    solutions = solve_together(problems, Options(thorough=False))
+    orders = order_samples(X)
+    for (s, l1, l2), solution in zip(cases, solutions, strict=True):
+        single = on_cpu(orders, y, v, s, l1, l2)
+        assert solution.gamma.sum() == s
+        assert solution.objective <= 1.05 * single.objective

@@ -105,9 +105,16 @@ def _fit(problems: Sequence[Problem], options: Options) -> list[Solution]:
 
 
 def _learn_sets(problems: Sequence[Problem], options: Options) -> list[Solution]:
+    """Solve problems whose reference set is learned."""
+    orders = problems[0].orders.whole
+    n, d = orders.n_samples, orders.n_genes
+    cheap = n * d**2 <= c.CHEAP
+    in_grid = options.integral and not (options.thorough or cheap)
+    leader = leaders(problems) if in_grid else np.arange(len(problems))
     sides = c.STARTS if options.side == "best" else (options.side,)
-    batch = _batch(problems, np.repeat(np.arange(len(problems)), len(sides)))
-    rising = np.tile([side == "rising" for side in sides], len(problems))
+    started = np.unique(leader)
+    batch = _batch(problems, np.repeat(started, len(sides)))
+    rising = np.tile([side == "rising" for side in sides], len(started))
     states = tilted_starts(batch, batch.backend.array(rising))
     if not options.integral:
         states, converged = relax(
@@ -116,24 +123,66 @@ def _learn_sets(problems: Sequence[Problem], options: Options) -> list[Solution]
         kept = _near_best(batch, states, 0.0)
         return _packed(batch.take(kept), states.take(kept), converged[kept])
 
-    n, d = batch.orders.n_samples, batch.orders.n_genes
-    cheap = n * d**2 <= c.CHEAP
-    for n_rounds, tol in (c.SCREEN, c.RELAXED):
+    close = c.CLOSE_IN_GRIDS if in_grid else c.CLOSE
+    for (n_rounds, tol), margin in ((c.SCREEN, c.FAR), (c.RELAXED, close)):
         states, _ = relax(batch.with_ridge(c.RELAXED_RIDGE), states, n_rounds, tol)
-        kept = _near_best(batch, states, np.inf if cheap else c.FAR)
-        batch, states = batch.take(kept), states.take(kept)
+        kept = _near_best(batch, states, np.inf if cheap else margin)
+        batch = batch.take(kept)
+        states = states.take(kept)
+    if in_grid:
+        batch, states = _follow(problems, leader, batch, states)
     states = push_to_sets(batch, states, c.PUSH_STEP * options.path_step)
     if options.polish:
         states = exchange_batches(batch, states, c.BATCHES)
         if cheap:
             states = exchange_pairs(batch, states, 2)
-    kept = _near_best(batch, states, 0.0)
-    batch, states = batch.take(kept), states.take(kept)
+    # (w, b) of the sets are not converged yet: those that are close are compared at the end
+    kept = _near_best(batch, states, 0.0 if in_grid else c.CLOSE_SETS)
+    batch = batch.take(kept)
+    states = states.take(kept)
     if options.polish and options.thorough and not cheap:
         states = exchange_batches(batch, states, c.BATCHES)
         if n * d <= c.MODEL_ENTRIES:
             states = exchange_pairs(batch, states, 1)
     return _finished(batch, states, options)
+
+
+def leaders(problems: Sequence[Problem]) -> np.ndarray:
+    """The problem from whose relaxed solution each problem of a grid starts, by position.
+
+    Problems that differ in l2 alone start from the middle one of them, which starts on its own.
+    """
+    groups: dict[tuple, list[int]] = {}
+    for k, problem in enumerate(problems):
+        samples = (problem.y.tobytes(), problem.v.tobytes())
+        rows = problem.orders.rows.tobytes()
+        key = (*samples, rows, problem.n_reference, problem.l1)
+        groups.setdefault(key, []).append(k)
+    leader = np.arange(len(problems))
+    for group in groups.values():
+        by_ridge = sorted(group, key=lambda k: problems[k].l2)
+        leader[group] = by_ridge[len(group) // 2]
+    return leader
+
+
+def _follow(
+    problems: Sequence[Problem], leader: np.ndarray, batch: Batch, states: States
+) -> tuple[Batch, States]:
+    """All problems of a grid, a few rounds after the relaxed solutions of their leaders."""
+    backend = batch.backend
+    started = backend.host(batch.owner)
+    owners = []
+    places = []
+    for k, own_leader in enumerate(leader):
+        for place in np.flatnonzero(started == own_leader):
+            owners.append(k)
+            places.append(place)
+    batch = _batch(problems, np.array(owners))
+    states = states.take(backend.array(np.array(places)))
+    states = replace(states, objective=backend.xp.full(len(places), backend.xp.inf))
+    states, _ = relax(batch.with_ridge(c.RELAXED_RIDGE), states, *c.FOLLOW)
+    kept = _near_best(batch, states, c.CLOSE_IN_GRIDS)
+    return batch.take(kept), states.take(kept)
 
 
 def _batch(problems: Sequence[Problem], owner: np.ndarray) -> Batch:
@@ -183,7 +232,8 @@ def _finished(batch: Batch, states: States, options: Options) -> list[Solution]:
             batch, states, tol=options.tol, max_iter=options.max_iter
         )
         converged &= within
-    return _packed(batch, states, converged)
+    kept = _near_best(batch, states, 0.0)
+    return _packed(batch.take(kept), states.take(kept), converged[kept])
 
 
 def _packed(batch: Batch, states: States, converged: Any) -> list[Solution]:
