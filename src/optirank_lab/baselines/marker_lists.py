@@ -60,6 +60,7 @@ def ns_forest(X: NDArray, codes: NDArray) -> NDArray[np.intp]:
         own = np.where(medians[k] > 0, medians[k], 1.0)
         others = np.delete(medians, k, axis=0)
         binary = np.maximum(0.0, 1.0 - others / own).sum(axis=0) / max(1, len(others))
+        binary[medians[k] <= 0] = 0.0
         first = order[:_N_BINARY]
         order[:_N_BINARY] = first[np.argsort(-binary[first], kind="stable")]
         rankings.append(order)
