@@ -26,17 +26,29 @@ def designs_imaging() -> pd.DataFrame:
 
 @table
 def assays() -> pd.DataFrame:
-    """Models of 100 genes on queries that have few of them: three ways to label, means."""
-    rows = read("assays").fillna({"own panel": 0.0, "best panel": 0.0})
+    """Models of 100 genes on queries that have few of them: three ways to label.
+
+    Means are over the queries that the model's own panel labels; where a class has no gene
+    left, it refuses.
+    """
+    rows = read("assays")
     random = rows["genes"] == "random"
-    sizes = rows["n_genes"].astype(str)
-    rows["query has"] = sizes.where(random, rows["genes"]) + " genes"
-    rows.loc[~random, "query has"] = "the " + rows["genes"] + " panel's genes"
-    shown = rows.groupby("query has", sort=False)
-    table = shown[["own panel", "best panel", "trained for it"]].mean().map(percent)
-    table.insert(0, "of the 100", shown["present"].mean().map("{:.0f}".format))
-    table.insert(0, "queries", shown.size().astype(str))
-    return table.reset_index()
+    sizes = rows["n_genes"].astype(str) + " genes at random"
+    rows["query has"] = sizes.where(random, "the genes of " + rows["genes"])
+    records = []
+    for name, part in rows.groupby("query has", sort=False):
+        both = part.dropna(subset=["own panel"])
+        record = {
+            "query has": name,
+            "queries": str(len(part)),
+            "of the 100": f"{part['present'].mean():.0f}",
+            "own panel refuses": str(int(part["own panel"].isna().sum())),
+            "best panel refuses": str(int(part["best panel"].isna().sum())),
+        }
+        for column in ("own panel", "best panel", "trained for it"):
+            record[column] = percent(both[column].mean()) if len(both) else "–"
+        records.append(record)
+    return pd.DataFrame(records)
 
 
 @number
