@@ -12,25 +12,18 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
-import tables_design
-import tables_models
-import tables_rivals
-import tables_use
 from tables import NUMBERS, TABLES
 from tables_independent import BEGIN, END, section
 
 ROOT = Path(__file__).resolve().parent.parent
-MODULES = (
-    tables_design,
-    tables_models,
-    tables_rivals,
-    tables_use,
-)  # each enters its tables
 MARKED = re.compile(r"(<!-- results: (\S+) -->\n)((?:\|.*(?:\n|\Z))*)")
 INDEPENDENT = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
+for path in sorted(Path(__file__).parent.glob("tables_*.py")):
+    import_module(path.stem)  # each enters its tables
 NUMBER = re.compile(r"(<!--([a-z0-9-]+)-->)(.*?)(<!--/-->)")
 
 

@@ -14,7 +14,8 @@ missing         the panel model with genes missing from the query
 calibration     confidences of the panel model of 100 genes, plain and adapted
 error_control   `predict --target-error` with it
 
-With the default --out the section of docs/evidence.md is written too.
+Competing tools take part where ``make peers`` installed them, but for ``--without-tools``. With
+the default --out the section of docs/evidence.md is written too.
 """
 
 from __future__ import annotations
@@ -74,6 +75,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument(
         "--pairs", type=Path, help="the CSV of pairs; default: DATA/pairs.csv"
     )
+    parser.add_argument(
+        "--without-tools", action="store_true", help="leave the competing tools out"
+    )
     return parser.parse_args()
 
 
@@ -109,7 +113,7 @@ def curve_rows(
     """Every classifier of the main table on every pair."""
     from joblib import Parallel, delayed
 
-    pythons = installed_peers(ROOT / ".peers")
+    pythons = {} if args.without_tools else installed_peers(ROOT / ".peers")
     source = RealTasks(args.data.resolve(), pairs)
     methods = methods_for(pythons)
     parts = Parallel(n_jobs=args.jobs)(

@@ -295,7 +295,7 @@ def judged_set(model: Model, other: ExpressionData) -> JudgedSet:
     predicted = pd.Series(labels.classes[labels.chosen[known]])
     missing = ""
     if labels.missing:
-        missing = f"; lacks {len(labels.missing)} of {model.n_genes} genes"
+        missing = f"; lacks {len(labels.missing)} of {labels.record['n_genes']} genes"
     return JudgedSet(
         name=other.source,
         classes=class_counts(truth, predicted, model.classes),

@@ -3,7 +3,7 @@
     python benchmarks/study_small.py [--data DIR] [--out DIR] [--jobs N] [--quick]
 
 The four tasks of the benchmark within one set of bulk profiles: each set is cut into four parts,
-two of which (24 to 90 samples) train and one tests, once per part. Ten seeds of the cut (one with
+two of which (24 to 90 samples) train and one tests, once per part. Five seeds of the cut (one with
 --quick). All classifiers get the 3000 genes of best t statistic. Written to small.csv.
 """
 
@@ -23,7 +23,7 @@ from optirank_lab.benchmark.designs import RealTasks, best_genes
 from optirank_lab.benchmark.tasks import built_in, choose
 
 TASKS = ["nci60_p53", "tcga_tumours9", "tcga_crc-cms", "tcga_crc-msi"]
-SEEDS = 10
+SEEDS = 5
 CANDIDATES = 3000
 
 

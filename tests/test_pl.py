@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -40,7 +41,9 @@ def adata(model):
 def search():
     data = make_unstable_ranks(120, 20, 12, random_state=0)
     grid = OptirankClassifierCV((2, 0.5, 1.0), (0.0, 3e-3), (1e-4, 1e-2), cv=3)
-    return grid.fit(data.X, data.y)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the best setting has")  # of a tiny grid
+        return grid.fit(data.X, data.y)
 
 
 def texts(ax) -> list[str]:

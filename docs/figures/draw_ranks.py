@@ -140,7 +140,7 @@ def draw_panel(ax) -> None:
     ax.text(
         0.5,
         0.12,
-        "score of a class = sum of weight \u00d7 rank + intercept",
+        "score of a class = sum of weight \u00d7 rank",
         ha="center",
         fontsize=10,
         color=INK,

@@ -22,8 +22,12 @@ from optirank_lab.data.registry import data_folder
 
 HERE = Path(__file__).resolve().parent
 WIDTH, TALL, MARGIN = 1000, 3000, 16  # pixels
+DARK_ONLY = "@media screen and (prefers-color-scheme: dark)"
 SHOTS = {  # name of the figure -> page, the headings to show ("" is the top), pixels at most
     "labels": ("labels.html", ("", "Label by label"), TALL),
+    "sample": ("sample.html", ("", "Why b cell"), TALL),
+    "card": ("labels.html", ("Model card",), TALL),
+    "card-dark": ("labels.html", ("Model card",), TALL),
     "report-top": ("report.html", ("", "Class by class"), 886),
     "report-sizes": ("report.html", ("How many genes",), TALL),
     "evaluation-top": ("evaluation.html", ("", "Class by class"), 1440),
@@ -42,9 +46,15 @@ def make_pages(folder: Path, data: Path) -> None:
         "train pair/reference.h5ad --label cell_type --for pair/query.h5ad -o model.optirank "
         "--report report.html",
         "evaluate pair/query.h5ad -m model.optirank --label cell_type --report evaluation.html",
+        "predict sample.csv -m model.optirank --genes-in columns --annotations "
+        "cell_type,dataset,platform -o sample-label.csv --report sample.html",
         f"design {data / 'gps_sc.h5ad'} --label cell_type --for {imaged} --genes 20 "
         f"--query {imaged} -o panel.csv --report panel.html",
     ):
+        if command.startswith("predict sample.csv"):
+            lines = (folder / "pair" / "query.csv").read_text("utf-8").splitlines()
+            sample = "\n".join([lines[0], lines[2]]) + "\n"
+            (folder / "sample.csv").write_text(sample, encoding="utf-8")
         done = [sys.executable, "-m", "optirank", *command.split()]
         subprocess.run(done, cwd=folder, check=True, stdout=subprocess.DEVNULL)
 
@@ -67,6 +77,7 @@ def photograph(page: Path, out: Path, height: int) -> None:
     if browser is None:
         sys.exit("needs Chromium: make browser")
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    options += ["--virtual-time-budget=3000"]  # so that figures are drawn
     options += [f"--window-size={WIDTH},{TALL}", f"--screenshot={out}", page.as_uri()]
     subprocess.run([browser, *options], check=True, capture_output=True)
     picture = Image.open(out).convert("RGB")
@@ -88,8 +99,10 @@ def main() -> None:
         make_pages(folder, data_folder().resolve())
         for shot, (page, headings, height) in SHOTS.items():
             shown = folder / f"{shot}.html"
-            text = (folder / page).read_text(encoding="utf-8")
-            shown.write_text(part(text, headings), encoding="utf-8")
+            text = part((folder / page).read_text(encoding="utf-8"), headings)
+            if shot.endswith("-dark"):
+                text = text.replace(DARK_ONLY, "@media screen")
+            shown.write_text(text, encoding="utf-8")
             photograph(shown, HERE / f"{shot}.png", height)
 
 

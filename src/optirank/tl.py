@@ -419,7 +419,7 @@ def design(
     if report is not None:
         from optirank.report.pages import write_report
 
-        write_report(result, report)
+        write_report(result, os.fspath(report))
     return result
 
 

@@ -23,6 +23,8 @@ from doc_blocks import (
     differences,
     expected_output,
     find_blocks,
+    find_cells,
+    packages_needed,
     read_blocks,
 )
 
@@ -66,8 +68,9 @@ def run_page(page: Path, folder: Path, *, data: Path | None = None) -> None:
     }
     if data is not None:
         environment["OPTIRANK_DATA"] = str(data.resolve())
+    strict = [] if packages_needed(page) else ["-W", "error"]
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(_RUNNER), given.name, found.name],
+        [sys.executable, *strict, str(_RUNNER), given.name, found.name],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -116,6 +119,8 @@ def test_the_blocks_of_a_page_run_in_order(
 def test_the_blocks_of_a_page_run_on_real_data(
     page: Path, tmp_path: Path, data_folder: Path
 ) -> None:
+    for package in packages_needed(page):
+        pytest.importorskip(package)
     run_page(page, tmp_path, data=data_folder)
 
 
@@ -167,6 +172,31 @@ def test_a_marker_holds_for_the_next_block_only() -> None:
         "takes minutes",
         None,
     ]
+
+
+def test_cells_of_a_notebook_are_blocks_with_their_output() -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["words"]},
+        {
+            "cell_type": "code",
+            "source": ["print(1)"],
+            "outputs": [{"output_type": "stream", "name": "stdout", "text": ["1\n"]}],
+        },
+    ]
+    notebook = {"cells": cells, "metadata": {"optirank": {"needs": ["data"]}}}
+    code, output = find_cells(notebook, "page.ipynb")
+    assert code.needs_data
+    assert expected_output([code, output], 0) == output
+
+
+def test_stored_outputs_of_notebooks_hold_no_errors() -> None:
+    for page in (ROOT / "docs" / "tutorials").glob("*.ipynb"):
+        notebook = json.loads(page.read_text("utf-8"))
+        cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        outputs = [output for cell in cells for output in cell["outputs"]]
+        assert outputs, page.name
+        assert all(output["output_type"] != "error" for output in outputs), page.name
+        assert page.stat().st_size < 400_000, f"{page.name}: draw smaller pictures"
 
 
 def test_text_between_blocks_ends_a_marker_and_an_output() -> None:

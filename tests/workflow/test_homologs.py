@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from example_model import as_anndata, trained_example
+from example_model import LABEL, as_anndata, reference_set, trained_example
 from optirank import tl
 from optirank.datasets import DataError
 from optirank.io.homologs import ensembl_ids_of, homologous_names
+from optirank.io.joined import JoinedProfiles
+from optirank.workflow.options import TrainingOptions
 from optirank.workflow.predict import explain_sample
+from optirank.workflow.preparation import prepare
 
 
 @pytest.fixture
@@ -111,3 +114,26 @@ def test_ensembl_ids_are_translated_by_the_shipped_table_and_said(model, query):
     same = by_id.obs["optirank"].astype(str) == plain.obs["optirank"].astype(str)
     assert same.mean() > 0.9  # a few symbols have several ids
     assert "from Ensembl ids to symbols" in by_id.uns["optirank"]["notes"][0]
+
+
+def with_ids(data):
+    """The data with Ensembl ids in place of symbols, where these have one."""
+    return data.rename_genes(ensembl_ids_of([str(name) for name in data.gene_names]))
+
+
+def test_a_reference_with_ensembl_ids_is_translated_to_the_names_of_the_query(query):
+    reference = with_ids(reference_set())
+    genes = [str(name) for name in query.gene_names]
+    options = TrainingOptions(label=LABEL, query_genes=genes, n_genes=20, n_jobs=1)
+    prepared = prepare(reference, options)
+    assert set(prepared.source.genes) <= set(genes)
+    assert len(prepared.source.genes) > 100
+    assert any("from Ensembl ids to symbols" in note for note in prepared.notes)
+
+
+def test_files_with_symbols_and_with_ensembl_ids_are_joined():
+    reference = reference_set()
+    joined = JoinedProfiles([reference, with_ids(reference)], ["symbols", "ids"])
+    assert len(joined.gene_names) > 0.9 * reference.n_genes
+    assert "ids: " in joined.notes[0]
+    assert "from Ensembl ids to symbols" in joined.notes[0]

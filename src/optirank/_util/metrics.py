@@ -18,7 +18,7 @@ def balanced_accuracy(
     present = np.unique(truth)
     if not len(present) or (classes is not None and len(present) < len(classes)):
         return float("nan")
-    return float(np.mean([(labels[truth == one] == one).mean() for one in present]))
+    return float(np.mean([(labels[truth == name] == name).mean() for name in present]))
 
 
 def standard_error(scores: NDArray) -> NDArray:

@@ -47,12 +47,13 @@ class Bar:
         self.total = self.total if total is None else total
         self.description = self.description if text is None else text
         if self._drawn is not None:
-            told = {
-                "total": self.total,
-                "description": self.description,
-                "left": self.left(),
-            }
-            self._drawn.update(self._task, completed=done, **told)
+            self._drawn.update(
+                self._task,
+                completed=done,
+                total=self.total,
+                description=self.description,
+                left=self.left(),
+            )
         elif self._lines and time.monotonic() - self._said > 60.0:  # a line per minute
             self._said = time.monotonic()
             print(

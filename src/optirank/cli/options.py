@@ -44,11 +44,13 @@ class GroupedCommand(_PlainHelp, TyperCommand):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The arguments by their names."""
         arguments = [
-            one for one in self.get_params(ctx) if one.param_type_name == "argument"
+            parameter
+            for parameter in self.get_params(ctx)
+            if parameter.param_type_name == "argument"
         ]
         return [
             "[OPTIONS]",
-            *(str(one.metavar or one.name.upper()) for one in arguments),
+            *(str(argument.metavar or argument.name.upper()) for argument in arguments),
         ]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

@@ -12,14 +12,15 @@ from sklearn.utils.validation import validate_data
 
 from optirank.solver.device.backend import is_device_array
 
-_SPARSE = ("csr", "csc")
+_SPARSE: Any = ("csr", "csc")
 _NAMED = 5  # genes that an error names
 
 
 def data_for_fitting(estimator: Any, X: Any, y: Any, **checks: Any) -> tuple[Any, Any]:
     """X and y as arrays, with scikit-learn's checks; sets ``n_features_in_`` and the names."""
     refuse_anndata(X, "fit")
-    return validate_data(estimator, X, y, accept_sparse=_SPARSE, **checks)
+    checked: Any = validate_data(estimator, X, y, accept_sparse=_SPARSE, **checks)
+    return checked
 
 
 def data_for_scoring(

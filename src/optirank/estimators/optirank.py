@@ -234,7 +234,8 @@ class RankLogisticRegression(RankLinearClassifier):
         X, y, classes = self._checked(X, y)
         weights = self._sample_weights(X, y, sample_weight)
         all_genes = np.arange(X.shape[1])
-        solve = solver_at(self, dict.fromkeys(classes.tolist(), all_genes))
+        references: dict[Any, Any] = dict.fromkeys(classes.tolist(), all_genes)
+        solve = solver_at(self, references)
         return self._fit_orders(self._orders(X), y, weights, X.shape[1], solve)
 
 

@@ -241,7 +241,7 @@ class OptirankClassifierCV(RankLinearClassifier):
         """Fit the chosen setting on all samples, and take over its attributes."""
         names = ("ties", "tol", "max_iter", "class_weight", "device", "n_jobs")
         same = {name: getattr(self, name) for name in ("reference_candidates", *names)}
-        model = OptirankClassifier(**self.best_params_, **same)
+        model: Any = OptirankClassifier(**self.best_params_, **same)
         model.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from optirank._util.names import some
 from optirank.io.data import DataError, ExpressionData, readable
-from optirank.io.tables import open_text, separator
+from optirank.io.table_files import open_text, separator
 
 Homologs = Mapping[str, str] | str | os.PathLike[str] | None
 
@@ -158,9 +158,9 @@ def _n_shared(panel: Iterable[str], names: Iterable[object]) -> int:
     return len(set(panel).intersection(map(str, names)))
 
 
-def _finds_more(found: int, present: int, size: int) -> bool:
+def _finds_more(n_found: int, present: int, size: int) -> bool:
     """Whether other names are to be used: few genes are there as written, many otherwise."""
-    return 2 * present < size and found > 2 * present
+    return 2 * present < size and n_found > 2 * present
 
 
 def homologous_names(
@@ -196,13 +196,13 @@ def _recognised_species(
     present = _n_shared(panel, given)
     if 2 * present >= len(panel):
         return given, []
-    found = _n_shared(panel, _translated(given, _pairs_both_ways()))
-    if not _finds_more(found, present, len(panel)):
+    n_found = _n_shared(panel, _translated(given, _pairs_both_ways()))
+    if not _finds_more(n_found, present, len(panel)):
         return given, []
     names, _ = homologous_names(given, panel, known=known, homologs="mouse")
     note = (
         "gene names are translated between mouse and human by the shipped table: "
-        f"{found} of the panel's {len(panel)} genes"
+        f"{n_found} of the panel's {len(panel)} genes"
     )
     return names, [note]
 

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from optirank._util.names import some
 from optirank.io.data import DataError, ExpressionData, Profiles, gene_positions
+from optirank.io.homologs import in_names_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +36,8 @@ class JoinedProfiles:
 
     ``obs`` has the annotations of all and the column ``file``, which names the source of a
     sample. Nothing is read before it is asked for. Genes that share a name within one set
-    are merged first (`ExpressionData.unique_genes`).
+    are merged first (`ExpressionData.unique_genes`), and sets whose genes have names of
+    another kind than those of the first are translated (`in_names_of`).
 
     Parameters
     ----------
@@ -52,7 +54,10 @@ class JoinedProfiles:
     ) -> None:
         import pandas as pd
 
-        self.parts = [part.unique_genes() for part in parts]
+        first = parts[0].unique_genes()
+        self.parts = [first]
+        for part in parts[1:]:  # such as Ensembl ids beside symbols
+            self.parts.append(in_names_of(part, first.gene_names))
         sources = _names_of(self.parts) if names is None else [str(n) for n in names]
         if len(set(sources)) < len(self.parts):
             raise DataError(

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -113,7 +113,7 @@ class SampleOrders(ABC):
         """The tie groups of some genes (positions), n x len(genes)."""
 
     @abstractmethod
-    def _values(self, a, base, sign, tie, dtype, reuse, genes) -> Ranks:
+    def _values(self, a, base, sign, tie, dtype, reuse, genes) -> Any:
         """``f`` of the compiled loops for weights a, as a matrix."""
 
     def ranks(
@@ -123,7 +123,7 @@ class SampleOrders(ABC):
         dtype: DTypeLike = np.float32,
         reuse: Ranks | None = None,
         genes: NDArray | None = None,
-    ) -> Ranks:
+    ) -> Any:
         """``R(gamma)``: row i is ``C_i gamma - offset``, so that scores are linear in w.
 
         ``reuse`` is a matrix of the same kind made by these orders before, whose memory is written
@@ -140,7 +140,7 @@ class SampleOrders(ABC):
         dtype: DTypeLike = np.float32,
         reuse: Ranks | None = None,
         genes: NDArray | None = None,
-    ) -> Ranks:
+    ) -> Any:
         """``V(w)``: row i is ``C_i^T w``, so that scores are linear in gamma; see ``ranks``."""
         tie, _ = check_ties(ties)
         w = _vector(w, self.n_genes)
@@ -287,17 +287,15 @@ def order_samples(
     n_jobs : threads that sort; -1 is all cores.
     """
     stays_sparse = sparse.issparse(X)
-    X = (
-        sparse.csr_array(X) if stays_sparse else np.asarray(X)
-    )  # shares the data of a CSR input
-    if X.ndim != 2 or 0 in X.shape:
+    samples: Any = sparse.csr_array(X) if stays_sparse else np.asarray(X)
+    if samples.ndim != 2 or 0 in samples.shape:
         raise ValueError(
-            f"X has shape {X.shape}: samples x genes are needed, at least one of each"
+            f"X has shape {samples.shape}: samples x genes are needed, at least one of each"
         )
-    _sortable(
-        X[:0].data if stays_sparse else X[:0]
-    )  # refuses a wrong type before any work
-    return _order_sparse(X, n_jobs) if stays_sparse else _order_dense(X, n_jobs)
+    nothing = samples[:0]  # refuses a wrong type before any work
+    _sortable(nothing.data if stays_sparse else nothing)
+    order = _order_sparse if stays_sparse else _order_dense
+    return order(samples, n_jobs)
 
 
 def order_for_fitting(X, n_jobs: int | None = None) -> SampleOrders:
@@ -326,7 +324,7 @@ def _order_dense(X: NDArray, n_jobs: int | None) -> DenseOrders:
     return DenseOrders(groups, n_groups)
 
 
-def _order_sparse(X: sparse.csr_array, n_jobs: int | None) -> SparseOrders:
+def _order_sparse(X: Any, n_jobs: int | None) -> SparseOrders:
     if not X.has_canonical_format or (X.data == 0).any():
         X = X.copy()
         X.sum_duplicates()

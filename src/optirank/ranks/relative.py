@@ -49,9 +49,7 @@ def check_finite(values: NDArray) -> None:
         )
 
 
-def relative_ranks(
-    X: Matrix, reference: ArrayLike, **options: Any
-) -> NDArray[np.float64]:
+def relative_ranks(X: Any, reference: ArrayLike, **options: Any) -> NDArray[np.float64]:
     """Ranks relative to a reference set: ``C gamma - offset``, with gamma its 0/1 indicator.
 
     ``reference`` is a boolean mask or distinct positions; the rest is as in `weighted_ranks`.
@@ -65,7 +63,7 @@ def relative_ranks(
 
 
 def weighted_ranks(
-    X: Matrix,
+    X: Any,
     weights: ArrayLike,
     *,
     ties: str = "average",
@@ -101,10 +99,12 @@ def weighted_ranks(
         raise ValueError("all weights are zero: ranks need at least one reference gene")
     weights = weights[among]
     asked = slice(None) if genes is None else positions(genes, X.shape[1], "genes")
-    ranks = np.empty((X.shape[0], X.shape[1] if genes is None else len(asked)))
+    n_asked = X.shape[1] if isinstance(asked, slice) else len(asked)
+    ranks = np.empty((X.shape[0], n_asked))
     step = max(1, _BLOCK // max(ranks.shape[1], among.size))
     for rows in (slice(at, at + step) for at in range(0, X.shape[0], step)):
-        values, reference = _dense(X[rows][:, asked]), _dense(X[rows][:, among])
+        values = _dense(X[rows][:, asked])
+        reference = _dense(X[rows][:, among])
         for rank, value, known in zip(ranks[rows], values, reference, strict=True):
             rank[:] = _sum_below(value, known, weights, t)
     ranks -= offset
@@ -160,16 +160,16 @@ def _sum_below(
     Sorted values make the binary searches two to three times faster, sorting them included.
     """
     order = known.argsort()
-    sums = np.concatenate(
-        [[0.0], weights[order].cumsum()]
-    )  # of the weights before each place
+    # the sum of the weights before each place
+    sums = np.concatenate([[0.0], weights[order].cumsum()])
     known = known[order]
     order = values.argsort()
     keys = values[order]
     sums_below = np.zeros(values.size)
-    for side, share in (("left", 1.0 - t), ("right", t)):
-        if share:
-            sums_below += share * sums[known.searchsorted(keys, side)]
+    if t < 1.0:
+        sums_below += (1.0 - t) * sums[known.searchsorted(keys, "left")]
+    if t > 0.0:
+        sums_below += t * sums[known.searchsorted(keys, "right")]
     out = np.empty(values.size)
     out[order] = sums_below
     return out

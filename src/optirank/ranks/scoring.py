@@ -76,19 +76,18 @@ class ScoreRows:
         columns : the columns of X that hold the q genes; None when X has these alone.
         compiled : whether to use the compiled loops; None where there are samples enough.
         """
-        if columns is None:
-            columns = np.arange(X.shape[1])
+        needed = np.arange(X.shape[1]) if columns is None else columns
         if (
             getattr(X, "format", None) == "csc"
-        ):  # cut columns while that is cheap, then rows
-            X = X[:, columns].tocsr()
-            columns = np.arange(len(columns))
+        ):  # columns are cheap to cut, rows are not
+            X = X[:, needed].tocsr()
+            needed = np.arange(len(needed))
         if compiled is None:
             compiled = worth_compiling(X.shape[0], len(self.base))
         products = np.zeros((X.shape[0], len(self.base)))
-        step = max(1, _BLOCK // max(1, len(columns)))
+        step = max(1, _BLOCK // max(1, len(needed)))
         for rows in (slice(at, at + step) for at in range(0, X.shape[0], step)):
-            block = needed_values(X, rows, columns)
+            block = needed_values(X, rows, needed)
             orders = _orders(block) if compiled else None
             for gamma, of in self._sets:
                 products[rows, of] = self._products(block, orders, gamma, self.coef[of])
@@ -104,11 +103,10 @@ class ScoreRows:
             ranks = weighted_ranks(X, gamma, ties=self.ties, scale=False, genes=genes)
             # not BLAS, which adds up in another order for one sample than for many
             return np.einsum("ng,kg->nk", ranks + offset, coef[:, genes])
-        some = {"genes": genes} if orders.writes_columns else {}
-        ranks = orders.ranks(gamma, self.ties, np.float64, **some)
-        return ranks.dot((coef[:, genes] if some else coef).T) + offset * coef.sum(
-            axis=1
-        )
+        some = genes if orders.writes_columns else None
+        weights = coef if some is None else coef[:, genes]
+        ranks = orders.ranks(gamma, self.ties, np.float64, genes=some)
+        return ranks.dot(weights.T) + offset * coef.sum(axis=1)
 
 
 def _orders(X: Any) -> SampleOrders:

@@ -63,7 +63,9 @@ class ReferenceRankTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstim
         self.ties = ties
         self.scale = scale
 
-    def fit(self, X: Matrix, y: Any = None) -> ReferenceRankTransformer:
+    n_features_in_: int
+
+    def fit(self, X: Any, y: Any = None) -> ReferenceRankTransformer:
         """Check the options and find the reference genes among those of ``X``; ``y`` is ignored."""
         check_ties(self.ties)
         validate_data(self, X, accept_sparse=("csr", "csc"))
@@ -77,7 +79,7 @@ class ReferenceRankTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstim
         self.reference_ = mask
         return self
 
-    def transform(self, X: Matrix) -> NDArray[np.float64]:
+    def transform(self, X: Any) -> NDArray[np.float64]:
         """Return the ranks of all genes relative to the reference set, as a dense array."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)

@@ -135,17 +135,17 @@ class ProblemMatrices:
         """``R(gamma) / s``, centred: scores are linear in w."""
         problem = self._problem
         scaled = gamma / problem.n_reference
-        self._ranks = problem.orders.ranks(scaled, problem.ties, reuse=self._ranks)
-        return centre(self._ranks, problem.v)
+        ranks = problem.orders.ranks(scaled, problem.ties, reuse=self._ranks)
+        self._ranks = ranks
+        return centre(ranks, problem.v)
 
     def coranks(self, w: NDArray) -> CentredMatrix:
         """``V(w) / s``, centred: scores are linear in gamma."""
         problem = self._problem
         scaled = w / problem.n_reference
-        self._coranks = problem.orders.coranks(
-            scaled, problem.ties, reuse=self._coranks
-        )
-        return centre(self._coranks, problem.v)
+        coranks = problem.orders.coranks(scaled, problem.ties, reuse=self._coranks)
+        self._coranks = coranks
+        return centre(coranks, problem.v)
 
 
 @dataclass

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -240,7 +241,7 @@ class Descent:
             self.L[block] = max(L_MIN, curvature / squared)
 
     def _descend(
-        self, block: str, gradient, prox: Callable, scores: Callable, tangent=0.0
+        self, block: str, gradient, prox: Callable, scores: Callable, tangent: Any = 0.0
     ) -> None:
         """Move a block by the longest proximal step tried that meets its quadratic bound.
 

@@ -16,7 +16,7 @@ from optirank._compiled import solver_loops
 from optirank.ranks.orders import take_columns
 from optirank.ranks.relative import check_ties
 from optirank.solver import constants as c
-from optirank.solver.blocks import CentredDense, accelerated_steps
+from optirank.solver.blocks import CentredDense, accelerated_steps, curvature_scale
 from optirank.solver.convex import (
     NewtonResult,
     RidgeHessian,
@@ -90,7 +90,7 @@ def exchange_pairs(
     for _ in range(n_models):
         model = make_pair_model(alternation, state, effort, factored)
         new = None if model is None else model.exchange()
-        if new is not None:
+        if model is not None and new is not None:
             state = new
             factored = model.hessian if keeps_hessian else None
         elif factored is not None:
@@ -299,7 +299,7 @@ class PairModel:
             )
         guess = penalty.keep_signs(guess, np.sign(self.point.w))
         matrix = CentredDense(self.spare, np.zeros(len(guess), np.float32))
-        L = self.state.L_w
+        L = self.state.L_w or curvature_scale(matrix, loss.v)
         n_steps = self.effort * c.REFIT_STEPS
         done = accelerated_steps(matrix, loss, guess, b, penalty, L, n_steps)
         b = loss.best_intercept(done.z, done.b)

@@ -13,7 +13,7 @@ adds ``lambda_p * sum gamma (1 - gamma)``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from optirank.solver.constants import RIDGE_FLOOR
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from optirank.ranks.orders import SampleOrders
     from optirank.solver.terms import CappedSimplex, Penalty
 
 PenaltyPair = tuple[float, float]  # l1, l2
@@ -32,7 +31,7 @@ PenaltyPair = tuple[float, float]  # l1, l2
 class Problem:
     """One binary problem: data as orders, labels, weights, penalties, size of the reference."""
 
-    orders: SampleOrders
+    orders: Any  # SampleOrders, or those of solver.device.orders
     y: NDArray  # (n,) of 0.0 and 1.0
     v: NDArray  # (n,) weights of the samples, summing to 1
     n_reference: int

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,6 @@ from optirank.solver.problem import (
     resolve_n_reference,
 )
 
-if TYPE_CHECKING:
-    from optirank.ranks.orders import SampleOrders
-
 Values = tuple  # of a setting's parameters, in the order of the family's names
 Key = tuple  # what tells fitted models apart; several settings may share one
 
@@ -34,8 +31,8 @@ Key = tuple  # what tells fitted models apart; several settings may share one
 class Samples:
     """Samples to train on or to score, in the forms that the families need."""
 
-    X: object = None  # values, for families that see them
-    orders: SampleOrders | None = None
+    X: Any = None  # values, for families that see them
+    orders: Any = None  # of ranks.orders, or those of solver.device.orders
     dataset: NDArray | None = None
 
     @property

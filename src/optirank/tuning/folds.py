@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +21,7 @@ from optirank.tuning.search import HELD_OUT, Unit
 Fold = tuple[NDArray, NDArray]  # positions of training and of validation samples
 
 
-def make_folds(y: NDArray, cv: object, groups: ArrayLike | None) -> list[Fold]:
+def make_folds(y: NDArray, cv: Any, groups: ArrayLike | None) -> list[Fold]:
     """Folds from an int, a splitter or ready splits.
 
     An int makes stratified folds; a class of fewer samples than folds is in some of them only.
@@ -40,9 +41,8 @@ def make_folds(y: NDArray, cv: object, groups: ArrayLike | None) -> list[Fold]:
     if isinstance(cv, int | np.integer):
         splits = _int_folds(y, int(cv), groups)
     else:
-        splits = check_cv(cv, y, classifier=True).split(
-            np.zeros((len(y), 1)), y, groups
-        )
+        splitter: Any = check_cv(cv, y, classifier=True)
+        splits = splitter.split(np.zeros((len(y), 1)), y, groups)
     folds = [(np.asarray(train), np.asarray(test)) for train, test in splits]
     usable = [
         (train, test)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -179,11 +180,11 @@ def _tasks(family: Family, units: Sequence[Unit]) -> list[Task]:
 
 def _run_in_parallel(tasks: Sequence[Task], n_jobs: int | None) -> Iterable[TaskResult]:
     """The results of all tasks, as they come where the joblib backend can give them so."""
-    backend, _ = get_active_backend(prefer="threads")
+    backend: Any = get_active_backend(prefer="threads")[0]
     sequential = isinstance(backend, SequentialBackend)
     early = sequential or backend.supports_return_generator
     return_as = "generator_unordered" if early else "list"
-    parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
+    parallel: Any = Parallel(n_jobs=n_jobs, prefer="threads", return_as=return_as)
     return parallel(delayed(_run)(task) for task in tasks)
 
 

@@ -83,7 +83,9 @@ def _judged_line(card: Card) -> str:
 
 
 def _baselines(card: Card) -> str:
-    return ", ".join(f"{name} {percent(one)}" for name, one in card.baselines.items())
+    return ", ".join(
+        f"{name} {percent(share)}" for name, share in card.baselines.items()
+    )
 
 
 def _unknown_types(model: Model) -> str:
@@ -137,9 +139,12 @@ def class_table(model: Model) -> pd.DataFrame:
     is_judged = any(counts.n for counts in elsewhere.values())
     if card.held_out and not (is_judged and card.batch):
         held_out = [card.held_out.get(name) for name in names]
-        table["held out"] = [str(one.n or "") if one else "" for one in held_out]
+        table["held out"] = [
+            str(of_class.n or "") if of_class else "" for of_class in held_out
+        ]
         table["sensitivity"] = [
-            _with_interval(one.recall, one.n) if one else "" for one in held_out
+            _with_interval(of_class.recall, of_class.n) if of_class else ""
+            for of_class in held_out
         ]
     if is_judged:
         where = judges(card)
@@ -158,12 +163,12 @@ def class_table(model: Model) -> pd.DataFrame:
 
 def _total(judged: tuple[JudgedSet, ...], name: str) -> ClassCounts:
     """The counts of a class over all sets that have it."""
-    counts = [one.classes[name] for one in judged if name in one.classes]
+    counts = [part.classes[name] for part in judged if name in part.classes]
     return ClassCounts(
-        right=sum(one.right for one in counts),
-        n=sum(one.n for one in counts),
-        false=sum(one.false for one in counts),
-        n_others=sum(one.n_others for one in counts),
+        right=sum(part.right for part in counts),
+        n=sum(part.n for part in counts),
+        false=sum(part.false for part in counts),
+        n_others=sum(part.n_others for part in counts),
     )
 
 
@@ -171,8 +176,12 @@ def set_table(card: Card) -> pd.DataFrame:
     """How a model does on other data sets, per class, as text."""
     rows = []
     for judged in card.judged:
-        right = np.array([one.right for one in judged.classes.values()], dtype=int)
-        n_samples = np.array([one.n for one in judged.classes.values()], dtype=int)
+        right = np.array(
+            [counts.right for counts in judged.classes.values()], dtype=int
+        )
+        n_samples = np.array(
+            [counts.n for counts in judged.classes.values()], dtype=int
+        )
         mean, (low, high) = balanced(right, n_samples)
         accuracy = ""
         if len(n_samples):
@@ -213,7 +222,9 @@ def class_set_table(card: Card) -> pd.DataFrame:
 
 def _worst(judged: JudgedSet) -> str:
     """The class of lowest sensitivity of a set."""
-    shares = {name: one.sensitivity for name, one in judged.classes.items() if one.n}
+    shares = {
+        name: counts.sensitivity for name, counts in judged.classes.items() if counts.n
+    }
     if not shares:
         return ""
     name = min(shares, key=lambda label: shares[label])
@@ -223,7 +234,7 @@ def _worst(judged: JudgedSet) -> str:
 def judged_accuracy(card: Card) -> tuple[float, float, int]:
     """Mean and lowest balanced accuracy on other data sets, and their number."""
     accuracies = [
-        float(np.mean([one.sensitivity for one in judged.classes.values()]))
+        float(np.mean([counts.sensitivity for counts in judged.classes.values()]))
         for judged in card.judged
         if judged.classes
     ]

@@ -45,7 +45,7 @@ def label_notes(labels: Iterable[object]) -> list[str]:
     for name in counts:
         alike["".join(name.split()).casefold()].append(name)
     notes += [
-        f"the labels {' and '.join(f'{one!r} ({counts[one]} samples)' for one in names)} differ "
+        f"the labels {' and '.join(f'{name!r} ({counts[name]} samples)' for name in names)} differ "
         "only in case or spaces: they are different classes; rename one if they are the same"
         for names in alike.values()
         if len(names) > 1

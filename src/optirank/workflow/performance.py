@@ -85,7 +85,7 @@ class Performance:
     @property
     def auc(self) -> float:
         """Mean over the classes of the area under the ROC curve."""
-        return float(np.mean([one.auc for one in self.curves.values()] or [np.nan]))
+        return float(np.mean([curve.auc for curve in self.curves.values()] or [np.nan]))
 
     @property
     def bias(self) -> float:
@@ -117,10 +117,10 @@ def performance(
     share of every class where the model will be used, by default that of these samples: PPV and NPV
     are those expected there.
     """
-    names = tuple(str(one) for one in classes)
+    names = tuple(str(name) for name in classes)
     true, given = (
-        pd.Index(names).get_indexer(pd.Index(np.asarray(one, dtype=object)).map(str))
-        for one in (truth, predicted)
+        pd.Index(names).get_indexer(pd.Index(np.asarray(labels, dtype=object)).map(str))
+        for labels in (truth, predicted)
     )
     proba = np.asarray(probabilities, dtype=float)
     hidden = (
@@ -170,7 +170,7 @@ def check_prevalence(
     given: Mapping[str, float], classes: Sequence[Any], counts: Mapping[str, int]
 ) -> dict[str, float]:
     """Shares of all classes from those given; the other classes share the rest as in ``counts``."""
-    names = [str(one) for one in classes]
+    names = [str(name) for name in classes]
     for name, share in given.items():
         if name not in names:
             raise ValueError(
@@ -244,7 +244,9 @@ def _class_table(
         outside = sizes.sum() - sizes
         called = table.sum(axis=0)
         true_negative = table.sum() - sizes - called + table.diagonal()
-        negative, negative2 = (one.sum() - one.sum(axis=0) for one in (w, w2))
+        negative, negative2 = (
+            weights.sum() - weights.sum(axis=0) for weights in (w, w2)
+        )
         hit = w.sum() - w.sum(axis=1) - w.sum(axis=0) + w.diagonal()
         shares = {
             "sensitivity": (table.diagonal() / sizes, sizes),

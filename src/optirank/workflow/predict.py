@@ -72,8 +72,8 @@ def predict_file(
     scheduler whose workers can read ``path``. A run that is interrupted goes on where it
     stopped. ``reading`` are options of :func:`optirank.datasets.read_expression`.
     """
-    several = isinstance(path, Sequence) and not isinstance(path, str)
-    paths = [Path(file) for file in path] if several else [Path(path)]
+    files = [path] if isinstance(path, str | os.PathLike) else path
+    paths = [Path(file) for file in files]
     out = Path(out)
     options = options or PredictOptions()
     _check_files(paths, out, reading)
@@ -273,11 +273,11 @@ def _bind(
         )
         if genes_in is None or len(in_samples) <= error.match.present.sum():
             raise
-        other = "rows" if genes_in == "columns" else "columns"
+        opposite = "rows" if genes_in == "columns" else "columns"
         raise DataError(
-            f"{profiles.source}: the genes of the model are in its {other}, not in its "
-            f"{genes_in} ({some(in_samples, 3)}): use --genes-in {other} "
-            f"(genes_in={other!r})"
+            f"{profiles.source}: the genes of the model are in its {opposite}, not in its "
+            f"{genes_in} ({some(in_samples, 3)}): use --genes-in {opposite} "
+            f"(genes_in={opposite!r})"
         ) from None
     if options.homologs != "case":
         check_case(predictor.match)

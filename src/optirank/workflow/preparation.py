@@ -10,7 +10,8 @@ import numpy as np
 
 from optirank._util.names import some
 from optirank.estimators.panel_classifier import N_FOLDS, fold_numbers
-from optirank.io.data import DataError, text_column
+from optirank.io.data import DataError, ExpressionData, text_column
+from optirank.io.homologs import in_names_of
 from optirank.tuning.folds import make_folds
 from optirank.workflow.labels import label_notes
 from optirank.workflow.training_data import TrainingData
@@ -87,6 +88,8 @@ def prepare(
     ``empty`` are the positions of samples that turned out to have no values to rank;
     ``engine`` runs over blocks of samples.
     """
+    if options.query_genes is not None and isinstance(data, ExpressionData):
+        data = in_names_of(data, options.query_genes)
     data = data.unique_genes()
     notes = list(data.notes)  # every step adds its own
     labels = text_column(data.obs, options.label, data.source)

@@ -101,14 +101,14 @@ class Query:
         n_samples = profiles.n_samples
         self.profiles = profiles
         self.predictor = predictor
-        every = 1 if all_likeness else -(-n_samples // _LIKENESS_SAMPLES)
+        step = 1 if all_likeness else -(-n_samples // _LIKENESS_SAMPLES)
         if predictor.panel.likeness is None:
             if all_likeness:
                 _ = predictor.likeness_score  # raises
-            every = 0
-        self.looked_at = np.arange(0, n_samples, every or n_samples)
+            step = 0
+        self.looked_at = np.arange(0, n_samples, step or n_samples)
         blocks = []
-        for rows, block in run_blocks(self._job(every), engine):
+        for rows, block in run_blocks(self._job(step), engine):
             blocks.append(block)
             if progress is not None:
                 progress(rows.stop, n_samples)

@@ -6,6 +6,7 @@ lists.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from functools import cache, cached_property
 from importlib import resources
@@ -122,7 +123,7 @@ def _kernel(name: str, types: tuple[str, str] | None) -> Any:
 
 @cache
 def _most_shared_bytes() -> int:
-    import cupy  # loaded only where a GPU is used
+    cupy = importlib.import_module("cupy")  # loaded only where a GPU is used
 
     return int(cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"])
 
@@ -130,7 +131,7 @@ def _most_shared_bytes() -> int:
 @cache
 def _module(types: tuple[str, str] | None) -> Any:
     """A compiled source of this folder: that of orders, with its INDEX and KEY, or of steps."""
-    import cupy  # loaded only where a GPU is used
+    cupy = importlib.import_module("cupy")  # loaded only where a GPU is used
 
     folder = resources.files("optirank.solver.device")
     source = folder.joinpath("steps.cu" if types is None else "orders.cu").read_text()
@@ -151,7 +152,7 @@ def backend_of(device: str) -> Backend:
     if device != "cuda":
         raise ValueError(f"device={device!r}: use {' or '.join(map(repr, DEVICES))}")
     try:
-        import cupy
+        cupy = importlib.import_module("cupy")
     except ImportError as error:
         raise DeviceError(
             "device='cuda' needs CuPy, which cannot be imported here: install it with "

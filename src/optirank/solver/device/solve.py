@@ -123,7 +123,7 @@ def _learn_sets(problems: Sequence[Problem], options: Options) -> list[Solution]
         kept = _near_best(batch, states, 0.0)
         return _packed(batch.take(kept), states.take(kept), converged[kept])
 
-    close = c.CLOSE_IN_GRIDS if in_grid else c.CLOSE
+    close = c.CLOSE if in_grid else c.FAR
     for (n_rounds, tol), margin in ((c.SCREEN, c.FAR), (c.RELAXED, close)):
         states, _ = relax(batch.with_ridge(c.RELAXED_RIDGE), states, n_rounds, tol)
         kept = _near_best(batch, states, np.inf if cheap else margin)
@@ -181,7 +181,7 @@ def _follow(
     states = states.take(backend.array(np.array(places)))
     states = replace(states, objective=backend.xp.full(len(places), backend.xp.inf))
     states, _ = relax(batch.with_ridge(c.RELAXED_RIDGE), states, *c.FOLLOW)
-    kept = _near_best(batch, states, c.CLOSE_IN_GRIDS)
+    kept = _near_best(batch, states, c.CLOSE)
     return batch.take(kept), states.take(kept)
 
 
