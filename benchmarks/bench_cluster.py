@@ -276,6 +276,8 @@ def measure(folder: Path, n_cells: int, workers: tuple[int, ...]) -> None:
             cluster(n_workers, folder) as (address, processes),
             Peaks(processes) as peaks,
         ):
+            if checksum is not None:  # workers load what they need
+                label(atlas, model, folder / "first.parquet", address)
             cpu = cpu_seconds(processes)
             rate, other = label(atlas, model, out, address)
             cpu_rate = n_cells / (cpu_seconds(processes) - cpu)
