@@ -29,6 +29,7 @@ STUDIES = (
     "study_tissues",
     "study_small",
     "study_synthetic",
+    "study_paper",
     "study_sources",
     "study_design",
     "study_assays",

@@ -37,7 +37,7 @@ from tables import by_pairs
 from optirank import PanelClassifier
 from optirank._util.metrics import balanced_accuracy
 from optirank_lab.benchmark.curve import CANDIDATES, MOST_OF_QUERY, MOST_PER_CLASS
-from optirank_lab.benchmark.designs import best_genes
+from optirank_lab.benchmark.designs import genes_of_best_t
 from optirank_lab.benchmark.splits import at_most
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def study(pair: BenchmarkTask, reference: Set, query: Set) -> Rows:
     random = np.random.default_rng(0)
     reference = reference.take(at_most(reference.labels, MOST_PER_CLASS, random))
     drawn = np.sort(random.permutation(len(query.labels))[:MOST_OF_QUERY])
-    candidates = best_genes(reference, CANDIDATES)
+    candidates = genes_of_best_t(reference, CANDIDATES)
     X = dense(reference.raw[:, candidates])
     new = dense(query.raw[drawn][:, candidates])
     y = reference.labels

@@ -19,7 +19,7 @@ from optirank._util.metrics import balanced_accuracy
 from optirank._util.workers import one_blas_thread
 from optirank.estimators.panel_classifier import PanelClassifier
 from optirank_lab.baselines.nearest_mean import lr_on_ranks, svm_on_ranks
-from optirank_lab.benchmark.designs import RealTasks, best_genes
+from optirank_lab.benchmark.designs import RealTasks, genes_of_best_t
 from optirank_lab.benchmark.tasks import built_in, choose
 
 TASKS = ["nci60_p53", "tcga_tumours9", "tcga_crc-cms", "tcga_crc-msi"]
@@ -49,7 +49,7 @@ def study(data: Path, name: str, seed: int) -> Rows:
             design.source.take(split.train),
             design.source.take(split.test),
         )
-        genes = best_genes(reference, CANDIDATES)
+        genes = genes_of_best_t(reference, CANDIDATES)
         reference, query = (
             reference.take(slice(None), genes),
             query.take(slice(None), genes),

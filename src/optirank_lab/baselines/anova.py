@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils import check_array, column_or_1d
 
-Matrix = np.ndarray | sp.spmatrix | sp.sparray
+Matrix = Any  # an array or a sparse matrix of SciPy's, which share no type
 
 
 class CellMoments(NamedTuple):
@@ -20,14 +20,10 @@ class CellMoments(NamedTuple):
 
     sizes: np.ndarray  # number of samples in each cell, shape (n_cells,)
     means: np.ndarray  # of each gene in each cell, shape (n_cells, d)
-    within: (
-        np.ndarray
-    )  # sum over the cells of squared deviations from the cell's mean, shape (d,)
+    within: np.ndarray  # sum over the cells of squared deviations, shape (d,)
 
 
-def dataset_f_values(
-    X: ArrayLike | Matrix, label: ArrayLike, dataset: ArrayLike
-) -> np.ndarray:
+def dataset_f_values(X: Matrix, label: ArrayLike, dataset: ArrayLike) -> np.ndarray:
     r"""F value of the factor dataset, for every gene.
 
     The model of each gene is ``label + dataset + label:dataset``. With :math:`RSS` the
@@ -52,10 +48,12 @@ def dataset_f_values(
     label, dataset : array-like of shape (n,)
         The two factors. Only the values that occur count as levels.
 
-    Notes ----- Missing cells follow the ranks of the models compared: ``D - 1`` becomes
-    ``D - c`` where the datasets fall into `c` groups that have no label in common.
-    (With an empty cell statsmodels' ``anova_lm(typ=2)`` depends on how the levels are
-    coded; without one it equals this.)
+    Notes
+    -----
+    Missing cells follow the ranks of the models compared: ``D - 1`` becomes ``D - c``
+    where the datasets fall into `c` groups that have no label in common. (With an empty
+    cell statsmodels' ``anova_lm(typ=2)`` depends on how the levels are coded; without
+    one it equals this.)
     """
     X, label, dataset = _check_input(X, label, dataset)
     labels, i = np.unique(label, return_inverse=True)
@@ -88,7 +86,7 @@ def dataset_f_values(
 
 
 def select_stable_genes(
-    X: ArrayLike | Matrix, label: ArrayLike, dataset: ArrayLike, n_genes: int
+    X: Matrix, label: ArrayLike, dataset: ArrayLike, n_genes: int
 ) -> np.ndarray:
     """Positions of the `n_genes` genes that differ least between datasets, the most stable first.
 
@@ -106,7 +104,7 @@ def select_stable_genes(
 
 
 def _check_input(
-    X: ArrayLike | Matrix, label: ArrayLike, dataset: ArrayLike
+    X: Matrix, label: ArrayLike, dataset: ArrayLike
 ) -> tuple[Matrix, np.ndarray, np.ndarray]:
     X = check_array(X, accept_sparse=("csr", "csc"), input_name="X")
     factors = []
@@ -180,7 +178,7 @@ def _dataset_sum_of_squares(
     )
 
 
-def canonical(X: Matrix) -> sp.csr_array | sp.csr_matrix:
+def canonical(X: Matrix) -> Matrix:
     """`X` in CSR form with one entry per place; the caller's matrix is kept."""
     X = X.tocsr() if sp.issparse(X) else sp.csr_array(X)
     if not X.has_canonical_format:

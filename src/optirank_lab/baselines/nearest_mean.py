@@ -1,4 +1,4 @@
-"""What a careful person tries first: scikit-learn's linear classifiers, and centroids of ranks.
+"""What one tries first: scikit-learn's linear classifiers, and centroids of ranks.
 
 Ranks are average ranks within a sample, divided by the number of genes and centred at
 0. Centred ranks give the same logistic regression, and linear solvers need up to 50
@@ -7,9 +7,10 @@ times less time.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
@@ -36,7 +37,7 @@ def svm_on_ranks(random_state: int | None = None) -> Pipeline:
 
 
 def l1_lr(C: float = 1.0, random_state: int | None = None) -> OneVsRestClassifier:
-    """scikit-learn's ``LogisticRegression`` with an l1 penalty, one class against the rest."""
+    """scikit-learn's ``LogisticRegression`` with an l1 penalty, one class per model."""
     options = {"class_weight": "balanced", "random_state": random_state}
     return OneVsRestClassifier(
         LogisticRegression(C=C, l1_ratio=1.0, solver="liblinear", **options)
@@ -47,14 +48,14 @@ def _on_ranks(model: ClassifierMixin) -> Pipeline:
     return make_pipeline(FunctionTransformer(centred_ranks, accept_sparse=True), model)
 
 
-def centred_ranks(X: NDArray | sp.csr_matrix) -> NDArray:
+def centred_ranks(X: Any) -> NDArray:
     """Ranks within each sample, divided by the number of genes, with mean 0."""
     d = X.shape[1]
     return (sample_ranks(X) - np.float32((d - 1) / 2)) / np.float32(d)
 
 
-def sample_ranks(X: NDArray | sp.csr_matrix) -> NDArray:
-    """Average ranks within each sample, from 0 on, in single precision, which is exact here."""
+def sample_ranks(X: Any) -> NDArray:
+    """Average ranks within each sample, from 0 on; single precision is exact here."""
     return relative_ranks(X, np.arange(X.shape[1]), scale=False).astype(np.float32)
 
 
@@ -68,25 +69,28 @@ class SpearmanCentroid(ClassifierMixin, BaseEstimator):
     correlations the first class wins.
     """
 
-    def fit(self, X: ArrayLike | sp.spmatrix, y: ArrayLike) -> SpearmanCentroid:
+    def fit(self, X: Any, y: Any) -> SpearmanCentroid:
         """Learn from expression values on any scale, dense or sparse, and labels."""
         X, y = validate_data(self, X, y, accept_sparse="csr")
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         ranks = sample_ranks(X)  # their sums are exact, so that equal means are equal
         self.centroids_ = np.array(
-            [ranks[y == one].mean(axis=0, dtype=np.float64) for one in self.classes_]
+            [
+                ranks[y == label].mean(axis=0, dtype=np.float64)
+                for label in self.classes_
+            ]
         )
         return self
 
-    def correlations(self, X: ArrayLike | sp.spmatrix) -> NDArray:
+    def correlations(self, X: Any) -> NDArray:
         """Spearman correlations with the centroids, shape (n, n_classes)."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", reset=False)
         centroids = _standardised(sample_ranks(self.centroids_))
         return _standardised(sample_ranks(X)) @ centroids.T
 
-    def predict(self, X: ArrayLike | sp.spmatrix) -> NDArray:
+    def predict(self, X: Any) -> NDArray:
         """The class of the highest correlation."""
         nearest = self.correlations(X).argmax(axis=1)
         return self.classes_[nearest]
@@ -94,9 +98,8 @@ class SpearmanCentroid(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.classifier_tags.poor_score = (
-            True  # on the two or three features of its checks
-        )
+        # on the two or three features of scikit-learn's checks
+        tags.classifier_tags.poor_score = True
         return tags
 
 

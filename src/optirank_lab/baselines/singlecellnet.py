@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from numbers import Integral
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from optirank_lab.baselines.anova import Matrix
 from optirank_lab.baselines.top_pairs import PairClassifier, count_pairs, dense_columns
 from optirank_lab.baselines.transformers import SingleCellNetGenes, top_each_way
 
@@ -91,7 +91,7 @@ class SingleCellNetClassifier(PairClassifier):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike | sp.spmatrix, y: ArrayLike) -> SingleCellNetClassifier:
+    def fit(self, X: Matrix, y: Any) -> SingleCellNetClassifier:
         """Choose genes and pairs, and grow the forest; X holds counts or expression values."""
         X, codes = self._checked(X, y)
         random_state = check_random_state(self.random_state)
@@ -102,9 +102,8 @@ class SingleCellNetClassifier(PairClassifier):
         features = self._pair_features(X)
         rng = np.random.default_rng(random_state.randint(2**31 - 1))
         chosen = rng.integers(features.shape[0], size=self.n_random)
-        random = rng.permuted(
-            features[chosen], axis=1
-        )  # each profile shuffled over its pairs
+        # Each profile shuffled over its pairs
+        random = rng.permuted(features[chosen], axis=1)
         self.forest_ = RandomForestClassifier(
             self.n_trees,
             class_weight="balanced",
@@ -118,33 +117,32 @@ class SingleCellNetClassifier(PairClassifier):
         )
         return self
 
-    def predict_proba(self, X: ArrayLike | sp.spmatrix) -> np.ndarray:
+    def predict_proba(self, X: Matrix) -> np.ndarray:
         """Probabilities of the real classes, the random class taken out, shape (n, n_classes)."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", reset=False)
-        votes = self.forest_.predict_proba(self._pair_features(X))[
-            :, : self.classes_.size
-        ]
+        of_all_classes: Any = self.forest_.predict_proba(self._pair_features(X))
+        votes = of_all_classes[:, : self.classes_.size]
         total = votes.sum(axis=1, keepdims=True)
         return np.where(total > 0, votes, 1.0) / np.where(
             total > 0, total, self.classes_.size
         )
 
-    def predict(self, X: ArrayLike | sp.spmatrix) -> np.ndarray:
+    def predict(self, X: Matrix) -> np.ndarray:
         """The most probable class of each sample."""
         most_probable = self.predict_proba(X).argmax(axis=1)
         return self.classes_[most_probable]
 
     def _choose_pairs(
         self,
-        X: np.ndarray | sp.spmatrix,
+        X: Matrix,
         codes: np.ndarray,
         random_state: np.random.RandomState,
     ) -> np.ndarray:
         selector = SingleCellNetGenes(self.n_top_genes, random_state=random_state).fit(
             X, codes
         )
-        n_selected = selector.get_support().sum()
+        n_selected = np.count_nonzero(selector.get_support())
         if n_selected < 2:
             raise ValueError(
                 f"{n_selected} of the {X.shape[1]} genes varies and passes the filter, and a pair "
@@ -156,12 +154,11 @@ class SingleCellNetClassifier(PairClassifier):
             positives, selector.correlations_, strict=True
         ):
             genes = top_each_way(correlation, self.n_top_genes)
-            found = pair_correlations(dense_columns(X, genes), codes == positive)
-            n_varying = np.count_nonzero(found > -np.inf)
+            correlations = pair_correlations(dense_columns(X, genes), codes == positive)
+            n_varying = np.count_nonzero(correlations > -np.inf)
             # The highest signed correlation is first, ties are in the order of (a, b)
-            best = np.argsort(-found, axis=None, kind="stable")[
-                : min(self.n_top_pairs, n_varying)
-            ]
+            n_best = min(self.n_top_pairs, n_varying)
+            best = np.argsort(-correlations, axis=None, kind="stable")[:n_best]
             pairs.append(genes[np.stack(np.divmod(best, len(genes)), axis=1)])
         pairs = np.unique(np.concatenate(pairs), axis=0)
         if not pairs.size:
@@ -171,7 +168,7 @@ class SingleCellNetClassifier(PairClassifier):
             )
         return pairs
 
-    def _pair_features(self, X: np.ndarray | sp.spmatrix) -> np.ndarray:
+    def _pair_features(self, X: Matrix) -> np.ndarray:
         needed = np.flatnonzero(self.genes_)
         values = dense_columns(X, needed)
         first, second = np.searchsorted(needed, self.pairs_).T
@@ -188,9 +185,12 @@ def pair_correlations(values: np.ndarray, positive: np.ndarray) -> np.ndarray:
     from optirank.ranks.orders import order_samples
 
     positive = np.asarray(positive, dtype=bool)
-    n, n_positive = len(positive), int(positive.sum())
-    on = count_pairs(order_samples(values).groups, (~positive).astype(int), 2)
-    among, overall = on[0] / n_positive, on.sum(axis=0) / n
+    n = len(positive)
+    n_positive = int(positive.sum())
+    groups = order_samples(values).groups_of(np.arange(values.shape[1]))
+    on = count_pairs(groups, (~positive).astype(int), 2)
+    among = on[0] / n_positive
+    overall = on.sum(axis=0) / n
     fraction = n_positive / n
     scale = np.sqrt(fraction * (1 - fraction) * overall * (1 - overall))
     constant = scale == 0

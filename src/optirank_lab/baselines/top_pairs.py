@@ -6,7 +6,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
@@ -102,27 +102,23 @@ class TopScoringPairsClassifier(PairClassifier):
         self.max_genes = max_genes
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: ArrayLike) -> TopScoringPairsClassifier:
+    def fit(self, X: Any, y: Any) -> TopScoringPairsClassifier:
         """Choose the pairs from finite values on any scale and labels of two classes or more."""
         from optirank.ranks.orders import order_samples
 
         X, codes = self._checked(X, y)
-        found = best_pairs(order_samples(X), codes, self.k_max, self.max_genes)
-        self.k_ = np.array(
-            [(len(pairs.genes) - 1) // 2 * 2 + 1 for pairs in found]
-        )  # odd
-        found = [
-            [part[:k] for part in pairs]
-            for k, pairs in zip(self.k_, found, strict=True)
-        ]
-        self.pairs_, self.signs_, self.scores_ = (
-            np.concatenate(parts) for parts in zip(*found, strict=True)
-        )
+        of_classes = best_pairs(order_samples(X), codes, self.k_max, self.max_genes)
+        odd = [(len(pairs.genes) - 1) // 2 * 2 + 1 for pairs in of_classes]
+        self.k_ = np.array(odd)
+        kept = list(zip(odd, of_classes, strict=True))
+        self.pairs_ = np.concatenate([pairs.genes[:k] for k, pairs in kept])
+        self.signs_ = np.concatenate([pairs.signs[:k] for k, pairs in kept])
+        self.scores_ = np.concatenate([pairs.scores[:k] for k, pairs in kept])
         self.genes_ = np.zeros(X.shape[1], dtype=bool)
         self.genes_[self.pairs_] = True
         return self
 
-    def decision_function(self, X: ArrayLike) -> NDArray:
+    def decision_function(self, X: Any) -> NDArray:
         """Votes for minus votes against, over the number of pairs: one value per sample and class.
 
         With two classes there is one value per sample, that of the second class. A part
@@ -133,14 +129,16 @@ class TopScoringPairsClassifier(PairClassifier):
         X = validate_data(self, X, accept_sparse="csr", reset=False)
         needed, places = np.unique(self.pairs_, return_inverse=True)
         values = dense_columns(X, needed)
-        first, second = (values[:, one] for one in places.reshape(self.pairs_.shape).T)
+        places = places.reshape(self.pairs_.shape)
+        first = values[:, places[:, 0]]
+        second = values[:, places[:, 1]]
         votes = self.signs_ * ((first > second) - (first < second).astype(float))
         votes *= 1.0 + self._tie_break() * self.scores_
         starts = np.concatenate([[0], np.cumsum(self.k_)[:-1]])
         means = np.add.reduceat(votes, starts, axis=1) / self.k_
         return means[:, 0] if len(self.k_) == 1 else means
 
-    def predict_proba(self, X: ArrayLike) -> NDArray:
+    def predict_proba(self, X: Any) -> NDArray:
         """Shares of votes, ties half; with more than two classes each row is divided by its sum."""
         scores = by_class(self.decision_function(X))
         shares = 1.0 + scores / (1.0 + 2.0 * self._tie_break())  # above 0
@@ -168,34 +166,34 @@ def best_pairs(
     """At most ``k_max`` disjoint pairs of the second of two classes, or of each of several."""
     sizes = np.bincount(codes)
     sums, squares = _rank_sums(orders, codes, len(sizes))
-    means, squares = sums / sizes[:, None], squares / sizes[:, None]
-    every = np.arange(orders.n_genes)
-    filtered = max_genes is not None and max_genes < len(every)
+    means = sums / sizes[:, None]
+    mean_squares = squares / sizes[:, None]
+    all_genes = np.arange(orders.n_genes)
+    filtered = max_genes is not None and max_genes < len(all_genes)
 
     def shares(genes: NDArray) -> NDArray:
         """Shares of each class's samples with ``x_a > x_b``, for all pairs of some genes."""
-        return (
-            count_pairs(orders.groups_of(genes), codes, len(sizes))
-            / sizes[:, None, None]
-        )
+        counts = count_pairs(orders.groups_of(genes), codes, len(sizes))
+        return counts / sizes[:, None, None]
 
-    above, genes = None if filtered else shares(every), every
-    found = []
+    genes = all_genes
+    above = np.zeros(0) if filtered else shares(all_genes)
+    of_classes = []
     for positive in range(1, 2) if len(sizes) == 2 else range(len(sizes)):
         rest = np.where(np.arange(len(sizes)) == positive, 0.0, 1.0 / (len(sizes) - 1))
         center = rest @ means
         shift = means[positive] - center
         if filtered:  # by the difference of mean ranks, relative to its standard error
-            inside = (squares[positive] - means[positive] ** 2) / sizes[positive]
-            outside = (rest @ squares - center**2) / (len(codes) - sizes[positive])
+            inside = (mean_squares[positive] - means[positive] ** 2) / sizes[positive]
+            outside = (rest @ mean_squares - center**2) / (len(codes) - sizes[positive])
             spread = np.sqrt(np.maximum(inside + outside, 0.0))
             size = np.where(shift.round(DIGITS) != 0, np.inf, 0.0)
             np.divide(np.abs(shift), spread, out=size, where=spread > 1e-9)
             genes = np.sort(np.argsort(-size, kind="stable")[:max_genes])
             above = shares(genes)
         difference = above[positive] - np.tensordot(rest, above, 1)
-        found.append(_disjoint_pairs(difference, shift[genes], genes, k_max))
-    return found
+        of_classes.append(_disjoint_pairs(difference, shift[genes], genes, k_max))
+    return of_classes
 
 
 def _rank_sums(
@@ -207,10 +205,8 @@ def _rank_sums(
     step = max(1, _BLOCK_VALUES // d)
     for start in range(0, orders.n_samples, step):
         block = slice(start, min(start + step, orders.n_samples))
-        ranks = (
-            orders.take(block).ranks(np.ones(d), dtype=np.float64).columns(np.arange(d))
-            / d
-        )
+        whole = orders.take(block).ranks(np.ones(d), dtype=np.float64)
+        ranks = whole.columns(np.arange(d)) / d
         member = np.equal.outer(np.arange(n_codes), codes[block]).astype(float)
         sums += member @ ranks
         squares += member @ ranks**2
@@ -240,8 +236,8 @@ def _disjoint_pairs(
         score[pair] = -1.0
         score[:, pair] = -1.0
     pairs = np.array(chosen)
-    found = difference[pairs[:, 0], pairs[:, 1]].round(DIGITS)
-    return Pairs(genes[pairs], np.where(found >= 0, 1.0, -1.0), np.abs(found))
+    of_pairs = difference[pairs[:, 0], pairs[:, 1]].round(DIGITS)
+    return Pairs(genes[pairs], np.where(of_pairs >= 0, 1.0, -1.0), np.abs(of_pairs))
 
 
 def count_pairs(groups: NDArray, codes: NDArray, n_codes: int) -> NDArray:

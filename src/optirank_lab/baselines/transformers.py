@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 from sklearn.base import (
     BaseEstimator,
     OneToOneFeatureMixin,
@@ -32,14 +32,12 @@ class _CountTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """A transformer of counts that learns nothing: `fit` only checks and notes the gene names."""
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike | Matrix, y: object = None) -> _CountTransformer:
+    def fit(self, X: Matrix, y: object = None) -> _CountTransformer:
         """Check the counts (at least 0) and note the names of the genes; y is ignored."""
         self._check(X, reset=True)
         return self
 
-    def _check(
-        self, X: ArrayLike | Matrix, *, reset: bool, copy: bool = False
-    ) -> Matrix:
+    def _check(self, X: Matrix, *, reset: bool, copy: bool = False) -> Matrix:
         X = validate_data(
             self,
             X,
@@ -96,7 +94,7 @@ class LogCPM(_CountTransformer):
         self.target = target
         self.log = log
 
-    def transform(self, X: ArrayLike | Matrix) -> Matrix:
+    def transform(self, X: Matrix) -> Matrix:
         """Scaled (and logged) expression, of the same shape and kind as `X`."""
         X = self._check(X, reset=False, copy=True)
         total = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
@@ -147,7 +145,7 @@ class Downsample(_CountTransformer):
         self.n_counts = n_counts
         self.random_state = random_state
 
-    def transform(self, X: ArrayLike | Matrix) -> Matrix:
+    def transform(self, X: Matrix) -> Matrix:
         """Down-sampled counts, of the same shape and kind as `X`."""
         X = self._check(X, reset=False, copy=True)
         total = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
@@ -255,7 +253,7 @@ class SingleCellNetGenes(SelectorMixin, BaseEstimator):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike | Matrix, y: ArrayLike) -> SingleCellNetGenes:
+    def fit(self, X: Matrix, y: Any) -> SingleCellNetGenes:
         """Correlate the genes with the label and choose.
 
         X holds counts, or expression values that are used as they are; y has two

@@ -9,19 +9,20 @@ from importlib import import_module
 from importlib.resources import files
 from itertools import chain
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.multiclass import OneVsRestClassifier
 
 if TYPE_CHECKING:
-    from sklearn.base import ClassifierMixin
-
     from optirank.tuning.families import Family
     from optirank_lab.benchmark.designs import Profile
 
-BINARY, SYNTHETIC, WHOLE = "binary", "synthetic", "whole"
-COUNTS, MEASURED = "counts", "measured"
+BINARY = "binary"  # each class of a real task against the rest
+SYNTHETIC = "synthetic"
+WHOLE = "whole"  # all classes of a real task at once
+COUNTS = "counts"  # an estimator that is given counts where all data are counts
+MEASURED = "measured"  # one that is given the values as measured
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,7 @@ class Classifier:
     sees: str = MEASURED
     genes: str = "genes_"
 
-    def make(self, **params) -> ClassifierMixin:
+    def make(self, **params) -> Any:
         """The estimator with these parameters."""
         return _find(self.estimator)(**params)
 
@@ -49,7 +50,7 @@ class Classifier:
             **{f"{key}s": values for key, values in grid.items()}, **options
         )
 
-    def n_genes(self, model: ClassifierMixin) -> int:
+    def n_genes(self, model: Any) -> int:
         """Number of genes a fitted estimator needs."""
         if not self.genes:
             return model.n_features_in_
@@ -71,7 +72,9 @@ class Classifier:
         return prod(map(len, self.grid_of(profile, whole=whole).values()))
 
 
-def _find(what: str | Callable) -> Callable:
+def _find(what: str | Callable | None) -> Callable:
+    if what is None:
+        raise ValueError("this classifier of classifiers.toml names no estimator")
     if callable(what):
         return what
     module, _, name = what.partition(":")
@@ -87,8 +90,8 @@ def _read() -> Iterator[Classifier]:
     for name, table in tables.items():
         listed = table.pop("grid", {})  # a text is the name of some values
         grid = {
-            key: tuple(values[one] if isinstance(one, str) else one)
-            for key, one in listed.items()
+            key: tuple(values[listing] if isinstance(listing, str) else listing)
+            for key, listing in listed.items()
         }
         yield Classifier(name=name, grid=grid, **table)
 
@@ -110,7 +113,11 @@ def get(name: str) -> Classifier:
 
 def names_for(experiment: str) -> list[str]:
     """The classifiers that can take part in the "binary", "synthetic" or "whole" experiment."""
-    return [name for name, one in CLASSIFIERS.items() if experiment in one.experiments]
+    return [
+        name
+        for name, classifier in CLASSIFIERS.items()
+        if experiment in classifier.experiments
+    ]
 
 
 def ordered(names: Iterable[str]) -> list[str]:
@@ -128,7 +135,7 @@ def choose(names: Sequence[str], problems: str) -> dict[str, list[str]]:
     are.
     """
     asked = (BINARY, WHOLE) if problems == "both" else (problems,)
-    can = {one: names_for(one) for one in asked}
+    can = {experiment: names_for(experiment) for experiment in asked}
     for name in names:
         if not any(name in known for known in can.values()):
             known = ", ".join(ordered({*chain(*can.values())}))
@@ -137,6 +144,10 @@ def choose(names: Sequence[str], problems: str) -> dict[str, list[str]]:
             )
     default = {BINARY: list(PAPER_CLASSIFIERS), WHOLE: names_for(WHOLE)}
     return {
-        one: [n for n in ordered(names or default[one]) if n in can[one]]
-        for one in asked
+        experiment: [
+            name
+            for name in ordered(names or default[experiment])
+            if name in can[experiment]
+        ]
+        for experiment in asked
     }

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,7 @@ from optirank._util.files import replacing, write_text
 from optirank._util.metrics import balanced_accuracy
 from optirank._util.workers import one_blas_thread
 from optirank_lab.baselines.peers import PeerFailedError
-from optirank_lab.benchmark.designs import Design, RealTasks, best_genes
+from optirank_lab.benchmark.designs import Design, RealTasks, genes_of_best_t
 from optirank_lab.benchmark.figures import curve_figure
 from optirank_lab.benchmark.report import missing_extra
 from optirank_lab.benchmark.rivals import (
@@ -63,6 +64,7 @@ COLUMNS = [
     "balanced_accuracy",
     "note",
 ]
+_COLUMNS = pd.Index(COLUMNS)
 
 
 def run(
@@ -81,7 +83,7 @@ def run(
     """
     out.parent.mkdir(parents=True, exist_ok=True)
     pythons = pythons or {}
-    table = read(out) if out.is_file() else pd.DataFrame(columns=COLUMNS)
+    table: Any = read(out) if out.is_file() else pd.DataFrame(columns=_COLUMNS)
     table = table[table["pair"].isin([pair.name for pair in pairs])]
     waiting = []
     for pair in pairs:
@@ -92,7 +94,7 @@ def run(
             done()
     source = RealTasks(Path(data).resolve(), pairs)
     parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    results = parallel(
+    results: Any = parallel(
         delayed(evaluate)(source, pair, methods, pythons) for pair, methods in waiting
     )
     for rows in results:
@@ -112,10 +114,10 @@ def _with_rows(
     table: pd.DataFrame, rows: list[dict], pairs: Sequence[BenchmarkTask]
 ) -> pd.DataFrame:
     """The table with rows of one pair in place of older ones, by pair and method."""
-    new = pd.DataFrame(rows, columns=COLUMNS)
+    new = pd.DataFrame(rows, columns=_COLUMNS)
     older = table["pair"].isin(new["pair"]) & table["method"].isin(new["method"])
     kept = table[~older]
-    joined = pd.concat([kept, new], ignore_index=True) if len(kept) else new
+    joined: Any = pd.concat([kept, new], ignore_index=True) if len(kept) else new
     place = {pair.name: number for number, pair in enumerate(pairs)}
     place |= {name: number for number, name in enumerate((*METHODS, *TOOLS))}
     return joined.sort_values(
@@ -177,7 +179,7 @@ def pair_data(design: Design) -> PairData:
     if query is None:
         raise ValueError(f"{design.task.name} has no query: name a pair of sets")
     rows = np.sort(random.permutation(len(query.labels))[:MOST_OF_QUERY])
-    order = best_genes(train, CANDIDATES)  # best first
+    order = genes_of_best_t(train, CANDIDATES)  # best first
     return PairData(train.take(slice(None), order), query.take(rows, order))
 
 
@@ -202,7 +204,8 @@ def _method_rows(method: str, data: PairData, pythons: Mapping[str, str]) -> lis
 def means(table: pd.DataFrame) -> pd.DataFrame:
     """Mean over tissues of each method and k with a 95 % interval, and the median of genes."""
     rows = []
-    for (method, k), part in table.groupby(["method", "k"], sort=False):
+    groups: Any = table.groupby(["method", "k"], sort=False)
+    for (method, k), part in groups:
         by_pair = part.set_index("pair")
         by_tissue = over_tissues(by_pair["balanced_accuracy"], by_pair["tissue"])
         low, high = bootstrap_interval(by_tissue, by_tissue.index)
@@ -230,7 +233,7 @@ def write_left_out(table: pd.DataFrame, out: Path) -> Path | None:
     """
     if table["tissue"].nunique() < 2:
         return None
-    sizes = table[table["k"] != ALL]
+    sizes: Any = table[table["k"] != ALL]
     columns = {"k": "setting", "balanced_accuracy": "score"}
     frames = [
         left_out(rows.rename(columns=columns)).assign(method=method)

@@ -10,6 +10,7 @@ import hashlib
 import zlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,6 +26,8 @@ from optirank_lab.benchmark.tasks import BenchmarkTask
 from optirank_lab.data.registry import find_path
 
 ALL = "all classes"  # the problem of telling all classes apart at once
+Rows = NDArray | slice  # positions of samples
+_SMALL_VARIANCE = 1e-6  # keeps genes that never vary from the top
 
 
 @dataclass(frozen=True)
@@ -76,21 +79,18 @@ class Design:
     scenario: str = ""
     source: Set
     auxiliary: Set | None = None
-    tests: dict[
-        str, Set | None
-    ]  # by name of the task; None: held-out samples of the source
-    tested: list[BenchmarkTask] = field(
-        default_factory=list
-    )  # the tasks tested, in the same order
+    # By name of the task; None: held-out samples of the source
+    tests: dict[str, Set | None]
+    # The tasks tested, in the same order
+    tested: list[BenchmarkTask] = field(default_factory=list)
     classes: list[str]
     positives: list[str]  # one binary problem each
     splits: list[Split]
     seed: int = 0
     truth: NDArray | None = None  # mask of the true reference set, where it is known
     notes: list[str] = field(default_factory=list)
-    refused: dict[str, str] = field(
-        default_factory=dict
-    )  # tasks that cannot test these models
+    # Tasks that cannot test these models, with the reason
+    refused: dict[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -107,15 +107,14 @@ class Design:
     def fingerprint(self) -> str:
         """A hash of all data and splits: results of other data must not mix with these."""
         digest = hashlib.sha256()
-        for one in (self.source, self.auxiliary, *self.tests.values()):
-            if one is not None:
-                for matrix in (sp.csr_array(one.raw), sp.csr_array(one.values)):
+        for part in (self.source, self.auxiliary, *self.tests.values()):
+            if part is not None:
+                for matrix in (sp.csr_array(part.raw), sp.csr_array(part.values)):
                     for array in (matrix.data, matrix.indices, matrix.indptr):
                         digest.update(np.ascontiguousarray(array).tobytes())
-                digest.update("\n".join([str(one.counts), *one.labels]).encode())
-        digest.update(
-            "\n".join([*self.source.genes, *self.tests, *self.positives]).encode()
-        )
+                digest.update("\n".join([str(part.counts), *part.labels]).encode())
+        names = [*self.source.genes, *self.tests, *self.positives]
+        digest.update("\n".join(names).encode())
         for split in self.splits:
             for rows in vars(split).values():
                 digest.update(np.asarray(rows, dtype=np.int64).tobytes())
@@ -123,21 +122,19 @@ class Design:
 
     def describe(self) -> dict:
         """What a report needs to know of it, without its data."""
-        both = self.auxiliary is not None and self.scenario == "multi"
-        source = (
-            f"{self.source.name} + {self.auxiliary.name}" if both else self.source.name
-        )
-        tests = {
-            task.name: {
-                **{
-                    key: getattr(task, key)
-                    for key in ("title", "shift", "kind", "tissue")
-                },
-                "train": source,
-                "test": "held-out samples" if one is None else one.name,
+        train = self.source.name
+        if self.auxiliary is not None and self.scenario == "multi":
+            train = f"{train} + {self.auxiliary.name}"
+        tests = {}
+        for task, part in zip(self.tested, self.tests.values(), strict=True):
+            tests[task.name] = {
+                "title": task.title,
+                "shift": task.shift,
+                "kind": task.kind,
+                "tissue": task.tissue,
+                "train": train,
+                "test": "held-out samples" if part is None else part.name,
             }
-            for task, one in zip(self.tested, self.tests.values(), strict=True)
-        }
         return {
             "fingerprint": self.fingerprint(),
             "task": self.task.name,
@@ -175,35 +172,28 @@ class RealTasks:
         classes there are depends on the task itself alone.
         """
         task = self.task(name)
-        paths = [find_path(one, self.data).resolve() for one in task.sets]
+        paths = [find_path(set_name, self.data).resolve() for set_name in task.sets]
         if len(set(paths)) < len(paths):
             twice = ", ".join(task.sets)
             raise DataError(
                 f"{twice}: a data set is named twice, so it would test itself"
             )
-        source = [sets.load(one, task, self.data) for one in task.train]
-        auxiliary = (
-            None
-            if task.auxiliary is None
-            else sets.load(task.auxiliary, task, self.data)
-        )
-        read = {
-            name: None if task.test is None else sets.load(task.test, task, self.data)
-        }
-        own = [*source, *(one for one in (auxiliary, read[name]) if one is not None)]
-        classes, positives, notes = sets.common_classes(
-            task, source, auxiliary, read[name]
-        )
-        others, refused = self._load_others(name, own, classes)
-        read |= others
+        source = [sets.load(set_name, task, self.data) for set_name in task.train]
+        auxiliary = self._load(task.auxiliary, task)
+        test = self._load(task.test, task)
+        own = [part for part in (*source, auxiliary, test) if part is not None]
+        common = sets.common_classes(task, source, auxiliary, test)
+        others, refused = self._load_others(name, own, common.kept)
         genes = sets.common_genes([*own, *others.values()])
 
-        def reduced(*parts: Set | None) -> Set | None:
-            return None if None in parts else sets.reduce([*parts], genes, classes)
+        def reduced(part: Set | None) -> Set | None:
+            return None if part is None else sets.reduce([part], genes, common.kept)
 
-        joined, second = reduced(*source), reduced(auxiliary)
-        tests = {key: reduced(one) for key, one in read.items()}
-        more = None if second is None else second.labels
+        joined = sets.reduce(source, genes, common.kept)
+        second = reduced(auxiliary)
+        tests = {name: reduced(test)}
+        tests |= {key: reduced(part) for key, part in others.items()}
+        labels = None if second is None else second.labels
         return [
             Design(
                 task=task,
@@ -211,23 +201,26 @@ class RealTasks:
                 source=joined,
                 auxiliary=second,
                 tests=tests,
-                tested=[self.task(key) for key in read],
-                classes=classes,
-                positives=positives,
+                tested=[self.task(key) for key in tests],
+                classes=common.kept,
+                positives=common.positives,
                 splits=make_splits(
                     task.scheme,
                     joined.labels,
-                    more,
+                    labels,
                     scenario,
                     name=task.name,
                     seed=self.seed,
                 ),
                 seed=self.seed,
-                notes=[note for note in (task.note, *notes) if note],
+                notes=[note for note in (task.note, *common.notes) if note],
                 refused=refused,
             )
             for scenario in task.scenarios
         ]
+
+    def _load(self, name: str | None, task: BenchmarkTask) -> Set | None:
+        return None if name is None else sets.load(name, task, self.data)
 
     def missing(self, task: BenchmarkTask) -> str | None:
         """Which data of a task are not there, and what to do; None where all are."""
@@ -245,24 +238,25 @@ class RealTasks:
         self, name: str, own: list[Set], classes: list[str]
     ) -> tuple[dict[str, Set], dict[str, str]]:
         """Data of the tasks that test the models of a task, and why some of them cannot."""
-        found, refused = {}, {}
-        for other in self.tasks:
-            if other.models_of != name or self.missing(other):
+        loaded: dict[str, Set] = {}
+        refused: dict[str, str] = {}
+        for task in self.tasks:
+            if task.models_of != name or task.test is None or self.missing(task):
                 continue
             try:
-                loaded = sets.load(other.test, other, self.data)
-                sets.common_genes([*own, *found.values(), loaded])
-                there = sets.class_counts(loaded)
-                shared = [one for one in classes if one in there]
+                test = sets.load(task.test, task, self.data)
+                sets.common_genes([*own, *loaded.values(), test])
+                counts = sets.class_counts(test)
+                shared = [label for label in classes if label in counts]
                 if len(shared) < 2:
                     raise DataError(
-                        f"{len(shared)} common classes, at least 2 are needed: {name} has "
-                        f"{some(classes, 10)}; {loaded.name} has {some(there, 10)}"
+                        f"{len(shared)} common classes, at least 2 are needed: {name} "
+                        f"has {some(classes, 10)}; {test.name} has {some(counts, 10)}"
                     )
-                found[other.name] = loaded
+                loaded[task.name] = test
             except (ValueError, OSError) as error:
-                refused[other.name] = " ".join(str(error).split())
-        return found, refused
+                refused[task.name] = " ".join(str(error).split())
+        return loaded, refused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,83 +281,99 @@ def make_problem(
     All classifiers of the problem get these genes. ``name`` is the positive class, or
     ``ALL``.
     """
-    source, auxiliary, whole = design.source, design.auxiliary, name == ALL
+    whole = name == ALL
     key = f"{design.key}/{split.index}/{name}"
     seed = (design.seed + zlib.crc32(key.encode())) % 2**32
-    train = [source.take(split.train)]
-    if len(split.auxiliary_train):
-        train.append(auxiliary.take(split.auxiliary_train))
-        if (
-            len({one.kind == "log" for one in train}) > 1
-        ):  # where one set holds logarithms only
-            train = [replace(one, raw=one.values, kind="log") for one in train]
-    dataset = (
-        np.repeat([0, 1], [len(one.labels) for one in train])
-        if len(train) > 1
-        else None
-    )
-    joined = sets.stack(train)
+    training = _training_parts(design, split)
+    dataset = None
+    if len(training) > 1:
+        dataset = np.repeat([0, 1], [len(part.labels) for part in training])
+    joined = sets.stack(training)
     genes = select_genes(joined, name, profile, seed)
 
-    def part(one: Set, rows: NDArray | slice = slice(None)) -> Set:
-        cut = one.take(rows, genes)
-        return cut if whole else replace(cut, labels=cut.labels == name)
+    def cut(part: Set, rows: Rows = slice(None)) -> Set:
+        taken = part.take(rows, genes)
+        return taken if whole else replace(taken, labels=taken.labels == name)
 
-    validation = [part(source, split.validation)] if len(split.validation) else []
-    if len(split.auxiliary_validation):
-        validation.append(part(auxiliary, split.auxiliary_validation))
+    validation = []
+    if len(split.validation):
+        validation.append(cut(design.source, np.asarray(split.validation)))
+    reference = None
+    if design.auxiliary is not None:
+        if len(split.auxiliary_validation):
+            rows = np.asarray(split.auxiliary_validation)
+            validation.append(cut(design.auxiliary, rows))
+        if len(split.auxiliary_reference):
+            reference = cut(design.auxiliary, np.asarray(split.auxiliary_reference))
+    tests = {}
+    for task, part in design.tests.items():
+        if part is not None:
+            tests[task] = cut(part)
+        elif len(split.test):
+            tests[task] = cut(design.source, np.asarray(split.test))
     return SplitProblem(
-        train=part(joined),
+        train=cut(joined),
         dataset=dataset,
         validation=validation,
-        tests={
-            task: part(source, split.test) if one is None else part(one)
-            for task, one in design.tests.items()
-            if one is not None or len(split.test)
-        },
-        auxiliary=part(auxiliary, rows)
-        if len(rows := split.auxiliary_reference)
-        else None,
+        tests=tests,
+        auxiliary=reference,
         truth=None if design.truth is None else design.truth[genes],
         seed=seed,
         whole=whole,
     )
 
 
+def _training_parts(design: Design, split: Split) -> list[Set]:
+    """The training samples, of one set or of two.
+
+    Where one of two sets holds logarithms only, log values of both are taken.
+    """
+    parts = [design.source.take(split.train)]
+    if design.auxiliary is None or not len(split.auxiliary_train):
+        return parts
+    parts.append(design.auxiliary.take(np.asarray(split.auxiliary_train)))
+    if len({part.kind == "log" for part in parts}) > 1:
+        return [replace(part, raw=part.values, kind="log") for part in parts]
+    return parts
+
+
 def select_genes(train: Set, name: str, profile: Profile, seed: int) -> NDArray:
-    """Positions of the genes of a problem: SingleCellNet's choice, or for ``ALL`` t statistics."""
+    """Positions of the genes of a problem.
+
+    They are SingleCellNet's choice; for ``ALL`` those of the best t statistics.
+    """
     if name == ALL:
-        return best_genes(train, profile.n_genes)
+        return genes_of_best_t(train, profile.n_genes)
     if profile.n_top is None:
         return np.arange(len(train.genes))
     X = sp.csr_matrix(train.raw if train.counts else train.values)
-    selector = SingleCellNetGenes(profile.n_top, random_state=seed).fit(
-        X, train.labels == name
-    )
-    return selector.get_support(indices=True)
+    selector = SingleCellNetGenes(profile.n_top, random_state=seed)
+    selector.fit(X, train.labels == name)
+    support: Any = selector.get_support()
+    return np.flatnonzero(support)
 
 
-def best_genes(train: Set, n: int) -> NDArray:
-    """Positions of the ``n`` genes of the largest t statistic of any class against the rest.
+def genes_of_best_t(train: Set, n: int) -> NDArray:
+    """Positions of the ``n`` genes of the largest t statistic of any class.
 
-    The best gene of each class comes first, then the second of each, and so on.
+    The best gene of each class against the rest comes first, then the second of each,
+    and so on.
     """
-    X, places = train.values, []
-    for one in np.unique(train.labels):
-        mean, variance = zip(
-            *(_moments(X[rows]) for rows in (train.labels == one, train.labels != one)),
-            strict=True,
-        )
-        # The small number keeps genes that never vary from the top.
-        t = np.abs(mean[0] - mean[1]) / np.sqrt(variance[0] + variance[1] + 1e-6)
+    X = sp.csr_array(train.values)
+    places = []
+    for label in np.unique(train.labels):
+        inside = train.labels == label
+        mean, variance = _moments(X[inside])
+        mean_of_rest, variance_of_rest = _moments(X[~inside])
+        spread = np.sqrt(variance + variance_of_rest + _SMALL_VARIANCE)
+        t = np.abs(mean - mean_of_rest) / spread
         places.append(np.argsort(np.argsort(-t, kind="stable"), kind="stable"))
     return np.argsort(np.min(places, axis=0), kind="stable")[:n]
 
 
-def _moments(X: NDArray | sp.csr_array) -> tuple[NDArray, NDArray]:
+def _moments(X: sp.csr_array) -> tuple[NDArray, NDArray]:
     """Means of the columns, and the squares of the standard errors of these."""
-    n = X.shape[0]
     mean = np.asarray(X.mean(axis=0)).ravel().astype(float)
-    square = X.multiply(X) if sp.issparse(X) else X * X
-    variance = np.asarray(square.mean(axis=0)).ravel() - mean**2
-    return mean, np.maximum(variance, 0.0) / n
+    mean_square = np.asarray(X.multiply(X).mean(axis=0)).ravel()
+    variance = np.maximum(mean_square - mean**2, 0.0)
+    return mean, variance / len(X.indptr[1:])

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from joblib import Parallel, delayed
 from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -47,9 +47,7 @@ class Work:
     source: RealTasks | Settings
     profile: Profile
     device: str = "cpu"  # where classifiers that can be fitted on a GPU are fitted
-    peers: tuple[
-        tuple[str, str], ...
-    ] = ()  # Pythons of tools of others, by their names
+    peers: tuple[tuple[str, str], ...] = ()  # Pythons of competing tools, by name
 
 
 def plan_real(
@@ -68,7 +66,8 @@ def plan_real(
     problem. A task that cannot run does not keep the others from running. Nothing is
     written.
     """
-    plan, trained = Plan(), {}
+    plan = Plan()
+    trained: dict[str, list[str]] = {}  # tasks by the task that trains
     for task in tasks:
         lacking = source.missing(task)
         if lacking is None:
@@ -81,9 +80,8 @@ def plan_real(
             designs = source.designs(name)
             for design in designs:
                 storage.check_design(design)
-                if chosen.get(
-                    BINARY
-                ):  # data of which no gene passes are found before fitting
+                if chosen.get(BINARY):
+                    # Data of which no gene passes are noticed before fitting
                     train = design.source.take(design.splits[0].train)
                     select_genes(train, design.positives[0], profile, 0)
         except (ValueError, OSError) as error:
@@ -102,15 +100,17 @@ def units_of(
     design: Design, chosen: dict[str, list[str]], profile: Profile
 ) -> list[WorkUnit]:
     """The units of a design, without classifiers that need what it lacks."""
-    there = {
-        None,
-        *(key for key in ("auxiliary", "truth") if getattr(design, key) is not None),
-    }
+    available = {None}
+    if design.auxiliary is not None:
+        available.add("auxiliary")
+    if design.truth is not None:
+        available.add("truth")
     problems = [
-        *((split, name, BINARY) for split in design.splits[: profile.n_splits]
-          for name in design.positives),
-        *((split, ALL, WHOLE) for split in design.whole_splits(profile.n_whole)),
-    ]  # fmt: skip
+        (split, name, BINARY)
+        for split in design.splits[: profile.n_splits]
+        for name in design.positives
+    ]
+    problems += [(split, ALL, WHOLE) for split in design.whole_splits(profile.n_whole)]
     return [
         WorkUnit(
             design.task.name,
@@ -122,7 +122,7 @@ def units_of(
         )
         for split, name, kind in problems
         for classifier in chosen.get(kind, ())
-        if get(classifier).needs in there
+        if get(classifier).needs in available
     ]
 
 
@@ -154,14 +154,15 @@ def run(
             progress(unit, True)
         else:
             waiting.append(unit)
-    failed, told = {}, set()
+    failed: dict[str, str] = {}
+    warned: set[tuple[str, str]] = set()
     for unit, result in _results(waiting, work, jobs, dask):
         storage.save(unit, result)
         reason = result.get("failed")
         if reason is not None and get(unit.classifier).peer is None:
             failed.setdefault(unit.task, f"{unit.classifier}, {unit.problem}: {reason}")
-        if reason is not None and (unit.classifier, reason) not in told:
-            told.add((unit.classifier, reason))
+        if reason is not None and (unit.classifier, reason) not in warned:
+            warned.add((unit.classifier, reason))
             warn(unit, reason)
         progress(unit, False)
     return failed
@@ -177,7 +178,8 @@ def _results(
         with connect(dask) as client:
             yield from on_cluster(client, units, work)
         return
-    parallel = Parallel(n_jobs=min(jobs, len(units)), return_as="generator_unordered")
+    n_jobs = min(jobs, len(units))
+    parallel: Any = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     try:
         yield from parallel(delayed(attempt)(unit, work, os.getpid()) for unit in units)
     except TerminatedWorkerError as error:
@@ -233,7 +235,7 @@ def attempt(
         _depend_on(parent)
     try:
         design = _designs(unit.task, work.source)[unit.design]
-        split = next(one for one in design.splits if one.index == unit.split)
+        split = next(part for part in design.splits if part.index == unit.split)
         options = {"device": work.device, "peers": dict(work.peers)}
         return unit, run_unit(
             design, split, unit.problem, unit.classifier, work.profile, **options

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,11 +37,13 @@ class AnovaFamily(FixedReferenceFamily):
     def _reference(self, samples: Samples, y: NDArray, chain: Chain) -> NDArray:
         from optirank_lab.baselines.anova import select_stable_genes
 
-        X, dataset = samples.X, samples.dataset
+        X: Any = samples.X
+        dataset = samples.dataset
         if self.auxiliary is not None:
             X_auxiliary, y_auxiliary = self.auxiliary
             stack = [sparse.csr_array(part) for part in (X, X_auxiliary)]
-            X, y = sparse.vstack(stack, format="csr"), np.concatenate([y, y_auxiliary])
+            X = sparse.vstack(stack, format="csr")
+            y = np.concatenate([y, y_auxiliary])
             dataset = np.repeat([0, 1], [samples.n_samples, len(y_auxiliary)])
         if dataset is None or len(np.unique(dataset)) < 2:
             return np.arange(samples.n_genes)
@@ -65,18 +68,22 @@ class LogisticFamily(Family):
         from optirank.solver.solve import fit_weights_grid
         from optirank.solver.terms import LogisticLoss
 
-        matrix, loss = centred_values(samples.X, v), LogisticLoss(y, v)
+        matrix = centred_values(samples.X, v)
+        loss = LogisticLoss(y, v)
 
         def fit(pairs: Sequence[PenaltyPair]) -> dict[PenaltyPair, Solution]:
-            found = fit_weights_grid(matrix, loss, pairs, **self._accuracy)
-            return {pair: solution(one, *pair) for pair, one in found.items()}
+            by_pair = fit_weights_grid(matrix, loss, pairs, **self._accuracy)
+            return {pair: solution(fit, *pair) for pair, fit in by_pair.items()}
 
-        def solution(one: Weights, l1: float, l2: float) -> Solution:
-            z = samples.X @ one.w
+        def solution(fit: Weights, l1: float, l2: float) -> Solution:
+            z = samples.X @ fit.w
             b = float(loss.best_intercept(z, 0.0))
-            ridge = (l2 if l1 or l2 else RIDGE_FLOOR) * (one.w @ one.w)
-            objective = loss.evaluate(z, b) + l1 * np.abs(one.w).sum() + ridge
-            return Solution(one.w, b, None, objective, one.n_iter, one.converged)
+            ridge = (l2 if l1 or l2 else RIDGE_FLOOR) * (fit.w @ fit.w)
+            objective = loss.evaluate(z, b) + l1 * np.abs(fit.w).sum() + ridge
+            no_reference: Any = None
+            return Solution(
+                fit.w, b, no_reference, objective, fit.n_iter, fit.converged
+            )
 
         return self._fit(chain, fit)
 

@@ -21,35 +21,29 @@ from optirank_lab.benchmark.classifiers import CLASSIFIERS, ordered
 from optirank_lab.benchmark.designs import ALL, Design, Profile
 
 SCORES = [
-    *(
-        "group",
-        "task",
-        "scenario",
-        "title",
-        "shift",
-        "kind",
-        "tissue",
-        "problem",
-        "classifier",
-    ),
-    *(
-        "part",
-        "split",
-        "test",
-        "validation",
-        "n_genes",
-        "n_features",
-        "n_train",
-        "n_test",
-    ),
-    *(
-        "unlabelled",
-        "cosine",
-        "setting",
-        "fit_seconds",
-        "predict_seconds",
-        "unit_seconds",
-    ),
+    "group",
+    "task",
+    "scenario",
+    "title",
+    "shift",
+    "kind",
+    "tissue",
+    "problem",
+    "classifier",
+    "part",
+    "split",
+    "test",
+    "validation",
+    "n_genes",
+    "n_features",
+    "n_train",
+    "n_test",
+    "unlabelled",
+    "cosine",
+    "setting",
+    "fit_seconds",
+    "predict_seconds",
+    "unit_seconds",
     "version",
 ]
 _GROUPS = {"": "", "single": ", one of two sources", "multi": ", two sources joined"}
@@ -71,9 +65,8 @@ class WorkUnit:
     def path(self) -> str:
         """Its file, below the folder of units."""
         readable = re.sub(r"[^\w+-]", "_", self.problem)
-        number = zlib.crc32(
-            self.problem.encode()
-        )  # names that read alike must not share a file
+        # Names that read alike must not share a file
+        number = zlib.crc32(self.problem.encode())
         problem = "all" if self.problem == ALL else f"{readable}_{number:08x}"
         return f"{self.design}/{self.split:02d}-{problem}-{self.classifier}.json"
 
@@ -105,12 +98,12 @@ class Storage:
                     f"({others[0]!r}): choose a new or an empty folder"
                 )
             return
-        there = self.record()
+        stored = self.record()
         for name, value in self._run_record(profile, seed).items():
-            if there.get(name) != value:
+            if stored.get(name) != value:
                 raise ValueError(
                     f"{self.folder} holds results of other settings ({name} was "
-                    f"{there.get(name)!r}, now it is {value!r}): choose another folder or the "
+                    f"{stored.get(name)!r}, now it is {value!r}): choose another folder or the "
                     "same settings"
                 )
 
@@ -120,9 +113,8 @@ class Storage:
         self.check(profile, seed)
         self.folder.mkdir(parents=True, exist_ok=True)
         with _lock(self.folder / _LOCK):
-            for path in self.folder.rglob(
-                ".*.json.????????.tmp"
-            ):  # of a run that was killed
+            # What a run that was killed left
+            for path in self.folder.rglob(".*.json.????????.tmp"):
                 path.unlink(missing_ok=True)
             if not (self.folder / "run.json").is_file():
                 self._write("run.json", self._run_record(profile, seed), indent=1)
@@ -158,13 +150,14 @@ class Storage:
 
     def has(self, unit: WorkUnit) -> bool:
         """Whether the result of a unit is there and can be read; a gap is no result."""
-        found = _read_unit(self.folder / "units" / unit.path)
-        return found is not None and "failed" not in found
+        result = _read_unit(self.folder / "units" / unit.path)
+        return result is not None and "failed" not in result
 
     def units(self, design: str) -> list[dict]:
         """The results of a design; gaps have ``failed``. Damaged files are left out."""
         paths = sorted((self.folder / "units" / design).glob("*.json"))
-        return [found for path in paths if (found := _read_unit(path)) is not None]
+        results = [_read_unit(path) for path in paths]
+        return [result for result in results if result is not None]
 
     def save(self, unit: WorkUnit, result: dict) -> None:
         """Store the result of a unit in one step."""
@@ -219,10 +212,10 @@ def _read(path: Path) -> dict:
 
 def _read_unit(path: Path) -> dict | None:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        result = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):  # of bytes that are no text, too
         return None
-    return found if isinstance(found, dict) and "classifier" in found else None
+    return result if isinstance(result, dict) and "classifier" in result else None
 
 
 @dataclass
@@ -242,71 +235,93 @@ class Results:
 
 
 def collect(storage: Storage, rule: str = "one_se") -> Results:
-    """Read all results of a folder; a problem with a split missing is left out, and reported.
+    """Read all results of a folder; problems that lack a split are gaps.
 
     The rule chooses the settings: "one_se" is the paper's, "best" takes the best
     validation score.
     """
-    record, latest = storage.record(), storage.latest()
+    record = storage.record()
+    latest = storage.latest()
     synthetic = record["experiment"] == "synthetic"
-    rows, tasks, gaps, seconds = [], [], [], 0.0
+    rows: list[dict] = []
+    tasks: list[dict] = []
+    gaps: list[dict] = []
+    seconds = 0.0
     for key, design in storage.designs().items():
         units = storage.units(key)
-        gaps += [
-            {"task": key, "classifier": unit["classifier"], "reason": unit["failed"]}
-            for unit in units
-            if "failed" in unit
-        ]
         seconds += sum(unit.get("unit_seconds", 0.0) for unit in units)
-        groups = defaultdict(list)
-        for unit in units:
-            whole = unit["problem"] == ALL
-            part = design["parts"][unit["split"]]
-            own = unit["split"] if whole else part  # whole tasks are not tuned
-            groups[unit["problem"], unit["classifier"], own].append(unit)
-        splits = defaultdict(set)  # that any classifier has been run on
-        for (problem, _, part), group in groups.items():
-            splits[problem, part] |= {unit["split"] for unit in group}
-        for (problem, name, part), group in groups.items():
-            if lacking := len(splits[problem, part]) - len(group):
-                reason = f"not run to the end: {problem} lacks {lacking} splits"
-                gaps.append({"task": key, "classifier": name, "reason": reason})
-                continue
-            rows += _rows(
-                design, group, "best" if synthetic else rule, synthetic=synthetic
-            )
-        tasks += [
-            {
-                "task": name,
-                "scenario": design["scenario"],
-                **about,
-                "genes": design["n_genes"],
-                "classes": ", ".join(design["classes"]),
-                "notes": "; ".join(design["notes"]),
-            }
-            for name, about in design["tests"].items()
-        ]
-    gaps += [
-        {"task": name, "classifier": "all", "reason": reason}
-        for name, reason in latest.get("problems", {}).items()
-    ]
-    scores = pd.DataFrame(rows, columns=SCORES)
+        complete, gaps_of_design = _complete_groups(key, design, units)
+        gaps += gaps_of_design
+        for group in complete:
+            of_group = "best" if synthetic else rule
+            rows += _rows(design, group, of_group, synthetic=synthetic)
+        tasks += _tasks(design)
+    for name, reason in latest.get("problems", {}).items():
+        gaps.append(_gap(name, "all", reason))
+    scores = pd.DataFrame(rows, columns=pd.Index(SCORES))
+    shown = [name for name in ordered(scores["classifier"]) if name in CLASSIFIERS]
     run = {
         "profile": record["profile"],
         "settings chosen by": rule,
         "seed": record["seed"],
-        "classifiers": {name: CLASSIFIERS[name].words for name in ordered(scores["classifier"])
-                        if name in CLASSIFIERS},
+        "classifiers": {name: CLASSIFIERS[name].words for name in shown},
         "cpu_seconds": seconds,
         "python": latest.get("python"),
         "platform": latest.get("platform"),
         "version": record["version"],
         "missing": list(latest.get("missing", {})),
-    }  # fmt: skip
-    frame = pd.DataFrame(
-        gaps, columns=["task", "classifier", "reason"]
-    ).drop_duplicates()
+    }
+    columns = pd.Index(["task", "classifier", "reason"])
+    frame = pd.DataFrame(gaps, columns=columns).drop_duplicates()
     return Results(scores, pd.DataFrame(tasks), frame, run)
+
+
+def _complete_groups(
+    key: str, design: dict, units: list[dict]
+) -> tuple[list[list[dict]], list[dict]]:
+    """The units of each problem, classifier and part; and what is missing.
+
+    A group that lacks a split which any classifier has been run on is a gap.
+    """
+    gaps = [
+        _gap(key, unit["classifier"], unit["failed"])
+        for unit in units
+        if "failed" in unit
+    ]
+    groups = defaultdict(list)
+    splits = defaultdict(set)
+    for unit in units:
+        part = design["parts"][unit["split"]]
+        if unit["problem"] == ALL:
+            part = unit["split"]  # whole tasks are not tuned
+        groups[unit["problem"], unit["classifier"], part].append(unit)
+        splits[unit["problem"], part].add(unit["split"])
+    complete = []
+    for (problem, classifier, part), group in groups.items():
+        n_lacking = len(splits[problem, part]) - len(group)
+        if n_lacking:
+            reason = f"not run to the end: {problem} lacks {n_lacking} splits"
+            gaps.append(_gap(key, classifier, reason))
+        else:
+            complete.append(group)
+    return complete, gaps
+
+
+def _gap(task: str, classifier: str, reason: str) -> dict[str, str]:
+    return {"task": task, "classifier": classifier, "reason": reason}
+
+
+def _tasks(design: dict) -> list[dict]:
+    """What is known of the tasks that a design tests."""
+    same = {
+        "genes": design["n_genes"],
+        "classes": ", ".join(design["classes"]),
+        "notes": "; ".join(design["notes"]),
+    }
+    return [
+        {"task": name, "scenario": design["scenario"], **about, **same}
+        for name, about in design["tests"].items()
+    ]
 
 
 def _rows(design: dict, group: list[dict], rule: str, *, synthetic: bool) -> list[dict]:

@@ -1,7 +1,7 @@
 """The classifiers of the main table: the panel model and its rivals, at k genes and with all.
 
 All of them get the same training samples, the same query and the same candidate genes,
-in the order of their t statistics (`designs.best_genes`). A method yields one `Labels`
+in the order of their t statistics (`designs.genes_of_best_t`). A method yields one `Labels`
 per number of genes:
 
 panel                            the panel model
@@ -24,12 +24,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
-from sklearn.pipeline import Pipeline
 
 from optirank_lab.baselines.nearest_mean import (
     SpearmanCentroid,
@@ -95,7 +95,7 @@ class PairData:
         return dense(self.train.values), dense(self.query.values)
 
     @cached_property
-    def lr_on_all_ranks(self) -> Pipeline:
+    def lr_on_all_ranks(self) -> Any:
         """LR on ranks of all candidates, which two methods need."""
         return lr_on_ranks().fit(self.measured[0], self.y)
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
+Positions = NDArray | Sequence[int]  # of samples
 CELLS = 100  # of a type, for training: the paper's
 FOLDS = 5  # and draws of cells: the paper's
 MOST_OF_A_CLASS = 500  # more samples of a class add time, and little accuracy
@@ -33,11 +34,11 @@ class Split:
 
     index: int
     train: NDArray
-    validation: Sequence[int] = ()
-    test: Sequence[int] = ()
-    auxiliary_train: Sequence[int] = ()
-    auxiliary_validation: Sequence[int] = ()
-    auxiliary_reference: Sequence[int] = ()
+    validation: Positions = ()
+    test: Positions = ()
+    auxiliary_train: Positions = ()
+    auxiliary_validation: Positions = ()
+    auxiliary_reference: Positions = ()
     part: int = 0
 
 
@@ -84,9 +85,8 @@ def _draw_cells(k: int, y: NDArray, y_auxiliary, scenario: str, random) -> Split
     if y_auxiliary is None:
         return split
     mixed = _permuted(y_auxiliary, random)
-    if (
-        scenario == "single"
-    ):  # nothing of the auxiliary set validates, so none of it is kept back
+    if scenario == "single":
+        # Nothing of the auxiliary set validates, so none of it is kept back
         reference = np.sort(np.concatenate([rows[:CELLS] for rows in mixed.values()]))
         return replace(split, auxiliary_reference=reference)
     others = {name: rows[: _most(len(rows))] for name, rows in mixed.items()}
@@ -116,10 +116,10 @@ def _folds(y: NDArray, y_auxiliary, scenario: str, random) -> list[Split]:
         return own
     if scenario == "single":
         everything = np.arange(len(y_auxiliary))
-        return [replace(one, auxiliary_reference=everything) for one in own]
+        return [replace(split, auxiliary_reference=everything) for split in own]
     return [
-        replace(one, auxiliary_train=more, auxiliary_validation=rest)
-        for one, (more, rest) in zip(
+        replace(split, auxiliary_train=more, auxiliary_validation=rest)
+        for split, (more, rest) in zip(
             own, _stratified(y_auxiliary, FOLDS, random), strict=True
         )
     ]
@@ -139,7 +139,10 @@ def folds_and_final(y: NDArray, random_state: int) -> list[Split]:
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=random_state).split(
         rest, y[rest]
     )
-    splits = [Split(k, rest[train], rest[one]) for k, (train, one) in enumerate(folds)]
+    splits = [
+        Split(k, rest[train], rest[validation])
+        for k, (train, validation) in enumerate(folds)
+    ]
     return [*splits, Split(FOLDS, rest, test=test)]
 
 
@@ -164,9 +167,8 @@ def _nested(y: NDArray, random) -> list[Split]:
 
 def _stratified(y: NDArray, n: int, random) -> list[tuple[NDArray, NDArray]]:
     folds = StratifiedKFold(n, shuffle=True, random_state=int(random.integers(2**31)))
-    with (
-        warnings.catch_warnings()
-    ):  # a class with fewer samples than folds is in some of them
+    with warnings.catch_warnings():
+        # A class with fewer samples than folds is in some of them
         warnings.filterwarnings(
             "ignore", message="The least populated class", category=UserWarning
         )

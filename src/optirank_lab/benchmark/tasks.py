@@ -8,6 +8,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -196,7 +197,7 @@ def _summarise(name: str, path: Path, label: str) -> _SetSummary:
         )
 
 
-def _large_classes(labels: pd.Series) -> frozenset[str]:
+def _large_classes(labels: Any) -> frozenset[str]:
     """Classes with enough samples, by their common names."""
     counts: dict[str, int] = {}
     for original, count in labels.value_counts().items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,9 +34,7 @@ class FittedSetting:
     n_genes: int
     fit_seconds: float
     predict_seconds: float = np.nan
-    reference: NDArray | None = (
-        None  # mask of the reference set, where the model has one
-    )
+    reference: NDArray | None = None  # mask of the reference set, if there is one
     version: str | None = None  # of a tool of others
 
 
@@ -56,16 +55,16 @@ def run_unit(
     cosine similarity to it is stored too. Seconds are CPU time, and wall time where a
     GPU is used.
     """
-    one = get(classifier)
+    entry = get(classifier)
     clock = time.thread_time if device == "cpu" else time.perf_counter
     start = clock()
     problem = make_problem(design, split, name, profile)
-    grid = one.grid_of(profile, whole=problem.whole)
+    grid = entry.grid_of(profile, whole=problem.whole)
     parts = [*problem.validation, *problem.tests.values()]
-    if one.peer is not None:
+    if entry.peer is not None:
         try:
             result = run_peer(
-                one.peer,
+                entry.peer,
                 problem.train,
                 parts,
                 seed=problem.seed,
@@ -78,12 +77,9 @@ def run_unit(
     else:
         with one_blas_thread():
             final = len(split.validation) == 0  # the setting is chosen by other splits
-            fits = fit_grid(one, problem, grid, parts, cold=final, device=device)
+            fits = fit_grid(entry, problem, grid, parts, cold=final, device=device)
     classes = None if problem.whole else _CLASSES
-    scores = np.array(
-        [[balanced_accuracy(part.labels, given, classes)
-          for part, given in zip(parts, fit.labels, strict=True)] for fit in fits]
-    )  # fmt: skip
+    scores = np.array([_scores(fit, parts, classes) for fit in fits])
     n = len(problem.validation)
     result = {
         "settings": [fit.setting for fit in fits],
@@ -103,6 +99,16 @@ def run_unit(
     if problem.truth is not None:
         result["cosine"] = [_cosine(fit.reference, problem.truth) for fit in fits]
     return {**result, "unit_seconds": clock() - start}
+
+
+def _scores(
+    fit: FittedSetting, parts: list[Set], classes: NDArray | None
+) -> list[float]:
+    """Balanced accuracy of a setting on each part."""
+    return [
+        balanced_accuracy(part.labels, given, classes)
+        for part, given in zip(parts, fit.labels, strict=True)
+    ]
 
 
 def fit_grid(
@@ -125,16 +131,17 @@ def fit_grid(
     options: dict[str, object] = {"warm_start": not cold}
     if classifier.needs == "auxiliary" and (second := problem.auxiliary) is not None:
         options["auxiliary"] = (second.values, second.labels.astype(float))
-    elif classifier.needs == "truth":
+    elif classifier.needs == "truth" and problem.truth is not None:
         options["reference"] = tuple(np.flatnonzero(problem.truth).tolist())
     family = classifier.make_family(grid, **options)
     if device != "cpu" and family.on_device:
         from optirank.solver.device.orders import orders_for  # a GPU is asked for
 
-        train, *views = (
-            Samples(orders=orders_for(part.raw, device).take(slice(None)))
+        on_device: Any = [
+            orders_for(part.raw, device).take(np.arange(len(part.labels)))
             for part in (problem.train, *parts)
-        )
+        ]
+        train, *views = (Samples(orders=orders) for orders in on_device)
     else:
         train = _samples(problem.train, family, problem.dataset)
         views = [_samples(part, family) for part in parts]
@@ -142,17 +149,17 @@ def fit_grid(
     unit = Unit(
         train=train, codes=problem.train.labels.astype(int), n_classes=2, views=views
     )
-    (found,) = search(family, [unit])
-    gammas = [found.models(k)[0].gamma for k in range(len(found.params))]
+    (result,) = search(family, [unit])
+    gammas = [result.models(k)[0].gamma for k in range(len(result.params))]
     return [
         FittedSetting(
             setting={name: params[name] for name in grid},
-            labels=[found.decision(k, view)[:, 0] > 0 for view in views],
-            n_genes=int(found.genes(k).sum()),
+            labels=[result.decision(k, view)[:, 0] > 0 for view in views],
+            n_genes=int(result.genes(k).sum()),
             reference=None if gammas[k] is None else gammas[k] > 0,
-            fit_seconds=found.fit_seconds(k),
+            fit_seconds=result.fit_seconds(k),
         )
-        for k, params in enumerate(found.params)
+        for k, params in enumerate(result.params)
     ]
 
 
@@ -177,11 +184,12 @@ def _fit_estimators(
         classifier.sees == COUNTS and problem.train.counts
     )
 
-    def view(part: Set) -> NDArray | sp.csr_matrix:
+    def view(part: Set) -> Any:
         X = part.raw if raw else part.values
         return sp.csr_matrix(X) if sp.issparse(X) else X
 
-    X, found = view(problem.train), []
+    X = view(problem.train)
+    fits = []
     for setting in ParameterGrid(grid):
         model = classifier.make(**setting)
         seeds = [key for key in model.get_params() if key.endswith("random_state")]
@@ -190,15 +198,17 @@ def _fit_estimators(
         model.fit(X, problem.train.labels)
         fitted = time.thread_time()
         labels = [model.predict(view(part)) for part in parts]
-        times = {
-            "fit_seconds": fitted - start,
-            "predict_seconds": time.thread_time() - fitted,
-        }
-        n_genes = classifier.n_genes(model)
-        found.append(
-            FittedSetting(setting=setting, labels=labels, n_genes=n_genes, **times)
+        predicted = time.thread_time()
+        fits.append(
+            FittedSetting(
+                setting=setting,
+                labels=labels,
+                n_genes=classifier.n_genes(model),
+                fit_seconds=fitted - start,
+                predict_seconds=predicted - fitted,
+            )
         )
-    return found
+    return fits
 
 
 def _mean(scores: NDArray) -> float:
@@ -209,7 +219,7 @@ def _mean(scores: NDArray) -> float:
 
 def _unlabelled(labels: list[NDArray]) -> float:
     """The share of test samples to which a tool gave no label."""
-    given = [label for one in labels for label in one]
+    given = [label for of_part in labels for label in of_part]
     return sum(label is None for label in given) / max(1, len(given))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -42,9 +42,12 @@ Examples:
 app = typer.Typer(
     cls=opt.PlainGroup, help=_HELP, no_args_is_help=True, rich_markup_mode=None
 )
-_Problems = opt.one_of("binary", "whole", "both")
-_Selection = opt.one_of("one_se", "best")  # how settings are chosen
-
+if TYPE_CHECKING:
+    _Problems = str
+    _Selection = str
+else:
+    _Problems = opt.one_of("binary", "whole", "both")
+    _Selection = opt.one_of("one_se", "best")  # how settings are chosen
 
 _Label = Annotated[
     str | None,
@@ -368,7 +371,8 @@ def _show_curve(table: pd.DataFrame) -> None:
     columns = ("method", *map(str, wide.columns))
     show_table("Balanced accuracy (%) by genes, mean over tissues", columns, rows)
     failed = table[table["note"].notna()]
-    for (method, reason), rows_of_tool in failed.groupby(["method", "note"]):
+    groups: Any = failed.groupby(["method", "note"])
+    for (method, reason), rows_of_tool in groups:
         tell_error(f"{method} has no result on {len(rows_of_tool)} pairs: {reason}")
 
 

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from optirank_lab.benchmark.report import Written
     from optirank_lab.benchmark.synthetic import Settings
 
-_Grid = opt.one_of("extended", "paper")
+if TYPE_CHECKING:
+    _Grid = str
+else:
+    _Grid = opt.one_of("extended", "paper")
 
 
 def simulate(

@@ -106,13 +106,14 @@ def _read_column(path: Path, column: str) -> list[str | None]:
     import pandas as pd
 
     by_place = column.isdigit()
+    wanted: Any = [int(column)] if by_place else lambda name: name == column
     with readable(path):
         frame = pd.read_csv(
             path,
             sep=separator(path),
             dtype=str,
             header=None if by_place else 0,
-            usecols=[int(column)] if by_place else lambda name: name == column,
+            usecols=wanted,
         )
     if frame.empty:
         raise DataError(f"{path} has no column {column!r}")

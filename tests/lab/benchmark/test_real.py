@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from benchmark_cases import FIRST, SECOND, TASKS, THIRD, designs, make_set, write_sets
 from optirank.io.reading import write_h5ad
-from optirank_lab.benchmark.designs import QUICK, RealTasks, best_genes
+from optirank_lab.benchmark.designs import QUICK, RealTasks, genes_of_best_t
 from optirank_lab.benchmark.results import Storage
 from optirank_lab.benchmark.sets import Set, log_values
 from optirank_lab.benchmark.tasks import built_in
@@ -137,10 +137,10 @@ def test_the_best_genes_are_those_of_the_largest_t_statistic_of_any_class():
     for gene, one in ((3, "a"), (8, "b"), (9, "c")):
         X[y == one, gene] += 4.0
     one = Set("x", X, X, y, np.arange(30))
-    assert set(best_genes(one, 3)) == {3, 8, 9}
+    assert set(genes_of_best_t(one, 3)) == {3, 8, 9}
     sparse = replace(one, values=sp.csr_array(X))
-    np.testing.assert_array_equal(best_genes(sparse, 30), best_genes(one, 30))
-    assert best_genes(one, 30)[-1] == 5
+    np.testing.assert_array_equal(genes_of_best_t(sparse, 30), genes_of_best_t(one, 30))
+    assert genes_of_best_t(one, 30)[-1] == 5
 
 
 def test_log_values_by_hand():

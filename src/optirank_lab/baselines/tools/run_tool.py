@@ -33,9 +33,11 @@ import threading
 import time
 import traceback
 import warnings
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -53,7 +55,8 @@ def linear(part) -> sp.csr_matrix:
     if part.kind != "log":
         np.maximum(X.data, 0.0, out=X.data)
         return X
-    zeros = 1.0 - X.nnz / max(1.0, float(X.shape[0]) * X.shape[1])
+    n_values = float(len(part.labels)) * len(part.genes)
+    zeros = 1.0 - X.nnz / max(1.0, n_values)
     if zeros > 0.05 and X.data.min(initial=0.0) >= 0.0:
         X.data = np.exp2(X.data) - 1.0
         return X
@@ -84,8 +87,9 @@ class CellTypist:
     def __init__(self) -> None:
         # The package makes this folder, for models to download, when it is imported.
         os.environ["CELLTYPIST_FOLDER"] = os.path.join(sys.argv[2], "celltypist")
-        import celltypist
         import sklearn
+
+        celltypist = import_module("celltypist")
 
         self.version = f"celltypist {version('celltypist')}"
         if tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8):
@@ -124,8 +128,7 @@ class SingleR:
     """
 
     def __init__(self) -> None:
-        import singler
-
+        singler = import_module("singler")
         self.version = f"singler {version('singler')}"
         self.package = singler
 
@@ -165,16 +168,13 @@ class PySingleCellNet:
     """
 
     def __init__(self) -> None:
-        import pySingleCellNet
-
         warnings.filterwarnings("ignore")  # of pandas, several per sample
         self.version = f"pySingleCellNet {version('pySingleCellNet')}"
-        self.package = pySingleCellNet
+        self.package = import_module("pySingleCellNet")
 
     def fit(self, train, seed: int) -> None:
         """Train with the settings of the quickstart."""
-        import scanpy as sc
-
+        sc = import_module("scanpy")
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002  the package draws from this generator
         data = _table(linear(train), _numbers(train))
@@ -204,16 +204,17 @@ class PySingleCellNet:
         """The class with the most votes; none where that is "rand", of shuffled profiles."""
         query = _table(part.X, _numbers(part))
         self.package.tl.classify_anndata(query, self.model)
-        found = [str(one) for one in query.obs["SCN_class_argmax"]]
-        return [None if one == "rand" else one for one in found]
+        labels = [str(label) for label in query.obs["SCN_class_argmax"]]
+        return [None if label == "rand" else label for label in labels]
 
 
-def _table(X, genes: list[str]):
+def _table(X: Any, genes: list[str]) -> Any:
     import anndata
     import pandas as pd
 
-    obs = pd.DataFrame(index=[f"s{k}" for k in range(X.shape[0])])
-    return anndata.AnnData(X, obs, pd.DataFrame(index=list(genes)))
+    samples = pd.Index([f"s{k}" for k in range(X.shape[0])])
+    obs = pd.DataFrame(index=samples)
+    return anndata.AnnData(X, obs, pd.DataFrame(index=pd.Index(genes)))
 
 
 def _numbers(part) -> list[str]:
