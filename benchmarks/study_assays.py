@@ -1,13 +1,14 @@
-"""Models on assays that they were not made for: the query has some of the model's genes.
+"""Models on assays that they were not made for: the query has some of the model's
+genes.
 
     python benchmarks/study_assays.py [--data DIR] [--out DIR] [--jobs N] [--quick]
 
-For at most two ordered pairs per tissue that share 900 genes or more, a model of 100 genes with the
-longer path (to 1000 genes) is trained on at most 100 samples per class. The query is cut down to
-100, 300, 500 and 1000 genes drawn at random (two draws), and to the genes of the osmFISH and MERFISH
-sets. It is labelled by the model's own panel alone, by the panel of the path that the query's genes
-serve best (as `predict` does), and by a model that is trained for these genes (`train --for`).
-Written to assays.csv.
+For at most two ordered pairs per tissue that share 900 genes or more, a model of 100
+genes with the longer path (to 1000 genes) is trained on at most 100 samples per class.
+The query is cut down to 100, 300, 500 and 1000 genes drawn at random (two draws), and
+to the genes of the osmFISH and MERFISH sets. It is labelled by the model's own panel
+alone, by the panel of the path that the query's genes serve best (as `predict` does),
+and by a model that is trained for these genes (`train --for`). Written to assays.csv.
 """
 
 from __future__ import annotations
@@ -120,7 +121,9 @@ def study(
 
 
 def trained(reference: Set, n_genes: int | None = None) -> Model:
-    """A model of 100 genes whose path goes on, or of at most so many of the genes there are."""
+    """A model of 100 genes whose path goes on, or of at most so many of the genes
+    there are.
+    """
     size = "auto" if n_genes is None else min(n_genes, len(reference.genes))
     asked = TrainingOptions(label="label", n_genes=size, n_jobs=1)
     model = train(profiles_of(reference), asked).model
@@ -146,7 +149,9 @@ def gene_lists(
 
 
 def accuracy(model: Model, query: Set) -> tuple[float, int]:
-    """Balanced accuracy on a query, and the size of the panel; NaN where it is refused."""
+    """Balanced accuracy on a query, and the size of the panel; NaN where it is
+    refused.
+    """
     try:
         labels = labelled(model, query)
     except MissingGenesError:

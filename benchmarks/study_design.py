@@ -1,12 +1,14 @@
-"""Lists of equal length, judged on another platform: optirank's panels and other marker lists.
+"""Lists of equal length, judged on another platform: optirank's panels and other marker
+lists.
 
     python benchmarks/study_design.py [--data DIR] [--out DIR] [--jobs N] [--quick]
 
-For at most four ordered pairs per tissue (sets of two platforms that share classes and genes) and
-the two imaging pairs, every method makes lists of 10, 20, 50, 100 and 200 genes from at most 60
-samples per class of the reference. Three classifiers are trained on each list, on the same samples:
-the panel model, logistic regression and a random forest on log values. At most 60 samples per class
-of the query judge them. Written to design.csv, with the seconds that the lists took.
+For at most four ordered pairs per tissue (sets of two platforms that share classes and
+genes) and the two imaging pairs, every method makes lists of 10, 20, 50, 100 and 200
+genes from at most 60 samples per class of the reference. Three classifiers are trained
+on each list, on the same samples: the panel model, logistic regression and a random
+forest on log values. At most 60 samples per class of the query judge them. Written to
+design.csv, with the seconds that the lists took.
 """
 
 from __future__ import annotations
@@ -101,7 +103,9 @@ def study(pair: BenchmarkTask, reference: Set, query: Set) -> Rows:
 def all_lists(
     reference: Set, sizes: list[int]
 ) -> list[tuple[str, dict[int, NDArray], float]]:
-    """The lists of every method by their length, and the seconds that they took together."""
+    """The lists of every method by their length, and the seconds that they took
+    together.
+    """
     start = time.perf_counter()
     path = (
         PanelClassifier(max(sizes), n_jobs=1).fit(reference.raw, reference.labels).path_

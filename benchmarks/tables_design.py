@@ -1,4 +1,6 @@
-"""Tables of panels for assays: lists of genes by several methods, and models on other assays."""
+"""Tables of panels for assays: lists of genes by several methods, and models on
+other assays.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ _LISTS = (_OURS, "COSG", "NS-Forest", "t statistic", "highly variable", "random"
 
 @table
 def designs() -> pd.DataFrame:
-    """Lists by several methods on another platform, mean over tissues, imaging pairs apart."""
+    """Lists by several methods on another platform, mean over tissues, imaging
+    pairs apart.
+    """
     rows = read("design")
     return _wide(rows[~rows["imaging"]])
 
@@ -28,8 +32,8 @@ def designs_imaging() -> pd.DataFrame:
 def assays() -> pd.DataFrame:
     """Models of 100 genes on queries that have few of them: three ways to label.
 
-    Means are over the queries that the model's own panel labels; where a class has no gene
-    left, it refuses.
+    Means are over the queries that the model's own panel labels; where a class has no
+    gene left, it refuses.
     """
     rows = read("assays")
     random = rows["genes"] == "random"

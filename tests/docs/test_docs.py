@@ -1,4 +1,6 @@
-"""Every code block of the documentation and the README is run, or says why it is not."""
+"""Every code block of the documentation and the README is run, or says why
+it is not.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def to_run(block: Block, *, data: bool) -> bool:
 
 
 def run_page(page: Path, folder: Path, *, data: Path | None = None) -> None:
-    """Run the blocks of a page in a folder, in a process of its own, and compare what is shown."""
+    """Run the blocks of a page in a folder, in a process of its own, and compare what
+    is shown.
+    """
     blocks = read_blocks(page)
     chosen = [
         k for k, block in enumerate(blocks) if to_run(block, data=data is not None)
@@ -129,7 +133,8 @@ def test_blocks_are_run_or_say_why_not() -> None:
     for block in (block for page in PAGES for block in read_blocks(page)):
         if block.language not in RUN + SHOWN:
             wrong.append(
-                f"{block.where}: a block of {block.language!r} is neither run nor output"
+                f"{block.where}: a block of {block.language!r} is neither run nor "
+                "output"
             )
         elif block.not_run is not None and block.not_run not in REASONS:
             wrong.append(

@@ -49,7 +49,9 @@ def open_text(path: Path) -> IO[str]:
 
 
 def separator(path: Path) -> str:
-    """The separator of a table: that of its name, else the most frequent of its header."""
+    """The separator of a table: that of its name, else the most frequent of
+    its header.
+    """
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     usual = "," if ".csv" in suffixes else "\t"
     with readable(path), open_text(path) as file:
@@ -82,7 +84,8 @@ class TextTable:
             )
         if not first_line:
             raise DataError(
-                f"{path} is empty: it should have a header line and a line for each entry"
+                f"{path} is empty: it should have a header line and a line for each "
+                "entry"
             )
         if len(first_line) == len(header) + 1:  # R writes no name above names of rows
             header = ["", *header]
@@ -129,7 +132,9 @@ class TextTable:
             return pd.read_csv(file, **options)
 
     def _wide_numbers(self, columns: Sequence[int]) -> pd.DataFrame:
-        """Many columns of a wide table, line by line: far faster than column by column."""
+        """Many columns of a wide table, line by line: far faster than column
+        by column.
+        """
         import pandas as pd
 
         inside = np.asarray([k for k in columns if k != 0])
@@ -153,7 +158,9 @@ class TextTable:
 
 @dataclass
 class ParquetTable:
-    """A Parquet file; the names of its lines are its index, or else its first column."""
+    """A Parquet file; the names of its lines are its index, or else its
+    first column.
+    """
 
     path: Path
     header: list[str]

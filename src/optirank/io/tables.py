@@ -36,10 +36,10 @@ def read_table(
 ) -> tuple[StoredMatrix, np.ndarray, pd.DataFrame]:
     """Matrix, names of genes and annotations of samples of a table of numbers.
 
-    With ``genes_in="columns"`` a line is a sample and ``annotations`` are the columns that
-    describe samples. With ``genes_in="rows"`` a line is a gene and ``annotations`` are
-    columns that describe genes; they are left out, save ``gene_column``, which then names
-    the genes. Values are parsed and checked when they are read.
+    With ``genes_in="columns"`` a line is a sample and ``annotations`` are the columns
+    that describe samples. With ``genes_in="rows"`` a line is a gene and ``annotations``
+    are columns that describe genes; they are left out, save ``gene_column``, which then
+    names the genes. Values are parsed and checked when they are read.
     """
     table = open_table(path)
     _check_orientation(table, options.genes_in)
@@ -49,7 +49,8 @@ def read_table(
     _check_described(described, table)
     if options.gene_column and options.genes_in == "columns":
         raise DataError(
-            f"{path}: the gene column {options.gene_column!r} is for tables with genes in "
+            f"{path}: the gene column {options.gene_column!r} is for tables with genes "
+            "in "
             "rows"
         )
     named = set(described)
@@ -108,7 +109,9 @@ def _stripped(names: Any) -> np.ndarray:
 
 
 class TableMatrix:
-    """The numbers of a table as samples by genes, parsed and checked when they are read."""
+    """The numbers of a table as samples by genes, parsed and checked when they
+    are read.
+    """
 
     def __init__(
         self,
@@ -133,7 +136,9 @@ class TableMatrix:
         return len(self.samples), len(self.genes)
 
     def reader(self, columns: np.ndarray | None) -> RowReader:
-        """Parse and check the genes chosen; all are kept once most of them were read."""
+        """Parse and check the genes chosen; all are kept once most of them
+        were read.
+        """
         if columns is None:
             columns = np.arange(len(self.genes))
         in_rows = self._options.genes_in == "rows"
@@ -191,7 +196,9 @@ def read_gene_names(path: Path, genes_in: str | None) -> list[str]:
 
 
 def _read_annotations(path: Path, key: str | None) -> pd.DataFrame:
-    """A table about samples, as text; their names are in the first column or in ``key``."""
+    """A table about samples, as text; their names are in the first column or in
+    ``key``.
+    """
     import pandas as pd
 
     if path.suffix.lower() == ".parquet":
@@ -216,14 +223,17 @@ def _read_annotations(path: Path, key: str | None) -> pd.DataFrame:
 def join_annotations(
     obs: pd.DataFrame, paths: Sequence[Path], source: str, key: str | None = None
 ) -> tuple[pd.DataFrame, np.ndarray]:
-    """Annotations joined with tables about samples, and the mask of samples they name."""
+    """Annotations joined with tables about samples, and the mask of samples
+    they name.
+    """
     import pandas as pd
 
     table = pd.concat([_read_annotations(path, key) for path in paths])
     named = np.asarray(obs.index.isin(table.index))
     if not named.any():
         raise DataError(
-            f"{paths[0]} names no sample of {source}: it has {some(table.index, 3)}, the "
+            f"{paths[0]} names no sample of {source}: it has {some(table.index, 3)}, "
+            "the "
             f"data have {some(obs.index, 3)}"
         )
     both = [column for column in table.columns if column in obs.columns]
@@ -251,7 +261,10 @@ def _check_described(described: Sequence[str], table: Table) -> None:
     if absent:
         hint = ""
         if bool(np.isin(table.read([0])[0].to_numpy(dtype=object), absent).any()):
-            hint = "; it has such a line: is it transposed? (genes_in='rows', --genes-in rows)"
+            hint = (
+                "; it has such a line: is it transposed? (genes_in='rows', "
+                "--genes-in rows)"
+            )
         raise DataError(
             f"{path} has no column {some(absent)}: there are {some(columns, 20)}{hint}"
         )

@@ -27,7 +27,9 @@ def is_tenx_folder(path: Path) -> bool:
 
 @contextlib.contextmanager
 def _open_folder(folder: Path, options: ReadOptions) -> Iterator[Contents]:
-    """Read matrix.mtx, features.tsv (or genes.tsv) and barcodes.tsv, plain or gzipped."""
+    """Read matrix.mtx, features.tsv (or genes.tsv) and barcodes.tsv, plain or
+    gzipped.
+    """
     matrix_file = _find_part(folder, "matrix.mtx")
     features_file = _find_part(folder, "features.tsv", "genes.tsv")
     barcodes_file = _find_part(folder, "barcodes.tsv")
@@ -79,14 +81,16 @@ def _fields(path: Path) -> list[list[str]]:
 def _read_matrix(path: Path, shape: tuple[int, int]) -> csr_matrix:
     """Read a sparse matrix of genes by cells, transposed; sizes are checked first.
 
-    scipy's ``mmread`` ends the process on some damaged files, so pandas reads the entries.
+    scipy's ``mmread`` ends the process on some damaged files, so pandas reads the
+    entries.
     """
     from scipy.io import mminfo
 
     n_rows, n_columns, n_entries, form, field, symmetry = mminfo(str(path))
     if (n_rows, n_columns) != shape:
         raise DataError(
-            f"{path} holds {n_rows} genes x {n_columns} cells, but the other files name "
+            f"{path} holds {n_rows} genes x {n_columns} cells, but the other files "
+            "name "
             f"{shape[0]} genes and {shape[1]} cells"
         )
     if form != "coordinate" or symmetry != "general" or n_entries > n_rows * n_columns:

@@ -1,18 +1,19 @@
 """Learning from the query: labels that the panel gave teach the query's own genes.
 
-A panel was found on another platform, with few genes. The query has thousands of genes, measured on
-its own platform, and the panel's labels are mostly right. So a regression on the ranks of the
-query's own genes, taught by the surest of these labels, corrects many of the others.
+A panel was found on another platform, with few genes. The query has thousands of genes,
+measured on its own platform, and the panel's labels are mostly right. So a regression
+on the ranks of the query's own genes, taught by the surest of these labels, corrects
+many of the others.
 
-1. The 2000 genes of the query that correlate most with the labels given, ranked among themselves in
-   each sample.
-2. Logistic regression on these ranks and the surest four fifths of each label, all labels counted
-   equally, strongly penalised.
-3. Its probabilities are mixed half and half with the panel's, as logarithms, and give new labels;
-   everything once more with these.
+1. The 2000 genes of the query that correlate most with the labels given, ranked among
+   themselves in each sample.
+2. Logistic regression on these ranks and the surest four fifths of each label, all
+   labels counted equally, strongly penalised.
+3. Its probabilities are mixed half and half with the panel's, as logarithms, and give
+   new labels; everything once more with these.
 
-Samples are read in blocks. The fit takes at most 500 samples per label, so memory does not grow
-with the query.
+Samples are read in blocks. The fit takes at most 500 samples per label, so memory does
+not grow with the query.
 """
 
 from __future__ import annotations
@@ -117,7 +118,8 @@ def _best_genes(
 def _surest(probabilities: NDArray, labels: NDArray) -> NDArray:
     """Rising positions of the surest samples of each label.
 
-    Of more than 500, so many are taken, evenly from the surest to the least sure of them.
+    Of more than 500, so many are taken, evenly from the surest to the least sure of
+    them.
     """
     chosen = []
     for label in np.unique(labels):
@@ -134,7 +136,9 @@ def _surest(probabilities: NDArray, labels: NDArray) -> NDArray:
 def _ranks(
     source: Source, genes: NDArray, rows: NDArray | None, n_threads: int
 ) -> Iterator[NDArray]:
-    """Ranks of the genes among themselves, from 0 to 1, of some samples (all), in blocks."""
+    """Ranks of the genes among themselves, from 0 to 1, of some samples (all),
+    in blocks.
+    """
     start = 0
     for block in source.blocks(genes):
         stop = start + block.shape[0]

@@ -108,12 +108,14 @@ def _about_list(result: DesignResult) -> list[str]:
         accuracy = float(result.additions["balanced_accuracy"].iloc[0])
         lines.append(
             f"{len(result.additions)} genes more would give {percent(accuracy)} "
-            f"({100 * (accuracy - plain):+.1f} points): {some(result.additions['gene'], 10)}"
+            f"({100 * (accuracy - plain):+.1f} points): "
+            f"{some(result.additions['gene'], 10)}"
         )
     if result.idle is not None and len(result.idle):
         accuracy = float(result.idle["balanced_accuracy"].iloc[0])
         lines.append(
-            f"{len(result.idle)} genes carry nothing (without them {percent(accuracy)}): "
+            f"{len(result.idle)} genes carry nothing (without them "
+            f"{percent(accuracy)}): "
             f"{some(result.idle['gene'], 10)}"
         )
     return lines

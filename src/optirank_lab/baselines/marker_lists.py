@@ -1,7 +1,8 @@
 """Lists of marker genes by simple rules and by published tools, to compare panels with.
 
-Each function takes log values (samples x genes) and classes as numbers, and ranks all genes for
-every class, the best first: (classes, genes). `in_turns` makes one list of them.
+Each function takes log values (samples x genes) and classes as numbers, and ranks all
+genes for every class, the best first: (classes, genes). `in_turns` makes one list of
+them.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ Ranking = Callable[[NDArray, NDArray], NDArray]
 def cosg(X: NDArray, codes: NDArray) -> NDArray[np.intp]:
     """COSG (Dai et al. 2022, doi:10.1093/bib/bbab579), with its default mu = 1.
 
-    With the cosine ``c_k`` between a gene and the indicator of class k, the score of the gene
-    for class k is ``c_k^3 / sum over t of c_t^2``.
+    With the cosine ``c_k`` between a gene and the indicator of class k, the score of
+    the gene for class k is ``c_k^3 / sum over t of c_t^2``.
     """
     indicator = np.eye(codes.max() + 1)[codes]
     lengths = np.sqrt((X**2).sum(axis=0))
@@ -38,9 +39,10 @@ def cosg(X: NDArray, codes: NDArray) -> NDArray[np.intp]:
 def ns_forest(X: NDArray, codes: NDArray) -> NDArray[np.intp]:
     """The ranking of NS-Forest (Aevermann et al. 2021, doi:10.1101/gr.275569.121).
 
-    A random forest per class against the rest ranks the genes by their importance, genes whose
-    median in the class is 0 last; the first 15 are ordered by their binary score. NS-Forest goes
-    on to choose the few of them of best F score, which makes no list of a given length.
+    A random forest per class against the rest ranks the genes by their importance,
+    genes whose median in the class is 0 last; the first 15 are ordered by their binary
+    score. NS-Forest goes on to choose the few of them of best F score, which makes no
+    list of a given length.
     """
     from sklearn.ensemble import RandomForestClassifier
 
@@ -68,7 +70,9 @@ def ns_forest(X: NDArray, codes: NDArray) -> NDArray[np.intp]:
 
 
 def t_statistic(X: NDArray, codes: NDArray) -> NDArray[np.intp]:
-    """Welch's t of each class against the rest, for genes that are higher in the class."""
+    """Welch's t of each class against the rest, for genes that are higher in
+    the class.
+    """
     rankings = []
     for k in range(codes.max() + 1):
         inside, outside = X[codes == k], X[codes != k]
@@ -80,7 +84,9 @@ def t_statistic(X: NDArray, codes: NDArray) -> NDArray[np.intp]:
 
 
 def highly_variable(X: NDArray, codes: NDArray) -> NDArray[np.intp]:
-    """Genes of largest variance beyond that of genes of a similar mean; the same for all."""
+    """Genes of largest variance beyond that of genes of a similar mean; the same
+    for all.
+    """
     means, variances = X.mean(axis=0), X.var(axis=0)
     order = np.argsort(means, kind="stable")
     excess = np.zeros(X.shape[1])
@@ -99,7 +105,9 @@ def random_genes(X: NDArray, codes: NDArray) -> NDArray[np.intp]:
 
 
 def in_turns(rankings: NDArray, n: int) -> NDArray[np.intp]:
-    """The first n genes of all rankings, one of each class after the other, each once."""
+    """The first n genes of all rankings, one of each class after the other,
+    each once.
+    """
     genes = list(dict.fromkeys(rankings.T.ravel().tolist()))
     return np.array(genes[:n], dtype=np.intp)
 

@@ -1,4 +1,6 @@
-"""Lists of marker genes by other methods: each finds the markers of generated classes."""
+"""Lists of marker genes by other methods: each finds the markers of generated
+classes.
+"""
 
 from __future__ import annotations
 
