@@ -188,7 +188,7 @@ def cluster(n_workers: int, folder: Path) -> Iterator[tuple[str, list[psutil.Pro
     address = json.loads(file.read_text())["address"]
     for _ in range(n_workers):
         start("worker", address, "--host", "127.0.0.1", "--nthreads", "1",
-              "--no-dashboard", "--no-nanny", "--memory-limit", "2GB",
+              "--no-dashboard", "--no-nanny", "--memory-limit", "2GB", "--death-timeout", "30",
               "--local-directory", str(folder / "workers"))  # fmt: skip
     from distributed import Client
 
@@ -276,6 +276,8 @@ def measure(folder: Path, n_cells: int, workers: tuple[int, ...]) -> None:
             cluster(n_workers, folder) as (address, processes),
             Peaks(processes) as peaks,
         ):
+            if checksum is not None:  # workers load what they need
+                label(atlas, model, folder / "first.parquet", address)
             cpu = cpu_seconds(processes)
             rate, other = label(atlas, model, out, address)
             cpu_rate = n_cells / (cpu_seconds(processes) - cpu)

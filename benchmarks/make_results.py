@@ -30,6 +30,8 @@ STUDIES = (
     "study_small",
     "study_synthetic",
     "study_sources",
+    "study_design",
+    "study_assays",
 )
 
 

@@ -66,7 +66,8 @@ def study(seed: int, tau: float) -> Rows:
             model.fit(X, y)
             if method.startswith("panel"):
                 curve = model.held_out_.curve()
-                model = model.smaller(max(curve, key=lambda row: (row[1], -row[0]))[0])
+                best, _, _ = max(curve, key=lambda row: (row[1], -row[0]))
+                model = PanelClassifier(best).fit(X, y)
             rows.append((method, balanced_accuracy(truth, model.predict(new))))
         known = OptirankClassifierCV((1.0,), **grid).fit(X[:, data.reference], y)
         labels = known.predict(new[:, data.reference])

@@ -51,7 +51,7 @@ def models(
         show_table("Models", columns, rows)
         echo("samples: those it was trained on")
         echo(
-            "accuracy: balanced, in %, mean (lowest) over other data sets or sources left "
+            "accuracy: balanced, in %, mean (lowest) over other data sets, or sources left\n"
             "out of training"
         )
         echo(

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from optirank._util.names import some
 from optirank.io.data import DataError, ExpressionData, readable
-from optirank.io.tables import open_text, separator
+from optirank.io.table_files import open_text, separator
 
 Homologs = Mapping[str, str] | str | os.PathLike[str] | None
 

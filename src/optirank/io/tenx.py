@@ -12,12 +12,12 @@ import pandas as pd
 from scipy.sparse import csr_matrix
 
 from optirank._util.names import some
-from optirank.io import tables
 from optirank.io.data import DataError, readable
 from optirank.io.features import GENE_EXPRESSION
 from optirank.io.formats import Contents, Format, check_sizes, open_hdf5
 from optirank.io.options import ReadOptions
 from optirank.io.stored import CompressedRows, Sliceable
+from optirank.io.table_files import open_text
 
 
 def is_tenx_folder(path: Path) -> bool:
@@ -72,7 +72,7 @@ def _find_part(folder: Path, *stems: str) -> Path | None:
 
 
 def _fields(path: Path) -> list[list[str]]:
-    with readable(path), tables.open_text(path) as file:
+    with readable(path), open_text(path) as file:
         return [line.rstrip("\r\n").split("\t") for line in file if line.strip()]
 
 
@@ -97,7 +97,7 @@ def _read_matrix(path: Path, shape: tuple[int, int]) -> csr_matrix:
     kinds: dict[int, Any] = {0: np.int64, 1: np.int64}
     if field != "pattern":
         kinds[2] = np.int64 if field == "integer" else np.float64
-    with tables.open_text(path) as file:
+    with open_text(path) as file:
         while file.readline().startswith("%"):  # up to the line with the sizes
             pass
         options: dict[str, Any] = {"names": list(kinds), "dtype": kinds}

@@ -57,7 +57,7 @@ def draw_conditions(ax: Axes, conditions: pd.DataFrame) -> None:
 
 def conditions_size(conditions: pd.DataFrame) -> tuple[float, float]:
     """Width and height, in inches, of a figure of `draw_conditions`."""
-    return 7.6, 1.1 + 0.32 * len(conditions)
+    return 6.2, 1.1 + 0.32 * len(conditions)
 
 
 def draw_classes(ax: Axes, shares: pd.DataFrame) -> None:

@@ -34,7 +34,7 @@ def condition_words(kind: str, amount: float) -> str:
     if kind == "as it is":
         return "held-out samples"
     if kind == "failing":
-        return f"{amount:.0%} of the genes fail"
+        return f"{100 * amount:.0f} % of the genes fail"
     if kind == "needed":
         genes = "gene" if amount == 1 else f"{amount:.0f} genes"
         return f"a class loses the {genes} it needs most"

@@ -53,21 +53,21 @@ def _first_line(result: DesignResult) -> str:
 def _under_conditions(conditions: list[Record]) -> list[str]:
     """A line per kind of condition, and one for the query."""
     failing = _of_kind(conditions, "failing")
-    lines = [_line("genes that fail", _joined(failing, "{:.0%} {}"))]
+    lines = [_line("genes that fail", _joined(failing, "{:.0%}: {}"))]
     lowest = [
-        f"{row['amount']:.0%} {_share(row['lowest'])} ({row['lowest_class']})"
+        f"{row['amount']:.0%}: {_share(row['lowest'])} ({row['lowest_class']})"
         for row in failing
     ]
     lines.append(_line("the same, lowest class of any draw", ", ".join(lowest)))
     needed = _of_kind(conditions, "needed")
     lines.append(_line("a class without its best genes", _joined(needed, "{:.0f}: {}")))
     platforms = [
-        f"{PLATFORM_WORDS[row['amount']]} {_share(row['balanced_accuracy'])}"
+        f"{PLATFORM_WORDS[row['amount']]}: {_share(row['balanced_accuracy'])}"
         for row in _of_kind(conditions, "platform")
     ]
     lines.append(_line("simulated platforms", ", ".join(platforms)))
     thinned = [
-        f"to 1/{round(1 / row['amount'])} {_share(row['balanced_accuracy'])}"
+        f"to 1/{round(1 / row['amount'])}: {_share(row['balanced_accuracy'])}"
         for row in _of_kind(conditions, "thinned")
     ]
     if thinned:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from optirank.io.data import DataError, check_column, readable
 from optirank.io.joined import FILE_COLUMN, JoinedProfiles
 from optirank.io.reading import is_table, open_expression, read_gene_names
-from optirank.io.tables import open_text
+from optirank.io.table_files import open_text
 
 if TYPE_CHECKING:
     from optirank.io.data import Profiles
