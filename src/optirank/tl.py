@@ -77,11 +77,12 @@ def train(
     batch : str, optional
         Column with the source (data set, donor); each source is held out in turn.
     n_genes : int or "auto", default="auto"
-        Genes in the panel. "auto": the fewest, of at least 100, whose held-out accuracy
-        is within one standard error of the best.
+        Genes in the panel. "auto": the fewest whose held-out accuracy is within one
+        standard error of the best, of at least 100 where so many are good enough.
     gene_list, include, exclude : list of str
-        The only genes to use; genes that must be in the panel; genes that may not be.
-        The last two may be patterns such as ``"RPL*"``.
+        The genes to use, all of them unless ``n_genes`` asks for fewer; genes that must
+        be in the panel; genes that may not be. The last two may be patterns such as
+        ``"RPL*"``.
     method : {"panel", "optirank", "rank-lr"}, default="panel"
         One panel for all classes; the paper's classifier; logistic regression on all
         ranks.

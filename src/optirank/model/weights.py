@@ -123,7 +123,7 @@ class SizedPanel:
         return probabilities(scores, offset=-np.inf if as_softmax else 0.0)
 
     def expected_accuracy(self, share_missing: float) -> float:
-        """Held-out accuracy with such a share of the genes missing; NaN if not measured.
+        """Held-out accuracy with such a share of genes missing; NaN if not measured.
 
         Between the shares that were measured it is interpolated. Without any gene it is
         that of guessing.

@@ -312,10 +312,11 @@ def _probabilities(
     plain = predictor.probabilities(query.scores)
     n_samples = len(plain)
     if options.adapt:
-        from optirank.panel.adaptation import learn_from_query
+        from optirank.panel.adaptation import learn_from_query, sharpened
 
         soft = predictor.probabilities(query.scores, calibrated=False)
         adapted = learn_from_query(soft, _WholeQuery(query.profiles))
+        adapted = sharpened(adapted, float(plain.max(axis=1).mean()))
         n_changed = int((adapted.argmax(axis=1) != best_class(query.scores)).sum())
         note = f"learning from the query changed {n_changed} of {n_samples} labels"
         return adapted, [note]
