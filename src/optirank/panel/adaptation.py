@@ -107,8 +107,9 @@ def sharpened(probabilities: NDArray, mean_confidence: float) -> NDArray:
     """Probabilities ``p^s / sum p^s``, as sure on average as asked for.
 
     The panel and the regression on the query are both strongly penalised, so their
-    mixture is far less sure than it is right. One power s for all samples makes the mean
-    of the largest probability that of the panel's calibrated ones. No label changes.
+    mixture is far less sure than it is right. One power s for all samples makes the
+    mean of the largest probability that of the panel's calibrated ones. No label
+    changes.
     """
     logarithms = np.log(np.maximum(probabilities, _LEAST_OF_PANEL))
     powers = (1e-3, 1e3)
