@@ -1,15 +1,18 @@
-"""Labelling an atlas on a dask cluster: cells per second beside the reading rate, memory, faults.
+"""Labelling an atlas on a dask cluster: cells per second beside the reading rate,
+memory, faults.
 
-    python benchmarks/bench_cluster.py                       40,000 cells; 1, 2 and 4 workers
-    python benchmarks/bench_cluster.py --cells 10000000      another number of cells
-    python benchmarks/bench_cluster.py --workers 2           other numbers of workers
+    python benchmarks/bench_cluster.py                       40,000 cells; 1, 2 and 4
+    workers python benchmarks/bench_cluster.py --cells 10000000      another number of
+    cells python benchmarks/bench_cluster.py --workers 2           other numbers of
+    workers
 
-The atlas is a zarr store (version 3) of generated cells with 20,000 genes, 5 % of the entries
-filled. It is as large as is asked for, but the chunks of its first 20,000 cells are used again and
-again (hard links), so it takes 200 MB of disk. Scheduler and workers are processes of their own on
-the loopback address. The reading rate is that of as many processes that read the same blocks of
-the panel's genes and do nothing with them, before and after (of a large atlas 200,000 cells). The
-share of it that labelling reaches is judged by CPU seconds, which other programs disturb less.
+The atlas is a zarr store (version 3) of generated cells with 20,000 genes, 5 % of the
+entries filled. It is as large as is asked for, but the chunks of its first 20,000 cells
+are used again and again (hard links), so it takes 200 MB of disk. Scheduler and workers
+are processes of their own on the loopback address. The reading rate is that of as many
+processes that read the same blocks of the panel's genes and do nothing with them,
+before and after (of a large atlas 200,000 cells). The share of it that labelling
+reaches is judged by CPU seconds, which other programs disturb less.
 """
 
 from __future__ import annotations
@@ -46,7 +49,9 @@ ALONE = 200_000  # cells: of more, no more are read alone or labelled without a 
 
 
 def write_atlas(path: Path, n_cells: int) -> None:
-    """Write a store of so many cells; chunks after the first cells' are links to theirs."""
+    """Write a store of so many cells; chunks after the first cells' are links
+    to theirs.
+    """
     import anndata
     import pandas as pd
     import zarr
@@ -82,7 +87,9 @@ def write_atlas(path: Path, n_cells: int) -> None:
 
 
 def draw_genes(rng: np.random.Generator, n_cells: int) -> np.ndarray:
-    """Genes that are not 0, cells x PER_CELL, in rising order; some are more frequent."""
+    """Genes that are not 0, cells x PER_CELL, in rising order; some are more
+    frequent.
+    """
     weights = np.exp(rng.normal(0.0, 1.0, N_GENES)).astype(np.float32)
     draws = rng.random((n_cells, N_GENES), dtype=np.float32) / weights
     return np.sort(draws.argpartition(PER_CELL, axis=1)[:, :PER_CELL], axis=1)
@@ -137,7 +144,9 @@ print(start, time.time(), time.process_time() - cpu)
 def reading_rate(
     atlas: Path, model: Path, n_cells: int, n_processes: int
 ) -> tuple[float, float]:
-    """Cells per second, and per CPU second, that processes read, each a part of its own."""
+    """Cells per second, and per CPU second, that processes read, each a part of
+    its own.
+    """
     bounds = np.linspace(0, n_cells, n_processes + 1).astype(int)
     go = atlas.with_name("go")
     go.unlink(missing_ok=True)
@@ -188,7 +197,7 @@ def cluster(n_workers: int, folder: Path) -> Iterator[tuple[str, list[psutil.Pro
     address = json.loads(file.read_text())["address"]
     for _ in range(n_workers):
         start("worker", address, "--host", "127.0.0.1", "--nthreads", "1",
-              "--no-dashboard", "--no-nanny", "--memory-limit", "2GB",
+              "--no-dashboard", "--no-nanny", "--memory-limit", "2GB", "--death-timeout", "30",
               "--local-directory", str(folder / "workers"))  # fmt: skip
     from distributed import Client
 
@@ -276,6 +285,8 @@ def measure(folder: Path, n_cells: int, workers: tuple[int, ...]) -> None:
             cluster(n_workers, folder) as (address, processes),
             Peaks(processes) as peaks,
         ):
+            if checksum is not None:  # workers load what they need
+                label(atlas, model, folder / "first.parquet", address)
             cpu = cpu_seconds(processes)
             rate, other = label(atlas, model, out, address)
             cpu_rate = n_cells / (cpu_seconds(processes) - cpu)

@@ -1,4 +1,6 @@
-"""RankLogisticRegression against scikit-learn on the same ranks, and k-TSP, in one run."""
+"""RankLogisticRegression against scikit-learn on the same ranks, and k-TSP, in
+one run.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from optirank.ranks.relative import relative_ranks
 
 
 def make_data(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """Negative-binomial counts, a third of whose genes differ a little between two classes."""
+    """Negative-binomial counts, a third of whose genes differ a little between two
+    classes.
+    """
     rng = np.random.default_rng(0)
     y = np.arange(n) % 2
     effect = rng.normal(scale=0.3, size=d) * (rng.random(d) < 1 / 3)
@@ -83,7 +87,8 @@ def main() -> None:
     top_pairs()
     n = d = 100 if QUICK else 1000
     heading(
-        f"RankLogisticRegression, {n} samples x {d} genes, against scikit-learn on the ranks"
+        f"RankLogisticRegression, {n} samples x {d} genes, against scikit-learn on the "
+        "ranks"
     )
     columns()
     X, y = make_data(n, d)

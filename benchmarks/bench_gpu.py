@@ -1,9 +1,10 @@
-"""Fits on a GPU beside the same fits on the CPU, in one run: time, objectives, predictions.
+"""Fits on a GPU beside the same fits on the CPU, in one run: time, objectives,
+predictions.
 
-``python benchmarks/bench_gpu.py anchors grid units binary classes`` runs the parts named, all by
-default, on a machine with an NVIDIA GPU and CuPy; ``--gpu-only`` leaves out the CPU, which takes
-minutes. Everything is run once before it is timed, so that compilation is not counted; the transfer
-of the data to the GPU is.
+``python benchmarks/bench_gpu.py anchors grid units binary classes`` runs the parts
+named, all by default, on a machine with an NVIDIA GPU and CuPy; ``--gpu-only`` leaves
+out the CPU, which takes minutes. Everything is run once before it is timed, so that
+compilation is not counted; the transfer of the data to the GPU is.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ PENALTIES = (0, 1e-5, 1e-4, 1e-3, 1e-2)
 
 
 def seconds(work: Callable[[], object]) -> tuple[float, object]:
-    """Wall time of the second of two calls, the device being waited for; what it returned."""
+    """Wall time of the second of two calls, the device being waited for; what it
+    returned.
+    """
     xp = backend_of("cuda").xp
     for _ in range(2):
         xp.get_default_memory_pool().free_all_blocks()
@@ -50,7 +53,9 @@ def seconds(work: Callable[[], object]) -> tuple[float, object]:
 
 
 def counts(n: int, d: int, n_classes: int, seed: int = 0) -> tuple[NDArray, NDArray]:
-    """Counts of cells, about 16 % filled: each class has 5 % of the genes three times up."""
+    """Counts of cells, about 16 % filled: each class has 5 % of the genes three
+    times up.
+    """
     rng = np.random.default_rng(seed)
     base = np.exp(rng.normal(-1.2, 0.8, d)).astype(np.float32)
     profiles = np.tile(base, (n_classes, 1))
@@ -116,7 +121,9 @@ def grid() -> None:
 
 
 def units(n: int, number: int, ready: Barrier) -> float:
-    """Time of some units of `optirank benchmark`, with as many samples to score as to train on."""
+    """Time of some units of `optirank benchmark`, with as many samples to score as to
+    train on.
+    """
     X, y = counts(2 * n, 1000, 2)
     family = OptirankFamily(PENALTIES, PENALTIES, n_references=REFERENCE_SIZES)
 

@@ -1,4 +1,5 @@
-"""The whole grid of the paper in one search: time, memory, and the same fits one by one.
+"""The whole grid of the paper in one search: time, memory, and the same fits one by
+one.
 
 CPU seconds are what to compare on a busy machine.
 """
@@ -53,7 +54,8 @@ def full_grid() -> OptirankClassifierCV:
 def whole_grid() -> float:
     """Time and memory of the full grid, in a process of its own; its CPU seconds."""
     heading(
-        "The paper's grid, 250 settings x 5 folds, 875 samples x 1000 genes, two threads"
+        "The paper's grid, 250 settings x 5 folds, 875 samples x 1000 genes, two "
+        "threads"
     )
     columns()
     here = str(Path(__file__).parent)
@@ -81,7 +83,8 @@ def whole_grid() -> float:
 def one_by_one(grid_cpu: float | None) -> None:
     """The same fits done independently, every 13th of one fold, scaled to all."""
     heading(
-        "The same fits one by one with OptirankClassifier, from every 13th setting of one fold"
+        "The same fits one by one with OptirankClassifier, from every 13th setting of "
+        "one fold"
     )
     columns()
     X, y = anchor("nb_n1000_d1000", N_SAMPLES)

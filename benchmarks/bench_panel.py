@@ -1,8 +1,9 @@
 """Speed of the panel model: one fit, training from a file, prediction of a file.
 
-python benchmarks/bench_panel.py fit                    one fit beside one LogisticRegression
-python benchmarks/bench_panel.py train FILE.h5ad ...    `optirank train` with five folds and report
-python benchmarks/bench_panel.py predict REFERENCE.h5ad QUERY.h5ad   `optirank predict`
+python benchmarks/bench_panel.py fit                    one fit beside one
+LogisticRegression python benchmarks/bench_panel.py train FILE.h5ad ...    `optirank
+train` with five folds and report python benchmarks/bench_panel.py predict
+REFERENCE.h5ad QUERY.h5ad   `optirank predict`
 
 Times are of this machine, and ratios are within one run. `--quick` makes `fit` small.
 """
@@ -60,7 +61,8 @@ def fit(quick: bool) -> None:
     other = time.perf_counter() - begin
     for name, took in seconds.items():
         print(
-            f"PanelClassifier, {name}: {took:.2f} s, {took / other:.2f} times LogisticRegression"
+            f"PanelClassifier, {name}: {took:.2f} s, {took / other:.2f} times "
+            "LogisticRegression"
         )
     print(f"LogisticRegression (lbfgs, tol 1e-5) on ranks: {other:.2f} s")
 
@@ -98,7 +100,8 @@ def run(*arguments: str) -> float:
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     words = f"{arguments[0]} {Path(arguments[1]).name}"
     print(
-        f"{words}: {wall:.1f} s, {cpu:.1f} CPU s, at most {after.ru_maxrss / 2**20:.2f} GB"
+        f"{words}: {wall:.1f} s, {cpu:.1f} CPU s, at most "
+        f"{after.ru_maxrss / 2**20:.2f} GB"
     )
     return cpu
 

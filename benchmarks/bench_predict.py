@@ -1,7 +1,8 @@
 """Prediction: cells per second and memory, from arrays and from files, for 20 classes.
 
-Two models with random weights: the panel model with 100 genes, and one of the paper's kind with 200
-reference genes and 200 weights per class. Files have 20,000 genes, 5 % of the entries filled.
+Two models with random weights: the panel model with 100 genes, and one of the paper's
+kind with 200 reference genes and 200 weights per class. Files have 20,000 genes, 5 % of
+the entries filled.
 """
 
 from __future__ import annotations

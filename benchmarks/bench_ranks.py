@@ -1,4 +1,6 @@
-"""Speed, memory and accuracy of orders, ranks and the capped simplex, as ratios in one run."""
+"""Speed, memory and accuracy of orders, ranks and the capped simplex, as ratios in
+one run.
+"""
 
 from __future__ import annotations
 
@@ -223,7 +225,8 @@ def memory_line(what: str, ours: float, theirs: float) -> None:
 
 def main() -> None:
     print(
-        "Two times on a line: ours | the other way, then how many times faster or smaller ours is."
+        "Two times on a line: ours | the other way, then how many times faster or "
+        "smaller ours is."
     )
     with threadpool_limits(1):  # NumPy's own products too
         passes()

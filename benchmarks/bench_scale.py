@@ -1,12 +1,14 @@
-"""Training on many cells: `optirank train` in a process of its own, its time, memory and accuracy.
+"""Training on many cells: `optirank train` in a process of its own, its time, memory
+and accuracy.
 
     python benchmarks/bench_scale.py             5,000 and 80,000 generated cells
     python benchmarks/bench_scale.py 1000000     another number of cells
 
-Generated cells have 20,000 genes, about 6 % of the entries filled, and 20 classes in 5 groups: each
-group has 100 genes at four times the level, each class 40 more at 2.5 times. Counts are geometric;
-library sizes and the gene-wise effects of donors are log-normal. Three donors train, another is the
-query. Files are written block by block in a temporary folder: a million cells take 9 GB of disk.
+Generated cells have 20,000 genes, about 6 % of the entries filled, and 20 classes in 5
+groups: each group has 100 genes at four times the level, each class 40 more at 2.5
+times. Counts are geometric; library sizes and the gene-wise effects of donors are
+log-normal. Three donors train, another is the query. Files are written block by block
+in a temporary folder: a million cells take 9 GB of disk.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ def class_profiles() -> NDArray:
 def draw_block(
     expected: NDArray, rng: np.random.Generator
 ) -> tuple[NDArray, NDArray, NDArray]:
-    """Geometric counts with these means as values, columns and numbers of entries per row."""
+    """Geometric counts with these means as values, columns and numbers of entries
+    per row.
+    """
     chance = (expected / (1 + expected)).astype(np.float32)
     uniform = rng.random(expected.shape, dtype=np.float32)
     rows, columns = np.nonzero(uniform < chance)

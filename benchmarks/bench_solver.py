@@ -1,7 +1,9 @@
-"""OptirankClassifier on the anchor problems: objective, time against saga, memory, first fits.
+"""OptirankClassifier on the anchor problems: objective, time against saga, memory,
+first fits.
 
-The paper's algorithm (``algorithm="bpcd"`` without its refit) stands beside the published results.
-Real sets are read from OPTIRANK_DATA; parts without their data say so.
+The paper's algorithm (``algorithm="bpcd"`` without its refit) stands beside the
+published results. Real sets are read from OPTIRANK_DATA; parts without their data say
+so.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from optirank.solver.problem import Problem, sample_weights
 
 DATA = Path(os.environ.get("OPTIRANK_DATA", "data"))
 
-# seconds of saga on the machine of the published times (anchors/README.md), by problem and l1
+# seconds of saga on the machine of the published times (anchors/README.md), by problem
+# and l1
 PUBLISHED_SAGA = {
     ("nb_n700_d50", 0.0): 0.01,
     ("nb_n700_d50", 1e-3): 0.01,
@@ -46,7 +49,9 @@ HEADER = (
 
 
 def saga(R: np.ndarray, y: np.ndarray, l1: float, l2: float) -> LogisticRegression:
-    """scikit-learn's classifier with the matching penalties, fitted to ranks divided by d."""
+    """scikit-learn's classifier with the matching penalties, fitted to ranks
+    divided by d.
+    """
     total = 2 * l2 + l1
     return LogisticRegression(
         C=1 / (len(y) * total),
@@ -84,7 +89,8 @@ def bpcd() -> None:
     )
     rows = published_rows()
     print(
-        "| problem | l1 | s | objective | published | iterations | published | CPU s | published |"
+        "| problem | l1 | s | objective | published | iterations | published | CPU s | "
+        "published |"
     )
     print("|---|" + "--:|" * 8)
     differences, speedups = [], []
@@ -101,7 +107,8 @@ def bpcd() -> None:
             speedups.append(float(row["cpu_s"]) / seconds)
             print(
                 f"| {row['problem']} | {row['lambda_1']} | {s} | {found.objective:.6f} "
-                f"| {row['objective']} | {found.n_iter} | {row['iterations']} | {seconds:.2f} "
+                f"| {row['objective']} | {found.n_iter} | {row['iterations']} | "
+                f"{seconds:.2f} "
                 f"| {row['cpu_s']} |",
                 flush=True,
             )
@@ -116,7 +123,8 @@ def bpcd() -> None:
 
 def anchors() -> None:
     heading(
-        "The anchor problems; ratios are CPU seconds over saga's, sorting included, in one run"
+        "The anchor problems; ratios are CPU seconds over saga's, sorting included, in "
+        "one run"
     )
     rows = published_rows()
     data = {
@@ -155,7 +163,8 @@ def anchors() -> None:
             ratios.append(ratio)
             gains.append(published / ratio)
         print(
-            f"| {name} | {l1:g} | {s} | {objective:.6f} | {goal:.6f}{'' if reached else ' MISSED'} "
+            f"| {name} | {l1:g} | {s} | {objective:.6f} | "
+            f"{goal:.6f}{'' if reached else ' MISSED'} "
             f"| {cpu['ours']:.3f} | {cpu['saga']:.3f} | {ratio:.2f} | {published:.0f} "
             f"| {published / ratio:.0f} |",
             flush=True,
@@ -196,7 +205,8 @@ for l1 in (0.0, 1e-3):
 
 def memory() -> None:
     heading(
-        "Memory of one fit above the input, 2500 samples x 1000 genes, in a process of its own"
+        "Memory of one fit above the input, 2500 samples x 1000 genes, in a process of "
+        "its own"
     )
     columns()
     settings = (

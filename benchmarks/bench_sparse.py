@@ -1,4 +1,6 @@
-"""Sparse or dense orders: where a fit on the non-zeros becomes slower than one on all entries."""
+"""Sparse or dense orders: where a fit on the non-zeros becomes slower than one on all
+entries.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ SETTINGS = ((0.05, 0.0), (0.05, 1e-3), (0.2, 1e-3))  # s/d, l1
 
 
 def counts(n_genes: int, fill: float) -> tuple[sparse.csr_array, np.ndarray]:
-    """Counts with a given fraction of non-zeros; a tenth of the genes differ between classes."""
+    """Counts with a given fraction of non-zeros; a tenth of the genes differ between
+    classes.
+    """
     rng = np.random.default_rng(0)
     y = (np.arange(N_SAMPLES) % 2).astype(float)
     level = rng.gamma(0.5, size=n_genes)
@@ -47,7 +51,8 @@ def cpu_and_objective(
 
 def main() -> None:
     heading(
-        f"CPU time of a fit on sparse orders over one on dense orders, {N_SAMPLES} samples"
+        f"CPU time of a fit on sparse orders over one on dense orders, {N_SAMPLES} "
+        "samples"
     )
     columns()
     with threadpool_limits(1):

@@ -57,7 +57,9 @@ def curve_means() -> pd.DataFrame:
 
 
 def draw(table: pd.DataFrame, dark: bool) -> plt.Figure:
-    """Lines by method with their names at the right; the interval of the panel as a band."""
+    """Lines by method with their names at the right; the interval of the panel
+    as a band.
+    """
     ink, paper = ("#e6edf3", "#0d1117") if dark else ("#1f2328", "#ffffff")
     quiet = "#30363d" if dark else "#e5e7eb"
     figure, ax = plt.subplots(figsize=(8.4, 4.5), layout="constrained", facecolor=paper)
@@ -118,7 +120,9 @@ def draw(table: pd.DataFrame, dark: bool) -> plt.Figure:
 
 
 def _name_lines(ax: plt.Axes, ends: list[list]) -> None:
-    """Write each method's name beside its last point, moved apart where two are close."""
+    """Write each method's name beside its last point, moved apart where two
+    are close.
+    """
     ends.sort(key=lambda end: end[0])
     places, before = [], -1.0
     for end in ends:

@@ -1,11 +1,12 @@
-"""Write the tables and numbers of the pages from results/: python benchmarks/fill_tables.py.
+"""Write the tables and numbers of the pages from results/: python
+benchmarks/fill_tables.py.
 
-A table is marked by a comment line directly above it: ``<!-- results: NAME -->``, where NAME is
-one of `tables.TABLES`. A number in a sentence stands between comments:
+A table is marked by a comment line directly above it: ``<!-- results: NAME -->``, where
+NAME is one of `tables.TABLES`. A number in a sentence stands between comments:
 ``<!--NAME-->91.1<!--/-->``, where NAME is one of `tables.NUMBERS`. What stands between
-``<!-- independent -->`` and ``<!-- end of independent -->`` is the section of the independent
-test. ``--list`` prints all tables, ``--check`` changes nothing and fails where a page differs
-from results/.
+``<!-- independent -->`` and ``<!-- end of independent -->`` is the section of the
+independent test. ``--list`` prints all tables, ``--check`` changes nothing and fails
+where a page differs from results/.
 """
 
 from __future__ import annotations

@@ -1,21 +1,25 @@
-"""The test on sets that no choice was made on: python benchmarks/independent.py --data DIR.
+"""The test on sets that no choice was made on: python benchmarks/independent.py --data
+DIR.
 
-    python benchmarks/independent.py --data DIR [--pairs FILE] [--out DIR] [--jobs N] [--quick]
+    python benchmarks/independent.py --data DIR [--pairs FILE] [--out DIR] [--jobs N]
+    [--quick]
 
-DIR has .h5ad files with labels in ``cell_type``. FILE (default: DIR/pairs.csv) has one line per
-pair with the columns ``reference``, ``query``, ``problem`` and, where labels are in another
-column, ``label``; pairs of one problem are averaged first. Everything is frozen: every
-classifier of the main table as it is, with the same samples per class, candidate genes and
-constants as on the sets at hand. Written to independent.csv, whose first line names the commit,
-with one row per measurement; its column ``part`` says which:
+DIR has .h5ad files with labels in ``cell_type``. FILE (default: DIR/pairs.csv) has one
+line per pair with the columns ``reference``, ``query``, ``problem`` and, where labels
+are in another column, ``label``; pairs of one problem are averaged first. Everything is
+frozen: every classifier of the main table as it is, with the same samples per class,
+candidate genes and constants as on the sets at hand. Written to independent.csv, whose
+first line names the commit, with one row per measurement; its column ``part`` says
+which:
 
 curve           every classifier of the main table, by number of genes
 missing         the panel model with genes missing from the query
 calibration     confidences of the panel model of 100 genes, plain and adapted
 error_control   `predict --target-error` with it
 
-Competing tools take part where ``make peers`` installed them, but for ``--without-tools``. With
-the default --out the section of docs/evidence.md is written too.
+Competing tools take part where ``make peers`` installed them, but for
+``--without-tools``. With the default --out the section of docs/evidence.md is written
+too.
 """
 
 from __future__ import annotations

@@ -1,14 +1,17 @@
-"""The models that come with optirank: train each as models.toml says, judge it, write its file.
+"""The models that come with optirank: train each as models.toml says, judge it, write
+its file.
 
-    python benchmarks/make_models.py [--data FOLDER] [--out src/optirank/models] [NAME ...]
+    python benchmarks/make_models.py [--data FOLDER] [--out src/optirank/models] [NAME
+    ...]
 
-FOLDER has the sets that ``optirank datasets fetch stand-ins`` writes there. The same sets
-and libraries give the same bytes. Each model is judged on whole data sets that had no part
-in its training: a set that it is trained on is labelled by a model of the others. A class
-that no such set can judge by at least ten samples is left out of the training. A candidate
-is shipped where every class has a sensitivity and a specificity of at least 80 % on every
-set with ten samples of it (of other classes); a file of any other candidate is removed. All counts go to
-results/models.csv, simple rivals on the same sets to results/model_rivals.csv.
+FOLDER has the sets that ``optirank datasets fetch stand-ins`` writes there. The same
+sets and libraries give the same bytes. Each model is judged on whole data sets that had
+no part in its training: a set that it is trained on is labelled by a model of the
+others. A class that no such set can judge by at least ten samples is left out of the
+training. A candidate is shipped where every class has a sensitivity and a specificity
+of at least 80 % on every set with ten samples of it (of other classes); a file of any
+other candidate is removed. All counts go to results/models.csv, simple rivals on the
+same sets to results/model_rivals.csv.
 """
 
 from __future__ import annotations
@@ -206,7 +209,9 @@ def restricted(data: ExpressionData, classes: Sequence[str]) -> ExpressionData:
 
 
 def read_set(data: Path, name: str, recipe: dict | None = None) -> ExpressionData:
-    """A data set with the labels of a recipe; None where a sample's label is none of them."""
+    """A data set with the labels of a recipe; None where a sample's label is none
+    of them.
+    """
     found = read_expression(data / f"{name}.h5ad", label=LABEL)
     # Symbols that one package made unique by an Ensembl identifier
     genes = [re.sub(r"_ENSG\d+$", "", str(gene)) for gene in found.gene_names]
@@ -313,7 +318,8 @@ def unknown_types_of(model: Model, other: ExpressionData) -> str:
     options = PredictOptions(unknown_rate=UNKNOWN_RATE)
     withheld = label_profiles(other, model, options).withheld
     return (
-        f"predict --unknown-rate {UNKNOWN_RATE:g} withholds {withheld[~known].sum()} of "
+        f"predict --unknown-rate {UNKNOWN_RATE:g} withholds {withheld[~known].sum()} "
+        "of "
         f"{(~known).sum()} samples of other types in {other.source}, and "
         f"{withheld[known].sum()} of {known.sum()} of known ones"
     )
@@ -360,7 +366,9 @@ def class_problems(table: pd.DataFrame) -> list[str]:
 
 
 def counts(name: str, card: Card, shipped: bool) -> pd.DataFrame:
-    """One line per data set and class: right labels, samples, wrong labels of others."""
+    """One line per data set and class: right labels, samples, wrong labels
+    of others.
+    """
     rows = [
         {
             "model": name,

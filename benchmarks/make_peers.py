@@ -1,9 +1,11 @@
-"""Environments of the competing tools: python benchmarks/make_peers.py [--folder .peers] [NAME ...].
+"""Environments of the competing tools: python benchmarks/make_peers.py [--folder
+.peers] [NAME ...].
 
-Each tool has a virtual environment of its own in the folder, made from PyPI by the pinned
-requirements in benchmarks/peers/NAME.txt: their requirements contradict each other (CellTypist
-cannot train with scikit-learn 1.8 and newer). An environment is made again where its requirements
-have changed. A tool that cannot be installed is reported, and the others are still made.
+Each tool has a virtual environment of its own in the folder, made from PyPI by the
+pinned requirements in benchmarks/peers/NAME.txt: their requirements contradict each
+other (CellTypist cannot train with scikit-learn 1.8 and newer). An environment is made
+again where its requirements have changed. A tool that cannot be installed is reported,
+and the others are still made.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ def main() -> None:
 
 
 def make(name: str, folder: Path) -> bool:
-    """Make the environment of a tool unless it is there; return whether it is there now."""
+    """Make the environment of a tool unless it is there; return whether it is
+    there now.
+    """
     wanted = (REQUIREMENTS / f"{name}.txt").read_text(encoding="utf-8")
     environment = folder / name
     stamp = environment / STAMP

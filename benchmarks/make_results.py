@@ -1,10 +1,11 @@
-"""All studies again, their tables on the pages and the figure: python benchmarks/make_results.py.
+"""All studies again, their tables on the pages and the figure: python
+benchmarks/make_results.py.
 
-Options are those of the studies. What competing tools said does not depend on this project, so
-their rows of results/curve.csv are kept; with ``--tools`` they are run again, where ``make
-peers`` installed them. With ``--quick``, a part of each study is run into a temporary folder:
-results/ and the pages stay as they are. The shipped models have a command of their own,
-``make models``.
+Options are those of the studies. What competing tools said does not depend on this
+project, so their rows of results/curve.csv are kept; with ``--tools`` they are run
+again, where ``make peers`` installed them. With ``--quick``, a part of each study is
+run into a temporary folder: results/ and the pages stay as they are. The shipped models
+have a command of their own, ``make models``.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ STUDIES = (
     "study_synthetic",
     "study_paper",
     "study_sources",
+    "study_design",
+    "study_assays",
 )
 
 

@@ -1,8 +1,10 @@
 """Simple rivals of a shipped model on the sets that judge it.
 
-nearest class mean   the class whose mean has the highest rank correlation with the sample,
+nearest class mean   the class whose mean has the highest rank correlation with the
+sample,
                      on all genes that the training sets and the judging set have
-one gene per class   the gene that alone tells the class best in the training sets; its AUC
+one gene per class   the gene that alone tells the class best in the training sets; its
+AUC
                      within the judging set (a threshold would not fit another platform)
 
 AUCs are of one class against the rest, by how far its score is above the best of the
@@ -155,7 +157,9 @@ def one_gene_auc(
 
 
 def gene_aucs(values: NDArray, labels: NDArray, classes: NDArray) -> NDArray:
-    """AUC (classes, genes) of each gene for each class against the rest; NaN without one."""
+    """AUC (classes, genes) of each gene for each class against the rest; NaN
+    without one.
+    """
     ranks = rankdata(values, axis=0)
     aucs = np.full((len(classes), values.shape[1]), np.nan)
     for code, label in enumerate(classes):

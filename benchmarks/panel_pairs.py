@@ -4,20 +4,21 @@
                                      [--prototype FILE]
 
 For every ordered pair of sets (sets of one tissue that share classes and genes)
-`PanelClassifier(100)` is fitted on at most 200 samples per class, and 300 samples of the
-query, drawn at random, are labelled; then three tables:
+`PanelClassifier(100)` is fitted on at most 200 samples per class, and 300 samples of
+the query, drawn at random, are labelled; then three tables:
 
 panel_pairs     20, 30, 50 and 100 genes, as they are and after learning from the query
                 (`predict --adapt`)
-adaptation      30 and 100 genes, plain and adapted: the whole query, one class alone, one
-                class left out, one class at 90 % (queries of ten samples or more); balanced
-                accuracy over the classes that are there
+adaptation      30 and 100 genes, plain and adapted: the whole query, one class alone,
+one
+                class left out, one class at 90 % (queries of ten samples or more);
+                balanced accuracy over the classes that are there
 missing         20, 30, 50 and 100 genes, some of them missing from the query at random,
                 three draws
 
 With ``--prototype``, a file with the reference implementation in plain scikit-learn
-(functions `logs`, `best_genes`, `panels`, `fit`, `ranks`, `softmax`, `adapt`), the same pairs
-and samples go through it too (model "scikit-learn" of panel_pairs and missing).
+(functions `logs`, `best_genes`, `panels`, `fit`, `ranks`, `softmax`, `adapt`), the same
+pairs and samples go through it too (model "scikit-learn" of panel_pairs and missing).
 """
 
 from __future__ import annotations

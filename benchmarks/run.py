@@ -1,4 +1,5 @@
-"""Run the speed benchmarks: all, or those named: ``python benchmarks/run.py ranks [--quick]``.
+"""Run the speed benchmarks: all, or those named:
+``python benchmarks/run.py ranks [--quick]``.
 
 One that fails is reported, and the others still run.
 """

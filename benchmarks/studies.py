@@ -1,8 +1,9 @@
-"""What the studies share: pairs of real sets, one row per measurement, a CSV with its header.
+"""What the studies share: pairs of real sets, one row per measurement, a CSV with its
+header.
 
-Every study has the options ``--data DIR`` (default: OPTIRANK_DATA, else where `optirank datasets
-fetch stand-ins` puts the sets), ``--out DIR`` (default: results), ``--jobs N`` and ``--quick`` (the
-first pair of each tissue, or one seed).
+Every study has the options ``--data DIR`` (default: OPTIRANK_DATA, else where `optirank
+datasets fetch stand-ins` puts the sets), ``--out DIR`` (default: results), ``--jobs N``
+and ``--quick`` (the first pair of each tissue, or one seed).
 """
 
 from __future__ import annotations
@@ -109,7 +110,8 @@ def rows_of_pairs(
 ) -> Iterable[Rows]:
     """The rows of each pair, in order.
 
-    ``study`` gets the pair, the training set and the query, over common genes and classes.
+    ``study`` gets the pair, the training set and the query, over common genes and
+    classes.
     """
     source = RealTasks(args.data.resolve(), tuple(pairs))
     parallel = Parallel(n_jobs=args.jobs, return_as="generator")
@@ -155,7 +157,9 @@ def header(quick: bool = False) -> str:
 
 
 def trained(reference: Set, n_genes: int = 100, per_class: int | None = None) -> Model:
-    """The model as `optirank train --genes N` makes it, on all samples or some of each class."""
+    """The model as `optirank train --genes N` makes it, on all samples or some of
+    each class.
+    """
     if per_class is not None:
         rows = at_most(reference.labels, per_class, np.random.default_rng(0))
         reference = reference.take(rows)

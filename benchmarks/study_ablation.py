@@ -2,12 +2,12 @@
 
     python benchmarks/study_ablation.py [--data DIR] [--out DIR] [--jobs N] [--quick]
 
-For every ordered pair of sets (at most 200 training samples of each class, 300 of the query), with
-30 and 100 genes. The genes are those of `PanelClassifier`; the fits are scikit-learn's, with
-l2 = 0.03 against the mean loss. The model as it is:
+For every ordered pair of sets (at most 200 training samples of each class, 300 of the
+query), with 30 and 100 genes. The genes are those of `PanelClassifier`; the fits are
+scikit-learn's, with l2 = 0.03 against the mean loss. The model as it is:
 
-    no intercept; ranks of the genes of the panel among themselves, minus one half; genes by
-    elimination; a gene that the query lacks takes its votes away
+    no intercept; ranks of the genes of the panel among themselves, minus one half;
+    genes by elimination; a gene that the query lacks takes its votes away
 
 and with one part changed:
 
@@ -15,8 +15,9 @@ intercept            an intercept that is not penalised
 ranks among all      ranks among all candidates, weights on the genes of the panel
 best t               the genes of best t statistic in place of elimination
 
-Some genes of the panel are then taken from the query (30 %, five draws), for the model as it is and
-with the mean rank of training (classes counted equally) in place of a missing gene:
+Some genes of the panel are then taken from the query (30 %, five draws), for the model
+as it is and with the mean rank of training (classes counted equally) in place of a
+missing gene:
 
 votes / stand-ins    without intercept, and with one
 
@@ -87,14 +88,18 @@ def study(pair: BenchmarkTask, reference: Set, query: Set) -> Rows:
 
 @dataclass(frozen=True)
 class LinearModel:
-    """Weights on centred ranks: ``z = R W + b``, one column per class, or one for two classes."""
+    """Weights on centred ranks: ``z = R W + b``, one column per class, or one for two
+    classes.
+    """
 
     classes: NDArray
     weights: NDArray  # (genes, columns)
     intercept: NDArray
 
     def labels(self, ranks: NDArray) -> NDArray:
-        """The class of the highest score; of two, the second where its score is above 0."""
+        """The class of the highest score; of two, the second where its score is
+        above 0.
+        """
         scores = ranks @ self.weights + self.intercept
         if scores.shape[1] == 1:
             return self.classes[(scores[:, 0] > 0).astype(int)]
@@ -140,7 +145,9 @@ def whole_variants(
 def missing_variants(
     X: NDArray, y: NDArray, new: NDArray, truth: NDArray
 ) -> Iterator[tuple[float, str, float]]:
-    """Mean accuracy over draws of missing genes, without and with stand-ins for them."""
+    """Mean accuracy over draws of missing genes, without and with stand-ins
+    for them.
+    """
     ranks = centred_ranks(X)
     mean_ranks = np.mean(
         [ranks[y == name].mean(axis=0) for name in np.unique(y)], axis=0
@@ -165,8 +172,8 @@ def missing_variants(
 def votes(X: NDArray, kept: NDArray) -> NDArray:
     """Centred ranks in which a pair with a missing gene counts nothing.
 
-    The score is a sum over pairs of genes; a gene's part of it is its rank among the genes that are
-    there, and the unit stays that of the whole panel.
+    The score is a sum over pairs of genes; a gene's part of it is its rank among the
+    genes that are there, and the unit stays that of the whole panel.
     """
     ranks = np.zeros(X.shape)
     ranks[:, kept] = centred_ranks(X[:, kept]) * (len(kept) / X.shape[1])
@@ -174,7 +181,9 @@ def votes(X: NDArray, kept: NDArray) -> NDArray:
 
 
 def with_stand_ins(X: NDArray, kept: NDArray, mean_ranks: NDArray) -> NDArray:
-    """Centred ranks among the genes that are there, and mean ranks of training for the others."""
+    """Centred ranks among the genes that are there, and mean ranks of training for
+    the others.
+    """
     ranks = np.tile(mean_ranks, (len(X), 1))
     ranks[:, kept] = centred_ranks(X[:, kept])
     return ranks

@@ -6,10 +6,10 @@ A world has samples of a few classes with a confidence each and a probability of
 label that rises with it: as it says (calibrated), 5 points below it (too sure), or the
 same for all samples (no information). Some held-out samples are drawn from it, the
 threshold for a target error is chosen on them as `optirank train` does (fixed-sequence
-testing, 80 % confidence), and the true error of the labels above it is known. Beside it the
-lowest of all thresholds whose pointwise bound passes, and no control. Written to
-error_simulation.csv: of 1000 draws, how many give labels, and in how many of these the true
-error is above the target.
+testing, 80 % confidence), and the true error of the labels above it is known. Beside it
+the lowest of all thresholds whose pointwise bound passes, and no control. Written to
+error_simulation.csv: of 1000 draws, how many give labels, and in how many of these the
+true error is above the target.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def main() -> None:
 
 
 def simulate(world: str, draws: int) -> Iterator[dict]:
-    """The rows of one world: draws that give labels, and those that exceed the target."""
+    """The rows of one world: draws that give labels, and those that exceed
+    the target.
+    """
     random = np.random.default_rng(0)
     confidence, error, _ = draw(world, N_TRUE, random)
     falling = np.argsort(-confidence, kind="stable")

@@ -103,7 +103,9 @@ def synthetic(args: argparse.Namespace) -> dict[str, list[dict]]:
 
 
 def learned_reference(seed: int, grid: str) -> dict:
-    """Accuracy of optirank on synthetic data, and its reference set beside the true one."""
+    """Accuracy of optirank on synthetic data, and its reference set beside the
+    true one.
+    """
     data = make_unstable_ranks(tau=0.2, random_state=seed)
     X, new, y, truth = train_test_split(
         data.X, data.y, test_size=0.3, stratify=data.y, random_state=seed

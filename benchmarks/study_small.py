@@ -1,10 +1,12 @@
-"""Few training samples: the panel model beside linear classifiers on the ranks of all candidates.
+"""Few training samples: the panel model beside linear classifiers on the ranks of all
+candidates.
 
     python benchmarks/study_small.py [--data DIR] [--out DIR] [--jobs N] [--quick]
 
-The four tasks of the benchmark within one set of bulk profiles: each set is cut into four parts,
-two of which (24 to 90 samples) train and one tests, once per part. Five seeds of the cut (one with
---quick). All classifiers get the 3000 genes of best t statistic. Written to small.csv.
+The four tasks of the benchmark within one set of bulk profiles: each set is cut into
+four parts, two of which (24 to 90 samples) train and one tests, once per part. Five
+seeds of the cut (one with --quick). All classifiers get the 3000 genes of best t
+statistic. Written to small.csv.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
-"""Several sources in one training: how much a source counts that has few samples of a class.
+"""Several sources in one training: how much a source counts that has few samples of a
+class.
 
     python benchmarks/study_sources.py
 
-The recipes of models.toml that are trained on several data sets are trained with sources of n
-samples of a class counting n / (n + added), for several values of ``added`` ("all": as many as they
-have samples). ``left_out`` is the accuracy on each set of a model of the others, ``joint`` that of
-the model of all sets, which has seen the set: where it is low, the source was learned in place of
-the class. Writes sources.csv.
+The recipes of models.toml that are trained on several data sets are trained with
+sources of n samples of a class counting n / (n + added), for several values of
+``added`` ("all": as many as they have samples). ``left_out`` is the accuracy on each
+set of a model of the others, ``joint`` that of the model of all sets, which has seen
+the set: where it is low, the source was learned in place of the class. Writes
+sources.csv.
 """
 
 from __future__ import annotations

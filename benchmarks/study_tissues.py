@@ -2,12 +2,13 @@
 
     python benchmarks/study_tissues.py [--data DIR] [--out DIR] [--jobs N] [--quick]
 
-For every ordered pair of sets a panel of 100 genes (at most 100 training samples of each
-class) with a penalty of 0.01, 0.03 and 0.1; and with a penalty of 0.03 and genes that are
-eliminated on the samples and four copies of them on simulated platforms (strength 2),
-whose random factors depend on a seed: 0, 1 and 2. The weights are fitted on the samples
-alone. Written to tissues.csv. Printed for each tissue: the accuracy of the setting that is
-best on the mean over the other tissues, of the defaults, and of the best in hindsight.
+For every ordered pair of sets a panel of 100 genes (at most 100 training samples of
+each class) with a penalty of 0.01, 0.03 and 0.1; and with a penalty of 0.03 and genes
+that are eliminated on the samples and four copies of them on simulated platforms
+(strength 2), whose random factors depend on a seed: 0, 1 and 2. The weights are fitted
+on the samples alone. Written to tissues.csv. Printed for each tissue: the accuracy of
+the setting that is best on the mean over the other tissues, of the defaults, and of the
+best in hindsight.
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ def study(pair: BenchmarkTask, reference: Set, query: Set) -> Rows:
 
 
 def simulated(logs: NDArray, seed: int) -> list[NDArray]:
-    """Copies of log values with random factors of the genes; zeros of counts stay zeros."""
+    """Copies of log values with random factors of the genes; zeros of counts
+    stay zeros.
+    """
     random = np.random.default_rng(seed)
     spread = logs.mean(axis=0).std()
     has_zeros = (logs == 0).mean() > 0.2

@@ -4,8 +4,8 @@
 
 For every ordered pair of sets of more than two classes, each class is left out of the
 training in turn (at most 100 training samples of each class, 100 genes) and kept in the
-query. Written to unknown.csv: the AUC of the out-of-distribution score (correlation with
-the mean profile of the label) and of the largest probability; and with `predict
+query. Written to unknown.csv: the AUC of the out-of-distribution score (correlation
+with the mean profile of the label) and of the largest probability; and with `predict
 --unknown-rate 0.01` the share of labels that are withheld:
 
 known_lost          of known samples, in the whole query
@@ -15,8 +15,8 @@ found_singly        of the class left out, each given alone
 found_alone         of the class left out, as a query of its own
 shuffled_found      of known samples whose genes are shuffled, as a query of their own
 
-and whether such a query gets the alarm that its samples do not look like the training data.
-A set of another tissue is a query of its own in wrong_tissue.csv.
+and whether such a query gets the alarm that its samples do not look like the training
+data. A set of another tissue is a query of its own in wrong_tissue.csv.
 """
 
 from __future__ import annotations
@@ -152,7 +152,9 @@ def withheld(predictor: Predictor, samples: Scored) -> NDArray:
 
 
 def withheld_singly(predictor: Predictor, samples: Scored) -> NDArray:
-    """Whether a label is withheld where the sample is a query of its own; some of them."""
+    """Whether a label is withheld where the sample is a query of its own; some
+    of them.
+    """
     n_samples = len(samples.labels)
     chosen = np.random.default_rng(0).permutation(n_samples)
     marked = np.full(n_samples, np.nan)

@@ -1,9 +1,11 @@
-"""What the tables of the pages share: `TABLES` and `NUMBERS` by name, reading, statistics.
+"""What the tables of the pages share: `TABLES` and `NUMBERS` by name, reading,
+statistics.
 
-A page marks a table by a comment line directly above it, such as ``<!-- results: curve -->``,
-and a number in a sentence by comments around it, such as ``<!--pairs-->48<!--/-->``;
-``fill_tables.py`` writes both from the CSV files of results/. Accuracies are balanced, in %.
-Intervals are 95 %, by drawing tissues, since pairs of one tissue are not independent.
+A page marks a table by a comment line directly above it, such as
+``<!-- results: curve -->``, and a number in a sentence by comments around it, such as
+``<!--pairs-->48<!--/-->``; ``fill_tables.py`` writes both from the CSV files of
+results/. Accuracies are balanced, in %. Intervals are 95 %, by drawing tissues, since
+pairs of one tissue are not independent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The section of the independent test in docs/evidence.md, from results/independent.csv."""
+"""The section of the independent test in docs/evidence.md, from
+results/independent.csv.
+"""
 
 from __future__ import annotations
 

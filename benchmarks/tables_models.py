@@ -34,7 +34,9 @@ def models() -> pd.DataFrame:
 
 @table
 def model_classes() -> pd.DataFrame:
-    """Sensitivity and specificity of every class of the shipped models, per data set."""
+    """Sensitivity and specificity of every class of the shipped models, per
+    data set.
+    """
     rows = read("models")
     rows = rows[rows["shipped"] == "yes"]
     return pd.DataFrame(
@@ -52,7 +54,9 @@ def model_classes() -> pd.DataFrame:
 
 @table
 def model_rivals() -> pd.DataFrame:
-    """The shipped models beside the nearest class mean and single genes, mean over sets."""
+    """The shipped models beside the nearest class mean and single genes, mean
+    over sets.
+    """
     rows = read("model_rivals")
     shipped = read("models").query("shipped == 'yes'")["model"].unique()
     rows = rows[rows["model"].isin(shipped)]

@@ -1,4 +1,6 @@
-"""The paper's own tables, with our figures below where we have a stand-in of the task."""
+"""The paper's own tables, with our figures below where we have a stand-in of
+the task.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +111,9 @@ def paper_synthetic() -> pd.DataFrame:
 
 
 def _accuracies(scenarios: list[str]) -> pd.DataFrame:
-    """The accuracies of the paper's tables, and below each our figures of a stand-in."""
+    """The accuracies of the paper's tables, and below each our figures of a
+    stand-in.
+    """
     rows = published()
     tables = [ACCURACY_TABLES[scenario] for scenario in scenarios]
     wanted = rows[(rows["measure"] == ACCURACY) & rows["table"].isin(tables)]

@@ -189,7 +189,9 @@ def tissues() -> pd.DataFrame:
 
 
 def chosen_without(rows: pd.DataFrame) -> pd.DataFrame:
-    """Per tissue: the setting that is best over the other tissues, and how it does on this one."""
+    """Per tissue: the setting that is best over the other tissues, and how it does on
+    this one.
+    """
     wide = rows.pivot_table(
         index="tissue", columns=["platforms", "l2"], values="balanced_accuracy"
     )
@@ -217,7 +219,9 @@ def _platforms(name: str) -> str:
 
 @table
 def settings() -> pd.DataFrame:
-    """Every setting of the study of tissues: mean over tissues, beside the model as it is."""
+    """Every setting of the study of tissues: mean over tissues, beside the model
+    as it is.
+    """
     rows = across_platforms(read("tissues"))
     tissue_of = tissues_of(rows)
     wide = rows.pivot_table(

@@ -1,4 +1,6 @@
-"""Tables of the model in use: confidence, error control, adapting, unknown types, missing genes."""
+"""Tables of the model in use: confidence, error control, adapting, unknown types,
+missing genes.
+"""
 
 from __future__ import annotations
 
@@ -83,12 +85,16 @@ def adaptation() -> pd.DataFrame:
 
 @table
 def error_control() -> pd.DataFrame:
-    """For each error asked for: pairs on which it was kept, with and without the control."""
+    """For each error asked for: pairs on which it was kept, with and without the
+    control.
+    """
     return error_control_of(across_platforms(read("error_control")))
 
 
 def error_control_of(rows: pd.DataFrame) -> pd.DataFrame:
-    """Kept on how many pairs, those that could not be served, the worst pair, labels given."""
+    """Kept on how many pairs, those that could not be served, the worst pair,
+    labels given.
+    """
     records = []
     for target, part in rows.groupby("target"):
         given = part[part["n_given"] > 0]
@@ -171,7 +177,9 @@ def unknown() -> pd.DataFrame:
 
 @table
 def unknown_queries() -> pd.DataFrame:
-    """Share of labels withheld by the composition of the query, and queries with the alarm."""
+    """Share of labels withheld by the composition of the query, and queries with
+    the alarm.
+    """
     rows = read("unknown")
     wrong = read("wrong_tissue")
     served = wrong[wrong["refused"].isna() | (wrong["refused"] == "")]

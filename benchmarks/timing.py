@@ -1,6 +1,8 @@
-"""Helpers of the benchmarks: fair timing, peak memory, lines with a target and what was reached.
+"""Helpers of the benchmarks: fair timing, peak memory, lines with a target and what was
+reached.
 
-With ``--quick`` benchmarks take small sizes: that shows that they run, and targets are not judged.
+With ``--quick`` benchmarks take small sizes: that shows that they run, and targets are
+not judged.
 """
 
 from __future__ import annotations
@@ -22,11 +24,13 @@ def interleaved(
     repeats: int = 15,
     clock: Callable[[], float] = time.process_time,
 ) -> dict[str, float]:
-    """Least seconds of each piece of work, taking turns, so that a busy moment hits them all.
+    """Least seconds of each piece of work, taking turns, so that a busy moment hits
+    them all.
 
-    Disturbances only add time, so the least is the steadiest figure. The clock is this process's
-    CPU time, which other programs disturb little; work that runs in several threads is timed with
-    ``time.perf_counter``. A first round compiles and is not counted.
+    Disturbances only add time, so the least is the steadiest figure. The clock is this
+    process's CPU time, which other programs disturb little; work that runs in several
+    threads is timed with ``time.perf_counter``. A first round compiles and is not
+    counted.
     """
     times: dict[str, list[float]] = {name: [] for name in works}
     for turn in range(2 if QUICK else repeats + 1):
@@ -55,7 +59,9 @@ print(status("VmHWM") - before)
 
 
 def peak_memory(setup: str, work: str) -> int | None:
-    """Bytes that ``work`` adds at its peak, in a process of its own; None where Linux is not."""
+    """Bytes that ``work`` adds at its peak, in a process of its own; None where
+    Linux is not.
+    """
     if not sys.platform.startswith("linux"):
         return None
     code = _MEASURE.format(setup=setup, work=work)
@@ -71,7 +77,9 @@ def heading(text: str) -> None:
 
 
 def line(what: str, figure: str, target: str = "", reached: bool | None = None) -> None:
-    """Print one figure, with its target and whether it was reached where there is one."""
+    """Print one figure, with its target and whether it was reached where
+    there is one.
+    """
     verdict = "" if reached is None or QUICK else ("reached" if reached else "MISSED")
     print(f"{what:<54} {figure:>30}  {target:>9}  {verdict}".rstrip())
 

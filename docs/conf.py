@@ -20,6 +20,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "command_tables",
     "mathml",
+    "notebooks",
 ]
 exclude_patterns = ["_build", "_ext"]
 nitpicky = True

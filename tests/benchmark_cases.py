@@ -46,7 +46,9 @@ def make_set(
     *,
     shift: float = 0.0,
 ) -> ExpressionData:
-    """Counts in which each class has genes of its own; ``shift`` scales the last ten genes."""
+    """Counts in which each class has genes of its own; ``shift`` scales the last
+    ten genes.
+    """
     random = np.random.default_rng([len(name), n])
     labels = np.array([classes[i % len(classes)] for i in range(n)], dtype=object)
     rates = np.full((n, n_genes), 5.0)

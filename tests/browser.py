@@ -29,14 +29,18 @@ _CONSOLE = re.compile(
 
 @dataclass(frozen=True)
 class Opened:
-    """A page as the browser saw it: its elements after loading, and the console's messages."""
+    """A page as the browser saw it: its elements after loading, and the console's
+    messages.
+    """
 
     dom: str
     console: list[str]
 
 
 def open_page(page: Path, profile: Path) -> Opened:
-    """Open a file in Chromium, with a fresh profile folder; skip where there is no Chromium."""
+    """Open a file in Chromium, with a fresh profile folder; skip where there is no
+    Chromium.
+    """
     command = next(filter(None, map(shutil.which, _NAMES)), None)
     if command is None:
         pytest.skip("no Chromium here to open the page with: apt-get install chromium")

@@ -1,4 +1,6 @@
-"""A small model trained on the generated example, shared by the tests of files and figures."""
+"""A small model trained on the generated example, shared by the tests of files and
+figures.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Small expression data, drawn by hypothesis or by hand, and their files in every format."""
+"""Small expression data, drawn by hypothesis or by hand, and their files in
+every format.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """NumPy in the place of a GPU: what each kernel of ``solver/device/steps.cu`` computes.
 
-A function has the name and the arguments of its kernel, and writes where the kernel does. The
-kernels of ``orders.cu`` need no twin: no shared memory, so array operations do their work.
+A function has the name and the arguments of its kernel, and writes where the kernel
+does. The kernels of ``orders.cu`` need no twin: no shared memory, so array operations
+do their work.
 """
 
 from __future__ import annotations

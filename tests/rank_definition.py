@@ -9,7 +9,9 @@ from optirank.ranks.relative import check_ties
 
 
 def comparison_matrix(x: ArrayLike, ties: str = "average") -> NDArray[np.float64]:
-    """Compare all genes of one sample: 1 where j is above k, t where they tie, else 0."""
+    """Compare all genes of one sample: 1 where j is above k, t where they
+    tie, else 0.
+    """
     t, _ = check_ties(ties)
     x = np.asarray(x)
     return (x[:, None] > x[None, :]) + t * (x[:, None] == x[None, :])
@@ -18,7 +20,9 @@ def comparison_matrix(x: ArrayLike, ties: str = "average") -> NDArray[np.float64
 def ranks_by_definition(
     X: ArrayLike, gamma: ArrayLike, ties: str = "average"
 ) -> NDArray[np.float64]:
-    """Ranks relative to the weights ``gamma``: ``C gamma - offset`` for each row of ``X``."""
+    """Ranks relative to the weights ``gamma``: ``C gamma - offset`` for each row
+    of ``X``.
+    """
     _, offset = check_ties(ties)
     gamma = np.asarray(gamma, dtype=np.float64)
     return np.array(

@@ -17,7 +17,8 @@ _CONTRIBUTING = Path(__file__).parents[1] / "CONTRIBUTING.md"
 def drawn_graph() -> dict[str, set[str]]:
     """The rooms that each room may import, from the block of CONTRIBUTING with arrows.
 
-    In ``a <- b <- (c, d)`` a room may import all that stand to its left, and what those may.
+    In ``a <- b <- (c, d)`` a room may import all that stand to its left, and what those
+    may.
     """
     block = re.search(
         r"```\n(_util <-.*?)```", _CONTRIBUTING.read_text("utf-8"), re.DOTALL
@@ -35,7 +36,9 @@ def drawn_graph() -> dict[str, set[str]]:
 
 
 def room_of(module: str) -> str:
-    """The room of a module's dotted name; public names of the package are in their own homes."""
+    """The room of a module's dotted name; public names of the package are in their
+    own homes.
+    """
     parts = module.split(".")
     if len(parts) == 1:
         return ""

@@ -29,7 +29,9 @@ SPEED = sorted(path.stem for path in FOLDER.glob("bench_*.py"))
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Two sets of each of two tissues, of three classes, and the three sets of the small tasks."""
+    """Two sets of each of two tissues, of three classes, and the three sets of the
+    small tasks.
+    """
     anndata = pytest.importorskip("anndata")
     folder = tmp_path_factory.mktemp("data")
     rng = np.random.default_rng(0)

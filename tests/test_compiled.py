@@ -1,4 +1,6 @@
-"""The wrapper around numba: a cache on disk where there can be one, and no word where not."""
+"""The wrapper around numba: a cache on disk where there can be one, and no word
+where not.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def elsewhere(tmp_path: Path) -> Path:
 
 
 def run_in(site: Path, code: str = DOUBLE, **environment: str) -> str:
-    """What the code prints in a fresh process, with warnings as errors and no other output."""
+    """What the code prints in a fresh process, with warnings as errors and no
+    other output.
+    """
     inherited = {
         k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "HOME")
     }

@@ -1,4 +1,6 @@
-"""Importing optirank is light; numba stays in one room; arrows between rooms point one way."""
+"""Importing optirank is light; numba stays in one room; arrows between rooms point
+one way.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Plots: what is drawn of what tl made, where, and what is said when matplotlib is missing."""
+"""Plots: what is drawn of what tl made, where, and what is said when matplotlib is
+missing.
+"""
 
 from __future__ import annotations
 
@@ -232,7 +234,8 @@ def test_axes_are_used_where_given_and_figures_are_saved(model, tmp_path):
 
 def test_without_matplotlib_one_line_says_what_to_install():
     code = (
-        "import sys; sys.modules['matplotlib'] = sys.modules['matplotlib.pyplot'] = None\n"
+        "import sys; sys.modules['matplotlib'] = sys.modules['matplotlib.pyplot'] = "
+        "None\n"
         "import optirank.pl, pandas\n"
         "frame = pandas.DataFrame({'a': ['x'], 'optirank': ['x']})\n"
         "try: optirank.pl.confusion(frame, 'a')\n"

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import typing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,13 +21,16 @@ from typer.testing import CliRunner
 
 import optirank_lab
 from benchmark_cases import FIRST, SECOND, write_sets
-from optirank import OptirankClassifier
+from example_model import as_anndata, trained_example
+from optirank import OptirankClassifier, PanelClassifier, pl, tl
 from optirank import save as optirank_save
 from optirank._compiled.jit import proximal_map
 from optirank.cli.app import complete_app
 from optirank.datasets import read_expression
 from optirank.datasets.example import write_example
 from optirank.estimators._base import RankLinearClassifier
+from optirank.io.reading import FORMATS
+from optirank.panel.candidates import ClassSums
 from optirank.ranks.orders import order_samples
 from optirank.solver import solve as entry
 from optirank.solver.convex import solve_at
@@ -35,7 +39,7 @@ from optirank.solver.terms import CappedSimplex, ElasticNet
 from optirank.tuning.families import FixedReferenceFamily, Samples
 from optirank.tuning.folds import make_folds, units_of_folds
 from optirank.tuning.search import HELD_OUT, search
-from optirank.workflow import METHODS
+from optirank.workflow import METHODS, performance
 from optirank.workflow.labels import Labels
 from optirank.workflow.methods import train_panel
 from optirank.workflow.train import TrainingOptions, train
@@ -222,8 +226,10 @@ def test_a_default_of_l1_is_one_number():
         "from optirank.solver.constants import DEFAULTS; DEFAULTS['l1'] = 0.5;"
         "import optirank as o; from optirank.tuning.selection import default_setting;"
         "from optirank.workflow.methods import SETTINGS;"
-        "names = 'OptirankClassifier RankLogisticRegression AnovaRankLogisticRegression'.split();"
-        "print([getattr(o, name)().l1 for name in names], default_setting(SETTINGS['optirank']))"
+        "names = 'OptirankClassifier RankLogisticRegression "
+        "AnovaRankLogisticRegression'.split();"
+        "print([getattr(o, name)().l1 for name in names], "
+        "default_setting(SETTINGS['optirank']))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -272,6 +278,67 @@ def test_a_column_of_predict_is_one_entry_for_every_format(monkeypatch, tmp_path
 def train_file(path, **options):
     options = TrainingOptions(label="cell_type", **options)
     return train(read_expression(path, label="cell_type"), options)
+
+
+# Candidates, a file format, a metric of evaluate, an option of train, a plot
+
+
+def test_another_selection_of_candidates_is_one_function(monkeypatch, data):
+    def first_genes(sums, n, parts=None, among=None):
+        return np.arange(3)
+
+    monkeypatch.setattr(ClassSums, "best_genes", first_genes)
+    model = PanelClassifier(n_genes=2).fit(*data)
+    assert set(model.panel_) <= {0, 1, 2}
+
+
+def test_a_file_format_is_one_entry(monkeypatch, tmp_path):
+    toy = replace(FORMATS["h5ad"], name="toy", suffixes=(".toy",))
+    monkeypatch.setitem(FORMATS, "toy", toy)
+    write_example(tmp_path, 60, 20)
+    path = (tmp_path / "query.h5ad").rename(tmp_path / "query.toy")
+    assert read_expression(path, label="cell_type").n_samples == 20
+    model = tmp_path / "m.optirank"
+    optirank_save(train_file(tmp_path / "reference.h5ad", n_genes=10).model, model)
+    optirank("predict", path, "--model", model, "--out", tmp_path / "labels.csv")
+
+
+def test_a_metric_of_evaluate_is_in_the_table_and_on_the_page(monkeypatch, tmp_path):
+    known = performance._class_table
+
+    def with_youden(table, names, prevalence):
+        per_class = known(table, names, prevalence)
+        per_class["youden"] = per_class["sensitivity"] + per_class["specificity"] - 1
+        for end in ("low", "high"):
+            per_class[f"youden_{end}"] = per_class["youden"]
+        return per_class
+
+    monkeypatch.setitem(performance.MEASURES, "youden", "Youden")
+    monkeypatch.setattr(performance, "_class_table", with_youden)
+    model, query = trained_example()
+    page = tmp_path / "page.html"
+    judged = tl.evaluate(as_anndata(query), model, "cell_type", report=page)
+    assert "youden" in judged.performance.per_class
+    assert "Youden" in page.read_text("utf-8")
+
+
+def test_an_option_of_train_is_one_field_with_its_flag():
+    for line in [name for name in vars(TrainingOptions(label="x")) if name != "label"]:
+        flag = flag_of(TrainingOptions, line)
+        assert flag.help, line
+    help_text = " ".join(optirank("train", "--help").split())
+    assert flag_of(TrainingOptions, "gene_list").help in help_text
+
+
+def test_a_plot_is_a_function_that_pl_names():
+    for name in pl.__all__:
+        assert name in dir(pl)
+        assert callable(getattr(pl, name))
+
+
+def flag_of(options, name):
+    (flag,) = typing.get_type_hints(options, include_extras=True)[name].__metadata__
+    return flag
 
 
 # An entry of the experiments

@@ -1,4 +1,6 @@
-"""Numbers on the pages are those of results/, and every table there names its command."""
+"""Numbers on the pages are those of results/, and every table there names its
+command.
+"""
 
 from __future__ import annotations
 

@@ -2,8 +2,9 @@
 
     python docs/figures/take_screenshots.py
 
-Generated cells are labelled, and a generated pair is trained on and evaluated, in a temporary
-folder; parts of the pages are photographed into docs/figures.
+Generated cells are labelled, a generated pair is trained on and evaluated, and a panel is designed
+on the imaging pair of the folder of data sets (OPTIRANK_DATA), in a temporary folder; parts of the
+pages are photographed into docs/figures.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from pathlib import Path
 
 from PIL import Image, ImageChops
 
+from optirank_lab.data.registry import data_folder
+
 HERE = Path(__file__).resolve().parent
 WIDTH, TALL, MARGIN = 1000, 3000, 16  # pixels
 DARK_ONLY = "@media screen and (prefers-color-scheme: dark)"
@@ -29,11 +32,14 @@ SHOTS = {  # name of the figure -> page, the headings to show ("" is the top), p
     "report-sizes": ("report.html", ("How many genes",), TALL),
     "evaluation-top": ("evaluation.html", ("", "Class by class"), 1440),
     "evaluation-confidence": ("evaluation.html", ("Confidence and withholding",), TALL),
+    "assay-top": ("panel.html", ("", "What may happen on the assay"), 1100),
+    "assay-dots": ("panel.html", ("How the genes are expressed",), TALL),
 }
 
 
-def make_pages(folder: Path) -> None:
-    """Train and evaluate on the generated pair."""
+def make_pages(folder: Path, data: Path) -> None:
+    """Train and evaluate on the generated pair; design a panel on the imaging pair."""
+    imaged = data / "gps_osmfish.h5ad"
     for command in (
         "datasets example pair",
         "predict pair/islets.h5ad --model pancreas-human -o labels.csv --report labels.html",
@@ -42,6 +48,8 @@ def make_pages(folder: Path) -> None:
         "evaluate pair/query.h5ad -m model.optirank --label cell_type --report evaluation.html",
         "predict sample.csv -m model.optirank --genes-in columns --annotations "
         "cell_type,dataset,platform -o sample-label.csv --report sample.html",
+        f"design {data / 'gps_sc.h5ad'} --label cell_type --for {imaged} --genes 20 "
+        f"--query {imaged} -o panel.csv --report panel.html",
     ):
         if command.startswith("predict sample.csv"):
             lines = (folder / "pair" / "query.csv").read_text("utf-8").splitlines()
@@ -88,7 +96,7 @@ def main() -> None:
     """Take all of them."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        make_pages(folder)
+        make_pages(folder, data_folder().resolve())
         for shot, (page, headings, height) in SHOTS.items():
             shown = folder / f"{shot}.html"
             text = part((folder / page).read_text(encoding="utf-8"), headings)

@@ -1,4 +1,5 @@
-"""optirank: classify expression profiles by ranks relative to a learned reference set of genes.
+"""optirank: classify expression profiles by ranks relative to a learned reference set
+of genes.
 
 Names are imported on first use, so that ``import optirank`` stays light.
 """

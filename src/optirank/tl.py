@@ -64,42 +64,47 @@ def train(
     Parameters
     ----------
     adata : AnnData, DataFrame, or a list of AnnData
-        Expression on any scale: only ranks within a sample count. If it is backed or lazy
-        (dask arrays), only what is needed is read, in blocks of samples. A data frame has
-        samples as rows. Of several the common genes are used, and each is held out in turn.
+        Expression on any scale: only ranks within a sample count. If it is backed or
+        lazy (dask arrays), only what is needed is read, in blocks of samples. A data
+        frame has samples as rows. Of several the common genes are used, and each is
+        held out in turn.
     label : str or Series
-        Column of ``adata.obs``, or of the data frame, with the class labels; or the labels
-        themselves, one per sample.
+        Column of ``adata.obs``, or of the data frame, with the class labels; or the
+        labels themselves, one per sample.
     query : AnnData, DataFrame or list of str, optional
-        The data to be labelled later, or their gene names: only genes that it has are used.
+        The data to be labelled later, or their gene names: only genes that it has are
+        used.
     batch : str, optional
         Column with the source (data set, donor); each source is held out in turn.
     n_genes : int or "auto", default="auto"
-        Genes in the panel. "auto": the fewest, of at least 100, whose held-out accuracy is within
-        one standard error of the best.
+        Genes in the panel. "auto": the fewest whose held-out accuracy is within one
+        standard error of the best, of at least 100 where so many are good enough.
     gene_list, include, exclude : list of str
-        The only genes to use; genes that must be in the panel; genes that may not be. The last two
-        may be patterns such as ``"RPL*"``.
+        The genes to use, all of them unless ``n_genes`` asks for fewer; genes that must
+        be in the panel; genes that may not be. The last two may be patterns such as
+        ``"RPL*"``.
     method : {"panel", "optirank", "rank-lr"}, default="panel"
-        One panel for all classes; the paper's classifier; logistic regression on all ranks.
+        One panel for all classes; the paper's classifier; logistic regression on all
+        ranks.
     target_error : float, optional
-        Let the model withhold labels so that at most this share of those given is wrong, judged by
-        held-out samples.
+        Let the model withhold labels so that at most this share of those given is
+        wrong, judged by held-out samples.
     layer, use_raw, gene_column
-        Layer to use instead of ``X``; whether to use ``adata.raw``; column of ``adata.var`` with
-        the gene names, instead of its index.
+        Layer to use instead of ``X``; whether to use ``adata.raw``; column of
+        ``adata.var`` with the gene names, instead of its index.
     name, description : str
         Name of the model and its intended use, kept in the model.
     n_jobs : int, optional
         Threads; None for all processors.
     verbose : bool, default=True
-        Whether to print notes and show a progress bar. The logger "optirank" gets the notes too.
+        Whether to print notes and show a progress bar. The logger "optirank" gets the
+        notes too.
 
     Returns
     -------
     Model
-        For :func:`annotate` and :func:`optirank.save`; ``model.card`` has its accuracy on
-        held-out samples and the notes. ``adata`` is not changed.
+        For :func:`annotate` and :func:`optirank.save`; ``model.card`` has its accuracy
+        on held-out samples and the notes. ``adata`` is not changed.
     """
     from optirank._util.flags import among
     from optirank._util.progress import progress_bar
@@ -225,32 +230,34 @@ def annotate(
     Parameters
     ----------
     adata : AnnData, DataFrame or Series
-        The query, in memory or backed. A data frame has samples as rows; a series is one
-        sample.
+        The query, in memory or backed. A data frame has samples as rows; a series is
+        one sample.
     model : a fitted model, the file of one, or the name of a shipped one
     key_added : str, default="optirank"
         Name of the fields that are set.
     clusters : str, optional
-        Column of ``adata.obs``: each cluster also gets a name, the majority label of its
-        samples or "heterogeneous". Samples keep their own labels.
+        Column of ``adata.obs``: each cluster also gets a name, the majority label of
+        its samples or "heterogeneous". Samples keep their own labels.
     adapt : bool, default=False
-        Whether to learn from the query: a regression on the query's own genes, taught by
-        the surest labels, is mixed with the model. A label then depends on the other
+        Whether to learn from the query: a regression on the query's own genes, taught
+        by the surest labels, is mixed with the model. A label then depends on the other
         samples. If False, a note says where it is worth trying.
     target_error : float, optional
-        Withhold labels ("unassigned") so that at most this share of those given is wrong,
-        judged by the held-out samples of the training, with 80 % confidence, and by the
-        query's own confidences. None: as the model was trained; 1: withhold none.
+        Withhold labels ("unassigned") so that at most this share of those given is
+        wrong, judged by the held-out samples of the training, with 80 % confidence, and
+        by the query's own confidences. None: as the model was trained; 1: withhold
+        none.
     threshold, unknown_rate : float, optional
-        Withhold labels of a lower confidence; of samples that look like no class of the training
-        data, where the rate is the share of held-out samples that may lose their label (0.01).
+        Withhold labels of a lower confidence; of samples that look like no class of the
+        training data, where the rate is the share of held-out samples that may lose
+        their label (0.01).
     drop_classes : bool, default=False
-        Whether to leave out classes that cannot be told because their genes are missing,
-        instead of raising an error.
+        Whether to leave out classes that cannot be told because their genes are
+        missing, instead of raising an error.
     homologs : mapping or file, optional
-        Genes of another species; mouse and human names are recognised. ``"mouse"``; a mapping from
-        the data's gene names to the model's; a table of two columns; or ``"case"``: names that
-        differ only in case are the same gene.
+        Genes of another species; mouse and human names are recognised. ``"mouse"``; a
+        mapping from the data's gene names to the model's; a table of two columns; or
+        ``"case"``: names that differ only in case are the same gene.
     layer, use_raw, gene_column
         As in :func:`train`.
     copy : bool, default=False
@@ -268,14 +275,16 @@ def annotate(
     ``adata.obs[key_added + "_cluster_label"]`` : categorical
         The label of the sample's cluster, with ``clusters``.
     ``adata.obsm[key_added + "_proba"]`` : DataFrame, samples x classes
-        Probabilities, one column per class, in the order of ``adata.uns[key_added]["classes"]``.
-        Since an .h5ad file cannot store a column name with "/", it is "|" in the column's name.
+        Probabilities, one column per class, in the order of
+        ``adata.uns[key_added]["classes"]``. Since an .h5ad file cannot store a column
+        name with "/", it is "|" in the column's name.
     ``adata.obs[key_added + "_withheld_because"]`` : categorical
         Why a label is withheld; "" where it is given.
     ``adata.uns[key_added]`` : dict
-        How the labels were made: the model and its digest, the options, the classes, the
-        genes that are missing, the threshold, the word for labels that are withheld, how
-        far the samples are from the training data (``shift``), and the ``notes``.
+        How the labels were made: the model and its digest, the options, the classes,
+        the genes that are missing, the threshold, the word for labels that are
+        withheld, how far the samples are from the training data (``shift``), and the
+        ``notes``.
     """
     from optirank._util.flags import among
     from optirank.io.objects import check_anndata, is_frame, profiles_of
@@ -339,8 +348,8 @@ def design(
     Parameters
     ----------
     adata : AnnData, SpatialData, MuData or data frame, or a list of them
-        Labelled profiles on any scale. Several are used over their common genes, each held out
-        in turn.
+        Labelled profiles on any scale. Several are used over their common genes, each
+        held out in turn.
     label : str or Series
         As in :func:`train`.
     n_genes : int, optional
@@ -348,20 +357,22 @@ def design(
     gene_list : list of str, optional
         A list to score as it is; with ``n_genes``, to extend.
     include, exclude : list of str
-        Genes that must and may not be in the panel: names, patterns such as ``"RPL*"``, and for
-        ``exclude`` the word ``"housekeeping"`` (ribosomal, mitochondrial, haemoglobin and
-        cell-cycle genes).
+        Genes that must and may not be in the panel: names, patterns such as ``"RPL*"``,
+        and for ``exclude`` the word ``"housekeeping"`` (ribosomal, mitochondrial,
+        haemoglobin and cell-cycle genes).
     min_mean, max_mean : float, optional
         Bounds on a gene's mean, in counts per 10,000, in the class where it is highest.
     per_class : int, default=0
-        Genes of largest weight that each class keeps, so that no class hangs on one probe.
+        Genes of largest weight that each class keeps, so that no class hangs on one
+        probe.
     assay_genes : list of str, optional
         Genes that the assay can measure.
     skip_unknown : bool, default=False
-        Whether to go on without genes of the list that the data lack, instead of raising an error.
+        Whether to go on without genes of the list that the data lack, instead of
+        raising an error.
     query, query_label : AnnData and str, optional
-        Labelled samples of another platform, and the column of their classes (by default
-        ``label``). They judge the panel, and never choose it.
+        Labelled samples of another platform, and the column of their classes (by
+        default ``label``). They judge the panel, and never choose it.
     batch : str, optional
         Column with the source (data set, donor); each source is held out in turn.
     report : file, optional
@@ -410,7 +421,7 @@ def design(
             options,
             query=None if query is None else profiles_of(query),
             query_label=query_label,
-            command=f"optirank.tl.design(adata, {given['label']!r}, n_genes={n_genes!r})",
+            command=f"optirank.tl.design(adata, {label!r}, n_genes={n_genes!r})",
             say=say,
             progress=bar.update,
         )
@@ -449,13 +460,13 @@ def evaluate(
         Labelled samples that the model was not trained on.
     model : a fitted model, the file of one, or the name of a shipped one
     label : str
-        Column of ``adata.obs``, or of the data frame, with the true classes; samples without
-        one are left out.
+        Column of ``adata.obs``, or of the data frame, with the true classes; samples
+        without one are left out.
     mapping : mapping, optional
         Classes of that column, and the model's names for them.
     prevalence : mapping from class to share, optional
-        How frequent classes are where the model will be used, for PPV and NPV; by default as in
-        ``adata``.
+        How frequent classes are where the model will be used, for PPV and NPV; by
+        default as in ``adata``.
     report : file, optional
         Where to write the report, one HTML page.
     adapt, target_error, threshold, unknown_rate, drop_classes, homologs
@@ -466,9 +477,9 @@ def evaluate(
     Returns
     -------
     Evaluation, for :func:`optirank.pl.confusion`, :func:`optirank.pl.roc` and
-    :func:`optirank.pl.reliability`. Its ``performance`` has ``balanced_accuracy``, ``interval`` and
-    the tables ``per_class``, ``confusion``, ``reliability`` and ``withholding``. ``adata`` is not
-    changed.
+    :func:`optirank.pl.reliability`. Its ``performance`` has ``balanced_accuracy``,
+    ``interval`` and the tables ``per_class``, ``confusion``, ``reliability`` and
+    ``withholding``. ``adata`` is not changed.
     """
     from optirank._util.flags import among
     from optirank.io.objects import check_anndata, is_frame, profiles_of

@@ -1,1 +1,3 @@
-"""The laboratory: the experiments of the paper, comparisons, and builders of public data sets."""
+"""The laboratory: the experiments of the paper, comparisons, and builders of public
+data sets.
+"""

@@ -1,4 +1,6 @@
-"""The `optirank` command: quick help, the version, exit codes and errors in one line."""
+"""The `optirank` command: quick help, the version, exit codes and errors in
+one line.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,8 @@ def test_help_imports_nothing_heavy():
         "import sys; from optirank.cli.app import complete_app\napp = complete_app()\n"
         "try: app(['simulate', '--help'])\n"
         "except SystemExit: pass\n"
-        "heavy = {'numpy', 'sklearn', 'numba', 'matplotlib', 'pandas'} & set(sys.modules)\n"
+        "heavy = {'numpy', 'sklearn', 'numba', 'matplotlib', 'pandas'} & "
+        "set(sys.modules)\n"
         "sys.exit(f'imported: {heavy}' if heavy else 0)"
     )
     done = subprocess.run(

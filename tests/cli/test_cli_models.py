@@ -430,7 +430,8 @@ def test_help_has_headings_and_examples_and_imports_nothing_heavy(command):
         "import sys; from optirank.cli.app import complete_app\napp = complete_app()\n"
         f"try: app([{command!r}, '--help'])\n"
         "except SystemExit: pass\n"
-        "heavy = {'numpy', 'sklearn', 'numba', 'matplotlib', 'pandas'} & set(sys.modules)\n"
+        "heavy = {'numpy', 'sklearn', 'numba', 'matplotlib', 'pandas'} & "
+        "set(sys.modules)\n"
         "sys.exit(f'imported: {heavy}' if heavy else 0)"
     )
     done = subprocess.run(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import anndata
 import pandas as pd
 import pytest
@@ -51,9 +53,8 @@ def test_the_card_names_use_sets_classes_and_missing_genes():
             "Not for tumours",
             "species:",
             "GSE84133",
-            "E-MTAB-5061",
             "xin_980g",
-            "acinar",
+            "alpha",
         ),
         *("missing at random", "30 %", "checksum:", "optirank 0.1.0", "unknown types:"),
     ):
@@ -83,13 +84,12 @@ def test_commands_take_a_name(pair):
     assert len(labels) == 300
     done = optirank("evaluate", cells, "-m", "pancreas-human", "--label", "cell_type")
     assert done.exit_code == 0, done.output + done.stderr
-    assert "Balanced accuracy 9" in done.stdout
+    assert re.search(r"Balanced accuracy (9\d|100)\.\d %", done.stdout)
     done = optirank("panel", "pancreas-human", "--genes", 50, "-o", "small.optirank")
     assert done.exit_code == 0, done.output + done.stderr
     assert load("small.optirank").n_genes == 50
     card = optirank("inspect", "small.optirank").stdout
     assert "xin_980g" not in card  # what was measured with 200 genes is not said of 50
-    assert "missing at random" not in card
     name = labels["sample"][0]
     done = optirank("inspect", "pancreas-human", cells, "--explain", name)
     assert done.exit_code == 0, done.output + done.stderr
@@ -100,10 +100,16 @@ def test_commands_take_a_name(pair):
 
 
 def test_missing_genes_do_not_send_the_user_to_files_that_are_not_there(pair):
-    anndata.read_h5ad("pair/islets.h5ad")[:, :40].write_h5ad("few.h5ad")
+    genes = load("pancreas-human").path_genes
+    cells = anndata.read_h5ad("pair/islets.h5ad")
+    strange = [
+        f"X{k}" if name in genes[1:] else name for k, name in enumerate(cells.var_names)
+    ]
+    cells.var_names = strange
+    cells.write_h5ad("few.h5ad")
     done = optirank("predict", "few.h5ad", "--model", "pancreas-human", "-o", "x.csv")
     assert done.exit_code == BAD_INPUT
-    assert "missing" in done.stderr
+    assert "Missing genes" in done.stderr
     assert "optirank train REFERENCE --label LABEL --for few.h5ad" in done.stderr
 
 

@@ -13,7 +13,9 @@ from optirank.datasets import make_unstable_ranks
 
 
 def ranks_within(X: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Average ranks relative to a reference set by comparing all pairs, divided by its size."""
+    """Average ranks relative to a reference set by comparing all pairs, divided by
+    its size.
+    """
     below = X[:, :, None] > X[:, None, reference]
     equal = X[:, :, None] == X[:, None, reference]
     return ((below + 0.5 * equal).sum(axis=2) - 0.5) / reference.sum()
@@ -40,7 +42,8 @@ def test_half_of_the_labels_are_positive_and_the_most_probable_as_accurate_as_as
     np.testing.assert_array_equal(data.perturbed, ~data.reference)
     assert (data.coef[data.perturbed] == 0).all()
     weights = np.abs(data.coef[data.reference])
-    # |w| = factor * (|N(0, 1)| + 1): the smallest is at least 1 / 5 of the largest, or so
+    # |w| = factor * (|N(0, 1)| + 1): the smallest is at least 1 / 5 of the largest, or
+    # so
     assert weights.min() > weights.max() / 5.5
 
 

@@ -1,17 +1,25 @@
-"""The code blocks of a Markdown page: what they are, what to do with them, what they should print.
+"""The code blocks of a Markdown page: what they are, what to do with them, what they
+should print.
 
-Blocks of ``python`` and ``bash`` are run, those of ``r`` where R is installed. A comment on the
-line above may say more:
+Blocks of ``python`` and ``bash`` are run, those of ``r`` where R is installed. A
+comment on the line above may say more:
 
-    <!-- not run: REASON -->       the block is shown only; the reason is one of `REASONS`
-    <!-- needs data -->            the block needs the folder of real data sets
-    <!-- output: numbers vary -->  of the output shown, words are compared and numbers are not
+    <!-- not run: REASON -->       the block is shown only; the reason is one of
+    `REASONS` <!-- needs data -->            the block needs the folder of real data
+    sets <!-- output: numbers vary -->  of the output shown, words are compared and
+    numbers are not
 
-A block of ``text`` right below a block that is run (but for a comment) is what that one prints.
+A block of ``text`` right below a block that is run (but for a comment) is what that one
+prints.
+
+The cells of a notebook (docs/tutorials) are blocks too, with the outputs that are
+stored: of these, words are compared and numbers are not. ``optirank: needs`` in its
+metadata says what it needs: "data", or a package.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from dataclasses import dataclass
@@ -22,6 +30,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "tutorials").glob("*.ipynb")),
 ]
 
 RUN = ("python", "bash", "r")
@@ -47,7 +56,8 @@ class Block:
     language: str
     code: str
     mark: str  # the comment above it
-    follows: bool  # whether nothing but blank lines and a comment is between it and the last one
+    # Whether nothing but blank lines and a comment is between it and the last one
+    follows: bool
 
     @property
     def not_run(self) -> str | None:
@@ -70,10 +80,48 @@ class Block:
 
 
 def read_blocks(page: Path) -> list[Block]:
-    """The fenced blocks of a page, in order; directives such as ``{toctree}`` are left out."""
-    return find_blocks(
-        page.read_text(encoding="utf-8"), page.relative_to(ROOT).as_posix()
-    )
+    """The fenced blocks of a page, in order; directives such as ``{toctree}`` are
+    left out.
+    """
+    text = page.read_text(encoding="utf-8")
+    name = page.relative_to(ROOT).as_posix()
+    if page.suffix == ".ipynb":
+        return find_cells(json.loads(text), name)
+    return find_blocks(text, name)
+
+
+def packages_needed(page: Path) -> list[str]:
+    """Packages that a notebook needs and that optirank does not install."""
+    if page.suffix != ".ipynb":
+        return []
+    return [
+        need for need in needs(json.loads(page.read_text("utf-8"))) if need != "data"
+    ]
+
+
+def needs(notebook: dict) -> list[str]:
+    """What a notebook says that it needs."""
+    return notebook["metadata"].get("optirank", {}).get("needs", [])
+
+
+def find_cells(notebook: dict, name: str) -> list[Block]:
+    """The code cells of a notebook and what they print, as blocks."""
+    mark = "needs data" if "data" in needs(notebook) else ""
+    blocks: list[Block] = []
+    for number, cell in enumerate(notebook["cells"], start=1):
+        if cell["cell_type"] != "code":
+            continue
+        code = "".join(cell["source"]) + "\n"
+        blocks.append(Block(name, number, "python", code, mark, follows=False))
+        text = "".join(
+            "".join(output["text"])
+            for output in cell["outputs"]
+            if output["output_type"] == "stream"
+        )
+        if text:
+            loose = "output: numbers vary"
+            blocks.append(Block(name, number, "text", text, loose, follows=True))
+    return blocks
 
 
 def find_blocks(text: str, name: str) -> list[Block]:
@@ -109,8 +157,8 @@ def expected_output(blocks: list[Block], k: int) -> Block | None:
 def differences(shown: Block, printed: str) -> list[str]:
     """Lines shown that were not printed, in this order; numbers may differ by 5 %.
 
-    Blanks, rules and dots of tables do not count, and ``...`` stands for any lines, or for the rest
-    of a line.
+    Blanks, rules and dots of tables do not count, and ``...`` stands for any lines, or
+    for the rest of a line.
     """
     loose = shown.mark == "output: numbers vary"
     actual = [_words(line) for line in printed.splitlines()]

@@ -1,8 +1,8 @@
 """Run the blocks of a page one after the other, in the current folder.
 
-Python blocks share one namespace; R blocks print nothing where there is no R. Reads a list of
-(language, code, page, line) as JSON from the first file named and writes what each printed to the
-second; ends at the first block that fails.
+Python blocks share one namespace; R blocks print nothing where there is no R. Reads a
+list of (language, code, page, line) as JSON from the first file named and writes what
+each printed to the second; ends at the first block that fails.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Every code block of the documentation and the README is run, or says why it is not."""
+"""Every code block of the documentation and the README is run, or says why
+it is not.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +25,8 @@ from doc_blocks import (
     differences,
     expected_output,
     find_blocks,
+    find_cells,
+    packages_needed,
     read_blocks,
 )
 
@@ -44,7 +48,9 @@ def to_run(block: Block, *, data: bool) -> bool:
 
 
 def run_page(page: Path, folder: Path, *, data: Path | None = None) -> None:
-    """Run the blocks of a page in a folder, in a process of its own, and compare what is shown."""
+    """Run the blocks of a page in a folder, in a process of its own, and compare what
+    is shown.
+    """
     blocks = read_blocks(page)
     chosen = [
         k for k, block in enumerate(blocks) if to_run(block, data=data is not None)
@@ -66,8 +72,9 @@ def run_page(page: Path, folder: Path, *, data: Path | None = None) -> None:
     }
     if data is not None:
         environment["OPTIRANK_DATA"] = str(data.resolve())
+    strict = [] if packages_needed(page) else ["-W", "error"]
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(_RUNNER), given.name, found.name],
+        [sys.executable, *strict, str(_RUNNER), given.name, found.name],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -116,6 +123,8 @@ def test_the_blocks_of_a_page_run_in_order(
 def test_the_blocks_of_a_page_run_on_real_data(
     page: Path, tmp_path: Path, data_folder: Path
 ) -> None:
+    for package in packages_needed(page):
+        pytest.importorskip(package)
     run_page(page, tmp_path, data=data_folder)
 
 
@@ -124,7 +133,8 @@ def test_blocks_are_run_or_say_why_not() -> None:
     for block in (block for page in PAGES for block in read_blocks(page)):
         if block.language not in RUN + SHOWN:
             wrong.append(
-                f"{block.where}: a block of {block.language!r} is neither run nor output"
+                f"{block.where}: a block of {block.language!r} is neither run nor "
+                "output"
             )
         elif block.not_run is not None and block.not_run not in REASONS:
             wrong.append(
@@ -167,6 +177,31 @@ def test_a_marker_holds_for_the_next_block_only() -> None:
         "takes minutes",
         None,
     ]
+
+
+def test_cells_of_a_notebook_are_blocks_with_their_output() -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["words"]},
+        {
+            "cell_type": "code",
+            "source": ["print(1)"],
+            "outputs": [{"output_type": "stream", "name": "stdout", "text": ["1\n"]}],
+        },
+    ]
+    notebook = {"cells": cells, "metadata": {"optirank": {"needs": ["data"]}}}
+    code, output = find_cells(notebook, "page.ipynb")
+    assert code.needs_data
+    assert expected_output([code, output], 0) == output
+
+
+def test_stored_outputs_of_notebooks_hold_no_errors() -> None:
+    for page in (ROOT / "docs" / "tutorials").glob("*.ipynb"):
+        notebook = json.loads(page.read_text("utf-8"))
+        cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        outputs = [output for cell in cells for output in cell["outputs"]]
+        assert outputs, page.name
+        assert all(output["output_type"] != "error" for output in outputs), page.name
+        assert page.stat().st_size < 400_000, f"{page.name}: draw smaller pictures"
 
 
 def test_text_between_blocks_ends_a_marker_and_an_output() -> None:

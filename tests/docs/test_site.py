@@ -76,6 +76,16 @@ def test_every_page_is_reached_from_the_first(site: Path) -> None:
     first = (site / "index.html").read_text(encoding="utf-8")
     for page in sorted((ROOT / "docs").glob("*.md")):
         assert f'href="{page.stem}.html"' in first or page.stem == "index", page.name
+    for page in sorted((ROOT / "docs" / "tutorials").glob("*.ipynb")):
+        assert f'href="tutorials/{page.stem}.html"' in first, page.name
+
+
+def test_notebooks_are_pages_with_their_pictures(site: Path) -> None:
+    page = (site / "tutorials" / "scikit-learn.html").read_text(encoding="utf-8")
+    assert "PanelClassifier" in page
+    assert "balanced accuracy on B" in words(site / "tutorials" / "scikit-learn.html")
+    pictures = (site / "tutorials" / "single-cells.html").read_text(encoding="utf-8")
+    assert pictures.count("<img") >= 4
 
 
 def test_the_api_page_has_every_public_name(site: Path) -> None:

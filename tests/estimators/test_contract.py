@@ -1,4 +1,6 @@
-"""scikit-learn's own checks of every classifier, the public signatures, light prediction."""
+"""scikit-learn's own checks of every classifier, the public signatures, light
+prediction.
+"""
 
 from __future__ import annotations
 

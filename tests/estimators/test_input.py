@@ -1,4 +1,6 @@
-"""What estimators take as X: frames are matched by their names, AnnData is refused at once."""
+"""What estimators take as X: frames are matched by their names, AnnData is refused
+at once.
+"""
 
 from __future__ import annotations
 

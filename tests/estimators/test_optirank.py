@@ -1,4 +1,6 @@
-"""OptirankClassifier: what it needs, what it keeps, what it refuses, and how well it does."""
+"""OptirankClassifier: what it needs, what it keeps, what it refuses, and how well
+it does.
+"""
 
 from __future__ import annotations
 
@@ -436,7 +438,8 @@ def test_weights_without_sense_are_refused(binary):
 
 
 def quality(seed):
-    """Balanced test accuracy of the learned and of the true reference set, and their cosine.
+    """Balanced test accuracy of the learned and of the true reference set, and their
+    cosine.
 
     700 samples to train on, 300 to choose l2, 300 to test.
     """

@@ -1,4 +1,6 @@
-"""OptirankClassifierCV: what it chooses, what it keeps, and on what folds and scores."""
+"""OptirankClassifierCV: what it chooses, what it keeps, and on what folds
+and scores.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def small(**options):
     "scoring", ["balanced_accuracy", "roc_auc", "f1_macro", "neg_log_loss"]
 )
 def test_scores_are_about_those_of_a_grid_search(binary, scoring):
-    """Neighbouring settings start from each other, so single fits may end in another minimum."""
+    """Neighbouring settings start from each other, so single fits may end in another
+    minimum.
+    """
     X, y = binary
     ours = small(scoring=scoring, selection="best").fit(X, y)
     grid = {"n_reference": [2, 0.5, 1.0], "l1": [0.0, 1e-2], "l2": [1e-3, 1e-1]}

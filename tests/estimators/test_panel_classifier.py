@@ -1,4 +1,6 @@
-"""The panel model: its ranks, its elimination, its size, and what scikit-learn expects of it."""
+"""The panel model: its ranks, its elimination, its size, and what scikit-learn
+expects of it.
+"""
 
 import re
 from itertools import combinations
@@ -36,7 +38,9 @@ def test_keeps_the_contract_of_scikit_learn(estimator, check):
 
 
 def cells(n=300, d=400, n_classes=3, seed=0, depth=1.0):
-    """Counts with 12 markers per class; another seed is another sample of the same classes."""
+    """Counts with 12 markers per class; another seed is another sample of the same
+    classes.
+    """
     rng, base = np.random.default_rng(seed), np.random.default_rng(99)
     means = np.exp(base.normal(-0.5, 1.2, d))
     y = rng.integers(0, n_classes, n)
@@ -150,7 +154,9 @@ def test_scores_do_not_change_under_a_monotone_map_of_a_sample():
 
 
 def held_out_with(wrong):
-    """Held-out scores of two classes with so many wrong labels in each of five folds."""
+    """Held-out scores of two classes with so many wrong labels in each of
+    five folds.
+    """
     codes = np.tile([0, 1], 50)
     fold = np.repeat(np.arange(5), 20)
     scores = {}

@@ -1,4 +1,6 @@
-"""rank-lr is logistic regression on full ranks; ANrank-lr on ranks relative to stable genes."""
+"""rank-lr is logistic regression on full ranks; ANrank-lr on ranks relative to
+stable genes.
+"""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ def fuzz(
 ) -> Outcome:
     """Run ``case`` with ``count`` generators; it returns a word for what happened.
 
-    Bad are cases that raise, take more than so many CPU seconds or megabytes, or, unless a library
-    ``may_crash``, stall or end the process.
+    Bad are cases that raise, take more than so many CPU seconds or megabytes, or,
+    unless a library ``may_crash``, stall or end the process.
     """
     outcome, done = Outcome(), 0
     while done < count:
@@ -58,7 +58,9 @@ def _run_child(
     outcome: Outcome,
     limits: tuple[float, float, bool],
 ) -> int:
-    """Run cases in a child until all are done or it dies; the number of the next case."""
+    """Run cases in a child until all are done or it dies; the number of the
+    next case.
+    """
     reading, writing = os.pipe()
     with warnings.catch_warnings():  # of threads, which the child does not use
         warnings.simplefilter("ignore", DeprecationWarning)

@@ -26,7 +26,9 @@ _VALUES = (
 
 
 def mutated(content: bytes, rng: random.Random) -> bytes:
-    """The bytes with one to eight changes: of a byte, a bit, a number, a text, or a cut."""
+    """The bytes with one to eight changes: of a byte, a bit, a number, a text,
+    or a cut.
+    """
     changed = bytearray(content)
     for _ in range(rng.choice((1, 1, 2, 4, 8))):
         at, kind = rng.randrange(max(1, len(changed))), rng.random()
@@ -48,7 +50,9 @@ def mutated(content: bytes, rng: random.Random) -> bytes:
 
 
 def with_other_value(document: object, rng: random.Random) -> object:
-    """The document with one of its values, at any depth, replaced by, or made, another."""
+    """The document with one of its values, at any depth, replaced by, or made,
+    another.
+    """
     if not isinstance(document, dict | list) or not document or rng.random() < 0.15:
         return rng.choice(_VALUES)
     keys = list(document) if isinstance(document, dict) else range(len(document))

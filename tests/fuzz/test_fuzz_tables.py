@@ -1,4 +1,6 @@
-"""Damaged tables, 10x folders, HDF5 files and zarr folders: read or refused in words."""
+"""Damaged tables, 10x folders, HDF5 files and zarr folders: read or refused
+in words.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def data():
 
 
 def written(kind: str, data, folder):
-    """The path of an intact file, those of its parts that are damaged, and options to read it."""
+    """The path of an intact file, those of its parts that are damaged, and options to
+    read it.
+    """
     options = {}
     if kind.startswith("csv"):
         path = write_table(data, folder / f"data.{kind}")

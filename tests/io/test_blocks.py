@@ -126,3 +126,41 @@ def test_results_of_a_group_of_blocks_are_combined_in_one_order():
             (slice(0, 30), "((0+10)+20)"),
             (slice(30, 50), "(30+40)"),
         ]
+
+
+@pytest.mark.filterwarnings("ignore:.*sharding")
+@pytest.mark.parametrize("shards", [None, 40])
+def test_entries_of_a_zarr_array_are_unpacked_once_per_chunk(shards, tmp_path):
+    zarr = pytest.importorskip("zarr", "3")
+    from optirank.io.chunks import ZarrEntries
+
+    values = np.arange(137)
+    array = zarr.create_array(
+        str(tmp_path / "a"), data=values, chunks=(10,), shards=shards and (shards,)
+    )
+    entries = ZarrEntries(array)
+    reads = []
+
+    class Counted:
+        chunks = array.chunks
+        dtype = array.dtype
+        shape = array.shape
+
+        def __getitem__(self, rows):
+            reads.append(rows)
+            return array[rows]
+
+    counted = ZarrEntries(Counted())
+    for start, stop in (
+        (0, 3),
+        (3, 10),
+        (8, 31),
+        (31, 39),
+        (39, 137),
+        (5, 5),
+        (90, 95),
+    ):
+        np.testing.assert_array_equal(entries[start:stop], values[start:stop])
+        np.testing.assert_array_equal(counted[start:stop], values[start:stop])
+    expected = [(0, 10), (10, 40), (40, 137), (90, 100)]
+    assert [(rows.start, rows.stop) for rows in reads] == expected

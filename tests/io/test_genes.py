@@ -34,7 +34,8 @@ def test_versions_of_ensembl_identifiers_are_recognised_and_said(ours, theirs):
     match = match_genes([ours], ["x", theirs])
     assert match.columns.tolist() == [1]
     assert match.notes() == [
-        f"1 genes were matched without the version of their Ensembl identifier: {ours} as {theirs}"
+        f"1 genes were matched without the version of their Ensembl identifier: {ours} "
+        f"as {theirs}"
     ]
 
 

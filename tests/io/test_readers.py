@@ -1,4 +1,6 @@
-"""Readers: what is written is read, some of it or all, in any format; bad files are named."""
+"""Readers: what is written is read, some of it or all, in any format; bad files
+are named.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Models with random weights for the tests of the model room, and model files taken apart."""
+"""Models with random weights for the tests of the model room, and model files
+taken apart.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Models by name: shipped ones, those of a folder, files that win, and names that are wrong."""
+"""Models by name: shipped ones, those of a folder, files that win, and names that
+are wrong.
+"""
 
 from __future__ import annotations
 

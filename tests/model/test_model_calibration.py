@@ -13,7 +13,9 @@ from optirank.ranks.scoring import best_class, by_class
 
 
 def of_classes(n: int = 900, seed: int = 0, shares=(1, 1, 1)):
-    """Scores of three classes that are too sure of themselves, the classes in given shares."""
+    """Scores of three classes that are too sure of themselves, the classes in
+    given shares.
+    """
     rng = np.random.default_rng(seed)
     codes = rng.choice(3, size=n, p=np.array(shares) / sum(shares))
     truth = rng.normal(size=(n, 3)) + 2.0 * np.eye(3)[codes]

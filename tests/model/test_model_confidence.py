@@ -1,4 +1,6 @@
-"""Error control, samples that look like no class, and what is said of a query's values."""
+"""Error control, samples that look like no class, and what is said of a
+query's values.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The model file gives back the model that was saved; damaged and hostile files are refused."""
+"""The model file gives back the model that was saved; damaged and hostile files are
+refused.
+"""
 
 from __future__ import annotations
 

@@ -48,7 +48,9 @@ def test_missing_genes_take_their_votes_away_and_nothing_stands_in(model, data):
 
 @given(reference_models, st.data())
 def test_the_paper_s_classifiers_keep_their_rule(model, data):
-    """Ranks among the reference genes that are there, mean ranks for missing weights."""
+    """Ranks among the reference genes that are there, mean ranks for missing
+    weights.
+    """
     d = model.n_features
     there = np.array(data.draw(st.lists(st.booleans(), min_size=d, max_size=d)))
     panel = model.panel
@@ -102,6 +104,16 @@ def test_a_fall_of_held_out_accuracy_by_more_than_five_points_is_said():
     assert "held-out accuracy was 85.0%, with all of them 95.0%" in notes[1]
     assert model.bind(gene_names(10)[5:]).accuracy_lost == pytest.approx(0.1)
     assert make_panel().bind(gene_names(30)[:28]).accuracy_lost is None
+
+
+def test_expected_accuracy_falls_to_that_of_guessing_without_any_gene():
+    model = make_panel(n_classes=4, n_genes=10, sizes=(10,))
+    model = with_missing(model, {10: ((0.0, 0.95), (0.7, 0.85))})
+    assert model.panel.expected_accuracy(0.35) == pytest.approx(0.90)
+    assert model.panel.expected_accuracy(0.85) == pytest.approx(0.55)
+    assert model.panel.expected_accuracy(1.0) == 0.25
+    two = with_missing(make_panel(n_classes=2, sizes=(10,)), {10: ((0.0, 0.9),)})
+    assert two.panel.expected_accuracy(1.0) == 0.5
 
 
 def test_the_panel_of_the_path_that_the_data_serve_best_is_used():

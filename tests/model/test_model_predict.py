@@ -1,4 +1,6 @@
-"""Prediction gives what the definition says, from the panel's genes alone, whatever the layout."""
+"""Prediction gives what the definition says, from the panel's genes alone, whatever
+the layout.
+"""
 
 from __future__ import annotations
 

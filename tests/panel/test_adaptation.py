@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
 from optirank.panel import adaptation
-from optirank.panel.adaptation import learn_from_query
+from optirank.panel.adaptation import learn_from_query, sharpened
 from optirank.panel.sources import MatrixSource
 
 
@@ -138,3 +138,14 @@ def test_equals_the_reference_implementation():
     learned = learn_from_query(probabilities, MatrixSource(X))
     expected = prototype.adapt(probabilities, X)
     np.testing.assert_allclose(learned, expected, atol=0.01)
+
+
+def test_sharpened_probabilities_are_as_sure_as_asked_for_and_change_no_label():
+    rng = np.random.default_rng(0)
+    soft = rng.dirichlet(np.full(4, 20.0), size=300)
+    for asked in (0.3, 0.6, 0.9):
+        sure = sharpened(soft, asked)
+        np.testing.assert_allclose(sure.sum(axis=1), 1.0)
+        assert sure.max(axis=1).mean() == pytest.approx(asked, abs=1e-4)
+        assert (sure.argmax(axis=1) == soft.argmax(axis=1)).all()
+    assert (sharpened(np.full((3, 2), 0.5), 0.9) == 0.5).all()

@@ -1,4 +1,6 @@
-"""Sums by class and part give the correlations that all samples of the parts give together."""
+"""Sums by class and part give the correlations that all samples of the parts give
+together.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The fit of the panel model: against its definition and scikit-learn, whatever the threads."""
+"""The fit of the panel model: against its definition and scikit-learn, whatever the
+threads.
+"""
 
 import numpy as np
 import pytest

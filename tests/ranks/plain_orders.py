@@ -1,7 +1,8 @@
-"""The compiled passes over orders in plain NumPy: a twin to compare with, in tests and benchmarks.
+"""The compiled passes over orders in plain NumPy: a twin to compare with, in tests and
+benchmarks.
 
-The genes of each sample are sorted once; a pass then takes the weights in that order, adds them up
-and puts the results back in their places.
+The genes of each sample are sorted once; a pass then takes the weights in that order,
+adds them up and puts the results back in their places.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlainOrders(SampleOrders):
-    """Orders as the sorted genes of each sample, for NumPy; see :func:`plain_orders`."""
+    """Orders as the sorted genes of each sample, for NumPy; see
+    :func:`plain_orders`.
+    """
 
     order: NDArray  # (n, d): genes from the lowest value to the highest
     places: NDArray  # (n * d,): where in an n x d array each of these lies

@@ -1,4 +1,6 @@
-"""The definition itself: small known cases, the recursions of the paper, the bilinear score."""
+"""The definition itself: small known cases, the recursions of the paper, the
+bilinear score.
+"""
 
 from __future__ import annotations
 

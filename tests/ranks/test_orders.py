@@ -1,4 +1,6 @@
-"""Orders, ranks and co-ranks read off from them, against the d x d definition and a NumPy twin."""
+"""Orders, ranks and co-ranks read off from them, against the d x d definition and a
+NumPy twin.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +108,9 @@ def test_some_genes_are_columns_of_the_whole_in_any_order(way, X, seed):
 def test_few_weights_and_many_ties_follow_the_definition(
     way, ties, n_values, n_weights
 ):
-    """The sums over groups have ways of their own for few weights and for few groups."""
+    """The sums over groups have ways of their own for few weights and for
+    few groups.
+    """
     rng = np.random.default_rng(n_values)
     X = rng.integers(0, n_values, size=(5, 43)).astype(float)
     a = np.zeros(43)

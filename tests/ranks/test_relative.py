@@ -1,4 +1,6 @@
-"""Ranks of new samples with NumPy alone equal the definition, whatever holds the values."""
+"""Ranks of new samples with NumPy alone equal the definition, whatever holds
+the values.
+"""
 
 from __future__ import annotations
 
@@ -241,7 +243,8 @@ def test_ranking_a_dense_array_needs_numpy_alone():
     code = (
         "import sys, numpy as np; from optirank.ranks.relative import relative_ranks; "
         "relative_ranks(np.eye(3), [0, 1]); "
-        "print([m for m in ('numba', 'scipy', 'sklearn', 'pandas') if m in sys.modules])"
+        "print([m for m in ('numba', 'scipy', 'sklearn', 'pandas') if m in "
+        "sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

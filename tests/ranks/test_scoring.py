@@ -1,4 +1,6 @@
-"""Scores of all rows of a model, against the definition: compiled, NumPy, shared reference sets."""
+"""Scores of all rows of a model, against the definition: compiled, NumPy, shared
+reference sets.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ CONTAINERS = {
 
 
 def make_rows(seed: int, n_rows: int, q: int, shared: int, fractional: bool, ties: str):
-    """Weights and reference weights of rows; ``shared`` distinct reference sets in all."""
+    """Weights and reference weights of rows; ``shared`` distinct reference
+    sets in all.
+    """
     rng = np.random.default_rng(seed)
     coef = rng.normal(size=(n_rows, q)) * (rng.uniform(size=(n_rows, q)) < 0.6)
     sets = (rng.uniform(size=(shared, q)) < 0.5).astype(float)
@@ -125,7 +129,8 @@ def test_scoring_compiles_where_there_is_enough_to_do(monkeypatch):
 def test_scoring_a_few_samples_loads_neither_numba_nor_scipy():
     code = (
         "import sys, numpy as np; from optirank.ranks.scoring import score_rows; "
-        "score_rows(np.eye(3), np.ones((3, 3)), np.zeros(3), 'average').scores(np.eye(3)); "
+        "score_rows(np.eye(3), np.ones((3, 3)), np.zeros(3), "
+        "'average').scores(np.eye(3)); "
         "print([m for m in ('numba', 'scipy') if m in sys.modules])"
     )
     done = subprocess.run(

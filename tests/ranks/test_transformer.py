@@ -138,7 +138,8 @@ def test_fitting_leaves_the_options_and_the_data_alone():
         ([f"G{i}" for i in range(9)], "9 of the 9 .* 'G0', .* 'G4' and 4 more; check"),
         (
             ["ACTB", "ACTB"],
-            "1 of the 2 genes of reference are given more than once: 'ACTB'; give each once",
+            "1 of the 2 genes of reference are given more than once: 'ACTB'; give each "
+            "once",
         ),
     ],
 )

@@ -1,4 +1,6 @@
-"""The page of labels: numbers, figure, clusters, missing genes, and names out of files."""
+"""The page of labels: numbers, figure, clusters, missing genes, and names out
+of files.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,8 @@ from threadpoolctl import threadpool_limits
 
 @pytest.fixture(autouse=True, scope="module")
 def one_blas_thread():
-    """Threads that wait for each other make products of small matrices many times slower."""
+    """Threads that wait for each other make products of small matrices many
+    times slower.
+    """
     with threadpool_limits(1):
         yield

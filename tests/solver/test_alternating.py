@@ -1,4 +1,6 @@
-"""The fast algorithm: sets of the right size, optimality, both minima, the published results."""
+"""The fast algorithm: sets of the right size, optimality, both minima, the published
+results.
+"""
 
 from __future__ import annotations
 
@@ -384,7 +386,9 @@ def test_a_lasso_without_ridge_ends_with_more_genes_than_samples(l1):
 def test_the_start_that_ends_lower_is_chosen_though_its_set_looked_worse(
     anchors_folder,
 ):
-    """Before (w, b) converge, the sets of the two starts are in the wrong order here."""
+    """Before (w, b) converge, the sets of the two starts are in the wrong
+    order here.
+    """
     data = np.load(anchors_folder / "nb_n700_d50.npz")
     problem = make_problem(data["X"], data["y"].astype(float), 2, 1e-3, 1e-3)
     ends = [solve_alternating(problem, side=side).objective for side in STARTS]

@@ -1,4 +1,6 @@
-"""(w, b) at a fixed reference: optimality, agreement with scikit-learn and scipy, Newton steps."""
+"""(w, b) at a fixed reference: optimality, agreement with scikit-learn and scipy,
+Newton steps.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ PENALTIES = [
 
 
 def make(shape, l1, l2, container="dense", ties="average", seed=0):
-    """A problem with a third of the genes as reference, that reference, and the ranks."""
+    """A problem with a third of the genes as reference, that reference, and
+    the ranks.
+    """
     n, d = shape
     rng = np.random.default_rng(seed)
     y = (np.arange(n) % 3 == 0).astype(float)
@@ -47,7 +51,9 @@ def make(shape, l1, l2, container="dense", ties="average", seed=0):
 
 
 def least_by_scipy(R, problem):
-    """The least objective over (w, b), by L-BFGS-B on the positive and negative parts of w."""
+    """The least objective over (w, b), by L-BFGS-B on the positive and negative
+    parts of w.
+    """
     d = R.shape[1]
 
     def value_and_gradient(x):

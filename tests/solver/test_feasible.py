@@ -1,4 +1,6 @@
-"""The capped simplex: exact projections, starts, sets and exchanges, with candidates or not."""
+"""The capped simplex: exact projections, starts, sets and exchanges, with
+candidates or not.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from optirank.solver.terms import CappedSimplex, project_capped_simplex
 
 @st.composite
 def problems(draw, most=7):
-    """A vector of ordinary, tied or large entries, and a sum, often an integer or near 0 or d."""
+    """A vector of ordinary, tied or large entries, and a sum, often an integer or
+    near 0 or d.
+    """
     d = draw(st.integers(1, most))
     tied = st.sampled_from([-1.0, 0.0, 0.25, 0.5, 1.0, 2.0])
     entries = draw(
@@ -33,7 +37,9 @@ def problems(draw, most=7):
 
 
 def exact_projection(x: list[Fraction], s: Fraction) -> list[Fraction]:
-    """Brute force in rational numbers: the segment of breakpoints in which the sum passes s."""
+    """Brute force in rational numbers: the segment of breakpoints in which the sum
+    passes s.
+    """
 
     def total(shift):
         return sum(min(max(v - shift, Fraction(0)), Fraction(1)) for v in x)
@@ -128,7 +134,9 @@ def allowed(feasible, d):
 
 @given(sets_and_points())
 def test_projections_are_nearer_than_any_other_point(case):
-    """The variational inequality: no feasible direction has a positive part towards x."""
+    """The variational inequality: no feasible direction has a positive part
+    towards x.
+    """
     feasible, x = case
     gamma = feasible.prox(x)
     assert_feasible(feasible, gamma)

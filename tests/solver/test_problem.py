@@ -1,4 +1,6 @@
-"""The problem's objective and gradients, its penalty, and the weights of its samples."""
+"""The problem's objective and gradients, its penalty, and the weights of its
+samples.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from rank_definition import ranks_by_definition
 
 
 def a_problem(seed, container="dense", ties="average", balanced=True, **settings):
-    """A small problem full of ties and zeros, weighted samples; also its data and a point."""
+    """A small problem full of ties and zeros, weighted samples; also its data and
+    a point.
+    """
     rng = np.random.default_rng(seed)
     n, d = 12, 9
     X = rng.integers(-2, 4, size=(n, d)) * (rng.random((n, d)) < 0.7)

@@ -19,7 +19,9 @@ DTYPES = st.sampled_from([np.float32, np.float64])
 
 
 def scored_samples(seed, spread, dtype, n=15):
-    """Scores, an intercept, labels and weights; some scores equal, some classes rare."""
+    """Scores, an intercept, labels and weights; some scores equal, some
+    classes rare.
+    """
     rng = np.random.default_rng(seed)
     z = (spread * rng.normal(size=n)).astype(dtype)
     z[:3] = z[0]

@@ -1,4 +1,6 @@
-"""Centred matrices, and accelerated steps of either block on them, against plain NumPy."""
+"""Centred matrices, and accelerated steps of either block on them, against
+plain NumPy.
+"""
 
 from __future__ import annotations
 

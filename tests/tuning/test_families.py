@@ -26,7 +26,9 @@ L1S, L2S = (0.0, 1e-3, 1e-2), (0.0, 1e-3, 1e-1)
 
 @pytest.fixture(scope="module")
 def problem():
-    """Samples, labels and weights; two data sets, in the second of which some genes are shifted."""
+    """Samples, labels and weights; two data sets, in the second of which some genes are
+    shifted.
+    """
     rng = np.random.default_rng(0)
     y = (np.arange(N) % 2).astype(float)
     X = rng.normal(size=(N, D)) + np.where(y[:, None] == 1, rng.normal(size=D), 0.0)

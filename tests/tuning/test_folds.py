@@ -1,4 +1,6 @@
-"""Folds of internal cross-validation: who is left out, and what small classes and groups do."""
+"""Folds of internal cross-validation: who is left out, and what small classes and
+groups do.
+"""
 
 from __future__ import annotations
 

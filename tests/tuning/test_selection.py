@@ -18,8 +18,9 @@ from optirank.tuning.selection import (
     transfer_scores,
 )
 
-# Means .80, .90, .88, .70, .87. The best, .90, has deviations -.04, 0, .04 over its folds: standard
-# deviation .04, standard error .04 / sqrt(3) = .0231, so settings of at least .8769 are as good.
+# Means .80, .90, .88, .70, .87. The best, .90, has deviations -.04, 0, .04 over its
+# folds: standard deviation .04, standard error .04 / sqrt(3) = .0231, so settings of at
+# least .8769 are as good.
 SCORES = np.array(
     [
         [0.80, 0.80, 0.80],

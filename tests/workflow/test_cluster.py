@@ -84,7 +84,9 @@ def folder(tmp_path_factory):
 
 
 def look(X, rows, *own):
-    """What tasks do here: the sum of each sample, and the faults that a test asks for."""
+    """What tasks do here: the sum of each sample, and the faults that a test
+    asks for.
+    """
     CALLS.append(rows)
     fault = FAULTS.get("at")
     if fault is not None and rows.start == fault:

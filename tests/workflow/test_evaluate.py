@@ -1,4 +1,6 @@
-"""A model on labelled samples: the figures, samples apart from the tables, and the page."""
+"""A model on labelled samples: the figures, samples apart from the tables, and
+the page.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Genes of another species: translated by a table of homologs, refused where there is none."""
+"""Genes of another species: translated by a table of homologs, refused where there
+is none.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A model file with a hostile card is refused when it is opened, or its card can be shown."""
+"""A model file with a hostile card is refused when it is opened, or its card can
+be shown.
+"""
 
 from __future__ import annotations
 

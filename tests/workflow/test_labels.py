@@ -1,4 +1,6 @@
-"""Labels: odd ones are pointed out, and clusters get the label of most of their samples."""
+"""Labels: odd ones are pointed out, and clusters get the label of most of their
+samples.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Labels of files: what is written, from which files, what is withheld and what is said."""
+"""Labels of files: what is written, from which files, what is withheld and what
+is said.
+"""
 
 from __future__ import annotations
 

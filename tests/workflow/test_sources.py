@@ -1,4 +1,6 @@
-"""Several reference files as one, names of genes out of files, and labels that look odd."""
+"""Several reference files as one, names of genes out of files, and labels that
+look odd.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""From labelled profiles to a model: what is used, what is refused, and the same every time."""
+"""From labelled profiles to a model: what is used, what is refused, and the same
+every time.
+"""
 
 from dataclasses import replace
 

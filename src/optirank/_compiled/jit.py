@@ -1,10 +1,12 @@
-"""One wrapper around numba.njit: cached on disk where that works, silent where it does not.
+"""One wrapper around numba.njit: cached on disk where that works, silent where it does
+not.
 
-numba looks for a folder to keep compiled code in: ``NUMBA_CACHE_DIR``, then ``__pycache__`` beside
-the source, then the user's own cache folder, so a read-only installation is no trouble. Two things
-would still stop a fit, and here they only cost the time to compile again: no such folder at all
-(numba raises when the function is defined), and one that fails later, because the disk or the quota
-is full or a file in it is damaged (numba raises at the first call).
+numba looks for a folder to keep compiled code in: ``NUMBA_CACHE_DIR``, then
+``__pycache__`` beside the source, then the user's own cache folder, so a read-only
+installation is no trouble. Two things would still stop a fit, and here they only cost
+the time to compile again: no such folder at all (numba raises when the function is
+defined), and one that fails later, because the disk or the quota is full or a file in
+it is damaged (numba raises at the first call).
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ _CACHE_TROUBLE = (OSError, EOFError, pickle.UnpicklingError)
 def jit(function: Callable | None = None, *, fastmath: bool = False) -> Callable:
     """Compile with numba: no GIL, cached on disk where possible, never ``parallel``.
 
-    A product and the sum it goes into may be rounded once instead of twice (fused multiply-add),
-    which is faster and no less accurate; ``fastmath=True`` also lets sums be reordered.
+    A product and the sum it goes into may be rounded once instead of twice (fused
+    multiply-add), which is faster and no less accurate; ``fastmath=True`` also lets
+    sums be reordered.
     """
     flags = True if fastmath else {"contract"}
 
@@ -45,10 +48,11 @@ def jit(function: Callable | None = None, *, fastmath: bool = False) -> Callable
 
 
 def proximal_map(function: Callable) -> Callable:
-    """Compile ``function(x, step, parameters)`` so that a compiled loop takes it as an argument.
+    """Compile ``function(x, step, parameters)`` so that a compiled loop takes it as an
+    argument.
 
-    x is changed in place; both arrays are float64 vectors. The loop gets the address of the code:
-    it is compiled once for all maps, and both are cached on disk.
+    x is changed in place; both arrays are float64 vectors. The loop gets the address of
+    the code: it is compiled once for all maps, and both are cached on disk.
     """
     flags = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
     try:
@@ -58,7 +62,9 @@ def proximal_map(function: Callable) -> Callable:
 
 
 def is_compiled(function: Any) -> bool:
-    """Whether a compiled function needs no compilation now: it has run, or is kept on disk."""
+    """Whether a compiled function needs no compilation now: it has run, or is kept
+    on disk.
+    """
     if function.signatures:
         return True
     folder = function.stats.cache_path

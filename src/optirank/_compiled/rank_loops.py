@@ -1,14 +1,16 @@
 """Compiled passes over the orders of samples.
 
-A sample is given by the tie group of each of its genes: ``groups[i, j]`` counts the distinct values
-below gene j's in sample i. With weights ``a`` on the genes, let ``h_k`` be the sum of ``a`` over
-group k and ``c_k`` the sum over the groups below it. Every quantity of the method is then
+A sample is given by the tie group of each of its genes: ``groups[i, j]`` counts the
+distinct values below gene j's in sample i. With weights ``a`` on the genes, let ``h_k``
+be the sum of ``a`` over group k and ``c_k`` the sum over the groups below it. Every
+quantity of the method is then
 
     f_k = base + sign * (c_k + tie * h_k),
 
-read off at each gene's group: ranks with ``base = -offset, sign = 1, tie = t`` and co-ranks with
-``base = sum(a), sign = -1, tie = 1 - t``. All sums run in float64 whatever the output's type, so
-float32 results have one rounding each, however many genes there are.
+read off at each gene's group: ranks with ``base = -offset, sign = 1, tie = t`` and
+co-ranks with ``base = sum(a), sign = -1, tie = 1 - t``. All sums run in float64
+whatever the output's type, so float32 results have one rounding each, however many
+genes there are.
 
 The tests hold a twin of these loops in plain NumPy, ``tests/ranks/plain_orders.py``.
 """
@@ -24,8 +26,8 @@ from optirank._compiled.jit import jit
 def number_values(values, order, indptr, groups, n_groups):
     """Number the distinct values of each sample, from the order that sorts them.
 
-    Samples follow each other in one array; sample i is at ``indptr[i]:indptr[i + 1]``, where
-    ``order`` has the places within the sample.
+    Samples follow each other in one array; sample i is at ``indptr[i]:indptr[i + 1]``,
+    where ``order`` has the places within the sample.
     """
     for i in range(indptr.shape[0] - 1):
         begin, end = indptr[i], indptr[i + 1]
@@ -39,7 +41,9 @@ def number_values(values, order, indptr, groups, n_groups):
 
 @jit
 def leave_room_for_zero(values, indptr, groups, n_groups, zero_group):
-    """Give the zeros, which are not among the values, a group between negative and positive."""
+    """Give the zeros, which are not among the values, a group between negative and
+    positive.
+    """
     for i in range(indptr.shape[0] - 1):
         zero = 0
         for p in range(indptr[i], indptr[i + 1]):
@@ -53,10 +57,12 @@ def leave_room_for_zero(values, indptr, groups, n_groups, zero_group):
 
 @jit
 def _sum_groups(row, n_groups, genes, a, h, lanes):
-    """``h_k`` = sum over group k of the weights ``a`` of ``genes``; three zeros follow the last.
+    """``h_k`` = sum over group k of the weights ``a`` of ``genes``; three zeros follow
+    the last.
 
-    Genes left out have weight zero; if none is, ``genes`` is not read. Where genes share groups, an
-    addition waits for the one before it to be stored, so four sums take turns (``lanes``).
+    Genes left out have weight zero; if none is, ``genes`` is not read. Where genes
+    share groups, an addition waits for the one before it to be stored, so four sums
+    take turns (``lanes``).
     """
     d = row.shape[0]
     m = a.shape[0]
@@ -87,7 +93,9 @@ def _sum_groups(row, n_groups, genes, a, h, lanes):
 
 @jit
 def _values_of_groups(h, n_groups, base, sign, tie, f):
-    """``f_k = base + sign * (c_k + tie * h_k)``, four at a time to shorten the chain of sums."""
+    """``f_k = base + sign * (c_k + tie * h_k)``, four at a time to shorten the chain
+    of sums.
+    """
     c = 0.0
     for q in range((n_groups + 3) // 4):
         k = 4 * q
@@ -143,9 +151,11 @@ def sparse_values(
     constants,
     out,
 ):
-    """Write the zero genes' value into ``constants`` (n), the non-zeros' excess into ``out``.
+    """Write the zero genes' value into ``constants`` (n), the non-zeros' excess into
+    ``out``.
 
-    The zero genes of a sample are one group; they hold what the non-zeros leave of ``total``.
+    The zero genes of a sample are one group; they hold what the non-zeros leave of
+    ``total``.
     """
     size = a.shape[0] + 5
     h = np.empty(size)
@@ -193,11 +203,12 @@ def sparse_transpose_dot(indptr, genes, excess, a, out):
 
 @jit
 def doubled_ranks(groups, rows, columns, out):
-    """Twice the ranks of some genes among themselves, whole numbers from 0 up, ties averaged.
+    """Twice the ranks of some genes among themselves, whole numbers from 0 up, ties
+    averaged.
 
-    ``groups[i, j]`` numbers the distinct values of sample i in rising order, over any genes that
-    include ``columns``. With b of these genes below gene j and m equal to it (j included), its rank
-    is ``b + (m - 1) / 2``.
+    ``groups[i, j]`` numbers the distinct values of sample i in rising order, over any
+    genes that include ``columns``. With b of these genes below gene j and m equal to it
+    (j included), its rank is ``b + (m - 1) / 2``.
     """
     counts = np.zeros(groups.shape[1] + 1, np.int32)
     for i in range(len(rows)):
@@ -223,11 +234,12 @@ _ROWS = 16  # genes whose counts stay in a core's cache while all samples pass
 
 @jit
 def count_above(groups, counts):
-    """Add to ``counts[a, b]`` the number of samples with ``groups[i, a] > groups[i, b]``.
+    """Add to ``counts[a, b]`` the number of samples with
+    ``groups[i, a] > groups[i, b]``.
 
-    ``groups`` is an (n, g) array of unsigned integers of 16 bits or more that order the genes
-    within a sample. Counts are kept in the same type, over no more samples than 16 bits can count,
-    so that one instruction compares, and one counts, many genes.
+    ``groups`` is an (n, g) array of unsigned integers of 16 bits or more that order the
+    genes within a sample. Counts are kept in the same type, over no more samples than
+    16 bits can count, so that one instruction compares, and one counts, many genes.
     """
     n, g = groups.shape
     near = np.zeros((_ROWS, g), groups.dtype)

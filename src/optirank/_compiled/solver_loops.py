@@ -1,4 +1,6 @@
-"""Compiled loops of the solver over samples or genes; the matrix products are BLAS's."""
+"""Compiled loops of the solver over samples or genes; the matrix products
+are BLAS's.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from optirank._compiled.jit import jit, proximal_map
 
 @jit
 def _exp_of_negative(t):
-    """``exp(t)`` for t <= 0, to 1e-12, in a form that the compiler turns into vector instructions.
+    """``exp(t)`` for t <= 0, to 1e-12, in a form that the compiler turns into vector
+    instructions.
 
     ``exp(t / 4096)`` by its series, squared twelve times.
     """
@@ -34,7 +37,8 @@ def _logistic(score):
 def logistic_slopes(z, b, y, v, slopes, curvatures):
     """First and second derivatives of ``v_i logloss(y_i, z_i + b)`` in the scores.
 
-    ``slopes`` are written in their own precision, to be multiplied by a matrix of the same.
+    ``slopes`` are written in their own precision, to be multiplied by a matrix of the
+    same.
     """
     for i in range(z.shape[0]):
         p, curvature = _logistic(z[i] + b)
@@ -54,10 +58,12 @@ def logistic_loss(z, b, y, v):
 
 @jit(fastmath=True)
 def curvature_bound(z_new, b_new, z, b, curvatures, v):
-    """Upper bound of the loss's rise above its tangent, from scores z + b to z_new + b_new.
+    """Upper bound of the loss's rise above its tangent, from scores z + b to z_new +
+    b_new.
 
-    The logistic loss rises by at most ``c (exp(|t|) - 1 - |t|)``, c its curvature at the start, and
-    by at most ``t^2 / 8``. Unlike a difference of two losses, the bound does not cancel.
+    The logistic loss rises by at most ``c (exp(|t|) - 1 - |t|)``, c its curvature at
+    the start, and by at most ``t^2 / 8``. Unlike a difference of two losses, the bound
+    does not cancel.
     """
     bound = 0.0
     for i in range(z.shape[0]):
@@ -91,8 +97,8 @@ def _slope_and_curvature(z, b, y, v):
 def optimal_intercept(z, b, y, v):
     """The b that minimises ``sum_i v_i logloss(y_i, z_i + b)``.
 
-    Newton steps, trusted up to 2; a longer one goes twice as far each time until the minimum is
-    passed, and then to the middle of what it is known to lie in.
+    Newton steps, trusted up to 2; a longer one goes twice as far each time until the
+    minimum is passed, and then to the middle of what it is known to lie in.
     """
     low = -np.inf
     high = np.inf
@@ -121,7 +127,9 @@ def optimal_intercept(z, b, y, v):
 
 @jit
 def _clipped_sum(values, shift):
-    """The sum of ``clip(values - shift, 0, 1)``, and how many entries are between the bounds."""
+    """The sum of ``clip(values - shift, 0, 1)``, and how many entries are between
+    the bounds.
+    """
     total = 0.0
     n_free = 0
     for j in range(values.shape[0]):
@@ -136,7 +144,8 @@ def _clipped_sum(values, shift):
 
 @jit
 def _shift_to_sum(values, s):
-    """The shift at which ``clip(values - shift, 0, 1)`` sums to s, and what is left of s there.
+    """The shift at which ``clip(values - shift, 0, 1)`` sums to s, and what is left of
+    s there.
 
     Newton's method, kept inside a bracket.
     """
@@ -168,8 +177,8 @@ def _shift_to_sum(values, s):
 def project_capped_simplex(out, s):
     """Project a vector, in place, onto {0 <= u <= 1, sum u = s}.
 
-    The shift of values far from 0 has too few digits; what is left after subtracting it has them,
-    and is projected again.
+    The shift of values far from 0 has too few digits; what is left after subtracting it
+    has them, and is projected again.
     """
     for _ in range(3):
         shift, excess = _shift_to_sum(out, s)
@@ -194,8 +203,8 @@ def elastic_net_map(x, step, parameters):
 def capped_simplex_map(x, step, parameters):
     """``x`` becomes the nearest point of the capped simplex, whatever the step.
 
-    ``parameters`` are the sum s, and then the positions of the genes that may have a weight; none
-    means all.
+    ``parameters`` are the sum s, and then the positions of the genes that may have a
+    weight; none means all.
     """
     s = parameters[0]
     if parameters.shape[0] == 1:
@@ -218,7 +227,8 @@ def apply_map(proximal, parameters, step, x):
 def exchange_in_ranks(groups, group_in, group_out, tie, scale, ranks, out):
     """``out`` = ``ranks`` after one reference gene came in and another went out.
 
-    ``group_in`` and ``group_out`` are the two genes' groups in each sample; ``scale`` is 1/s.
+    ``group_in`` and ``group_out`` are the two genes' groups in each sample; ``scale``
+    is 1/s.
     """
     n, d = groups.shape
     above = np.float32(scale)
@@ -236,7 +246,8 @@ def exchange_in_ranks(groups, group_in, group_out, tie, scale, ranks, out):
 
 @jit
 def slopes_of_comparisons(groups, slopes, candidates, tie, out):
-    """``out[q, j] = sum_i slopes_i C_i[j, k_q]``: how the gradient of w_j turns when k_q comes in.
+    """``out[q, j] = sum_i slopes_i C_i[j, k_q]``: how the gradient of w_j turns when
+    k_q comes in.
 
     ``candidates[i, q]`` is the group of gene k_q in sample i.
     """
@@ -259,7 +270,8 @@ _ROWS = 512  # rows that go through both products of a step while they are in th
 
 @jit(fastmath=True)
 def _dot(matrix, begin, end, x, shift, total, z):
-    """``z = M x`` for some rows of a matrix, dense or a constant per row plus the non-zeros.
+    """``z = M x`` for some rows of a matrix, dense or a constant per row plus the
+    non-zeros.
 
     ``shift`` is ``mean . x`` and ``total`` the sum of x.
     """
@@ -276,7 +288,8 @@ def _dot(matrix, begin, end, x, shift, total, z):
 
 @jit(fastmath=True)
 def _add_transpose_dot(matrix, begin, end, a, out):
-    """Add ``sum_i a_i M_i`` over some rows into ``out``, without the constants of the rows.
+    """Add ``sum_i a_i M_i`` over some rows into ``out``, without the constants of the
+    rows.
 
     Returns what these add to every column.
     """
@@ -315,7 +328,8 @@ def _total(a):
 @jit(fastmath=True)
 def _centre_gradient(gradient, constant, mean, slopes):
     """Add what all columns share, subtract what centring them takes away."""
-    # the sum has a loop that writes nothing: else where the arrays lie would decide how to add up
+    # the sum has a loop that writes nothing: else where the arrays lie would decide how
+    # to add up
     total = _total(slopes)
     for j in range(gradient.shape[0]):
         gradient[j] += constant - mean[j] * total
@@ -333,10 +347,11 @@ def _scores(matrix, x, z):
 def _scores_and_gradient(
     matrix, samples, x, z_before, momentum, b, z, z_ahead, slopes, curvatures, gradient
 ):
-    """Scores of a point, and the gradient in x at the point that momentum leads to from there.
+    """Scores of a point, and the gradient in x at the point that momentum leads to from
+    there.
 
-    ``z = M x``, ``z_ahead = z + momentum (z - z_before)``, then the loss's derivatives at
-    ``z_ahead + b`` and ``gradient = M^T slopes``, all in one pass over M.
+    ``z = M x``, ``z_ahead = z + momentum (z - z_before)``, then the loss's derivatives
+    at ``z_ahead + b`` and ``gradient = M^T slopes``, all in one pass over M.
     """
     y, v = samples
     n = z.shape[0]
@@ -382,8 +397,8 @@ def _gradient_at_start(matrix, samples, start):
 def _proximal_step(proximal, parameters, x, ahead, gradient, L, new):
     """``new`` = the proximal point of ``ahead - gradient / L``.
 
-    Returns ``|new - ahead|^2``, the largest change, and the product of the change with the last
-    movement, which is positive where the step turns against the momentum.
+    Returns ``|new - ahead|^2``, the largest change, and the product of the change with
+    the last movement, which is positive where the step turns against the momentum.
     """
     for j in range(x.shape[0]):
         new[j] = ahead[j] - gradient[j] / L
@@ -401,7 +416,9 @@ def _proximal_step(proximal, parameters, x, ahead, gradient, L, new):
 
 @jit
 def _momentum(t, against):
-    """Nesterov's next t and momentum; none where the step turned against the momentum."""
+    """Nesterov's next t and momentum; none where the step turned against the
+    momentum.
+    """
     if against > 0.0:
         return 1.0, 0.0
     following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t**2))
@@ -414,13 +431,14 @@ def proximal_steps(
 ):
     """The loop of ``solver.blocks.accelerated_steps``, over the matrix once per step.
 
-    ``matrix`` has the values of a dense matrix or else the indptr, genes, excess and constants of a
-    sparse one, what it has not being empty, and the means that are subtracted from its columns.
-    ``samples`` are the labels and weights. ``start`` is x, b, the scores of x (where they are
-    known, with b their best intercept; else empty) and L. ``proximal`` is the compiled map of the
-    penalty or the feasible set, called with ``parameters``. ``linear`` is empty or added to each
-    gradient. ``rules`` of the step size: how it grows when refused, how it relaxes when taken, its
-    largest value, the slack of the bound, the least curvature of the intercept.
+    ``matrix`` has the values of a dense matrix or else the indptr, genes, excess and
+    constants of a sparse one, what it has not being empty, and the means that are
+    subtracted from its columns. ``samples`` are the labels and weights. ``start`` is x,
+    b, the scores of x (where they are known, with b their best intercept; else empty)
+    and L. ``proximal`` is the compiled map of the penalty or the feasible set, called
+    with ``parameters``. ``linear`` is empty or added to each gradient. ``rules`` of the
+    step size: how it grows when refused, how it relaxes when taken, its largest value,
+    the slack of the bound, the least curvature of the intercept.
 
     Returns x, b, z, L, the residual and the number of steps.
     """

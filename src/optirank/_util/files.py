@@ -1,4 +1,6 @@
-"""Files to write: whether they may be, claimed first, written completely or not at all."""
+"""Files to write: whether they may be, claimed first, written completely or
+not at all.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,14 @@ def check_outputs(
 ) -> None:
     """Refuse, before any work, files that cannot or must not be written.
 
-    Refused are folders, disks and sockets, files in folders that do not exist or cannot be
-    written to, inputs (also under another name or through a link), the same file twice,
-    and, unless ``force`` is given, files that exist.
+    Refused are folders, disks and sockets, files in folders that do not exist or cannot
+    be written to, inputs (also under another name or through a link), the same file
+    twice, and, unless ``force`` is given, files that exist.
 
     Parameters
     ----------
-    outputs : the files to write, by what they are called in messages; None where not asked for.
+    outputs : the files to write, by what they are called in messages; None where not
+        asked for.
     inputs : the files and folders that are read.
     force : whether files that exist may be replaced. An input is never replaced.
     """
@@ -95,7 +98,9 @@ def _is_link_loop(path: Path) -> bool:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether a path is a device or a pipe, which is written into and never replaced."""
+    """Whether a path is a device or a pipe, which is written into and never
+    replaced.
+    """
     try:
         mode = path.stat().st_mode
     except (OSError, RuntimeError):
@@ -123,11 +128,12 @@ def claimed_outputs(
     *,
     force: bool,
 ) -> Iterator[None]:
-    """Check outputs as `check_outputs` does, and keep other processes from writing them.
+    """Check outputs as `check_outputs` does, and keep other processes from writing
+    them.
 
-    While the block runs, a small hidden file beside each output says which process writes
-    it. A second process that asks for the same name is refused. The claim of a process that
-    has died is taken over.
+    While the block runs, a small hidden file beside each output says which process
+    writes it. A second process that asks for the same name is refused. The claim of a
+    process that has died is taken over.
     """
     inputs = list(inputs)
     check_outputs(outputs, inputs, force=force)
@@ -163,7 +169,9 @@ def _claimed(path: Path) -> Iterator[None]:
 
 
 def _remove_stale(claim: Path, path: Path) -> None:
-    """Remove the claim of a process that has died; refuse where its owner may be alive."""
+    """Remove the claim of a process that has died; refuse where its owner may
+    be alive.
+    """
     try:
         content = claim.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:  # released in the meantime
@@ -174,7 +182,8 @@ def _remove_stale(claim: Path, path: Path) -> None:
     except (ValueError, TypeError, KeyError):
         pid, host = 0, ""
     if host == socket.gethostname() and not _is_alive(pid):
-        # Only one of several processes that see the same dead owner moves its claim away
+        # Only one of several processes that see the same dead owner moves its claim
+        # away
         moved = _beside(path, f"{secrets.token_hex(4)}.stale")
         with contextlib.suppress(FileNotFoundError):
             os.rename(claim, moved)
@@ -216,11 +225,12 @@ def _beside(path: Path, ending: str) -> Path:
 
 @contextlib.contextmanager
 def replacing(path: PathLike) -> Iterator[Path]:
-    """A temporary name beside a file, renamed to it when the block ends without an error.
+    """A temporary name beside a file, renamed to it when the block ends without an
+    error.
 
-    The content is on disk before the file has its name. A link stays a link. The content is
-    copied into a device or a pipe, which stays what it is. An OSError that names no file,
-    such as that of a full disk, gets the name of this one.
+    The content is on disk before the file has its name. A link stays a link. The
+    content is copied into a device or a pipe, which stays what it is. An OSError that
+    names no file, such as that of a full disk, gets the name of this one.
     """
     path = Path(path)
     if _is_stream(path):

@@ -1,4 +1,6 @@
-"""Options declared once: a field of a dataclass with the words of its command-line flag."""
+"""Options declared once: a field of a dataclass with the words of its
+command-line flag.
+"""
 
 from __future__ import annotations
 

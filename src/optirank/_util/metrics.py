@@ -11,9 +11,9 @@ def balanced_accuracy(
 ) -> float:
     """Mean over the classes that are there of the share that got its label.
 
-    NaN where there are no samples, or none of one of the ``classes``, where these are given.
-    scikit-learn's ``balanced_accuracy_score`` warns where labels are given that ``truth`` lacks,
-    which is usual for the small parts of a cross-validation.
+    NaN where there are no samples, or none of one of the ``classes``, where these are
+    given. scikit-learn's ``balanced_accuracy_score`` warns where labels are given that
+    ``truth`` lacks, which is usual for the small parts of a cross-validation.
     """
     present = np.unique(truth)
     if not len(present) or (classes is not None and len(present) < len(classes)):

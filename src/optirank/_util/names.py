@@ -15,10 +15,11 @@ _UNPRINTABLE = (
 
 
 def printable(text: str, limit: int | None = None) -> str:
-    """A text whose control characters are written as escapes (``\\x1b``), cut to a length.
+    """A text whose control characters are written as escapes (``\\x1b``), cut to a
+    length.
 
-    Names come from files of others: an escape sequence in one could change what the terminal shows.
-    Line ends and tabs of messages stay.
+    Names come from files of others: an escape sequence in one could change what the
+    terminal shows. Line ends and tabs of messages stay.
     """
     if limit is not None and len(text) > limit:
         text = f"{text[:limit]}... ({len(text)} characters)"
@@ -39,7 +40,9 @@ def valid_text(path: object) -> str:
 
 
 def some(names: Iterable[object], limit: int = 8, *, quoted: bool = False) -> str:
-    """The first names of a list, and how many more there are; "none" for an empty list."""
+    """The first names of a list, and how many more there are; "none" for an
+    empty list.
+    """
     names = list(names)
     if not names:
         return "none"

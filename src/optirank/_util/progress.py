@@ -35,14 +35,18 @@ class Bar:
     def advance(
         self, amount: float = 1.0, *, stored: bool = False, text: str | None = None
     ):
-        """Count more as done; ``stored`` if it was done before, which says nothing about speed."""
+        """Count more as done; ``stored`` if it was done before, which says nothing
+        about speed.
+        """
         self._stored += amount if stored else 0.0
         self.update(self.done + amount, text=text)
 
     def update(
         self, done: float, total: float | None = None, *, text: str | None = None
     ) -> None:
-        """Set how much is done and, where given, of how much; ``text`` is a new description."""
+        """Set how much is done and, where given, of how much; ``text`` is a new
+        description.
+        """
         self.done = done
         self.total = self.total if total is None else total
         self.description = self.description if text is None else text

@@ -1,4 +1,6 @@
-"""What kind of values a matrix holds, and their logarithms: the one place that tells."""
+"""What kind of values a matrix holds, and their logarithms: the one place
+that tells.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,10 @@ _ROWS = 200  # samples that are looked at: values of one file are of one kind
 _NEAR = 0.01  # far from 0 and 1 for any gene that was not standardised
 STANDARDISED = (
     "genes have mean 0 and standard deviation 1: these values were standardised per "
-    "gene (z-scores, StandardScaler, scanpy's pp.scale), and the order of genes within a "
-    "sample, which is all that ranks see, means little then; give counts, linear values "
+    "gene (z-scores, StandardScaler, scanpy's pp.scale), and the order of genes within "
+    "a "
+    "sample, which is all that ranks see, means little then; give counts, linear "
+    "values "
     "or logarithms instead"
 )
 
@@ -25,8 +29,8 @@ STANDARDISED = (
 def value_scale(X: Any) -> str:
     """What the values are: "counts", "linear" or "log".
 
-    Whole numbers of at least 0 are counts; otherwise values beyond 50 either way are on a linear
-    scale. At most 200 samples are looked at, spread evenly.
+    Whole numbers of at least 0 are counts; otherwise values beyond 50 either way are on
+    a linear scale. At most 200 samples are looked at, spread evenly.
     """
     values = _some_values(X)
     if not values.size:
@@ -37,11 +41,12 @@ def value_scale(X: Any) -> str:
 
 
 def log_values(X: Any, scale: str) -> Any:
-    """Logarithms of the values (samples by genes); those that are logarithms as they are.
+    """Logarithms of the values (samples by genes); those that are logarithms as they
+    are.
 
-    Counts are scaled to 10,000 per sample first: ``log(1 + 10,000 x / total)``. Other values on a
-    linear scale may be negative: ``sign(x) log(1 + |x|)``. Zeros stay zeros, so a sparse matrix
-    stays as sparse as it is.
+    Counts are scaled to 10,000 per sample first: ``log(1 + 10,000 x / total)``. Other
+    values on a linear scale may be negative: ``sign(x) log(1 + |x|)``. Zeros stay
+    zeros, so a sparse matrix stays as sparse as it is.
     """
     if scale == "log":
         return X if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
@@ -60,8 +65,8 @@ def log_values(X: Any, scale: str) -> Any:
 def per_ten_thousand(X: Any, scale: str) -> Any:
     """Values per 10,000 of the sample's total, as counts of cells are often given.
 
-    Logarithms are first undone (``exp(x) - 1``; negative ones are 0). Zeros stay zeros, so a sparse
-    matrix stays as sparse as it is.
+    Logarithms are first undone (``exp(x) - 1``; negative ones are 0). Zeros stay zeros,
+    so a sparse matrix stays as sparse as it is.
     """
     if sparse.issparse(X):
         X = X.tocsr().astype(np.float64)
@@ -124,8 +129,8 @@ class GeneMoments:
         """Whether genes have mean 0 and standard deviation 1.
 
         Most genes that vary must have a mean within 0.01 of 0, and a standard deviation
-        within 0.01 of 1 (that of a sample or of a population); not all, because values are
-        often clipped afterwards.
+        within 0.01 of 1 (that of a sample or of a population); not all, because values
+        are often clipped afterwards.
         """
         n_samples = self._n_samples
         if n_samples < 2 or self._lowest >= 0:
@@ -153,7 +158,9 @@ def _factors(X: Any) -> np.ndarray:
 
 
 def _some_values(X: Any) -> np.ndarray:
-    """The finite values of evenly spaced samples; of a sparse matrix those that are stored."""
+    """The finite values of evenly spaced samples; of a sparse matrix those that
+    are stored.
+    """
     X = X.tocsr() if sparse.issparse(X) else X if hasattr(X, "dtype") else np.asarray(X)
     if X.shape[0] > _ROWS:
         X = X[np.linspace(0, X.shape[0] - 1, _ROWS).astype(np.intp)]

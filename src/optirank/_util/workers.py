@@ -1,4 +1,6 @@
-"""How many threads or processes to use, and where: of this machine or of a dask cluster."""
+"""How many threads or processes to use, and where: of this machine or of a dask
+cluster.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,11 @@ _CONNECT_SECONDS = 10  # in which a scheduler must answer
 
 
 def worker_count(n_jobs: int | None) -> int:
-    """Number of workers: ``n_jobs``, one for None, all processors for -1, all but one for -2, ...
+    """Number of workers: ``n_jobs``, one for None, all processors for -1, all but one
+    for -2, ...
 
-    Processors are those that this process may use (its affinity and its container's limit count),
-    as joblib sees them; inside a worker of joblib there is one.
+    Processors are those that this process may use (its affinity and its container's
+    limit count), as joblib sees them; inside a worker of joblib there is one.
     """
     if n_jobs == 0:
         raise ValueError(
@@ -33,7 +36,9 @@ def worker_count(n_jobs: int | None) -> int:
 
 
 def one_blas_thread() -> AbstractContextManager:
-    """A context in which BLAS uses one thread: fits run in parallel over classes instead."""
+    """A context in which BLAS uses one thread: fits run in parallel over classes
+    instead.
+    """
     return _controller().limit(limits=1, user_api="blas")
 
 
@@ -46,7 +51,9 @@ def _controller() -> ThreadpoolController:
 
 @contextmanager
 def connect(address: str) -> Iterator[Client]:
-    """A client of the dask scheduler at an address; it has workers, or this is a ValueError."""
+    """A client of the dask scheduler at an address; it has workers, or this is a
+    ValueError.
+    """
     try:
         from distributed import Client
     except ImportError:
@@ -77,7 +84,8 @@ def _check_listening(address: str) -> None:
         return
     if not host or not port.isdigit():
         raise ValueError(
-            f"{address!r} is no address of a dask scheduler: write it as tcp://HOST:PORT"
+            f"{address!r} is no address of a dask scheduler: write it as "
+            "tcp://HOST:PORT"
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), 5.0).close()

@@ -15,8 +15,8 @@ from optirank.cli.options import GroupedCommand, PlainGroup
 
 _HELP = """Label expression profiles by the ranks of a small panel of genes.
 
-Exit codes: 0 success; 1 unexpected failure; 2 a wrong option or input, or a file that cannot be
-read or written; 130 interrupted.
+Exit codes: 0 success; 1 unexpected failure; 2 a wrong option or input, or a file that
+cannot be read or written; 130 interrupted.
 
 Labels without training, by a model that comes with optirank, on generated cells:
 
@@ -26,7 +26,7 @@ Labels without training, by a model that comes with optirank, on generated cells
 
 From labelled profiles to labels for new ones, with a generated pair:
 
-  optirank train pair/reference.h5ad --label cell_type --for pair/query.h5ad -o model.optirank
+  optirank train pair/reference.h5ad --label cell_type -o model.optirank
   optirank predict pair/query.h5ad --model model.optirank -o labels.csv
   optirank evaluate pair/query.h5ad --model model.optirank --label cell_type
   optirank panel model.optirank        # the genes to measure

@@ -1,4 +1,6 @@
-"""What the commands share: how they end, what they print and where, and remedies to type."""
+"""What the commands share: how they end, what they print and where, and remedies
+to type.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ _state: dict[str, Any] = {
 
 
 def set_up(*, debug: bool, quiet: bool) -> None:
-    """Take over ``--debug`` (errors with a traceback) and ``--quiet`` (errors alone)."""
+    """Take over ``--debug`` (errors with a traceback) and ``--quiet``
+    (errors alone).
+    """
     from optirank._util.progress import hide_progress
 
     _state.update(debug=debug, quiet=quiet)
@@ -77,8 +81,9 @@ def set_up(*, debug: bool, quiet: bool) -> None:
 def tidy() -> Iterator[None]:
     """Turn what goes wrong inside a command into one line and an exit code.
 
-    The code is 2 for wrong values, unusable files and missing extras, 130 for Ctrl-C, else 1. Notes
-    of the error (``add_note``), such as commands that go on from there, follow below.
+    The code is 2 for wrong values, unusable files and missing extras, 130 for Ctrl-C,
+    else 1. Notes of the error (``add_note``), such as commands that go on from there,
+    follow below.
     """
     try:
         with ExitStack() as stack:
@@ -101,7 +106,8 @@ def tidy() -> Iterator[None]:
             text = _system_error(error)
         elif isinstance(error, MemoryError):
             text = (
-                f"there is not enough memory ({text or 'none is left'}): use a machine with "
+                f"there is not enough memory ({text or 'none is left'}): use a machine "
+                "with "
                 "more, fewer samples, or --jobs 1"
             )
         elif not isinstance(error, ValueError | TypeError | ImportError):
@@ -120,7 +126,9 @@ def tell_error(text: str) -> None:
 
 
 def _system_error(error: OSError) -> str:
-    """What the system says is wrong with which file, and what to do about a full disk."""
+    """What the system says is wrong with which file, and what to do about a
+    full disk.
+    """
     if error.errno is None:
         return str(error)
     text = str(error.strerror).lower()
@@ -132,7 +140,9 @@ def _system_error(error: OSError) -> str:
 
 
 class _WithoutReader(io.FileIO):
-    """A file descriptor that takes what is written to it also after its reader has left."""
+    """A file descriptor that takes what is written to it also after its reader
+    has left.
+    """
 
     def write(self, content) -> int:
         try:
@@ -165,9 +175,11 @@ def outlive_readers() -> None:
 
 @contextmanager
 def file_or_stdout(out: Path, suffix: str) -> Iterator[Path]:
-    """The file to write; for ``-`` a temporary one whose content goes to standard output.
+    """The file to write; for ``-`` a temporary one whose content goes to standard
+    output.
 
-    What is printed meanwhile then goes to stderr, so that standard output holds the result alone.
+    What is printed meanwhile then goes to stderr, so that standard output holds the
+    result alone.
     """
     if out != STDOUT:
         yield out
@@ -187,7 +199,9 @@ def file_or_stdout(out: Path, suffix: str) -> Iterator[Path]:
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print a line that may hold names out of files: control characters are written as escapes."""
+    """Print a line that may hold names out of files: control characters are written as
+    escapes.
+    """
     typer.echo(printable(text), err=err)
 
 
@@ -247,7 +261,8 @@ def show_performance(performance: Performance, title: str) -> None:
 def claimed_outputs(
     outputs: dict[str, Path | None], inputs: Iterable[str | Path | None], force: bool
 ) -> Iterator[None]:
-    """Refuse outputs that cannot or may not be written, and claim them for this command.
+    """Refuse outputs that cannot or may not be written, and claim them for this
+    command.
 
     ``-`` is standard output.
     """

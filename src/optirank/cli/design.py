@@ -42,7 +42,8 @@ def design(
         Path | None,
         option(
             "QUERY",
-            "Labelled samples of another platform: they judge the panel, and never choose "
+            "Labelled samples of another platform: they judge the panel, and never "
+            "choose "
             "it.",
             _JUDGE,
         ),
@@ -61,19 +62,21 @@ def design(
 ) -> None:
     """Design a panel of genes for an assay, or score a list that somebody else made.
 
-    The genes are chosen by their ranks among each other. Held-out samples tell how each class
-    will do, also when genes fail, on simulated platforms and with fewer counts; a query tells
-    it for another platform.
+    The genes are chosen by their ranks among each other. Held-out samples tell how each
+    class will do, also when genes fail, on simulated platforms and with fewer counts; a
+    query tells it for another platform.
 
     Examples:
 
       optirank design reference.h5ad --label cell_type --genes 100 -o panel.csv
-      optirank design reference.h5ad --label cell_type --genes 100 --exclude housekeeping \\
+      optirank design reference.h5ad --label cell_type --genes 100 --exclude
+      housekeeping \\
           -o panel.csv --model panel.optirank --report panel.html
       optirank design reference.h5ad --label cell_type --list draft.txt -o scored.csv
-      optirank design reference.h5ad --label cell_type --list draft.txt --genes 300 -o more.csv
-      optirank design reference.h5ad --label cell_type --for probes.txt --genes 50 -o panel.csv
-      optirank design reference.h5ad --label cell_type --query spots.h5ad -o panel.csv
+      optirank design reference.h5ad --label cell_type --list draft.txt --genes 300 -o
+      more.csv optirank design reference.h5ad --label cell_type --for probes.txt --genes
+      50 -o panel.csv optirank design reference.h5ad --label cell_type --query
+      spots.h5ad -o panel.csv
     """
     with tidy():
         from optirank import save

@@ -42,7 +42,8 @@ def evaluate(
         list[str] | None,
         option(
             "CLASS=SHARE",
-            "Share of a class where the model will be used, for PPV and NPV; default: as in the "
+            "Share of a class where the model will be used, for PPV and NPV; default: "
+            "as in the "
             "query. Repeatable.",
             None,
         ),
@@ -54,16 +55,18 @@ def evaluate(
 ) -> None:
     """Compare the labels of a model with the true classes of samples.
 
-    Prints the balanced accuracy with a 95 % interval, and for each class sensitivity, specificity,
-    PPV and NPV. The report has the intervals of all of them, the confusion of classes, ROC and
-    precision-recall curves, calibration, and what withholding labels would give.
+    Prints the balanced accuracy with a 95 % interval, and for each class sensitivity,
+    specificity, PPV and NPV. The report has the intervals of all of them, the confusion
+    of classes, ROC and precision-recall curves, calibration, and what withholding
+    labels would give.
 
     Examples:
 
-      optirank evaluate query.h5ad --model model.optirank --label cell_type --report page.html
-      optirank evaluate cohort.csv -m er.optirank --label er --genes-in columns --report er.html
-      optirank evaluate cohort.h5ad -m er.optirank --label er --prevalence 'ER positive=0.7'
-      optirank evaluate pbmc.h5ad -m blood-human --label cell_type --map 'cd4 t=t cell'
+      optirank evaluate query.h5ad --model model.optirank --label cell_type --report
+      page.html optirank evaluate cohort.csv -m er.optirank --label er --genes-in
+      columns --report er.html optirank evaluate cohort.h5ad -m er.optirank --label er
+      --prevalence 'ER positive=0.7' optirank evaluate pbmc.h5ad -m blood-human --label
+      cell_type --map 'cd4 t=t cell'
     """
     given = context.params
     inputs = [query, model, given["samples"], given["homologs"]]

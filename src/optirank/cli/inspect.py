@@ -1,4 +1,6 @@
-"""`optirank inspect` and `optirank panel`: what a model is, why it labels so, and its genes."""
+"""`optirank inspect` and `optirank panel`: what a model is, why it labels so, and
+its genes.
+"""
 
 from __future__ import annotations
 
@@ -56,9 +58,9 @@ def inspect(
 ) -> None:
     """Describe a model; with --explain, show why a sample gets its label.
 
-    The genes of a panel vote in pairs. A gene contributes its weight times its rank among
-    the panel, from -1/2 to 1/2; the contributions sum to the score of the class. The pairs
-    of genes whose votes count most are listed below.
+    The genes of a panel vote in pairs. A gene contributes its weight times its rank
+    among the panel, from -1/2 to 1/2; the contributions sum to the score of the class.
+    The pairs of genes whose votes count most are listed below.
 
     Examples:
 
@@ -163,11 +165,12 @@ def panel(
     ] = None,
     force: opt.Force = False,
 ) -> None:
-    """List the genes that a model needs, and the smaller panels in it with their accuracy.
+    """List the genes that a model needs, and the smaller panels in it with their
+    accuracy.
 
-    No other gene has to be measured: a file with only these genes gets the same labels. The genes
-    of a panel are ranked among themselves. The .csv has all that is needed to label samples in
-    another program: genes and weights.
+    No other gene has to be measured: a file with only these genes gets the same labels.
+    The genes of a panel are ranked among themselves. The .csv has all that is needed to
+    label samples in another program: genes and weights.
 
     Examples:
 
@@ -183,7 +186,8 @@ def panel(
         suffix = "" if out is None or out == STDOUT else out.suffix.lower()
         if out not in (None, STDOUT) and suffix not in (".csv", ".optirank"):
             raise ValueError(
-                f"{out}: a panel is written as .csv (genes and weights) or .optirank (a "
+                f"{out}: a panel is written as .csv (genes and weights) or .optirank "
+                "(a "
                 "model): use such a name"
             )
         fitted = load(model)

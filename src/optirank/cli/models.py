@@ -20,9 +20,10 @@ def models(
 ) -> None:
     """List the models that come with optirank, or show the card of one.
 
-    Wherever a command takes a model file it takes such a name. Accuracies are those of other data
-    sets: each was labelled by a model that had not seen it. The variable OPTIRANK_MODELS names a
-    folder of more models (*.optirank), which are listed too. Nothing is downloaded.
+    Wherever a command takes a model file it takes such a name. Accuracies are those of
+    other data sets: each was labelled by a model that had not seen it. The variable
+    OPTIRANK_MODELS names a folder of more models (*.optirank), which are listed too.
+    Nothing is downloaded.
 
     Examples:
 
@@ -51,11 +52,13 @@ def models(
         show_table("Models", columns, rows)
         echo("samples: those it was trained on")
         echo(
-            "accuracy: balanced, in %, mean (lowest) over other data sets or sources left "
+            "accuracy: balanced, in %, mean (lowest) over other data sets, or sources "
+            "left\n"
             "out of training"
         )
         echo(
-            "optirank models NAME shows a card; predict FILE --model NAME labels samples"
+            "optirank models NAME shows a card; predict FILE --model NAME labels "
+            "samples"
         )
         for text in damaged:
             echo(f"note: {text}", err=True)

@@ -79,7 +79,9 @@ class PlainGroup(_PlainHelp, TyperGroup):
 def option(
     metavar: str | None, help: str, panel: str | None, *names: str, **settings: Any
 ) -> Any:
-    """An option under a heading of the help; ``names`` where they are not the parameter's."""
+    """An option under a heading of the help; ``names`` where they are not the
+    parameter's.
+    """
     return typer.Option(
         *names, metavar=metavar, help=help, rich_help_panel=panel, **settings
     )
@@ -135,7 +137,8 @@ Processes = Annotated[
 
 
 def with_options(*classes: type, without: Sequence[str] = ()) -> Callable[[F], F]:
-    """Give a command the options that dataclasses declare (`Flag`), in place of **options.
+    """Give a command the options that dataclasses declare (`Flag`), in place of
+    **options.
 
     ``without`` names fields that this command does not have.
     """

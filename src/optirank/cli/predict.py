@@ -58,22 +58,24 @@ def predict(
 
     Only the genes of the model's panel are read, in blocks of samples. Genes that are
     missing or spelled differently are named. Labels that are withheld are called
-    'unassigned', and a column says why. The report shows how many samples got each label,
-    how confident the labels are, and which genes are missing. FILE.json beside the labels
-    says how they were made.
+    'unassigned', and a column says why. The report shows how many samples got each
+    label, how confident the labels are, and which genes are missing. FILE.json beside
+    the labels says how they were made.
 
-    Several files are labelled one after the other, each as if it were alone; a column says
-    which file a sample is from. On a cluster (--dask) blocks of samples are tasks of its
-    workers; the labels are the same, and a run that was interrupted goes on where it stopped.
+    Several files are labelled one after the other, each as if it were alone; a column
+    says which file a sample is from. On a cluster (--dask) blocks of samples are tasks
+    of its workers; the labels are the same, and a run that was interrupted goes on
+    where it stopped.
 
     Examples:
 
-      optirank predict query.h5ad --model model.optirank -o labels.csv --report labels.html
-      optirank predict query.h5ad -m model.optirank -o labelled.h5ad --clusters leiden
-      optirank predict query.h5ad -m model.optirank --target-error 0.05
-      optirank predict *.h5ad -m model.optirank -o labels.parquet
-      optirank predict atlas.zarr -m model.optirank -o labels.parquet --dask tcp://host:8786
-      optirank predict query.csv -m model.optirank --genes-in columns --annotations donor,batch
+      optirank predict query.h5ad --model model.optirank -o labels.csv --report
+      labels.html optirank predict query.h5ad -m model.optirank -o labelled.h5ad
+      --clusters leiden optirank predict query.h5ad -m model.optirank --target-error
+      0.05 optirank predict *.h5ad -m model.optirank -o labels.parquet
+      optirank predict atlas.zarr -m model.optirank -o labels.parquet --dask
+      tcp://host:8786 optirank predict query.csv -m model.optirank --genes-in columns
+      --annotations donor,batch
     """
     with tidy():
         from optirank.model import load
@@ -112,7 +114,8 @@ def predict(
                 _show_labels(labels)
                 n_samples = len(labels.chosen)
                 echo(
-                    f"{out}: {n_samples} sample{'s' * (n_samples != 1)}, mean confidence "
+                    f"{out}: {n_samples} sample{'s' * (n_samples != 1)}, mean "
+                    "confidence "
                     f"{labels.confidence.mean():.3f}, {labels.withheld.sum()} labels "
                     "withheld"
                 )

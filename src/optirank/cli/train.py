@@ -44,19 +44,20 @@ def train(
 ) -> None:
     """Train a classifier on labelled expression profiles.
 
-    A panel of genes is chosen, and its size: folds repeat the whole training, so the accuracy
-    printed for each size is that of held-out samples. The same command on the same data gives the
-    same model.
+    A panel of genes is chosen, and its size: folds repeat the whole training, so the
+    accuracy printed for each size is that of held-out samples. The same command on the
+    same data gives the same model.
 
     Examples:
 
-      optirank train reference.h5ad --label cell_type -o model.optirank --report report.html
-      optirank train reference.h5ad --label cell_type --for query.h5ad -o model.optirank
-      optirank train all.h5ad --label cell_type --batch donor -o model.optirank
-      optirank train one.h5ad two.h5ad --label cell_type -o model.optirank
-      optirank train reference.h5ad --label cell_type --genes 30 --exclude 'MT-*' -o m.optirank
-      optirank train atlas.zarr --label cell_type --dask tcp://host:8786 -o m.optirank
-      optirank train counts.csv --genes-in rows --samples labels.csv --label er -o m.optirank
+      optirank train reference.h5ad --label cell_type -o model.optirank --report
+      report.html optirank train reference.h5ad --label cell_type --for query.h5ad -o
+      model.optirank optirank train all.h5ad --label cell_type --batch donor -o
+      model.optirank optirank train one.h5ad two.h5ad --label cell_type -o
+      model.optirank optirank train reference.h5ad --label cell_type --genes 30
+      --exclude 'MT-*' -o m.optirank optirank train atlas.zarr --label cell_type --dask
+      tcp://host:8786 -o m.optirank optirank train counts.csv --genes-in rows --samples
+      labels.csv --label er -o m.optirank
     """
     with tidy():
         from optirank import save
@@ -159,6 +160,7 @@ def show_sizes(curve: pd.DataFrame, *, auto: bool = False) -> None:
         )
     if auto and len(rows) > 1:
         echo(
-            "chosen: the smallest within one standard error of the best, of at least 100 "
+            "chosen: the smallest within one standard error of the best, of at least "
+            "100 "
             "genes where there is one"
         )

@@ -1,13 +1,13 @@
 """A small generated pair of data sets: a reference on one platform, a query on another.
 
-Counts of cell ``i`` and gene ``j`` are negative binomial with mean ``N_i share_ij``, where ``N_i``
-is the cell's depth and its shares are proportional to
+Counts of cell ``i`` and gene ``j`` are negative binomial with mean ``N_i share_ij``,
+where ``N_i`` is the cell's depth and its shares are proportional to
 
     exp(level_j + effect_j + rise_{type(i), j} + amount_i * [j is a stress gene]):
 
-a level of the gene, an effect of the platform on it, the rise of the markers of the cell's type,
-and a stress programme whose genes move together by one amount per cell, as ribosomal and heat-shock
-genes do.
+a level of the gene, an effect of the platform on it, the rise of the markers of the
+cell's type, and a stress programme whose genes move together by one amount per cell, as
+ribosomal and heat-shock genes do.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ ONLY_ONE_PLATFORM = 10  # genes that the other platform does not measure, each w
 
 
 class Platform(NamedTuple):
-    """How a technology distorts: depth of a cell, overdispersion, gene effects, stress."""
+    """How a technology distorts: depth of a cell, overdispersion, gene
+    effects, stress.
+    """
 
     name: str
     depth: float

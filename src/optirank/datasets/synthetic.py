@@ -1,4 +1,6 @@
-"""The paper's synthetic model: a group of genes that shifts together and spoils full ranks."""
+"""The paper's synthetic model: a group of genes that shifts together and spoils
+full ranks.
+"""
 
 from __future__ import annotations
 
@@ -25,33 +27,36 @@ def make_unstable_ranks(
 ) -> Bunch:
     r"""Draw samples whose labels depend on ranks that a coordinated shift hides.
 
-    Gene :math:`j` has a typical level :math:`\mu_j \sim U[0, 1]` and sample :math:`i` shows
+    Gene :math:`j` has a typical level :math:`\mu_j \sim U[0, 1]` and sample :math:`i`
+    shows
 
     .. math:: X_{ij} = \mu_j + \sigma \varepsilon_{ij} + \Delta_i 1[j \in P], \quad
               \Delta_i \sim N(0, \tau^2),
 
-    so the perturbed genes :math:`P` move together, by one shift per sample. The labels come from a
-    logistic model on the ranks within the stable genes :math:`S`, which the shift leaves alone:
+    so the perturbed genes :math:`P` move together, by one shift per sample. The labels
+    come from a logistic model on the ranks within the stable genes :math:`S`, which the
+    shift leaves alone:
 
     .. math:: P(y_i = 1) = \operatorname{sigmoid}(w \cdot r_i / |S| + b), \quad
               w_j = \pm(|N(0, 1)| + 1) \text{ on } S, \; 0 \text{ on } P.
 
-    One factor on :math:`w` and the intercept :math:`b` are solved for together, such that over the
-    samples drawn the mean probability is 1/2 and the expected accuracy of the most probable label
-    is `label_accuracy`. Where too many samples share the order of the stable genes at the middle
-    score, no model does both, and the weights are drawn again. With very few stable genes no draw
-    may do, which is an error.
+    One factor on :math:`w` and the intercept :math:`b` are solved for together, such
+    that over the samples drawn the mean probability is 1/2 and the expected accuracy of
+    the most probable label is `label_accuracy`. Where too many samples share the order
+    of the stable genes at the middle score, no model does both, and the weights are
+    drawn again. With very few stable genes no draw may do, which is an error.
 
-    With the same seed, the levels, the noise, the labels and the directions of the shifts are the
-    same whatever `tau` is: ``tau=0`` shows the same samples before the shift.
+    With the same seed, the levels, the noise, the labels and the directions of the
+    shifts are the same whatever `tau` is: ``tau=0`` shows the same samples before the
+    shift.
 
     Parameters
     ----------
     n_samples, n_genes
         Size of the table.
     n_perturbed
-        Number of genes that shift together. At least two genes have to stay stable, as the rank
-        of one gene among itself says nothing.
+        Number of genes that shift together. At least two genes have to stay stable, as
+        the rank of one gene among itself says nothing.
     tau
         Standard deviation of the shift.
     sigma
@@ -64,9 +69,10 @@ def make_unstable_ranks(
     Returns
     -------
     Bunch
-        `X` (n_samples, n_genes); `y` (0 or 1); `reference`, the mask of the stable genes :math:`S`;
-        `perturbed`, its complement; `coef` and `intercept`, the model of the labels in the units of
-        :class:`optirank.OptirankClassifier`: average ranks (lowest 0) divided by :math:`|S|`.
+        `X` (n_samples, n_genes); `y` (0 or 1); `reference`, the mask of the stable
+        genes :math:`S`; `perturbed`, its complement; `coef` and `intercept`, the model
+        of the labels in the units of :class:`optirank.OptirankClassifier`: average
+        ranks (lowest 0) divided by :math:`|S|`.
 
     Examples
     --------
@@ -80,8 +86,10 @@ def make_unstable_ranks(
     check_scalar(n_perturbed, "n_perturbed", Integral, min_val=0)
     if n_perturbed > n_genes - 2:
         raise ValueError(
-            f"n_perturbed={n_perturbed} leaves {max(n_genes - n_perturbed, 0)} stable of "
-            f"n_genes={n_genes}: the labels need the ranks of at least 2 stable genes, so use "
+            f"n_perturbed={n_perturbed} leaves {max(n_genes - n_perturbed, 0)} stable "
+            "of "
+            f"n_genes={n_genes}: the labels need the ranks of at least 2 stable genes, "
+            "so use "
             f"n_perturbed of at most {n_genes - 2}"
         )
     for name, value in (("tau", tau), ("sigma", sigma)):
@@ -92,8 +100,8 @@ def make_unstable_ranks(
     check_scalar(label_accuracy, "label_accuracy", Real, **between)
     rng = check_random_state(random_state)
 
-    # Everything is drawn in one fixed order and size, so that tau and n_perturbed change nothing
-    # but what they name.
+    # Everything is drawn in one fixed order and size, so that tau and n_perturbed
+    # change nothing but what they name.
     levels = rng.uniform(size=n_genes)
     order = rng.permutation(n_genes)
     shift = tau * rng.normal(size=n_samples)
@@ -118,7 +126,9 @@ def _weights_and_intercept(
     label_accuracy: float,
     rng: np.random.RandomState,
 ) -> tuple[np.ndarray, float]:
-    """Draw weights on the reference genes until a model of the labels is as it should be."""
+    """Draw weights on the reference genes until a model of the labels is as it
+    should be.
+    """
     for _ in range(50):  # draws of the weights before giving up
         signs = rng.choice([-1.0, 1.0], size=reference.size)
         weights = signs * (np.abs(rng.normal(size=reference.size)) + 1.0)
@@ -127,8 +137,10 @@ def _weights_and_intercept(
         if model is not None:
             return model[0] * weights, model[1]
     raise ValueError(
-        f"the ranks of {ranks.shape[1]} stable genes take too few values for balanced labels at "
-        f"label_accuracy={label_accuracy}: use more stable genes (a smaller n_perturbed), a larger "
+        f"the ranks of {ranks.shape[1]} stable genes take too few values for balanced "
+        "labels at "
+        f"label_accuracy={label_accuracy}: use more stable genes (a smaller "
+        "n_perturbed), a larger "
         "sigma or a lower label_accuracy"
     )
 
@@ -136,11 +148,12 @@ def _weights_and_intercept(
 def _balanced_and_accurate(
     scores: np.ndarray, label_accuracy: float
 ) -> tuple[float, float] | None:
-    """Return the factor and the intercept of a model with mean 1/2 and the accuracy asked for.
+    """Return the factor and the intercept of a model with mean 1/2 and the accuracy
+    asked for.
 
-    For any factor `a`, the mean of ``sigmoid(a * scores + b)`` grows with `b` and crosses 1/2 once,
-    at `b(a)`. The expected accuracy at ``(a, b(a))`` goes from 1/2 at ``a = 0`` to what the ties
-    among the scores allow: None where that is too little.
+    For any factor `a`, the mean of ``sigmoid(a * scores + b)`` grows with `b` and
+    crosses 1/2 once, at `b(a)`. The expected accuracy at ``(a, b(a))`` goes from 1/2 at
+    ``a = 0`` to what the ties among the scores allow: None where that is too little.
     """
 
     def intercept(log_factor: float) -> float:

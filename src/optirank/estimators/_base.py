@@ -1,4 +1,6 @@
-"""What every classifier on relative ranks shares: checks, one problem per class, prediction."""
+"""What every classifier on relative ranks shares: checks, one problem per class,
+prediction.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
     from optirank.ranks.orders import SampleOrders
     from optirank.solver.device.orders import DeviceOrders
 
-# Solves the problem of the class that is given; the last argument is called at each stage
+# Solves the problem of the class that is given; the last argument is called at each
+# stage
 BinarySolver = Callable[[Problem, object, Callable[[dict], None] | None], Solution]
 
 logger = logging.getLogger("optirank")
@@ -44,7 +47,9 @@ COMPILING = (
 
 
 class RankClassifier(ClassifierMixin, BaseEstimator):
-    """What all classifiers on the order of genes share: labels and probabilities from scores."""
+    """What all classifiers on the order of genes share: labels and probabilities
+    from scores.
+    """
 
     classes_: NDArray
     n_features_in_: int
@@ -60,11 +65,12 @@ class RankClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[chosen]
 
     def predict_proba(self, X: Any) -> NDArray:
-        """Probabilities that suppose equally frequent classes; the label is the most probable one.
+        """Probabilities that suppose equally frequent classes; the label is the most
+        probable one.
 
-        They are the logistic function of the score for two classes. For more they are the softmax
-        of the scores (panel model), or logistic functions divided by their sum (one problem per
-        class). Calibrated ones are those of ``optirank.Model``.
+        They are the logistic function of the score for two classes. For more they are
+        the softmax of the scores (panel model), or logistic functions divided by their
+        sum (one problem per class). Calibrated ones are those of ``optirank.Model``.
         """
         scores = self.decision_function(X)
         softmax = self._softmax and scores.ndim == 2
@@ -93,19 +99,23 @@ class RankClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        # Ranks within a sample see the order of its features alone: two-dimensional blobs, on
-        # which scikit-learn's checks ask for a high score, differ by position and not by order.
+        # Ranks within a sample see the order of its features alone: two-dimensional
+        # blobs, on which scikit-learn's checks ask for a high score, differ by position
+        # and not by order.
         tags.classifier_tags.poor_score = True
         return tags
 
 
 def label_codes(y: NDArray) -> tuple[NDArray, NDArray]:
-    """The classes of y, at least two, and the position of each sample's class among them."""
+    """The classes of y, at least two, and the position of each sample's class
+    among them.
+    """
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
-            f"y has one class only ({classes.tolist()[0]!r}): a classifier needs samples of at "
+            f"y has one class only ({classes.tolist()[0]!r}): a classifier needs "
+            "samples of at "
             "least 2 classes"
         )
     return classes, codes
@@ -132,8 +142,8 @@ class LinearScores:
     def decision_function(self, X: Any) -> NDArray:
         """Scores: one per sample for two classes, one per sample and class for more.
 
-        Only the genes in ``genes_`` are looked at. Columns of a data frame are found by their
-        names, where ``fit`` was given one too.
+        Only the genes in ``genes_`` are looked at. Columns of a data frame are found by
+        their names, where ``fit`` was given one too.
         """
         check_is_fitted(self)
         needed = np.flatnonzero(self.genes_)
@@ -151,8 +161,8 @@ class LinearScores:
 class RankLinearClassifier(LinearScores, RankClassifier):
     """Logistic regression on ranks relative to a reference set, one problem per class.
 
-    A subclass says how one binary problem is solved; with more than two classes there is one
-    problem per class, against the rest, over the same orders of the samples.
+    A subclass says how one binary problem is solved; with more than two classes there
+    is one problem per class, against the rest, over the same orders of the samples.
     """
 
     l1: float
@@ -168,16 +178,19 @@ class RankLinearClassifier(LinearScores, RankClassifier):
     path_: list[list[dict]]
 
     def subset(self, classes: Iterable) -> Self:
-        """The model restricted to two or more of its classes, which it then chooses among.
+        """The model restricted to two or more of its classes, which it then chooses
+        among.
 
-        Each class of a model of three or more has a problem of its own, against the rest, so the
-        others can be left out without training again. The scores of those kept do not change;
-        with two classes kept there are two scores per sample. This model is left as it is.
+        Each class of a model of three or more has a problem of its own, against the
+        rest, so the others can be left out without training again. The scores of those
+        kept do not change; with two classes kept there are two scores per sample. This
+        model is left as it is.
         """
         kept = self._positions(classes)
         if len(self.coef_) == 1:
             raise ValueError(
-                "this model tells {!r} from {!r} by one score: it has no classes to leave out; "
+                "this model tells {!r} from {!r} by one score: it has no classes to "
+                "leave out; "
                 "models of three or more have one score per class".format(
                     *self.classes_.tolist()
                 )
@@ -195,7 +208,8 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         return small
 
     def _check_options(self, **choices: Sequence) -> None:
-        """Refuse penalties, tolerances and options that make no sense, naming value and remedy.
+        """Refuse penalties, tolerances and options that make no sense, naming value and
+        remedy.
 
         ``choices`` are the values that further parameters may have.
         """
@@ -205,7 +219,8 @@ class RankLinearClassifier(LinearScores, RankClassifier):
             for value in given if several else [given]:
                 if not is_number(value) or not 0 <= value < np.inf:
                     raise ValueError(
-                        f"{name}={given!r}: {value!r} is no penalty, use a finite number of at "
+                        f"{name}={given!r}: {value!r} is no penalty, use a finite "
+                        "number of at "
                         "least 0"
                     )
         if not is_number(self.tol) or not 0 < self.tol < 1:
@@ -220,12 +235,14 @@ class RankLinearClassifier(LinearScores, RankClassifier):
             value = getattr(self, name)
             if value not in allowed:
                 raise ValueError(
-                    f"{name}={value!r} is not known: use one of {', '.join(map(repr, allowed))}"
+                    f"{name}={value!r} is not known: use one of "
+                    f"{', '.join(map(repr, allowed))}"
                 )
         weight = self.class_weight
         if weight is not None and weight != "balanced" and not isinstance(weight, dict):
             raise ValueError(
-                f"class_weight={weight!r}: use 'balanced', None or a dict of one weight per class"
+                f"class_weight={weight!r}: use 'balanced', None or a dict of one "
+                "weight per class"
             )
         check_device(self._device)
 
@@ -244,16 +261,20 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         return X, y, label_codes(y)[0]
 
     def _checked_on_device(self, X: Any, y: Any) -> tuple[Any, NDArray]:
-        """The checks of a CuPy array, which stays where it is; sorting checks its values."""
+        """The checks of a CuPy array, which stays where it is; sorting checks
+        its values.
+        """
         if self._device != "cuda":
             raise ValueError(
-                f"X is a CuPy array and {type(self).__name__} fits on the CPU here: use "
+                f"X is a CuPy array and {type(self).__name__} fits on the CPU here: "
+                "use "
                 "device='cuda' where the classifier has it, or X.get()"
             )
         y = column_or_1d(y.get() if is_device_array(y) else y, warn=True)
         if X.ndim != 2 or 0 in X.shape or len(y) != X.shape[0]:
             raise ValueError(
-                f"X has shape {X.shape} and y {y.shape}: give samples x genes, and one label per "
+                f"X has shape {X.shape} and y {y.shape}: give samples x genes, and one "
+                "label per "
                 "sample"
             )
         self.n_features_in_ = X.shape[1]
@@ -269,14 +290,16 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         empty = [label for label in present.tolist() if weights[y == label].sum() == 0]
         if empty:
             raise ValueError(
-                f"the sample weights of class {empty[0]!r} are all zero: give some of its samples "
+                f"the sample weights of class {empty[0]!r} are all zero: give some of "
+                "its samples "
                 "a positive weight, or leave the class out"
             )
         if not isinstance(self.class_weight, dict):
             return weights
         if unknown := set(self.class_weight) - set(present.tolist()):
             raise ValueError(
-                f"class_weight names {sorted(map(repr, unknown))[0]}, which is not a class of "
+                f"class_weight names {sorted(map(repr, unknown))[0]}, which is not a "
+                "class of "
                 f"y: the classes are {present.tolist()}"
             )
         for label, weight in self.class_weight.items():
@@ -355,7 +378,8 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         late = sum(not solution.converged for solution in solutions)
         if late:
             warnings.warn(
-                f"{late} of {len(solutions)} fits stopped at max_iter={self.max_iter} before they "
+                f"{late} of {len(solutions)} fits stopped at max_iter={self.max_iter} "
+                "before they "
                 f"reached tol={self.tol:g}: raise max_iter, or l2, or tol",
                 ConvergenceWarning,
                 stacklevel=4,  # the line that calls fit, which calls _fit_orders

@@ -1,4 +1,6 @@
-"""What estimators take as X: arrays, sparse matrices and data frames, whose names are matched."""
+"""What estimators take as X: arrays, sparse matrices and data frames, whose names are
+matched.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _NAMED = 5  # genes that an error names
 
 
 def data_for_fitting(estimator: Any, X: Any, y: Any, **checks: Any) -> tuple[Any, Any]:
-    """X and y as arrays, with scikit-learn's checks; sets ``n_features_in_`` and the names."""
+    """X and y as arrays, with scikit-learn's checks; sets ``n_features_in_`` and
+    the names.
+    """
     refuse_anndata(X, "fit")
     checked: Any = validate_data(estimator, X, y, accept_sparse=_SPARSE, **checks)
     return checked
@@ -26,11 +30,12 @@ def data_for_fitting(estimator: Any, X: Any, y: Any, **checks: Any) -> tuple[Any
 def data_for_scoring(
     estimator: Any, X: Any, needed: NDArray
 ) -> tuple[Any, NDArray[np.intp]]:
-    """The values to score, and the columns among them that hold the needed genes (positions).
+    """The values to score, and the columns among them that hold the needed genes
+    (positions).
 
-    Columns of a data frame are matched with ``feature_names_in_`` by their names: they may have
-    another order, others may stand among them, and only the needed genes must be there. An array
-    from a device leaves only the needed columns' values.
+    Columns of a data frame are matched with ``feature_names_in_`` by their names: they
+    may have another order, others may stand among them, and only the needed genes must
+    be there. An array from a device leaves only the needed columns' values.
     """
     refuse_anndata(X, "predict")
     if is_device_array(X):
@@ -70,14 +75,17 @@ def _columns_by_name(frame: Any, genes: NDArray, estimator: str) -> Any:
         shown = ", ".join(map(repr, missing[:_NAMED]))
         more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         raise ValueError(
-            f"X lacks {len(missing)} of the {len(genes)} genes that this {estimator} needs: "
-            f"{shown}{more}. Give a data frame with these columns, or train on the genes that "
+            f"X lacks {len(missing)} of the {len(genes)} genes that this {estimator} "
+            "needs: "
+            f"{shown}{more}. Give a data frame with these columns, or train on the "
+            "genes that "
             "there are"
         )
     counts = Counter(columns)
     repeated = [gene for gene in genes if counts[gene] > 1]
     if repeated:
         raise ValueError(
-            f"X has {counts[repeated[0]]} columns named {repeated[0]!r}: keep one of them"
+            f"X has {counts[repeated[0]]} columns named {repeated[0]!r}: keep one of "
+            "them"
         )
     return frame[list(genes)]

@@ -1,4 +1,6 @@
-"""The paper's classifiers: a reference set that is learned, of all genes, or of stable genes."""
+"""The paper's classifiers: a reference set that is learned, of all genes, or of
+stable genes.
+"""
 
 from __future__ import annotations
 
@@ -19,44 +21,47 @@ SOLVER_OPTIONS = ("path_step", "integral", "polish", "refit")
 class OptirankClassifier(RankLinearClassifier):
     """Logistic regression on ranks relative to a learned set of reference genes.
 
-    Each sample's genes are ranked by comparing them with the reference genes of the same sample
-    only. The reference set and the weights of the genes are learned together, by minimising
+    Each sample's genes are ranked by comparing them with the reference genes of the
+    same sample only. The reference set and the weights of the genes are learned
+    together, by minimising
 
     ``sum_i v_i logloss(y_i, z_i) + l1 |w|_1 + l2 |w|_2^2``, with ``z = w . r / s + b``,
 
-    r being the ranks relative to the s reference genes. A strictly increasing transformation of a
-    sample's values changes nothing, and only the genes in ``genes_`` have to be measured. With more
-    than two classes one problem per class is solved, against the rest.
+    r being the ranks relative to the s reference genes. A strictly increasing
+    transformation of a sample's values changes nothing, and only the genes in
+    ``genes_`` have to be measured. With more than two classes one problem per class is
+    solved, against the rest.
 
     Parameters
     ----------
     n_reference : float or int, default=0.2
-        Size s of the reference set: a float in (0, 1] is a fraction of the genes (of the candidates
-        where ``reference_candidates`` are given), an int a count.
+        Size s of the reference set: a float in (0, 1] is a fraction of the genes (of
+        the candidates where ``reference_candidates`` are given), an int a count.
         1.0 is all genes (logistic regression on full ranks), 1 is one gene.
     l1, l2 : float, default=1e-3
-        Penalties, in units of ranks divided by s. With both 0 a floor of l2 = 1e-7 stands in,
-        since separable data have no minimiser.
+        Penalties, in units of ranks divided by s. With both 0 a floor of l2 = 1e-7
+        stands in, since separable data have no minimiser.
     algorithm : {"alternating", "bpcd"}, default="alternating"
         The fast algorithm, or the paper's, step for step.
     ties : {"average", "min", "max"}, default="average"
         The rank of tied values.
     side : {"best", "rising", "falling"}, default="best"
-        The problem has two minima: the reference among the genes that rise with the class, or
-        among those that fall. "best" takes the one of lower objective. "alternating" only.
+        The problem has two minima: the reference among the genes that rise with the
+        class, or among those that fall. "best" takes the one of lower objective.
+        "alternating" only.
     reference_candidates : None, mask, positions or gene names, default=None
-        The genes that may be in the reference set, such as housekeeping genes; None is all genes.
-        Every gene may have weights.
+        The genes that may be in the reference set, such as housekeeping genes; None is
+        all genes. Every gene may have weights.
     tol : float, default=1e-5
         Tolerance: of the last fit of the weights, and of each solve of "bpcd".
     max_iter : int, default=10000
-        Steps at most, from each start ("bpcd": in each solve of its path); a warning says when they
-        were not enough.
+        Steps at most, from each start ("bpcd": in each solve of its path); a warning
+        says when they were not enough.
     class_weight : "balanced", None or dict, default="balanced"
         Balanced: both classes of each problem weigh the same.
     device : {"cpu", "cuda"}, default="cpu"
-        Where to fit: "cuda" is an NVIDIA GPU, and needs CuPy (``pip install 'optirank[gpu]'``). A
-        CuPy array given as X stays on the GPU.
+        Where to fit: "cuda" is an NVIDIA GPU, and needs CuPy
+        (``pip install 'optirank[gpu]'``). A CuPy array given as X stays on the GPU.
     n_jobs : int or None, default=None
         Threads: for sorting, and over the classes.
     verbose : int, default=0
@@ -64,12 +69,14 @@ class OptirankClassifier(RankLinearClassifier):
     solver_options : dict or None, default=None
         What only a study of the algorithm needs:
 
-        - ``path_step`` (100): how fast the penalty that pushes gamma to a set grows; smaller is
-          slower and more careful.
-        - ``integral`` (True): whether to end with a set; otherwise the reference weights stay
-          fractional.
-        - ``polish`` (True): whether to exchange genes after the push ("alternating" only).
-        - ``refit`` (True): whether to optimise the weights to convergence at the final set.
+        - ``path_step`` (100): how fast the penalty that pushes gamma to a set grows;
+          smaller is slower and more careful.
+        - ``integral`` (True): whether to end with a set; otherwise the reference
+          weights stay fractional.
+        - ``polish`` (True): whether to exchange genes after the push ("alternating"
+          only).
+        - ``refit`` (True): whether to optimise the weights to convergence at the final
+          set.
 
     Attributes
     ----------
@@ -155,12 +162,14 @@ class OptirankClassifier(RankLinearClassifier):
         check_solver_options(self.solver_options)
         if self.device == "cuda" and self.algorithm != "alternating":
             raise ValueError(
-                f"algorithm={self.algorithm!r} runs on the CPU alone: use device='cpu', or "
+                f"algorithm={self.algorithm!r} runs on the CPU alone: use "
+                "device='cpu', or "
                 "algorithm='alternating'"
             )
         if self.side != "best" and self.algorithm != "alternating":
             raise ValueError(
-                f"side={self.side!r} with algorithm={self.algorithm!r}: this algorithm has one "
+                f"side={self.side!r} with algorithm={self.algorithm!r}: this algorithm "
+                "has one "
                 "start, use side='best' or algorithm='alternating'"
             )
         X, y, _ = self._checked(X, y)
@@ -181,17 +190,18 @@ class OptirankClassifier(RankLinearClassifier):
 
 
 class RankLogisticRegression(RankLinearClassifier):
-    """Elastic-net logistic regression on the ranks of each sample's genes among all of them.
+    """Elastic-net logistic regression on the ranks of each sample's genes among all of
+    them.
 
-    The classifier called rank-lr in the paper. Ranks (average ones by default, lowest 0) are
-    divided by the number of genes d, so that penalties compare with
+    The classifier called rank-lr in the paper. Ranks (average ones by default, lowest
+    0) are divided by the number of genes d, so that penalties compare with
     :class:`~optirank.OptirankClassifier`'s at ``n_reference=1.0``.
 
     Parameters
     ----------
     l1, l2 : float, default=1e-3
-        Penalties: ``sum_i v_i logloss(y_i, z_i) + l1 |w|_1 + l2 |w|_2^2``. With both 0 a floor of
-        l2 = 1e-7 stands in.
+        Penalties: ``sum_i v_i logloss(y_i, z_i) + l1 |w|_1 + l2 |w|_2^2``. With both 0
+        a floor of l2 = 1e-7 stands in.
     tol : float, default=1e-5
         Of the proximal gradient, relative to the gradient at w = 0.
     ties, max_iter, class_weight, device, n_jobs, verbose
@@ -199,7 +209,8 @@ class RankLogisticRegression(RankLinearClassifier):
 
     Attributes
     ----------
-    classes_, coef_, intercept_, reference_, reference_weights_, objective_, n_iter_, genes_
+    classes_, coef_, intercept_, reference_, reference_weights_, objective_, n_iter_,
+    genes_
         As in :class:`~optirank.OptirankClassifier`; all genes are in the reference set.
     """
 
@@ -229,7 +240,9 @@ class RankLogisticRegression(RankLinearClassifier):
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None
     ) -> RankLogisticRegression:
-        """Learn the weights; the arguments are those of :class:`~optirank.OptirankClassifier`."""
+        """Learn the weights; the arguments are those of
+        :class:`~optirank.OptirankClassifier`.
+        """
         self._check_options()
         X, y, classes = self._checked(X, y)
         weights = self._sample_weights(X, y, sample_weight)
@@ -242,7 +255,9 @@ class RankLogisticRegression(RankLinearClassifier):
 def solver_at(
     estimator: RankLinearClassifier, references: dict[Any, NDArray]
 ) -> BinarySolver:
-    """What fits the weights of a class to convergence at its reference set (positions)."""
+    """What fits the weights of a class to convergence at its reference set
+    (positions).
+    """
 
     def solve(problem: Problem, positive: object, callback) -> Solution:
         from optirank.solver.convex import solve_at
@@ -283,7 +298,9 @@ def check_solver_options(given: object) -> None:
 
 
 def candidate_mask(estimator: Any, n_genes: int) -> NDArray | None:
-    """Mask of the genes that may be in the reference, None for all; n_features_in_ is known."""
+    """Mask of the genes that may be in the reference, None for all; n_features_in_
+    is known.
+    """
     given = estimator.reference_candidates
     if given is None:
         return None
@@ -292,6 +309,7 @@ def candidate_mask(estimator: Any, n_genes: int) -> NDArray | None:
     mask[reference_positions(given, n_genes, names, "reference_candidates")] = True
     if not mask.any():
         raise ValueError(
-            "reference_candidates is empty: name at least one gene, or use None for all genes"
+            "reference_candidates is empty: name at least one gene, or use None for "
+            "all genes"
         )
     return mask

@@ -44,34 +44,35 @@ _PLATFORMS = tuple(f"platform {k + 1}" for k in range(len(VIEW_STRENGTHS)))
 class OptirankClassifierCV(RankLinearClassifier):
     """OptirankClassifier with its settings chosen by cross-validation.
 
-    The whole grid of `n_references` x `l1s` x `l2s` is fitted in every fold, and the chosen setting
-    on all samples. Samples are sorted once, folds and classes share the orders, and neighbouring
-    settings start from each other's solutions, which makes the grid several times cheaper than its
-    fits done one by one.
+    The whole grid of `n_references` x `l1s` x `l2s` is fitted in every fold, and the
+    chosen setting on all samples. Samples are sorted once, folds and classes share the
+    orders, and neighbouring settings start from each other's solutions, which makes the
+    grid several times cheaper than its fits done one by one.
 
     Parameters
     ----------
     n_references : sequence of float or int
         Sizes of the reference set, see :class:`OptirankClassifier`.
     l1s, l2s : sequence of float
-        Penalties. A warning says when the best one is the smallest or largest of three or more.
+        Penalties. A warning says when the best one is the smallest or largest of three
+        or more.
     cv : int, splitter or list of splits, default=5
-        An int makes stratified folds (a class smaller than that is in some folds only), or with
-        ``groups`` folds that leave whole groups out.
+        An int makes stratified folds (a class smaller than that is in some folds only),
+        or with ``groups`` folds that leave whole groups out.
     scoring : str or callable, default="balanced_accuracy"
         Any scikit-learn scorer.
     selection : {"one_se", "best", "transfer"}, default="one_se"
-        The fewest genes within one standard error of the best score, the best score, or the setting
-        that should work best on other platforms: validation samples are scored as they are and on
-        simulated platforms (``mean_transfer_score`` of ``cv_results_``), and the setting
-        ``n_reference=0.2, l1=1e-3, l2=1e-3``, where the grid has it, is left only for one that is
-        better by more than 0.02. With ``groups`` the shifts between them are real, and plain scores
-        decide.
+        The fewest genes within one standard error of the best score, the best score, or
+        the setting that should work best on other platforms: validation samples are
+        scored as they are and on simulated platforms (``mean_transfer_score`` of
+        ``cv_results_``), and the setting ``n_reference=0.2, l1=1e-3, l2=1e-3``, where
+        the grid has it, is left only for one that is better by more than 0.02. With
+        ``groups`` the shifts between them are real, and plain scores decide.
     reference_candidates, ties, tol, max_iter, class_weight, device
         As in :class:`OptirankClassifier`.
     n_jobs : int or None, default=None
-        Folds, classes and sizes in parallel: threads, or whatever joblib backend is active (with
-        dask a cluster).
+        Folds, classes and sizes in parallel: threads, or whatever joblib backend is
+        active (with dask a cluster).
     verbose : int, default=0
         Show a progress bar with the time left.
 
@@ -84,7 +85,8 @@ class OptirankClassifierCV(RankLinearClassifier):
     cv_results_ : dict of arrays
         As scikit-learn's, without times of scoring; and numbers of genes.
     folds_ : list of (train, validation) positions
-    classes_, coef_, intercept_, reference_, reference_weights_, genes_, objective_, n_iter_
+    classes_, coef_, intercept_, reference_, reference_weights_, genes_, objective_,
+    n_iter_
         As in :class:`OptirankClassifier`, of the final model.
 
     Examples
@@ -140,8 +142,9 @@ class OptirankClassifierCV(RankLinearClassifier):
     ) -> OptirankClassifierCV:
         """Fit the grid in every fold, choose a setting, fit it on all samples.
 
-        ``groups`` are the donor, batch or data set of each sample: no group is in both parts of a
-        fold. The other arguments are those of :class:`OptirankClassifier`; scores are not weighted.
+        ``groups`` are the donor, batch or data set of each sample: no group is in both
+        parts of a fold. The other arguments are those of :class:`OptirankClassifier`;
+        scores are not weighted.
         """
         for name in ("n_references", "l1s", "l2s"):
             values = getattr(self, name)
@@ -211,7 +214,8 @@ class OptirankClassifierCV(RankLinearClassifier):
         if scored.any() and not scored.all():
             warnings.warn(
                 f"{(~scored).sum()} of {len(scored)} folds have no score with scoring="
-                f"{self.scoring!r} (their validation part lacks a class?) and are left out of "
+                f"{self.scoring!r} (their validation part lacks a class?) and are left "
+                "out of "
                 "the means",
                 UserWarning,
                 stacklevel=3,
@@ -246,7 +250,8 @@ class OptirankClassifierCV(RankLinearClassifier):
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_
         size = resolve_n_reference(model.n_reference, orders.n_genes, candidates)
-        # One fit per class is little beside the grid: it stays here, whatever the search ran on
+        # One fit per class is little beside the grid: it stays here, whatever the
+        # search ran on
         n_jobs = get_active_backend(prefer="threads")[1]
         with parallel_config(backend="threading", n_jobs=n_jobs):
             model._fit_orders(orders, y, weights, size, model._solve, candidates)
@@ -272,16 +277,19 @@ class OptirankClassifierCV(RankLinearClassifier):
         return self.best_estimator_.predict_proba(X)
 
     def subset(self, classes: Iterable) -> OptirankClassifier:
-        """The final model restricted to two or more of its classes; see OptirankClassifier."""
+        """The final model restricted to two or more of its classes; see
+        OptirankClassifier.
+        """
         check_is_fitted(self)
         return self.best_estimator_.subset(classes)
 
     def one_se_path(self) -> pd.DataFrame:
-        """Score against number of genes: the best setting at each number, with the chosen one.
+        """Score against number of genes: the best setting at each number, with the
+        chosen one.
 
-        Columns ``n_genes``, ``score``, ``standard_error``, ``selected``, ``best`` and the setting's
-        parameters, by number of genes; only settings that no sparser one beats, the best and the
-        selected.
+        Columns ``n_genes``, ``score``, ``standard_error``, ``selected``, ``best`` and
+        the setting's parameters, by number of genes; only settings that no sparser one
+        beats, the best and the selected.
         """
         check_is_fitted(self)
         results = self.cv_results_

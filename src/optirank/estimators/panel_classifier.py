@@ -1,4 +1,6 @@
-"""`PanelClassifier`: a small panel of genes, ranked among themselves, for all classes."""
+"""`PanelClassifier`: a small panel of genes, ranked among themselves, for all
+classes.
+"""
 
 from __future__ import annotations
 
@@ -42,30 +44,33 @@ N_FOLDS = 5  # in which "auto" measures held-out accuracy, as is usual
 class PanelClassifier(RankClassifier):
     """Softmax regression on the ranks of a panel of genes among themselves.
 
-    One set S of k genes is the reference set and the support of the weights at once, for all
-    classes. The scores are ``z = W c``, without intercept, where c are the ranks of the genes of
-    S among themselves, centred: ``c = (r - (k - 1) / 2) / k``. Written out, every pair of genes
-    votes: ``z = sum over pairs (j, l) of (w_j - w_l) sign(x_j - x_l) / (2 k)``. With two genes
+    One set S of k genes is the reference set and the support of the weights at once,
+    for all classes. The scores are ``z = W c``, without intercept, where c are the
+    ranks of the genes of S among themselves, centred: ``c = (r - (k - 1) / 2) / k``.
+    Written out, every pair of genes votes:
+    ``z = sum over pairs (j, l) of (w_j - w_l) sign(x_j - x_l) / (2 k)``. With two genes
     this is a top scoring pair.
 
-    S is selected by recursive elimination: rank the genes that are left among themselves, fit,
-    keep the half of largest weight, again. There is nothing to tune, and the same data give the
-    same model, whatever the order of the columns.
+    S is selected by recursive elimination: rank the genes that are left among
+    themselves, fit, keep the half of largest weight, again. There is nothing to tune,
+    and the same data give the same model, whatever the order of the columns.
 
     Parameters
     ----------
     n_genes : int or "auto", default="auto"
-        Genes of the panel. "auto" is the smallest size on the path whose held-out balanced
-        accuracy, in five folds, is within one standard error of the best. It has at least 100
-        genes where such a size is good enough, to be robust to missing genes.
+        Genes of the panel. "auto" is the smallest size on the path whose held-out
+        balanced accuracy, in five folds, is within one standard error of the best. It
+        has at least 100 genes where such a size is good enough, to be robust to missing
+        genes.
     l2 : float, default=0.03
-        The penalty ``l2 |W|^2`` against the mean loss, in the elimination and in the last fit.
+        The penalty ``l2 |W|^2`` against the mean loss, in the elimination and in the
+        last fit.
     include : sequence of int, of bool or of str, optional
         Genes that must be in the panel: positions, a mask, or names where X has names.
     class_weight : "balanced", None or dict, default="balanced"
-        "balanced": all classes count the same, whatever their sample weights. None: samples
-        count by their weights. A dict: further weights of the classes' samples, 1 where it has
-        no entry.
+        "balanced": all classes count the same, whatever their sample weights. None:
+        samples count by their weights. A dict: further weights of the classes' samples,
+        1 where it has no entry.
     n_jobs : int, optional
         Threads; -1 for all processors. They change the time, not the model.
     verbose : int, default=0
@@ -83,10 +88,11 @@ class PanelClassifier(RankClassifier):
     intercept_ : array of shape (1 or n_classes,)
         Zeros: the model has no intercept.
     path_ : dict of int to Panel
-        The nested panels up to this one by size (10, 20, 30, 50, 70, 100, 200, 300, 500, 1000),
-        each with its own weights.
+        The nested panels up to this one by size (10, 20, 30, 50, 70, 100, 200, 300,
+        500, 1000), each with its own weights.
     held_out_ : HeldOut or None
-        Scores of held-out samples by panels of each size, where these were measured ("auto").
+        Scores of held-out samples by panels of each size, where these were measured
+        ("auto").
 
     Examples
     --------
@@ -124,8 +130,8 @@ class PanelClassifier(RankClassifier):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_genes)
-            Expression on any scale: counts, linear values or logarithms, but not values that
-            were standardised per gene, whose order within a sample means little.
+            Expression on any scale: counts, linear values or logarithms, but not values
+            that were standardised per gene, whose order within a sample means little.
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,) or a number, optional
         """
@@ -210,7 +216,8 @@ class PanelClassifier(RankClassifier):
         check_is_fitted(self)
         if n_genes not in self.path_:
             raise ValueError(
-                f"there is no panel of {n_genes} genes on the path: there are panels of "
+                f"there is no panel of {n_genes} genes on the path: there are panels "
+                "of "
                 f"{some(sorted(self.path_), 20)} genes"
             )
         model = copy.copy(self)
@@ -268,7 +275,8 @@ class PanelClassifier(RankClassifier):
         n = self.n_genes
         if n_features < 2:
             raise ValueError(
-                f"X has {n_features} feature(s): ranks among themselves need at least 2 genes"
+                f"X has {n_features} feature(s): ranks among themselves need at least "
+                "2 genes"
             )
         if n == "auto":
             return
@@ -278,7 +286,8 @@ class PanelClassifier(RankClassifier):
             )
         if n > n_features:
             raise ValueError(
-                f"n_genes={n} is more than the {n_features} genes there are: use at most "
+                f"n_genes={n} is more than the {n_features} genes there are: use at "
+                "most "
                 f"{n_features}, or 'auto'"
             )
 

@@ -1,4 +1,6 @@
-"""AnnData files: .h5ad and .zarr, and the tables of MuData (.h5mu) and SpatialData (.zarr)."""
+"""AnnData files: .h5ad and .zarr, and the tables of MuData (.h5mu) and SpatialData
+(.zarr).
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,8 @@ def choose_table(tables: Any, name: str | None, source: object, what: str) -> st
         return names[0]
     if name is None:
         raise DataError(
-            f"{source} has {len(names)} {what}, {some(names)}: name one of them (table=)"
+            f"{source} has {len(names)} {what}, {some(names)}: name one of them "
+            "(table=)"
         )
     if name not in names:
         raise DataError(f"{source} has no table {name!r}: there are {some(names)}")
@@ -165,8 +168,8 @@ def _empty_obs(group: Any, path: Path) -> pd.DataFrame:
 def _read_elem(element: Any) -> Any:
     """The value of an element of an AnnData file.
 
-    The kinds that ``obs`` and ``var`` mostly have are read here: importing anndata takes
-    longer than a small training. It reads all others, and zarr.
+    The kinds that ``obs`` and ``var`` mostly have are read here: importing anndata
+    takes longer than a small training. It reads all others, and zarr.
     """
     kind = element.attrs.get("encoding-type")
     if type(element).__module__.startswith("h5py"):
@@ -212,7 +215,8 @@ def _matrix(element: Any, path: Path) -> StoredMatrix:
             )
         if len(element.shape) != 2 or np.dtype(element.dtype).kind not in "fiub":
             raise DataError(
-                f"{path}: X has shape {tuple(element.shape)} and type {element.dtype}; it "
+                f"{path}: X has shape {tuple(element.shape)} and type {element.dtype}; "
+                "it "
                 "should be a matrix of numbers"
             )
         return Sliceable(element)

@@ -1,8 +1,9 @@
 """A function over blocks of samples: one after the other, or as tasks of dask.
 
-What looks at all samples of some profiles is a `BlockJob`: a function of one block, which
-gives back little. An engine runs it and yields the results in the order of the samples.
-Blocks are the same ones whatever runs them, so results are the same to the last bit.
+What looks at all samples of some profiles is a `BlockJob`: a function of one block,
+which gives back little. An engine runs it and yields the results in the order of the
+samples. Blocks are the same ones whatever runs them, so results are the same to the
+last bit.
 """
 
 from __future__ import annotations

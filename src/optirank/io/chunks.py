@@ -1,8 +1,8 @@
 """Entries of compressed arrays: each chunk is unpacked once, gzip by several threads.
 
-The HDF5 library unpacks one chunk at a time and holds a lock meanwhile; zlib alone does not
-hold Python's lock. Chunks are therefore read as they are stored, and unpacked here. zarr
-unpacks a chunk again for every slice that touches it, so the last one is kept.
+The HDF5 library unpacks one chunk at a time and holds a lock meanwhile; zlib alone does
+not hold Python's lock. Chunks are therefore read as they are stored, and unpacked here.
+zarr unpacks a chunk again for every slice that touches it, so the last one is kept.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def entries_of(dataset: Any) -> Any:
 
 
 class GzipEntries:
-    """A one-dimensional gzip-compressed array of an HDF5 file; slices of it are read."""
+    """A one-dimensional gzip-compressed array of an HDF5 file; slices of it
+    are read.
+    """
 
     def __init__(self, dataset: Any, *, shuffled: bool) -> None:
         self._dataset = dataset

@@ -1,9 +1,9 @@
 """Blocks of files as tasks of a dask cluster whose workers can read the files.
 
 A task is a group of blocks. Each worker opens the files itself, so no values travel. A
-task whose worker dies is done again by another; one that fails every time is named at the
-end, when all others are done. Finished tasks can be kept in a folder, so that a run that
-was interrupted goes on where it stopped.
+task whose worker dies is done again by another; one that fails every time is named at
+the end, when all others are done. Finished tasks can be kept in a folder, so that a run
+that was interrupted goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class _Task(NamedTuple):
 
 
 class Cluster:
-    """Runs over the blocks of opened files on a dask cluster: an engine of `run_blocks`.
+    """Runs over the blocks of opened files on a dask cluster: an engine of
+    `run_blocks`.
 
     Parameters
     ----------
@@ -171,22 +172,24 @@ class Cluster:
                 return finished.get(timeout=_POLL)
             if self._client.status != "running":
                 raise ClusterError(
-                    "the connection to the dask scheduler is lost: start it again, then "
+                    "the connection to the dask scheduler is lost: start it again, "
+                    "then "
                     "run the same command, which goes on where it stopped"
                 )
             waited = 0.0 if _n_threads(self._client) else waited + _POLL
             if waited >= _PATIENCE:
                 raise ClusterError(
                     f"the dask cluster has had no worker for {_PATIENCE:.0f} seconds: "
-                    "start some, then run the same command, which goes on where it stopped"
+                    "start some, then run the same command, which goes on where it "
+                    "stopped"
                 )
 
 
 def check_versions(client: Client) -> None:
     """Refuse a cluster whose versions are not those of this process.
 
-    Other versions may give other labels, and Python cannot send its functions to another
-    Python.
+    Other versions may give other labels, and Python cannot send its functions to
+    another Python.
     """
     versions: Any = client.get_versions(packages=list(_COMPARED))
     ours = _versions(versions["client"])
@@ -196,13 +199,15 @@ def check_versions(client: Client) -> None:
         found = _versions(theirs or {})
         if found.get("optirank") is None:
             raise ClusterError(
-                f"{where} has no optirank: install optirank {ours['optirank']} where the "
+                f"{where} has no optirank: install optirank {ours['optirank']} where "
+                "the "
                 "scheduler and the workers run"
             )
         for package, version in ours.items():
             if found.get(package) != version:
                 raise ClusterError(
-                    f"{where} has {package} {found.get(package) or 'not installed'}, and "
+                    f"{where} has {package} {found.get(package) or 'not installed'}, "
+                    "and "
                     f"here it is {version}: install the same versions everywhere"
                 )
 
@@ -221,7 +226,8 @@ def check_files(client: Client, parts: list[ExpressionData]) -> None:
     for part in parts:
         if not isinstance(part, ExpressionData) or part.reopen is None:
             raise DataError(
-                f"{part.source} is not an opened file, so that workers of a cluster cannot "
+                f"{part.source} is not an opened file, so that workers of a cluster "
+                "cannot "
                 "read it: name a file"
             )
     paths = sorted({part.source for part in parts})
@@ -238,7 +244,8 @@ def check_files(client: Client, parts: list[ExpressionData]) -> None:
                 )
             if there[path] != here[path]:
                 raise ClusterError(
-                    f"the worker {worker} has another {path} than this machine (another "
+                    f"the worker {worker} has another {path} than this machine "
+                    "(another "
                     "size or time): put one file where all see it"
                 )
 
@@ -270,7 +277,9 @@ def _tasks(job: BlockJob, pieces: list[Piece]) -> Iterator[_Task]:
 
 
 def _streams(stored: Any) -> bool:
-    """Whether some samples can be read without all others: not where genes are stored."""
+    """Whether some samples can be read without all others: not where genes
+    are stored.
+    """
     while hasattr(stored, "stored"):
         stored = stored.stored
     return not isinstance(stored, CompressedColumns)
@@ -360,7 +369,8 @@ def _reason(error: BaseException) -> str:
     """An error in one line; that of a worker that died says what may have happened."""
     if type(error).__name__ == "KilledWorker":
         return (
-            "every worker that was given these samples died, perhaps for lack of memory: "
+            "every worker that was given these samples died, perhaps for lack of "
+            "memory: "
             "give workers more of it, or fewer threads"
         )
     text = " ".join(str(error).split())[:300]

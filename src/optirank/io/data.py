@@ -27,11 +27,15 @@ SCALE_GENES = 2000
 
 
 class DataError(ValueError):
-    """A file or a choice of data that cannot be used; the message says why and what to do."""
+    """A file or a choice of data that cannot be used; the message says why and
+    what to do.
+    """
 
 
 class MissingExtraError(ImportError):
-    """An optional dependency that is not installed; the message has the line that installs it."""
+    """An optional dependency that is not installed; the message has the line that
+    installs it.
+    """
 
 
 def need(module: str, extra: str, purpose: str) -> ModuleType:
@@ -46,7 +50,9 @@ def need(module: str, extra: str, purpose: str) -> ModuleType:
 
 @contextlib.contextmanager
 def readable(path: Path | str) -> Iterator[None]:
-    """Turn what libraries raise on a damaged file into one DataError with its name and remedy."""
+    """Turn what libraries raise on a damaged file into one DataError with its name
+    and remedy.
+    """
     try:
         yield
     except ImportError:
@@ -57,7 +63,8 @@ def readable(path: Path | str) -> Iterator[None]:
         raise DataError(f"{path}: {error}") from error
     except MemoryError as error:
         raise DataError(
-            f"{path} asks for more memory than there is: it is too large for this machine, or "
+            f"{path} asks for more memory than there is: it is too large for this "
+            "machine, or "
             "damaged (copy or fetch it again)"
         ) from error
     except Exception as error:
@@ -130,7 +137,8 @@ class ExpressionData:
 
     Attributes
     ----------
-    X : CSR matrix or array, samples by genes; or a stored matrix, for `read` and `blocks`
+    X : CSR matrix or array, samples by genes; or a stored matrix, for `read` and
+        `blocks`
     gene_names, sample_names : arrays of str
     obs : DataFrame
         Annotations of the samples, one row each, in the order of ``X``.
@@ -166,8 +174,10 @@ class ExpressionData:
         expected = (len(self.sample_names), len(self.gene_names))
         if self.X.shape != expected or len(self.obs) != expected[0]:
             raise DataError(
-                f"{self.source}: the matrix is {self.X.shape[0]} x {self.X.shape[1]}, but there "
-                f"are {expected[0]} sample names, {expected[1]} gene names and {len(self.obs)} "
+                f"{self.source}: the matrix is {self.X.shape[0]} x {self.X.shape[1]}, "
+                "but there "
+                f"are {expected[0]} sample names, {expected[1]} gene names and "
+                f"{len(self.obs)} "
                 "rows of annotations"
             )
 
@@ -183,7 +193,9 @@ class ExpressionData:
 
     @property
     def duplicated_genes(self) -> list[str]:
-        """Gene names that occur more than once, in the order of their first occurrence."""
+        """Gene names that occur more than once, in the order of their first
+        occurrence.
+        """
         return duplicates(self.gene_names)
 
     def labels(self, column: str) -> pd.Series:
@@ -191,7 +203,9 @@ class ExpressionData:
         return text_column(self.obs, column, self.source)
 
     def read(self, genes: Sequence[str] | np.ndarray | None = None) -> ExpressionData:
-        """Read these genes (names or positions, in this order; None: all) of all samples."""
+        """Read these genes (names or positions, in this order; None: all) of all
+        samples.
+        """
         return self._reader(genes)(np.arange(self.n_samples))
 
     def blocks(
@@ -202,8 +216,8 @@ class ExpressionData:
     ) -> Iterator[ExpressionData]:
         """Read all samples, or those at some sorted positions, in blocks.
 
-        Memory follows the size of a block. Rows that are not asked for are not kept, and long runs
-        of them are not read.
+        Memory follows the size of a block. Rows that are not asked for are not kept,
+        and long runs of them are not read.
         """
         rows = np.arange(self.n_samples) if rows is None else np.asarray(rows)
         if len(rows):
@@ -272,8 +286,8 @@ class ExpressionData:
     def unique_genes(self) -> ExpressionData:
         """Merge genes of the same name, without reading the data: the one rule for it.
 
-        Counts are added up. Of values on another scale the first gene of each name is used,
-        since sums of logarithms mean nothing.
+        Counts are added up. Of values on another scale the first gene of each name is
+        used, since sums of logarithms mean nothing.
         """
         repeated = self.duplicated_genes
         if not repeated:
@@ -313,7 +327,9 @@ class ExpressionData:
         return value_scale(next(blocks).X) == "counts"
 
     def merge_duplicates(self, how: str) -> ExpressionData:
-        """Make gene names unique: keep the ``first`` of each, ``sum`` them, or ``drop`` them."""
+        """Make gene names unique: keep the ``first`` of each, ``sum`` them, or
+        ``drop`` them.
+        """
         if how not in MERGES:
             raise ValueError(f"how={how!r}: use one of {', '.join(MERGES)}")
         _, first, group, counts = np.unique(
@@ -360,7 +376,9 @@ def _reopened(
 
 
 def duplicates(names: Iterable[str]) -> list[str]:
-    """Return the names that occur more than once, each once, in order of first occurrence."""
+    """Return the names that occur more than once, each once, in order of first
+    occurrence.
+    """
     return [name for name, count in Counter(names).items() if count > 1]
 
 
@@ -375,10 +393,13 @@ def text_column(obs: pd.DataFrame, column: str, source: str) -> pd.Series:
 
 
 def check_column(obs: pd.DataFrame, column: str, source: str) -> None:
-    """Raise a DataError that lists the columns there are where ``column`` is not one of them."""
+    """Raise a DataError that lists the columns there are where ``column`` is not one
+    of them.
+    """
     if column not in obs.columns:
         raise DataError(
-            f"{source} has no column {column!r} for its samples: there are {some(obs.columns, 20)}"
+            f"{source} has no column {column!r} for its samples: there are "
+            f"{some(obs.columns, 20)}"
         )
 
 
@@ -400,12 +421,14 @@ def gene_positions(
     missing = [gene for gene in genes if gene not in where]
     if missing:
         raise DataError(
-            f"{source} lacks {len(missing)} of the {len(wanted)} genes asked for: {some(missing)}"
+            f"{source} lacks {len(missing)} of the {len(wanted)} genes asked for: "
+            f"{some(missing)}"
         )
     double = [gene for gene in genes if gene in twice]
     if double:
         raise DataError(
-            f"{source} has several genes called {some(double)}: ask for them by position, merge "
+            f"{source} has several genes called {some(double)}: ask for them by "
+            "position, merge "
             "them (merge_duplicates), or take other names (gene_column=, --gene-column)"
         )
     return np.array([where[gene] for gene in genes], dtype=np.intp)
@@ -414,9 +437,11 @@ def gene_positions(
 def concatenate(
     parts: Sequence[ExpressionData], column: str | None = None
 ) -> ExpressionData:
-    """Several data sets as one, over the genes that all of them have (order of the first).
+    """Several data sets as one, over the genes that all of them have (order of the
+    first).
 
-    ``column`` names a column of ``obs`` to add, which says from which source a sample is.
+    ``column`` names a column of ``obs`` to add, which says from which source a sample
+    is.
     """
     import pandas as pd
 
@@ -426,7 +451,8 @@ def concatenate(
     common = [gene for gene in parts[0].gene_names if gene in shared]
     if not common:
         raise DataError(
-            f"{some([part.source for part in parts])} have no gene in common: are their genes "
+            f"{some([part.source for part in parts])} have no gene in common: are "
+            "their genes "
             "named alike? (gene_column=, --gene-column)"
         )
     if len(parts) > 1:

@@ -17,15 +17,17 @@ GENE_EXPRESSION = "Gene Expression"  # the features of 10x that are genes
 _FEATURE_TYPES = ("feature_types", "feature_type")
 # Probes of Xenium, MERFISH, CosMx and Visium that measure no gene
 _CONTROL = re.compile(
-    r"NegControl(Probe|Codeword)_|(Unassigned|Deprecated)Codeword_|antisense_|BLANK[_-]|"
-    r"Blank[_-]|NegPrb|Negative[0-9]|SystemControl|FalseCode|Intergenic_Region_"
+    r"NegControl(Probe|Codeword)_|(Unassigned|Deprecated)Codeword_|antisense_|"
+    r"BLANK[_-]|Blank[_-]|NegPrb|Negative[0-9]|SystemControl|FalseCode|Intergenic_Region_"
 )
 
 
 def gene_names_of(
     var: pd.DataFrame, gene_column: str | None, source: object
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Names of the genes (index or column of ``var``), and those of its other columns."""
+    """Names of the genes (index or column of ``var``), and those of its other
+    columns.
+    """
     if gene_column is not None and gene_column not in var.columns:
         raise DataError(
             f"{source} has no gene column {gene_column!r}: there are "
@@ -54,7 +56,8 @@ def _stripped(names: np.ndarray) -> np.ndarray:
 def genes_among(
     names: np.ndarray, var: pd.DataFrame | None
 ) -> tuple[np.ndarray | None, list[str]]:
-    """Positions of the features that are genes (None: all are), and notes on the others.
+    """Positions of the features that are genes (None: all are), and notes on the
+    others.
 
     Proteins and other features that are no genes are told by their ``feature_types``,
     control probes by their names. Where no gene would be left, all features stay.
@@ -75,7 +78,8 @@ def genes_among(
     control &= kept
     if control.any():
         notes.append(
-            f"{int(control.sum())} control probes are left out: {some(names[control], 3)}"
+            f"{int(control.sum())} control probes are left out: "
+            f"{some(names[control], 3)}"
         )
     kept &= ~control
     if kept.all() or not kept.any():

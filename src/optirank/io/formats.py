@@ -1,4 +1,6 @@
-"""What a file format is: how its files are named, which options it takes, what opens them."""
+"""What a file format is: how its files are named, which options it takes, what
+opens them.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,8 @@ def open_hdf5(path: Path) -> Iterator[Any]:
     h5py = need("h5py", "anndata", f"reading {path}")
     if not h5py.is_hdf5(path):
         raise DataError(
-            f"{path} is not an HDF5 file: give its format (such as 'table'), or fetch it "
+            f"{path} is not an HDF5 file: give its format (such as 'table'), or fetch "
+            "it "
             "again if it should be one"
         )
     with readable(path):
@@ -66,7 +69,9 @@ def _stored_bytes(element: Any) -> int:
 
 
 def check_sizes(element: Any, path: Path) -> None:
-    """Refuse an array, or a group of arrays, that says it is far larger than is stored."""
+    """Refuse an array, or a group of arrays, that says it is far larger than
+    is stored.
+    """
     if hasattr(element, "keys"):
         for key in element:
             check_sizes(element[key], path)
@@ -76,8 +81,8 @@ def check_sizes(element: Any, path: Path) -> None:
     stored = _stored_bytes(element)
     count = int(np.prod(element.shape, dtype=object))
     declared = count * max(1, element.dtype.itemsize)
-    # Any array may have 64 MiB, such as one that was never written. Compressors reach more
-    # than the thousand of deflate; a bomb exceeds 16,384
+    # Any array may have 64 MiB, such as one that was never written. Compressors reach
+    # more than the thousand of deflate; a bomb exceeds 16,384
     if declared > max(1 << 26, (1 << 14) * stored):
         raise DataError(
             f"{path} cannot be read, {element.name} says it has {tuple(element.shape)} "

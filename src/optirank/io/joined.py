@@ -22,7 +22,9 @@ FILE_COLUMN = "file"  # says which of several sources a sample is from
 
 @dataclass(frozen=True)
 class PlacedPart:
-    """One set among several: the samples it has of all, and where the common genes are."""
+    """One set among several: the samples it has of all, and where the common
+    genes are.
+    """
 
     data: ExpressionData
     start: int
@@ -34,10 +36,10 @@ class PlacedPart:
 class JoinedProfiles:
     """Several sets of profiles as one, with the genes that all of them have.
 
-    ``obs`` has the annotations of all and the column ``file``, which names the source of a
-    sample. Nothing is read before it is asked for. Genes that share a name within one set
-    are merged first (`ExpressionData.unique_genes`), and sets whose genes have names of
-    another kind than those of the first are translated (`in_names_of`).
+    ``obs`` has the annotations of all and the column ``file``, which names the source
+    of a sample. Nothing is read before it is asked for. Genes that share a name within
+    one set are merged first (`ExpressionData.unique_genes`), and sets whose genes have
+    names of another kind than those of the first are translated (`in_names_of`).
 
     Parameters
     ----------
@@ -61,7 +63,8 @@ class JoinedProfiles:
         sources = _names_of(self.parts) if names is None else [str(n) for n in names]
         if len(set(sources)) < len(self.parts):
             raise DataError(
-                f"{len(self.parts)} sources are called {some(sources)}: give each a name "
+                f"{len(self.parts)} sources are called {some(sources)}: give each a "
+                "name "
                 "of its own"
             )
         self.gene_names = _common_genes(self.parts, sources)
@@ -148,7 +151,8 @@ def _common_genes(parts: Sequence[Profiles], sources: Sequence[str]) -> np.ndarr
     names = [name for name in map(str, parts[0].gene_names) if name in common]
     if len(names) < 2:
         raise DataError(
-            f"{some(sources)} have {len(names)} genes in common: their gene names may be "
+            f"{some(sources)} have {len(names)} genes in common: their gene names may "
+            "be "
             "of different kinds (gene_column=, --gene-column)"
         )
     return np.array(names, dtype=object)

@@ -48,7 +48,8 @@ def _contents(file: Any, path: Path, options: ReadOptions) -> Contents:
         matrix = layers[options.layer]
     if len(matrix.shape) != 2 or np.dtype(matrix.dtype).kind not in "fiub":
         raise DataError(
-            f"{path}: its matrix has shape {tuple(matrix.shape)} and type {matrix.dtype}; "
+            f"{path}: its matrix has shape {tuple(matrix.shape)} and type "
+            f"{matrix.dtype}; "
             "it should be a matrix of numbers"
         )
     n_genes, n_cells = matrix.shape

@@ -35,10 +35,11 @@ def is_frame(thing: object) -> bool:
 
 
 def anndata_of(thing: Any, table: str | None = None) -> Any:
-    """The AnnData of a SpatialData or MuData object, by the name of the table or modality.
+    """The AnnData of a SpatialData or MuData object, by the name of the table or
+    modality.
 
-    An AnnData is itself. Where there are several tables and none is named, the error lists
-    them.
+    An AnnData is itself. Where there are several tables and none is named, the error
+    lists them.
     """
     if hasattr(thing, "mod") and hasattr(thing.mod, "keys"):
         return thing.mod[choose_table(thing.mod, table, "the MuData", "modalities")]
@@ -87,12 +88,13 @@ def profiles_of(
 
     Parameters
     ----------
-    data : AnnData in memory, backed or lazy (``anndata.experimental.read_lazy``, or with a
-        dask array as ``X``); SpatialData or MuData; a pandas DataFrame of samples x genes,
-        or a Series with one sample.
+    data : AnnData in memory, backed or lazy (``anndata.experimental.read_lazy``, or
+        with a dask array as ``X``); SpatialData or MuData; a pandas DataFrame of
+        samples x genes, or a Series with one sample.
     layer, gene_column, use_raw : which matrix and which names of an AnnData to use.
     table : which table of a SpatialData, or modality of a MuData.
-    annotations : columns of a data frame that describe samples, beside those that hold text.
+    annotations : columns of a data frame that describe samples, beside those that hold
+        text.
     """
     if is_frame(data):
         if layer is not None or use_raw or gene_column is not None:
@@ -104,7 +106,8 @@ def profiles_of(
     adata = anndata_of(data, table)
     if not is_anndata(adata):
         raise TypeError(
-            f"profiles are read from an AnnData, a SpatialData, a MuData or a DataFrame, "
+            "profiles are read from an AnnData, a SpatialData, a MuData or a "
+            "DataFrame, "
             f"not from a {type(adata).__name__}"
         )
     return _profiles_of_anndata(adata, layer, gene_column, use_raw)

@@ -23,8 +23,10 @@ class ReadOptions:
         str | None,
         Flag(
             metavar="NAME",
-            help="Format of the file, where its name does not tell: h5ad, zarr, 10x_h5, "
-            "10x_mtx, loom, table or parquet.",
+            help=(
+                "Format of the file, where its name does not tell: h5ad, zarr, 10x_h5, "
+                "10x_mtx, loom, table or parquet."
+            ),
             heading=_READING,
         ),
     ] = None

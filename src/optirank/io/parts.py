@@ -1,8 +1,8 @@
 """Results of finished blocks in a folder, from which an interrupted run goes on.
 
-Each file is written whole or not at all. Results are arrays by name; nothing else is read
-back. What the results belong to (model, query, options) is written beside them: results of
-another run are thrown away.
+Each file is written whole or not at all. Results are arrays by name; nothing else is
+read back. What the results belong to (model, query, options) is written beside them:
+results of another run are thrown away.
 """
 
 from __future__ import annotations

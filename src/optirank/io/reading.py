@@ -116,8 +116,10 @@ def guess_format(path: Path) -> str:
             f"{path}: {path.suffix} files are not read: convert it first, {remedy}"
         )
     raise DataError(
-        f"{path}: its name does not tell its format (.h5ad, .zarr, .h5, .loom, .csv, .tsv, "
-        f".parquet, a 10x folder): give the format, one of {some(FORMATS)} (format=, --format)"
+        f"{path}: its name does not tell its format (.h5ad, .zarr, .h5, .loom, .csv, "
+        ".tsv, "
+        f".parquet, a 10x folder): give the format, one of {some(FORMATS)} (format=, "
+        "--format)"
     )
 
 
@@ -167,7 +169,9 @@ def open_expression(
 
 
 def _read_options(given: Mapping[str, Any]) -> ReadOptions:
-    """The options of reading, with sequences that cannot change and a file that exists."""
+    """The options of reading, with sequences that cannot change and a file
+    that exists.
+    """
     values = dict(given)
     for name in ("annotations", "known_genes"):
         values[name] = tuple(values.get(name) or ())
@@ -245,7 +249,9 @@ def _opened(
 def _open_again(
     path: str, kind: str, options: ReadOptions, mark: tuple[int, ...]
 ) -> ExpressionData:
-    """Open a file that another process has opened; refuse it if it has changed since."""
+    """Open a file that another process has opened; refuse it if it has
+    changed since.
+    """
     check_unchanged(path, mark)
     return _opened_once(path, kind, options, mark)
 
@@ -262,7 +268,9 @@ def _opened_once(
 
 
 def without_annotations(data: ExpressionData) -> ExpressionData:
-    """Data of an opened file that another process opens without what samples are called."""
+    """Data of an opened file that another process opens without what samples
+    are called.
+    """
     if data.reopen is None:
         return data
     return replace(data, reopen=_light(data.reopen))
@@ -287,16 +295,17 @@ def read_expression(
 
     Parameters
     ----------
-    path : a .h5ad, .h5mu, .h5 (10x) or .loom file, a .zarr or 10x folder, a .parquet file,
-        or a .csv/.tsv/.txt table (also .gz); suffixes in any case
+    path : a .h5ad, .h5mu, .h5 (10x) or .loom file, a .zarr or 10x folder, a .parquet
+        file, or a .csv/.tsv/.txt table (also .gz); suffixes in any case
     genes : names or positions of genes, to read only these, in this order
-    format : "h5ad", "zarr", "10x_h5", "10x_mtx", "loom", "table" or "parquet", where the
-        name does not tell
+    format : "h5ad", "zarr", "10x_h5", "10x_mtx", "loom", "table" or "parquet", where
+        the name does not tell
     label : a column of the annotations that must be there
     layer : a layer of an AnnData or .loom file instead of ``X``
     use_raw : whether to read ``raw`` of an AnnData file instead of ``X``
     table : which table of a SpatialData folder, or modality of a .h5mu file
-    gene_column : a column of ``var`` instead of its index; "id" instead of the name for 10x
+    gene_column : a column of ``var`` instead of its index; "id" instead of the name for
+        10x
     genes_in : "rows" or "columns"; required for tables
     annotations : columns of a table that hold no expression
     samples : a table about the samples (names first), joined to the annotations

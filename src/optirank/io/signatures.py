@@ -1,4 +1,6 @@
-"""What changes when a file is written again, so that a change during reading is seen."""
+"""What changes when a file is written again, so that a change during reading
+is seen.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ class ChangedFileError(DataError):
 
 
 def signature(path: str | Path) -> tuple[int, ...]:
-    """Times and sizes: of a file its own, of a folder those of its parts that tell most.
+    """Times and sizes: of a file its own, of a folder those of its parts that tell
+    most.
 
     A chunk of a zarr store that is written again changes the time of its folder.
     """

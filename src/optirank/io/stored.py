@@ -1,7 +1,7 @@
 """Matrices that stay where they are stored: rows of them, some columns, in flat memory.
 
-A stored matrix has a ``shape`` and a ``reader(columns)``, which chooses columns and returns
-what reads rows of them (``rows(start, stop)``). `take_rows` uses such a reader.
+A stored matrix has a ``shape`` and a ``reader(columns)``, which chooses columns and
+returns what reads rows of them (``rows(start, stop)``). `take_rows` uses such a reader.
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ class Sliceable:
         return n_rows, n_columns
 
     def reader(self, columns: np.ndarray | None) -> RowReader:
-        """Choose columns; a matrix stored by genes is cut to them before rows are read."""
+        """Choose columns; a matrix stored by genes is cut to them before rows
+        are read.
+        """
         if getattr(self.values, "format", "") == "csc":
             chosen = self.values if columns is None else self.values[:, columns]
             return Sliceable(in_memory(chosen).tocsr())
@@ -97,7 +99,8 @@ class Sliceable:
 
 
 class LazyMatrix:
-    """A dask array: its chunks of rows are computed one after the other, by any scheduler.
+    """A dask array: its chunks of rows are computed one after the other, by any
+    scheduler.
 
     The last chunk is kept, because a block of samples may end within it.
     """
@@ -197,7 +200,9 @@ class TransposedDense:
 
 
 class CompressedRows:
-    """A CSR matrix in three stored arrays: only the entries of the rows asked for are read."""
+    """A CSR matrix in three stored arrays: only the entries of the rows asked for
+    are read.
+    """
 
     def __init__(self, parts: Any, shape: tuple[int, int]) -> None:
         self.data = entries_of(parts["data"])
@@ -245,8 +250,8 @@ class CompressedRows:
     def _chosen(self, entries: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Values, columns and positions of the entries whose columns are chosen.
 
-        The others leave by one look-up in a table of flags, a piece at a time: both then
-        stay in the processor's cache.
+        The others leave by one look-up in a table of flags, a piece at a time: both
+        then stay in the processor's cache.
         """
         pieces = []
         for begin in range(entries.start, max(entries.stop, entries.start + 1), _SPAN):
@@ -271,10 +276,11 @@ class CompressedRows:
 
 @dataclass(frozen=True)
 class CompressedColumns:
-    """A CSC matrix in three stored arrays: the columns chosen are read once, kept as rows.
+    """A CSC matrix in three stored arrays: the columns chosen are read once, kept as
+    rows.
 
-    Memory follows the number of entries in the columns chosen: little for the genes of a
-    panel, the whole matrix when all columns are asked for, which the log then says.
+    Memory follows the number of entries in the columns chosen: little for the genes of
+    a panel, the whole matrix when all columns are asked for, which the log then says.
     """
 
     parts: Any
@@ -287,7 +293,8 @@ class CompressedColumns:
         genes = CompressedRows(self.parts, (n_columns, n_rows))
         if columns is None:
             logger.warning(
-                "%s stores its matrix by genes (CSC): it is read whole; write it as CSR to "
+                "%s stores its matrix by genes (CSC): it is read whole; write it as "
+                "CSR to "
                 "stream",
                 self.source,
             )
@@ -360,7 +367,9 @@ class Summed:
 
 
 def take_rows(reader: RowReader, rows: np.ndarray) -> Block:
-    """Return the rows at sorted positions; those with few others between are read together."""
+    """Return the rows at sorted positions; those with few others between are read
+    together.
+    """
     if not len(rows):
         return reader.rows(0, 0)
     parts = []
@@ -393,7 +402,9 @@ def _stacked(parts: list[Block]) -> Block:
 
 
 def _pointers(parts: Any, count: int) -> np.ndarray:
-    """Return where rows (or columns) begin, after checking that they fit the entries."""
+    """Return where rows (or columns) begin, after checking that they fit the
+    entries.
+    """
     data = parts["data"]
     pointers = np.asarray(parts["indptr"][:], dtype=np.int64)
     if np.dtype(data.dtype).kind not in "fiub":

@@ -1,4 +1,6 @@
-"""What can be wrong with the values of a table: words, gaps, clinical columns, dates."""
+"""What can be wrong with the values of a table: words, gaps, clinical
+columns, dates.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,8 @@ _DATE = re.compile(
 )
 _MANY = 20  # genes that tell what is usual; clinical columns are fewer
 _FEWEST_SAMPLES = 5  # of fewer, whole numbers among logarithms are often chance
-# Logarithms of genes lie closer together than this factor, and have medians below 20, the
-# log2 of a million
+# Logarithms of genes lie closer together than this factor, and have medians below 20,
+# the log2 of a million
 _FACTOR = 3.0
 _HIGHEST_MEDIAN = 20.0
 
@@ -74,7 +76,8 @@ def _refuse_words(
             "if that column describes the lines, name it (annotations=, --annotations)"
         )
     raise DataError(
-        f"{path}: line {frame[0].iloc[row]!r} (number {row + 1} below the header), column "
+        f"{path}: line {frame[0].iloc[row]!r} (number {row + 1} below the header), "
+        "column "
         f"{header[column]!r} holds {frame[column].iloc[row]!r}, which is not a number: "
         f"{remedy}"
     )
@@ -103,9 +106,11 @@ def refuse_missing(
     first = samples[int(np.flatnonzero(in_sample)[0])]
     verb = "has" if len(named) == 1 else "have"
     raise DataError(
-        f"{path}: {len(named)} of {len(genes)} genes {verb} missing or infinite values, in "
+        f"{path}: {len(named)} of {len(genes)} genes {verb} missing or infinite "
+        "values, in "
         f"{int(in_sample.sum())} of {len(samples)} samples (first {first!r}): "
-        f"{some(named, 20)}; fill them in, or leave these genes out (drop_missing=True, "
+        f"{some(named, 20)}; fill them in, or leave these genes out "
+        "(drop_missing=True, "
         "--drop-missing-genes)"
     )
 
@@ -149,18 +154,22 @@ def refuse_clinical(
     if not names:
         return
     where = "columns" if genes_in == "columns" else "lines"
-    remedy = f"name them as annotations (annotations={names[:3]!r}, --annotations {','.join(names[:3])})"
+    option = f"--annotations {','.join(names[:3])}"
+    remedy = f"name them as annotations (annotations={names[:3]!r}, {option})"
     if genes_in == "rows":
         remedy = "remove these lines"
     raise DataError(
-        f"{path}: the {where} {some(names)} look like clinical data among the genes (by "
+        f"{path}: the {where} {some(names)} look like clinical data among the genes "
+        "(by "
         f"their name, or by values unlike those of the others): {remedy}; if they are "
         "genes, say so (any_scale=True, --all-genes)"
     )
 
 
 def _unlike_the_others(values: np.ndarray) -> set[int]:
-    """Positions of a few columns that are on another scale than logarithms around them."""
+    """Positions of a few columns that are on another scale than logarithms
+    around them.
+    """
     largest = np.abs(values).max(axis=0)
     median = np.median(np.abs(values), axis=0)
     # Most columns must look like logarithms; a few may be clinical ones

@@ -12,12 +12,12 @@ import pandas as pd
 from scipy.sparse import csr_matrix
 
 from optirank._util.names import some
-from optirank.io import tables
 from optirank.io.data import DataError, readable
 from optirank.io.features import GENE_EXPRESSION
 from optirank.io.formats import Contents, Format, check_sizes, open_hdf5
 from optirank.io.options import ReadOptions
 from optirank.io.stored import CompressedRows, Sliceable
+from optirank.io.table_files import open_text
 
 
 def is_tenx_folder(path: Path) -> bool:
@@ -27,7 +27,9 @@ def is_tenx_folder(path: Path) -> bool:
 
 @contextlib.contextmanager
 def _open_folder(folder: Path, options: ReadOptions) -> Iterator[Contents]:
-    """Read matrix.mtx, features.tsv (or genes.tsv) and barcodes.tsv, plain or gzipped."""
+    """Read matrix.mtx, features.tsv (or genes.tsv) and barcodes.tsv, plain or
+    gzipped.
+    """
     matrix_file = _find_part(folder, "matrix.mtx")
     features_file = _find_part(folder, "features.tsv", "genes.tsv")
     barcodes_file = _find_part(folder, "barcodes.tsv")
@@ -72,21 +74,23 @@ def _find_part(folder: Path, *stems: str) -> Path | None:
 
 
 def _fields(path: Path) -> list[list[str]]:
-    with readable(path), tables.open_text(path) as file:
+    with readable(path), open_text(path) as file:
         return [line.rstrip("\r\n").split("\t") for line in file if line.strip()]
 
 
 def _read_matrix(path: Path, shape: tuple[int, int]) -> csr_matrix:
     """Read a sparse matrix of genes by cells, transposed; sizes are checked first.
 
-    scipy's ``mmread`` ends the process on some damaged files, so pandas reads the entries.
+    scipy's ``mmread`` ends the process on some damaged files, so pandas reads the
+    entries.
     """
     from scipy.io import mminfo
 
     n_rows, n_columns, n_entries, form, field, symmetry = mminfo(str(path))
     if (n_rows, n_columns) != shape:
         raise DataError(
-            f"{path} holds {n_rows} genes x {n_columns} cells, but the other files name "
+            f"{path} holds {n_rows} genes x {n_columns} cells, but the other files "
+            "name "
             f"{shape[0]} genes and {shape[1]} cells"
         )
     if form != "coordinate" or symmetry != "general" or n_entries > n_rows * n_columns:
@@ -97,7 +101,7 @@ def _read_matrix(path: Path, shape: tuple[int, int]) -> csr_matrix:
     kinds: dict[int, Any] = {0: np.int64, 1: np.int64}
     if field != "pattern":
         kinds[2] = np.int64 if field == "integer" else np.float64
-    with tables.open_text(path) as file:
+    with open_text(path) as file:
         while file.readline().startswith("%"):  # up to the line with the sizes
             pass
         options: dict[str, Any] = {"names": list(kinds), "dtype": kinds}

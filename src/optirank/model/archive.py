@@ -1,9 +1,10 @@
-"""The zip of a model file: a JSON document and arrays of known shape, read without trust.
+"""The zip of a model file: a JSON document and arrays of known shape, read without
+trust.
 
-A model file may come from someone else. Nothing in it can run: there is no pickle, and only plain
-values are built. Sizes are checked before memory is allocated: those of the file and its members,
-the number of values in the JSON text, and the type and shape of each array, which follow from the
-model's numbers of genes and classes.
+A model file may come from someone else. Nothing in it can run: there is no pickle, and
+only plain values are built. Sizes are checked before memory is allocated: those of the
+file and its members, the number of values in the JSON text, and the type and shape of
+each array, which follow from the model's numbers of genes and classes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ Document = dict[str, Any]
 
 
 class ModelFileError(ValueError):
-    """A model file that cannot be opened; the message names the file and what is wrong."""
+    """A model file that cannot be opened; the message names the file and what
+    is wrong.
+    """
 
 
 def write_archive(document: dict, arrays: Mapping[str, NDArray]) -> bytes:
@@ -60,7 +63,9 @@ def write_archive(document: dict, arrays: Mapping[str, NDArray]) -> bytes:
 
 
 class Archive:
-    """An open model file, which gives out its document, and arrays in the shape asked for."""
+    """An open model file, which gives out its document, and arrays in the shape
+    asked for.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         size = file.seek(0, io.SEEK_END)
@@ -98,7 +103,9 @@ class Archive:
         return name in self.left
 
     def take(self, name: str, dtype: str, *shape: int) -> NDArray:
-        """The array of this name, which must have this dtype and shape, and finite values."""
+        """The array of this name, which must have this dtype and shape, and
+        finite values.
+        """
         if name not in self.left:
             raise ModelFileError(f"it lacks the array {name!r}")
         self.left.discard(name)
@@ -114,7 +121,8 @@ class Archive:
         if header != (shape, False, np.dtype(dtype)):
             stored_shape, _, kind = header
             raise ModelFileError(
-                f"array {name!r} is of {kind} and shape {stored_shape}, expected {dtype} "
+                f"array {name!r} is of {kind} and shape {stored_shape}, expected "
+                f"{dtype} "
                 f"and {shape}"
             )
         values = content.read()
@@ -164,8 +172,8 @@ def read_classes(classes: Any) -> NDArray:
 def encode(value: Any) -> Any:
     """A plain value as JSON can hold it; TypeError where that cannot be done.
 
-    JSON knows neither tuples, dictionaries with keys other than strings, arrays nor NaN: these are
-    written as an object with one key that says what they are.
+    JSON knows neither tuples, dictionaries with keys other than strings, arrays nor
+    NaN: these are written as an object with one key that says what they are.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -235,7 +243,8 @@ def _decode_array(dtype: Any, shape: Any, values: Any) -> NDArray:
             raise ValueError("an array of strings with values of another type")
         if longest * len(values) > _STRING_CHARACTERS:
             raise ValueError(
-                f"{len(values)} strings of up to {longest} characters: together at most "
+                f"{len(values)} strings of up to {longest} characters: together at "
+                "most "
                 f"{_STRING_CHARACTERS} are allowed"
             )
         return np.array(values, dtype=dtype).reshape(shape)

@@ -1,7 +1,7 @@
 """The card of a model: what it is for, what it was trained on, and how good it is.
 
-Every field is of a plain type, so that a model file can hold it, and the types of a file
-from somebody else are checked when it is opened.
+Every field is of a plain type, so that a model file can hold it, and the types of a
+file from somebody else are checked when it is opened.
 """
 
 from __future__ import annotations
@@ -167,7 +167,9 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(kind: type[T], value: Any, where: str = "the card") -> T:
-    """A value of a type from what :func:`to_plain` gave; ValueError for anything else."""
+    """A value of a type from what :func:`to_plain` gave; ValueError for
+    anything else.
+    """
     if is_dataclass(kind):
         return _dataclass_from_plain(kind, value, where)
     return _plain(kind, value, where)

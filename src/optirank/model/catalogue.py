@@ -1,7 +1,7 @@
 """Models by name: those shipped with optirank, and those in the folder OPTIRANK_MODELS.
 
-A name is that of a file ``NAME.optirank`` without its ending. Nothing is downloaded, and listing
-models opens only their documents.
+A name is that of a file ``NAME.optirank`` without its ending. Nothing is downloaded,
+and listing models opens only their documents.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ def known_models() -> dict[str, Path]:
 
 
 def find_model(name: str | os.PathLike[str]) -> Path:
-    """The file of a model that is given as a file or by name; a file wins, with a note."""
+    """The file of a model that is given as a file or by name; a file wins,
+    with a note.
+    """
     path = Path(name)
     bare = path.name == os.fspath(name)
     if path.is_file():

@@ -9,13 +9,14 @@ equally frequent.
 
 Labels can be withheld so that those given are wrong no more often than asked for. The
 held-out samples are ordered by confidence, and the labels of the most confident 5 %,
-10 %, ... of them are tested in this order: is the error among them, with 80 % confidence,
-at most the one asked for? The tests stop at the first failure (fixed-sequence testing),
-so that looking at many thresholds does not raise the risk of a wrong one. The error is
-its upper bound by Clopper and Pearson, with classes counted equally, since a query may
-have other shares of them than the training data. It holds for samples like the held-out
-ones. A query can be harder: where its own confidences say that more labels are wrong
-than asked for, :func:`raise_threshold` raises the threshold until they do not.
+10 %, ... of them are tested in this order: is the error among them, with 80 %
+confidence, at most the one asked for? The tests stop at the first failure
+(fixed-sequence testing), so that looking at many thresholds does not raise the risk of
+a wrong one. The error is its upper bound by Clopper and Pearson, with classes counted
+equally, since a query may have other shares of them than the training data. It holds
+for samples like the held-out ones. A query can be harder: where its own confidences say
+that more labels are wrong than asked for, :func:`raise_threshold` raises the threshold
+until they do not.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ class Calibration:
             )
 
     def probabilities(self, scores: ArrayLike) -> NDArray[np.float64]:
-        """Probabilities (n, classes) of scores: (n,) for two classes, else (n, classes)."""
+        """Probabilities (n, classes) of scores: (n,) for two classes, else (n,
+        classes).
+        """
         return probabilities(np.asarray(scores, dtype=float), self.slope, self.offset)
 
 
@@ -65,7 +68,8 @@ def class_codes(labels: ArrayLike, classes: NDArray) -> NDArray[np.intp]:
     known = equal.any(axis=1)
     if not known.all():
         raise ValueError(
-            f"a held-out sample is of class {labels[~known][0]!s}, which the model lacks"
+            f"a held-out sample is of class {labels[~known][0]!s}, which the model "
+            "lacks"
         )
     return equal.argmax(axis=1)
 
@@ -73,14 +77,16 @@ def class_codes(labels: ArrayLike, classes: NDArray) -> NDArray[np.intp]:
 def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Calibration:
     """Fit a calibration on held-out scores, by the log loss of balanced classes.
 
-    The objective is ``-sum_i v_i sum_k t_ik log p_k(z_i)`` with ``v_i = 1 / n_k`` for a sample of a
-    class with n_k samples; ``t`` is ``(n + 1) / (n + 2)`` at that class, with n all samples, and
-    the rest is shared by the others, so that it stays finite where no held-out sample is wrong.
+    The objective is ``-sum_i v_i sum_k t_ik log p_k(z_i)`` with ``v_i = 1 / n_k`` for a
+    sample of a class with n_k samples; ``t`` is ``(n + 1) / (n + 2)`` at that class,
+    with n all samples, and the rest is shared by the others, so that it stays finite
+    where no held-out sample is wrong.
 
     Parameters
     ----------
-    scores : the model's decision function on samples it was not fitted on: (n,) for two classes,
-        (n, classes) for more; -inf for a class that could not be learned without the sample.
+    scores : the model's decision function on samples it was not fitted on: (n,) for two
+        classes, (n, classes) for more; -inf for a class that could not be learned
+        without the sample.
     y : their labels.
     classes : the model's ``classes_``.
     """
@@ -91,15 +97,18 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Cali
     z = by_class(np.asarray(scores, dtype=float))
     if z.shape != (len(y), len(classes)):
         raise ValueError(
-            f"scores of shape {np.shape(scores)} for {len(y)} labels of {len(classes)} classes: "
-            "one row per sample and, beyond two classes, one column per class are needed"
+            f"scores of shape {np.shape(scores)} for {len(y)} labels of {len(classes)} "
+            "classes: "
+            "one row per sample and, beyond two classes, one column per class are "
+            "needed"
         )
     codes = class_codes(y, classes)
     counts = np.bincount(codes, minlength=len(classes))
     if np.count_nonzero(counts) < 2:
         only = f"all {len(y)} held-out samples are of class {classes[counts.argmax()]}"
         raise ValueError(
-            f"{only if len(y) else 'no sample was held out'}: calibration needs held-out samples "
+            f"{only if len(y) else 'no sample was held out'}: calibration needs "
+            "held-out samples "
             "of at least two classes"
         )
     loss = _BalancedLogLoss(z, codes)
@@ -161,7 +170,8 @@ class Withholding:
             f"at a confidence of at least {self.threshold:.3f}, {self.kept:.1%} of the "
             f"{self.n_samples} held-out samples keep their label, and {self.error:.1%} "
             "of these labels are wrong, classes counted equally (asked for: at most "
-            f"{self.target_error:.3g}, with {CERTAINTY:.0%} confidence, on samples like "
+            f"{self.target_error:.3g}, with {CERTAINTY:.0%} confidence, on samples "
+            "like "
             "these)"
         )
 
@@ -211,7 +221,8 @@ class ErrorControl:
         if step is None:
             raise ValueError(
                 f"target error {target_error:.3g}: {self.n_samples} held-out samples "
-                f"cannot show it. With {CERTAINTY:.0%} confidence the error of the most "
+                f"cannot show it. With {CERTAINTY:.0%} confidence the error of the "
+                "most "
                 f"confident ones is at most {self.bounds.min():.1%}, classes counted "
                 f"equally; of all, {self.errors[-1]:.1%} are wrong. Allow a larger "
                 "error, or train on more samples"

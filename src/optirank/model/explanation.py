@@ -26,10 +26,10 @@ def panel_table(model: Model) -> pd.DataFrame:
     Returns
     -------
     A table with the columns ``gene`` and ``weight_<class>`` for each class; two classes
-    have one such column, for the second one. Where the genes differ in what they are for,
-    as in the paper's classifier, there are also ``role`` ("reference": others are compared
-    with it; "weight": its rank counts; "both") and ``n_reference``, the number of classes
-    whose reference set it is in.
+    have one such column, for the second one. Where the genes differ in what they are
+    for, as in the paper's classifier, there are also ``role`` ("reference": others are
+    compared with it; "weight": its rank counts; "both") and ``n_reference``, the number
+    of classes whose reference set it is in.
     """
     import pandas as pd
 
@@ -47,15 +47,16 @@ def panel_table(model: Model) -> pd.DataFrame:
 
 
 def export_table(model: Model) -> pd.DataFrame:
-    """A panel model as one table, from which a few lines of any language label a matrix.
+    """A panel model as one table, from which a few lines of any language label a
+    matrix.
 
     Returns
     -------
     A table with the columns ``gene`` and one per class with its weights. The label of a
     sample is the class of the highest score: the centred ranks of the k genes among
-    themselves, ``(average rank - (k + 1) / 2) / k``, times the weights. The first of two
-    classes has weights 0. Where genes are missing, the lines of those that are there are
-    used, and k is their number.
+    themselves, ``(average rank - (k + 1) / 2) / k``, times the weights. The first of
+    two classes has weights 0. Where genes are missing, the lines of those that are
+    there are used, and k is their number.
 
     In R, with genes in the rows of ``X``::
 
@@ -70,7 +71,8 @@ def export_table(model: Model) -> pd.DataFrame:
 
     if not model.votes:
         raise TypeError(
-            "a model whose classes have reference sets of their own is no single table: "
+            "a model whose classes have reference sets of their own is no single "
+            "table: "
             "train a panel model to export one"
         )
     coef = model.panel.coef
@@ -90,24 +92,25 @@ def explain(
     Parameters
     ----------
     model : the model.
-    sample : one sample: a series or a data frame of one row (its genes are found by name),
-        or a row of values.
-    genes : the names of the values, where they are not in ``sample``; None when they are
-        the columns of the training data.
+    sample : one sample: a series or a data frame of one row (its genes are found by
+        name), or a row of values.
+    genes : the names of the values, where they are not in ``sample``; None when they
+        are the columns of the training data.
 
     Returns
     -------
     A table with the columns ``class``, ``gene``, ``missing``, ``value`` (NaN where
     missing), ``rank`` (from -1/2 to 1/2, 0 for the middle of the panel), ``weight``,
     ``contribution`` and ``speaks_for`` in words ("for ER positive"), the largest
-    contributions of a class first. They sum to the score of the class. Each gene is listed
-    once per score: two classes have one score, whose positive contributions speak for the
-    second class and negative ones for the first.
+    contributions of a class first. They sum to the score of the class. Each gene is
+    listed once per score: two classes have one score, whose positive contributions
+    speak for the second class and negative ones for the first.
 
-    The contribution of a gene is ``weight * rank``: the sum of its votes against all other
-    genes of the panel (:func:`deciding_pairs` lists these). A missing gene has none. For
-    the paper's classifiers, ranks are those relative to the reference set minus their mean
-    in training, and a line ``(intercept)`` has the score of a sample of mean ranks.
+    The contribution of a gene is ``weight * rank``: the sum of its votes against all
+    other genes of the panel (:func:`deciding_pairs` lists these). A missing gene has
+    none. For the paper's classifiers, ranks are those relative to the reference set
+    minus their mean in training, and a line ``(intercept)`` has the score of a sample
+    of mean ranks.
     """
     import pandas as pd
 
@@ -234,7 +237,9 @@ def _bound_sample(
 def _contributing_ranks(
     predictor: Predictor, values: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Ranks (rows, genes) whose products with the weights make the scores, and the rest."""
+    """Ranks (rows, genes) whose products with the weights make the scores, and
+    the rest.
+    """
     panel = predictor.panel
     present = predictor.match.present
     ranks = np.zeros(panel.coef.shape)

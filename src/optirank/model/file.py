@@ -1,8 +1,9 @@
 """The model file: a zip of ``model.json`` and arrays, from which nothing can run.
 
 ``model.json`` holds the schema version, the version of optirank that wrote it, the
-labels, the names of the genes, the sizes of the panels, what held-out samples say of each
-and the card; each array (``.npy``) holds weights, for the genes of the panels alone.
+labels, the names of the genes, the sizes of the panels, what held-out samples say of
+each and the card; each array (``.npy``) holds weights, for the genes of the panels
+alone.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ def save(model: Any, path: str | os.PathLike[str], *, overwrite: bool = False) -
 
     Parameters
     ----------
-    model : a Model, or a fitted PanelClassifier, OptirankClassifier, OptirankClassifierCV,
-        RankLogisticRegression or AnovaRankLogisticRegression.
+    model : a Model, or a fitted PanelClassifier, OptirankClassifier,
+        OptirankClassifierCV, RankLogisticRegression or AnovaRankLogisticRegression.
     path : the file.
     overwrite : whether a file that exists may be replaced.
 
@@ -80,7 +81,8 @@ def _of_estimator(estimator: Any) -> Model:
     if hasattr(estimator, "steps") or hasattr(estimator, "named_steps"):
         raise TypeError(
             "a Pipeline cannot be saved: save its last step, for instance "
-            "optirank.save(pipeline[-1], path); a model file holds no other transformers"
+            "optirank.save(pipeline[-1], path); a model file holds no other "
+            "transformers"
         )
     best = getattr(estimator, "best_estimator_", None)
     if best is not None and hasattr(best, "named_steps"):
@@ -92,7 +94,8 @@ def _of_estimator(estimator: Any) -> Model:
         return Model.from_estimator(estimator)
     except TypeError as error:
         raise TypeError(
-            f"{error}. A model file holds no pickles, which could run code: fit it again "
+            f"{error}. A model file holds no pickles, which could run code: fit it "
+            "again "
             "from the data, or train a PanelClassifier"
         ) from error
 
@@ -133,7 +136,9 @@ def as_model(model: Any) -> Model:
 
 
 def model_digest(model: Model) -> str:
-    """The SHA-256 of a model's file: the one it was read from, or would be written to."""
+    """The SHA-256 of a model's file: the one it was read from, or would be
+    written to.
+    """
     return model.digest or hashlib.sha256(to_bytes(model)).hexdigest()
 
 

@@ -5,10 +5,10 @@ of its label in training. The threshold is a quantile of the same score over hel
 samples of that label, so ``rate`` is the share of known samples that lose their label.
 
 On another platform all correlations are lower: by .06 to .15 in the median over real
-pairs, and nine tenths by less than .33. So the median shortfall of a query, its *shift*,
-is forgiven, but only up to a cap: samples of another tissue, or with shuffled genes, fall
-short by more, and must not raise each other. Few samples say little about the shift of
-their platform: their median counts beside a typical shift.
+pairs, and nine tenths by less than .33. So the median shortfall of a query, its
+*shift*, is forgiven, but only up to a cap: samples of another tissue, or with shuffled
+genes, fall short by more, and must not raise each other. Few samples say little about
+the shift of their platform: their median counts beside a typical shift.
 """
 
 from __future__ import annotations
@@ -56,12 +56,15 @@ class Likeness:
         ----------
         ranks : (n, q), ranks among the panel's genes that are present.
         labels : the position of the class each sample is given.
-        present : which genes of the panel these are, a mask or positions; all by default.
+        present : which genes of the panel these are, a mask or positions; all by
+            default.
         """
         return _correlations(ranks, self.profiles[:, present][labels])
 
     def shift(self, scores: NDArray, labels: NDArray) -> float:
-        """By how much the scores fall short of those of held-out samples, in the median."""
+        """By how much the scores fall short of those of held-out samples, in
+        the median.
+        """
         if not len(scores):
             return 0.0
         return float(np.median(self._quantiles(0.5)[labels] - scores))
@@ -143,7 +146,9 @@ def fit_likeness(
 
 
 def _correlations(a: NDArray, b: NDArray) -> NDArray[np.float64]:
-    """The correlation of each row of a with the same row of b; 0 where one is constant."""
+    """The correlation of each row of a with the same row of b; 0 where one is
+    constant.
+    """
     a = a - a.mean(axis=1, keepdims=True)
     b = b - b.mean(axis=1, keepdims=True)
     size = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))

@@ -1,4 +1,6 @@
-"""`Model`: what training makes, and all that prediction needs, in one immutable object."""
+"""`Model`: what training makes, and all that prediction needs, in one
+immutable object.
+"""
 
 from __future__ import annotations
 
@@ -215,7 +217,9 @@ class Model:
         return panel_table(self)
 
     def export(self) -> pd.DataFrame:
-        """The model as one table, from which a few lines of any language label samples."""
+        """The model as one table, from which a few lines of any language label
+        samples.
+        """
         from optirank.model.explanation import export_table
 
         return export_table(self)
@@ -224,7 +228,8 @@ class Model:
         """The model of another panel of the path, without training."""
         if n_genes not in self.panels:
             raise ValueError(
-                f"there is no panel of {n_genes} genes in the model: there are panels of "
+                f"there is no panel of {n_genes} genes in the model: there are panels "
+                "of "
                 f"{some(sorted(self.panels), 20)} genes"
             )
         if n_genes == self.n_genes:
@@ -264,7 +269,9 @@ class Model:
         return replace(self, classes=labels, panels=panels, card=card, digest="")
 
     def narrow(self) -> Model:
-        """The model for data that have the columns of its panel alone, in this order."""
+        """The model for data that have the columns of its panel alone, in
+        this order.
+        """
         panel = replace(self.panel, columns=np.arange(self.n_genes))
         return replace(
             self,
@@ -288,8 +295,10 @@ class Model:
             matrix = np.asarray(matrix)
         if names is None and matrix.ndim == 2 and matrix.shape[1] != self.n_features:
             raise ValueError(
-                f"X has {matrix.shape[1]} columns without names, and the training data had "
-                f"{self.n_features}: give a data frame, the names of the columns (genes=), "
+                f"X has {matrix.shape[1]} columns without names, and the training data "
+                "had "
+                f"{self.n_features}: give a data frame, the names of the columns "
+                "(genes=), "
                 "or use model.narrow() for the panel's columns alone"
             )
         return self.bind(names), matrix

@@ -67,7 +67,8 @@ def _lack(model: Model, match: GeneMatch, lacking: list[str]) -> str:
     if model.votes:
         return f"no gene with a vote for {classes} is present: {some(lacking)}."
     return (
-        f"more than {MAX_MISSING:.0%} of the genes or weights of {classes} are missing: "
+        f"more than {MAX_MISSING:.0%} of the genes or weights of {classes} are "
+        "missing: "
         f"{some(lacking)}."
     )
 
@@ -84,7 +85,8 @@ class Predictor:
     columns : the columns of the data that are looked at.
     n_columns : the number of columns of the data.
     left_out : classes that were left out because their genes are missing.
-    choice : why a panel of another size is used than the model's own; "" where it is not.
+    choice : why a panel of another size is used than the model's own; "" where it is
+        not.
     compiled : whether to use compiled loops; None where there are samples enough.
     """
 
@@ -108,7 +110,9 @@ class Predictor:
         return replace(self, columns=np.arange(n_columns), n_columns=n_columns)
 
     def scores(self, X: Any) -> NDArray[np.float64]:
-        """Scores of the samples (rows) of X: (n,) for two classes, else (n, classes)."""
+        """Scores of the samples (rows) of X: (n,) for two classes, else (n,
+        classes).
+        """
         X = self._matrix(X)
         scores = self.panel.scores(
             X,
@@ -159,14 +163,17 @@ class Predictor:
             notes.insert(
                 0,
                 f"{len(self.left_out)} classes are LEFT OUT because too many of their "
-                f"genes are missing: {some(self.left_out)}; their samples get the label "
+                f"genes are missing: {some(self.left_out)}; their samples get the "
+                "label "
                 "of another class",
             )
         return notes
 
     @property
     def accuracy_lost(self) -> float | None:
-        """By how much held-out accuracy falls without the missing genes; None unknown."""
+        """By how much held-out accuracy falls without the missing genes; None
+        unknown.
+        """
         whole, without = self._accuracies()
         return None if without != without else whole - without
 
@@ -199,20 +206,22 @@ def bind(
 ) -> Predictor:
     """Find a model's genes in data, and choose the panel that they serve best.
 
-    The model's own panel is used where all its genes are there. Otherwise it is the panel
-    of the path whose held-out accuracy, with as many of its genes missing, is highest; the
-    model's own where that is within a standard error of the best.
+    The model's own panel is used where all its genes are there. Otherwise it is the
+    panel of the path whose held-out accuracy, with as many of its genes missing, is
+    highest; the model's own where that is within a standard error of the best.
 
     Parameters
     ----------
     model : the model.
-    genes : the names of the data's columns; None when they are those of the training data.
+    genes : the names of the data's columns; None when they are those of the training
+        data.
     other_names : other names that the data have for their columns, by kind; where genes
         are missing that are found by them, that is said.
-    drop_classes : whether to leave out the classes that cannot be told without the missing
-        genes, instead of refusing. Samples of these classes get the label of another.
-    compiled : whether to use compiled loops; None uses them where there are samples enough
-        to be worth loading numba. Both give the same up to the last few bits.
+    drop_classes : whether to leave out the classes that cannot be told without the
+        missing genes, instead of refusing. Samples of these classes get the label of
+        another.
+    compiled : whether to use compiled loops; None uses them where there are samples
+        enough to be worth loading numba. Both give the same up to the last few bits.
     """
     if genes is None:
         panel = model.panel

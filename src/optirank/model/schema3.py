@@ -1,4 +1,5 @@
-"""Model files of schema 3, which optirank 0.1 wrote: they open, and predict as they did.
+"""Model files of schema 3, which optirank 0.1 wrote: they open, and predict as they
+did.
 
 A panel model of schema 3 has an intercept, and mean ranks that stand in for missing
 genes: it is read as a model with reference sets, each of which is the whole panel.

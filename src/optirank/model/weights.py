@@ -5,9 +5,9 @@ among themselves, ``c_j = sum over l of sign(x_j - x_l) / 2k``. A gene that is m
 takes its votes away, and nothing stands in for it.
 
 The paper's classifiers rank relative to a reference set of their own per class, with an
-intercept: ``z_c = w_c . r(x; gamma_c) + b_c``. Ranks are taken among the reference genes
-that are there; a gene with a weight that is missing has its mean rank in training, or one
-half where that is not known.
+intercept: ``z_c = w_c . r(x; gamma_c) + b_c``. Ranks are taken among the reference
+genes that are there; a gene with a weight that is missing has its mean rank in
+training, or one half where that is not known.
 """
 
 from __future__ import annotations
@@ -123,10 +123,15 @@ class SizedPanel:
         return probabilities(scores, offset=-np.inf if as_softmax else 0.0)
 
     def expected_accuracy(self, share_missing: float) -> float:
-        """Held-out accuracy with such a share of the genes missing; NaN if not measured."""
+        """Held-out accuracy with such a share of genes missing; NaN if not measured.
+
+        Between the shares that were measured it is interpolated. Without any gene it is
+        that of guessing.
+        """
         if not self.missing:
             return float("nan")
-        shares, accuracies = np.array(self.missing).T
+        n_classes = max(2, len(self.coef))
+        shares, accuracies = np.array([*self.missing, (1.0, 1.0 / n_classes)]).T
         return float(np.interp(share_missing, shares, accuracies))
 
     def of_classes(self, kept: NDArray[np.intp], n_classes: int) -> SizedPanel:

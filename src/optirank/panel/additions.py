@@ -1,4 +1,6 @@
-"""Genes that would help a given panel most, and what they would gain on held-out samples."""
+"""Genes that would help a given panel most, and what they would gain on held-out
+samples.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,8 @@ class Additions:
     Attributes
     ----------
     genes : positions of the genes, the best first, chosen with all samples.
-    counts : (classes, classes): held-out samples by true class and label when as many genes
-        are added, each fold choosing its own.
+    counts : (classes, classes): held-out samples by true class and label when as many
+        genes are added, each fold choosing its own.
     """
 
     genes: NDArray[np.intp]

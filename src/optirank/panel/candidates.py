@@ -15,8 +15,8 @@ class ClassSums:
     """What correlations with the labels need, of all samples that were added.
 
     Samples belong to a class and to a part, such as the fold that holds them out. The
-    correlations of the samples of some parts follow from the sums of these parts, so that one
-    pass over the samples serves every fold.
+    correlations of the samples of some parts follow from the sums of these parts, so
+    that one pass over the samples serves every fold.
     """
 
     n_genes: int
@@ -32,7 +32,9 @@ class ClassSums:
         self.squares = np.zeros((self.n_parts, self.n_genes))
 
     def add(self, X: Any, codes: NDArray, parts: NDArray | None = None) -> None:
-        """Add samples (places of their genes) with the numbers of their classes and parts."""
+        """Add samples (places of their genes) with the numbers of their classes
+        and parts.
+        """
         parts = np.zeros(len(codes), np.intp) if parts is None else parts
         cells = parts * self.n_classes + codes
         counts = np.bincount(cells, minlength=self.sizes.size)
@@ -71,10 +73,10 @@ class ClassSums:
     def correlations(self, parts: NDArray | None = None) -> NDArray:
         """Correlations with the label of each class; 0 for genes that do not vary.
 
-        With class sizes ``n_k`` and sums ``S_k`` of a gene, n and S over all classes and Q the
-        sum of squares, the correlation with the label of class k is
-        ``(S_k - n_k S / n) / sqrt(n_k (n - n_k) / n (Q - S^2 / n))``. Two classes make one row,
-        that of the second. Classes without samples in these parts have none.
+        With class sizes ``n_k`` and sums ``S_k`` of a gene, n and S over all classes
+        and Q the sum of squares, the correlation with the label of class k is
+        ``(S_k - n_k S / n) / sqrt(n_k (n - n_k) / n (Q - S^2 / n))``. Two classes make
+        one row, that of the second. Classes without samples in these parts have none.
         """
         which = np.arange(self.n_parts) if parts is None else parts
         sizes = self.sizes[which].sum(axis=0)
@@ -97,9 +99,10 @@ class ClassSums:
     ) -> NDArray:
         """Rising positions of the n genes that correlate most with any class.
 
-        Every class ranks the genes by the size of its correlation, and a gene counts by its best
-        place over the classes, so that each class has its share. Genes that do not vary are out,
-        and so are genes that are not ``among`` some positions, where these are given.
+        Every class ranks the genes by the size of its correlation, and a gene counts by
+        its best place over the classes, so that each class has its share. Genes that do
+        not vary are out, and so are genes that are not ``among`` some positions, where
+        these are given.
         """
         order = np.argsort(self.places())
         size = np.abs(self.correlations(parts))
@@ -116,8 +119,8 @@ class ClassSums:
     def places(self) -> NDArray:
         """The place of each gene in an order that follows from the values alone.
 
-        Genes are sorted by their sums over the classes; only genes that are equal in all of them
-        are in the order of their columns.
+        Genes are sorted by their sums over the classes; only genes that are equal in
+        all of them are in the order of their columns.
         """
         sums = self.sums.sum(axis=0)
         order = np.lexsort([self.squares.sum(axis=0), *sums])

@@ -1,9 +1,10 @@
-"""Drills: how held-out samples are labelled when an assay does worse than the reference.
+"""Drills: how held-out samples are labelled when an assay does worse than the
+reference.
 
-Genes fail, at random or those that a class can spare least; another platform gives every gene a
-factor of its own; counts are thinned. Every sample is labelled by the panel that was found
-without its fold, so that neither genes nor weights have seen it. A drill gives a table of
-counts: samples by true class (rows) and label (columns).
+Genes fail, at random or those that a class can spare least; another platform gives
+every gene a factor of its own; counts are thinned. Every sample is labelled by the
+panel that was found without its fold, so that neither genes nor weights have seen it. A
+drill gives a table of counts: samples by true class (rows) and label (columns).
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 FAILING = (0.1, 0.3, 0.5)  # shares of the genes
 NEEDED = (1, 3)  # genes that a class needs most
 STRENGTHS = (1.0, 2.0)
-"""Standard deviations of the genes' log factors on simulated platforms. Between real sets the
-class means of genes differ by 0.8 to 1.1 from one sequencing technology to another, and by 1.3
-to 2.3 from sequencing to imaging."""
+"""Standard deviations of the genes' log factors on simulated platforms. Between real
+sets the class means of genes differ by 0.8 to 1.1 from one sequencing technology to
+another, and by 1.3 to 2.3 from sequencing to imaging."""
 THINNED = (1 / 3, 1 / 10)  # shares of the counts that are left
 _DRAWS = 10  # of the genes that fail
 _PLATFORMS = 3  # of each strength
@@ -49,8 +50,8 @@ class Drill:
     Attributes
     ----------
     kind : "as it is", "failing", "needed", "platform" or "thinned".
-    amount : the share of genes that failed, the number of genes that were lost, the strength
-        of the platform, or the share of counts that is left.
+    amount : the share of genes that failed, the number of genes that were lost, the
+        strength of the platform, or the share of counts that is left.
     counts : (classes, classes): samples by true class and label, mean over draws.
     lowest : (classes,): the lowest sensitivity of each class over the draws.
     """
@@ -117,7 +118,8 @@ class HeldOutSamples:
                 yield _drill("thinned", share, [self.counts(thinned(share))])
 
     def of_folds(self, per_class: int) -> Iterator[tuple[NDArray, Panel, NDArray]]:
-        """Of each fold: values of its panel's genes, the panel, and classes of the samples.
+        """Of each fold: values of its panel's genes, the panel, and classes of the
+        samples.
 
         At most so many samples per class, of classes that the fold could learn.
         """
@@ -158,7 +160,9 @@ class HeldOutSamples:
     def _labels(
         self, groups: NDArray, rows: NDArray, fold: int, there: NDArray
     ) -> NDArray:
-        """Classes that the panel of a fold gives to samples, by the genes that are there."""
+        """Classes that the panel of a fold gives to samples, by the genes that
+        are there.
+        """
         columns = self._columns[fold][there]
         votes = centred(doubled_ranks_among(groups, rows, columns))
         scores = votes @ self.panels[fold].coef[:, there].T
@@ -196,7 +200,9 @@ class HeldOutSamples:
         return counts
 
     def _platforms(self, strength: float) -> list[NDArray[np.float64]]:
-        """Platforms that give every gene a factor; of counts, a factor below 1 loses some."""
+        """Platforms that give every gene a factor; of counts, a factor below 1
+        loses some.
+        """
         strengths = [strength] * _PLATFORMS
         if self.scale != "counts":
             views = simulate_platforms(self._values, strengths, spread=1.0)
@@ -232,9 +238,9 @@ def confused_pairs(
 ) -> list[tuple[int, int, float, float]]:
     """Pairs of classes by how often one gets the label of the other.
 
-    Of each pair: the two classes, the share of the first that is labelled as the second, and
-    the share of the second that is labelled as the first; the largest share first, without
-    pairs that are never confused.
+    Of each pair: the two classes, the share of the first that is labelled as the
+    second, and the share of the second that is labelled as the first; the largest share
+    first, without pairs that are never confused.
     """
     total = np.sum(counts, axis=0) if isinstance(counts, list) else np.asarray(counts)
     sizes = np.maximum(total.sum(axis=1, keepdims=True), 1.0)

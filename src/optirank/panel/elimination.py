@@ -1,19 +1,22 @@
 """Finding a panel by elimination: nested sets of genes, each ranked among themselves.
 
-1. The 2000 genes whose places in the samples correlate most with a class are the candidates.
-2. Softmax regression on the centred ranks of these genes among themselves; the half of largest
-   weight (largest over the classes) stays; the genes that stay are ranked again among themselves;
-   and so on, down to 10 genes.
-3. The weights of each set are fitted on all samples, with the same penalty against the mean loss:
-   a platform adds an error to every gene that more samples do not average away.
+1. The 2000 genes whose places in the samples correlate most with a class are the
+   candidates.
+2. Softmax regression on the centred ranks of these genes among themselves; the half of
+   largest weight (largest over the classes) stays; the genes that stay are ranked again
+   among themselves; and so on, down to 10 genes.
+3. The weights of each set are fitted on all samples, with the same penalty against the
+   mean loss: a platform adds an error to every gene that more samples do not average
+   away.
 
-Data are read through a *source* (`MatrixSource`, or a file's in ``optirank.workflow``). One pass
-gives the candidates and at most 500 samples per class, on which genes are eliminated and held-out
-accuracy is measured; another the panel's genes of all samples, for the last weights.
+Data are read through a *source* (`MatrixSource`, or a file's in ``optirank.workflow``).
+One pass gives the candidates and at most 500 samples per class, on which genes are
+eliminated and held-out accuracy is measured; another the panel's genes of all samples,
+for the last weights.
 
-Only the order of the values within each sample is looked at: counts and their logarithms give the
-same panel. Genes are handled in an order that follows from these orders, never from their columns,
-so the order of the columns changes nothing.
+Only the order of the values within each sample is looked at: counts and their
+logarithms give the same panel. Genes are handled in an order that follows from these
+orders, never from their columns, so the order of the columns changes nothing.
 """
 
 from __future__ import annotations
@@ -49,13 +52,15 @@ class Panel:
 
     genes: NDArray  # (k,): positions among all genes, rising
     coef: NDArray
-    """(rows, k), on centred ranks: one row for two classes (the score of the second), else one
-    per class."""
+    """(rows, k), on centred ranks: one row for two classes (the score of the second),
+    else one per class."""
 
 
 @dataclass(frozen=True)
 class PanelSearch:
-    """What a search gives: panels by size, held-out scores, and the samples it looked at."""
+    """What a search gives: panels by size, held-out scores, and the samples it
+    looked at.
+    """
 
     path: dict[int, Panel]
     n_genes: int  # the size that was asked for or chosen; the path may go on beyond it
@@ -91,17 +96,18 @@ def search_panels(
     n_classes : int
     sample_weight : array of shape (n_samples,), optional
     class_weight : "balanced", None or array of shape (n_classes,)
-        "balanced": all classes count the same. None: samples do. An array: a further weight for
-        the samples of each class.
+        "balanced": all classes count the same. None: samples do. An array: a further
+        weight for the samples of each class.
     n_genes : int or "auto"
         Genes of the largest panel; "auto" chooses by held-out accuracy (`choose_size`).
     include : array of int, optional
-        Positions of the genes that must be in every panel. Where they fill the panel, no other
-        gene is looked at.
+        Positions of the genes that must be in every panel. Where they fill the panel,
+        no other gene is looked at.
     allowed : array of int, optional
         Positions of the genes that may be in a panel; all by default.
     per_class : int
-        So many genes of largest weight stay for each class, at every size that has room.
+        So many genes of largest weight stay for each class, at every size that has
+        room.
     fold_of : array of shape (n_samples,), optional
         The fold that holds each sample out, -1 for none; None holds none out.
     l2 : float
@@ -163,7 +169,8 @@ def search_panels(
 
 
 class _Candidates:
-    """The genes that may be in a panel: of all samples, and of those of each fold's training.
+    """The genes that may be in a panel: of all samples, and of those of each fold's
+    training.
 
     Attributes
     ----------
@@ -217,7 +224,9 @@ def stages(n_folds: int) -> list[str]:
 
 
 def path_sizes(n_genes: int | str, n_usable: int, n_include: int = 0) -> list[int]:
-    """The sizes of the nested panels, rising; the last is the one asked for, or the largest."""
+    """The sizes of the nested panels, rising; the last is the one asked for, or the
+    largest.
+    """
     asked = SIZES[-1] if isinstance(n_genes, str) else int(n_genes)
     most = min(asked, n_usable)
     least = max(2, n_include)
@@ -284,7 +293,9 @@ class _Samples:
         return self.fit(ranks, self.codes[rows], self.positions[rows], tol, start)
 
     def panel(self, columns: NDArray, genes: NDArray) -> Panel:
-        """A panel of some columns, fitted on all samples; ``genes`` are their positions."""
+        """A panel of some columns, fitted on all samples; ``genes`` are their
+        positions.
+        """
         rows = np.arange(len(self.codes))
         coef = self.fit_rows(rows, columns, _TOL_LAST).coef
         return _rising(genes[columns], coef)
@@ -296,7 +307,8 @@ class _Samples:
         left = genes
         start = None
         nested = {}
-        # The larger sizes too, so that the way to a size is the same whatever was asked for
+        # The larger sizes too, so that the way to a size is the same whatever was asked
+        # for
         larger = [size for size in SIZES if size > max(sizes)]
         for size in sorted([*sizes, *larger], reverse=True):
             while len(left) > size:
@@ -322,7 +334,9 @@ class _Samples:
         read: NDArray,
         done: _Counter,
     ) -> HeldOut:
-        """Scores of the samples of every fold; ``read`` are the positions of the columns."""
+        """Scores of the samples of every fold; ``read`` are the positions of the
+        columns.
+        """
         scored = _Scored(len(self.codes))
         fold = fold_of[self.positions]
         for number, genes in genes_in.items():
@@ -410,7 +424,9 @@ class _Scored:
         self._with_fewer.setdefault((size, share), empty)[draw, test] = labels
 
     def add_unknown(self, size: int, test: NDArray, unknown: NDArray) -> None:
-        """A fold without two classes, or a gene that varies, to learn from: no scores."""
+        """A fold without two classes, or a gene that varies, to learn from:
+        no scores.
+        """
         self.add(size, test, unknown)
         for share in MISSING:
             self.add_with_fewer(size, share, 0, test, np.zeros(len(test), np.intp))
@@ -454,7 +470,8 @@ def _check_per_class(per_class: int, n_classes: int, n_genes: int | str) -> None
     if isinstance(n_genes, str) or per_class * n_classes <= n_genes:
         return
     raise ValueError(
-        f"{per_class} genes for each of {n_classes} classes are {per_class * n_classes}, "
+        f"{per_class} genes for each of {n_classes} classes are "
+        f"{per_class * n_classes}, "
         f"and the panel has {n_genes}: ask for more genes, or for fewer per class"
     )
 
@@ -482,7 +499,9 @@ def _last_weights(
     genes_of: dict[int, NDArray],
     fit: _Fit,
 ) -> dict[int, Panel]:
-    """The weights of nested panels on all samples; ``X`` has them where these are in memory."""
+    """The weights of nested panels on all samples; ``X`` has them where these are
+    in memory.
+    """
     widest = np.sort(genes_of[max(genes_of)])
     kind = np.uint16 if len(widest) <= np.iinfo(np.uint16).max else np.uint32
     groups = np.empty((len(codes), len(widest)), kind)

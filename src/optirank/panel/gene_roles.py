@@ -1,11 +1,14 @@
-"""What single genes do for a panel: their loss, their replacement, and genes that would help.
+"""What single genes do for a panel: their loss, their replacement, and genes that would
+help.
 
-The score of a panel is a sum over pairs of genes. With ``A_g = sum over l of sign(x_g - x_l)`` and
-``B_g = sum over l of w_l sign(x_g - x_l)`` over the k genes l of the panel, and
-``S = sum over g of w_g A_g``, the scores are ``z = S / (2 k)``. It follows, without ranking anew:
+The score of a panel is a sum over pairs of genes. With
+``A_g = sum over l of sign(x_g - x_l)`` and ``B_g = sum over l of w_l sign(x_g - x_l)``
+over the k genes l of the panel, and ``S = sum over g of w_g A_g``, the scores are
+``z = S / (2 k)``. It follows, without ranking anew:
 
 - without gene g: ``(S - w_g A_g + B_g) / (2 (k - 1))``;
-- with gene h, which has the weights of g, in its place: ``(S + w_g (A_h - A_g) + B_g - B_h) / (2 k)``.
+- with gene h, which has the weights of g, in its place:
+  ``(S + w_g (A_h - A_g) + B_g - B_h) / (2 k)``.
 """
 
 from __future__ import annotations
@@ -26,7 +29,9 @@ _SHORT_LIST = 5  # candidates per gene of which the replacement is chosen
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Genes of a panel, or others, compared with all genes of the panel in each sample."""
+    """Genes of a panel, or others, compared with all genes of the panel in
+    each sample.
+    """
 
     wins: NDArray[np.float64]  # (n, genes): A, wins minus losses
     weighted: NDArray[
@@ -71,7 +76,9 @@ def scores_without(values: NDArray, coef: NDArray) -> tuple[NDArray, NDArray]:
 
 
 def of_known_classes(coef: NDArray, codes: NDArray) -> tuple[NDArray, NDArray]:
-    """Weights of the classes that have some, and the classes of samples numbered anew."""
+    """Weights of the classes that have some, and the classes of samples
+    numbered anew.
+    """
     known = ~np.isnan(coef).any(axis=1)
     if known.all():
         return coef, codes
@@ -82,8 +89,8 @@ def of_known_classes(coef: NDArray, codes: NDArray) -> tuple[NDArray, NDArray]:
 def margin_losses(values: NDArray, coef: NDArray, codes: NDArray) -> NDArray:
     """By how much the loss of each gene lowers the margin of each sample, (n, k).
 
-    The margin is the score of the sample's class minus the highest score of another. Classes
-    whose weights are NaN do not take part.
+    The margin is the score of the sample's class minus the highest score of another.
+    Classes whose weights are NaN do not take part.
     """
     coef, codes = of_known_classes(coef, codes)
     scores, without = scores_without(values, coef)
@@ -96,8 +103,8 @@ def margin_losses(values: NDArray, coef: NDArray, codes: NDArray) -> NDArray:
 def loss_changes(values: NDArray, coef: NDArray, codes: NDArray) -> NDArray:
     """By how much the mean loss of the samples rises without each gene, (k,).
 
-    Classes count equally; a gene whose change is not above 0 does nothing for these samples.
-    Classes whose weights are NaN do not take part.
+    Classes count equally; a gene whose change is not above 0 does nothing for these
+    samples. Classes whose weights are NaN do not take part.
     """
     coef, codes = of_known_classes(coef, codes)
     scores, without = scores_without(values, coef)
@@ -112,8 +119,8 @@ def replacements(
 ) -> tuple[NDArray, NDArray]:
     """For each gene of a panel the best candidate to replace it.
 
-    Of the candidates whose comparisons with the panel correlate most with the gene's own, the one
-    with which the mean loss is lowest when it takes the gene's weights.
+    Of the candidates whose comparisons with the panel correlate most with the gene's
+    own, the one with which the mean loss is lowest when it takes the gene's weights.
 
     Parameters
     ----------
@@ -126,7 +133,8 @@ def replacements(
 
     Returns
     -------
-    positions (k,) among the candidates, and the correlations (k,) of these with their genes.
+    positions (k,) among the candidates, and the correlations (k,) of these with their
+    genes.
     """
     k = values.shape[1]
     own = compare(values, values, coef)
@@ -154,8 +162,8 @@ def best_additions(
 ) -> NDArray:
     """Candidates that lower the mean loss most, one after the other.
 
-    Each step takes the candidate whose own weights, by one step of Newton's method with the
-    penalty ``l2``, lower the loss most, and adds its votes to the scores.
+    Each step takes the candidate whose own weights, by one step of Newton's method with
+    the penalty ``l2``, lower the loss most, and adds its votes to the scores.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""Held-out scores of panels of every size: the accuracy along the path, and the size to choose."""
+"""Held-out scores of panels of every size: the accuracy along the path, and the size
+to choose.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ class HeldOut:
     with_fewer: dict[tuple[int, float], NDArray]
     """By size and share of genes missing: classes given, (draws, n)."""
     panels: dict[tuple[int, int], Panel] = field(default_factory=dict)
-    """By size and fold: the panel that was found without the fold; weights of a class that its
-    training part lacks are NaN."""
+    """By size and fold: the panel that was found without the fold; weights of a class
+    that its training part lacks are NaN."""
 
     def curve(self) -> list[tuple[int, float, float]]:
         """Size, balanced accuracy, its standard error over the folds."""
@@ -71,8 +73,8 @@ class HeldOut:
 def choose_size(held_out: HeldOut) -> int:
     """The smallest size within one standard error of the best.
 
-    It is the smallest of at least 100 genes, which do without some of them, where one of these is
-    good enough.
+    It is the smallest of at least 100 genes, which do without some of them, where one
+    of these is good enough.
     """
     curve = held_out.curve()
     _, best, error = max(curve, key=lambda row: (row[1], -row[0]))

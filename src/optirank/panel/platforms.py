@@ -1,10 +1,11 @@
 """Simulated platforms: what another laboratory or technology does to the same samples.
 
-Held-out samples of the training set come from its own platform, so a score on them cannot tell a
-setting that works on other platforms from one that does not. Probes, primers and gene lengths give
-every gene its own factor, the same in all samples. This is the largest difference between
-platforms, and the one that ranks within a sample do not remove. A simulated platform draws such
-factors: their logarithms are normal with mean 0.
+Held-out samples of the training set come from its own platform, so a score on them
+cannot tell a setting that works on other platforms from one that does not. Probes,
+primers and gene lengths give every gene its own factor, the same in all samples. This
+is the largest difference between platforms, and the one that ranks within a sample do
+not remove. A simulated platform draws such factors: their logarithms are normal with
+mean 0.
 """
 
 from __future__ import annotations
@@ -19,19 +20,20 @@ from scipy import sparse
 from optirank._util.scales import value_scale
 
 VIEW_STRENGTHS = (0.5, 0.5, 1.0, 1.0)
-"""Strengths of the platforms on which ``selection="transfer"`` scores held-out samples: up to the
-full spread of the genes, which factors between real platforms reach."""
+"""Strengths of the platforms on which ``selection="transfer"`` scores held-out samples:
+up to the full spread of the genes, which factors between real platforms reach."""
 
 
 def simulate_platforms(
     X: Any, strengths: Sequence[float], seed: int = 1, *, spread: float | None = None
 ) -> list[Any]:
-    """Copies of the samples as other platforms might measure them, sparse ones in CSR form.
+    """Copies of the samples as other platforms might measure them, sparse ones in CSR
+    form.
 
-    ``strengths`` are standard deviations of the genes' log factors, relative to the ``spread`` of
-    their log values (`log_spread`; other samples may tell it). The same seed gives the same
-    platforms for any samples, up to the spread. Zeros of non-negative data stay zeros: what was not
-    detected has no value to scale.
+    ``strengths`` are standard deviations of the genes' log factors, relative to the
+    ``spread`` of their log values (`log_spread`; other samples may tell it). The same
+    seed gives the same platforms for any samples, up to the spread. Zeros of
+    non-negative data stay zeros: what was not detected has no value to scale.
     """
     X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
     X = X.astype(np.result_type(X.dtype, np.float32), copy=False)
@@ -48,11 +50,12 @@ def simulate_platforms(
 def log_spread(X: Any) -> float:
     """How far the genes' log values lie apart: the unit of the factors' strength.
 
-    The logarithm is ``sign(x) log(1 + |x|)`` on linear scales; logarithms are taken as they are.
-    With zeros among non-negative values it is the standard deviation over the genes of their means,
-    since single values say more about what was detected than about how much. Otherwise it is that
-    of all values: in ratios to a common reference the means of all genes are nearly equal, and
-    their factors on another platform are not.
+    The logarithm is ``sign(x) log(1 + |x|)`` on linear scales; logarithms are taken as
+    they are. With zeros among non-negative values it is the standard deviation over the
+    genes of their means, since single values say more about what was detected than
+    about how much. Otherwise it is that of all values: in ratios to a common reference
+    the means of all genes are nearly equal, and their factors on another platform are
+    not.
     """
     zeros = _has_zeros(X)
     if value_scale(X) != "log":
@@ -72,7 +75,8 @@ def _with_factors(X: Any, factors: NDArray, scale: str) -> Any:
         if not zeros:
             return values + shift
         lowest = np.min(values, initial=1.0, where=values > 0)
-        # What is expressed stays above zero: at least a hundredth of the least positive value
+        # What is expressed stays above zero: at least a hundredth of the least positive
+        # value
         return np.where(values > 0, np.maximum(values + shift, 0.01 * lowest), values)
 
     return _changed(X, change)

@@ -1,15 +1,17 @@
-"""Softmax regression on centred ranks, without intercept: the one fit of the panel model.
+"""Softmax regression on centred ranks, without intercept: the one fit of the panel
+model.
 
-The scores are ``z = W c`` with centred ranks c (see ``optirank.panel.votes``). There is no level
-that a platform could move: ranks that get noisier shrink all scores by one factor.
+The scores are ``z = W c`` with centred ranks c (see ``optirank.panel.votes``). There is
+no level that a platform could move: ranks that get noisier shrink all scores by one
+factor.
 
-The fit minimises ``sum_i v_i logloss(y_i, z_i) + l2 |W|^2``. The weights ``v`` of the samples sum
-to 1, so the penalty acts against the *mean* loss. Two classes have one row of weights and the
-logistic loss; more classes have one row each and the softmax.
+The fit minimises ``sum_i v_i logloss(y_i, z_i) + l2 |W|^2``. The weights ``v`` of the
+samples sum to 1, so the penalty acts against the *mean* loss. Two classes have one row
+of weights and the logistic loss; more classes have one row each and the softmax.
 
-Ranks come as whole numbers (twice the rank, see ``optirank._compiled.rank_loops``) and are centred
-in 32-bit floats block by block. Blocks have a fixed size and their sums are added in order, so the
-number of threads changes no bit of the result.
+Ranks come as whole numbers (twice the rank, see ``optirank._compiled.rank_loops``) and
+are centred in 32-bit floats block by block. Blocks have a fixed size and their sums are
+added in order, so the number of threads changes no bit of the result.
 """
 
 from __future__ import annotations
@@ -75,7 +77,8 @@ def fit_votes(
     loss_of = _logistic if n_rows == 1 else _softmax
     blocks = [slice(at, min(n, at + BLOCK_ROWS)) for at in range(0, n, BLOCK_ROWS)]
     n_threads = max(1, min(n_threads, len(blocks)))
-    # Products are of whole numbers in 32-bit floats, which are exact; the scale comes after
+    # Products are of whole numbers in 32-bit floats, which are exact; the scale comes
+    # after
     shift = np.float32(k - 1)
     scale = 1.0 / (2.0 * k)
 
@@ -110,8 +113,8 @@ def mean_weights(
 ) -> NDArray:
     """Weights of the samples with sum 1.
 
-    With sample weights ``q``, they are ``q_i / sum of q``. Balanced, all classes count the same:
-    ``q_i / (K * sum of q over i's class)``.
+    With sample weights ``q``, they are ``q_i / sum of q``. Balanced, all classes count
+    the same: ``q_i / (K * sum of q over i's class)``.
     """
     q = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight)
     if not balanced:

@@ -1,4 +1,6 @@
-"""Where samples are read from, block by block: a matrix in memory, or what looks like one."""
+"""Where samples are read from, block by block: a matrix in memory, or what looks
+like one.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ _SUMS_OF_BLOCK = 1 << 18  # sums that are worth the while of looking at one more
 
 
 class MatrixSource:
-    """A matrix in memory (array, CSR or CSC), read in blocks of samples, arrays or CSR."""
+    """A matrix in memory (array, CSR or CSC), read in blocks of samples,
+    arrays or CSR.
+    """
 
     def __init__(self, X: Any) -> None:
         self._X = X
@@ -73,9 +77,9 @@ class Source(Protocol):
     ) -> Iterator[tuple[slice, Any]]:
         """Rows and the result of a function for each block, in order.
 
-        ``function`` is called with the values of a block, its rows, and the part of each
-        array of ``per_sample`` for these rows. Results of as many blocks as ``together``
-        says may be combined to one.
+        ``function`` is called with the values of a block, its rows, and the part of
+        each array of ``per_sample`` for these rows. Results of as many blocks as
+        ``together`` says may be combined to one.
         """
         ...
 
@@ -113,7 +117,8 @@ def first_pass(
     """Sums by class and part for all samples, and the samples at ``rows`` (rising).
 
     Sums are added up in one order, wherever they come from: first over the blocks of a
-    group, then over the groups. Groups are as large as makes it worth sending their sums.
+    group, then over the groups. Groups are as large as makes it worth sending their
+    sums.
     """
     n_parts = int(parts.max()) + 1
     sums = ClassSums(source.shape[1], n_classes, n_parts)
@@ -138,9 +143,10 @@ def first_pass(
 def places_in_sample(block: Any, n_threads: int = 1) -> Any:
     """The place of each gene among those above the lowest of its sample, from 0 to 1.
 
-    The lowest value of a sample, mostly the zeros, has place 0. The m genes above it have the
-    places 1/m to 1; equal values share their mean. So places depend on the order within a
-    sample alone: counts and their logarithms have the same, and sparse samples stay sparse.
+    The lowest value of a sample, mostly the zeros, has place 0. The m genes above it
+    have the places 1/m to 1; equal values share their mean. So places depend on the
+    order within a sample alone: counts and their logarithms have the same, and sparse
+    samples stay sparse.
     """
     from optirank.ranks.orders import SparseRanks, order_samples
 
@@ -167,7 +173,9 @@ def places_in_sample(block: Any, n_threads: int = 1) -> Any:
 
 
 def some_rows(codes: NDArray, most: int = PER_CLASS) -> NDArray:
-    """Rising positions of at most so many samples per class, the same ones every time."""
+    """Rising positions of at most so many samples per class, the same ones
+    every time.
+    """
     rng = np.random.default_rng(0)
     chosen = [
         rng.permutation(np.flatnonzero(codes == code))[:most]

@@ -1,14 +1,15 @@
 """The scores of the panel model: every pair of genes votes.
 
-With k genes, the centred rank of gene j in a sample is ``c_j = (r_j - (k - 1) / 2) / k``, where
-``r_j`` is its rank from 0 to k - 1 among the k genes (ties share their mean rank). It counts the
-comparisons that the gene wins and loses: ``c_j = sum over l of sign(x_j - x_l) / (2 k)``. So the
-scores ``z = W c`` are sums over pairs of genes,
+With k genes, the centred rank of gene j in a sample is
+``c_j = (r_j - (k - 1) / 2) / k``, where ``r_j`` is its rank from 0 to k - 1 among the k
+genes (ties share their mean rank). It counts the comparisons that the gene wins and
+loses: ``c_j = sum over l of sign(x_j - x_l) / (2 k)``. So the scores ``z = W c`` are
+sums over pairs of genes,
 
     z = sum over pairs (j, l) of (w_j - w_l) sign(x_j - x_l) / (2 k).
 
-A gene that is missing takes its votes away: with q of the k genes present, ranks are among these q
-and divided by q, and nothing stands in for the others.
+A gene that is missing takes its votes away: with q of the k genes present, ranks are
+among these q and divided by q, and nothing stands in for the others.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ def vote_scores(
     coef : array of shape (rows, q)
         The weights of these genes.
     compiled : bool, optional
-        Whether to use compiled loops; None where there are samples enough. Both give the
-        same.
+        Whether to use compiled loops; None where there are samples enough. Both give
+        the same.
     """
     columns = np.asarray(columns)
     if getattr(X, "format", None) == "csc":

@@ -1,8 +1,8 @@
 """Plots, in scanpy's manner: functions that take ``ax=`` and return it.
 
-They take what :mod:`optirank.tl` made: an annotated AnnData, an evaluation, or a trained
-model. The functions called ``draw_...`` in the modules of this room draw tables on axes
-that are given; the pages of `optirank.report` use them too.
+They take what :mod:`optirank.tl` made: an annotated AnnData, an evaluation, or a
+trained model. The functions called ``draw_...`` in the modules of this room draw tables
+on axes that are given; the pages of `optirank.report` use them too.
 """
 
 from __future__ import annotations

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 else:  # typing.get_type_hints works without importing them
     Axes = Figure = NDArray = Any
 
-# Okabe and Ito's colours, safe for the colour-blind; their yellow cannot be seen on white
+# Okabe and Ito's colours, safe for the colour-blind; their yellow cannot be seen on
+# white
 BLUE = "#0072B2"
 ORANGE = "#D55E00"
 GREY = "#999999"

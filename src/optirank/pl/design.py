@@ -1,6 +1,8 @@
-"""Figures of a panel for an assay: what may happen to it, and how its genes are expressed.
+"""Figures of a panel for an assay: what may happen to it, and how its genes are
+expressed.
 
-The functions called ``draw_...`` draw tables of a `DesignResult` on axes that are given.
+The functions called ``draw_...`` draw tables of a `DesignResult` on axes that are
+given.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ MOST_GENES = 120  # in one figure: more cannot be looked through
 
 
 def draw_conditions(ax: Axes, conditions: pd.DataFrame) -> None:
-    """Balanced accuracy with its interval under every condition, the lowest class as a dot."""
+    """Balanced accuracy with its interval under every condition, the lowest class
+    as a dot.
+    """
     rows = np.arange(len(conditions))
     for row, line in zip(rows, conditions.to_dict("records"), strict=True):
         colour = _KINDS.get(line["kind"], DARK)
@@ -57,7 +61,7 @@ def draw_conditions(ax: Axes, conditions: pd.DataFrame) -> None:
 
 def conditions_size(conditions: pd.DataFrame) -> tuple[float, float]:
     """Width and height, in inches, of a figure of `draw_conditions`."""
-    return 7.6, 1.1 + 0.32 * len(conditions)
+    return 6.2, 1.1 + 0.32 * len(conditions)
 
 
 def draw_classes(ax: Axes, shares: pd.DataFrame) -> None:
@@ -81,10 +85,11 @@ def classes_size(shares: pd.DataFrame) -> tuple[float, float]:
 
 
 def draw_dots(ax: Axes, genes: pd.DataFrame, classes: list[str]) -> None:
-    """Genes (rows) by classes (columns): dots as large as the share of samples that express.
+    """Genes (rows) by classes (columns): dots as large as the share of samples that
+    express.
 
-    The colour is the mean where expressed, relative to the class where it is highest. Genes are
-    in groups by the class that they speak for.
+    The colour is the mean where expressed, relative to the class where it is highest.
+    Genes are in groups by the class that they speak for.
     """
     genes = dot_genes(genes, classes)
     shares = genes[[f"share_{name}" for name in classes]].to_numpy(dtype=float)

@@ -53,8 +53,8 @@ def panel(
     A relative rank is the share of the panel's genes (of the reference genes, where the
     classes have reference sets of their own) that the gene is above. The names of genes
     that count for their class are followed by +, of those that count against it by −.
-    Where all classes share one reference set, each gene is drawn once, with the class that
-    it counts for most.
+    Where all classes share one reference set, each gene is drawn once, with the class
+    that it counts for most.
 
     Parameters
     ----------
@@ -104,9 +104,9 @@ def panel_weights(
 ) -> Axes:
     """Weights of the heaviest genes for each class.
 
-    Two classes have one weight per gene, drawn as a bar: for the second class above 0, for
-    the first below. Of the paper's classifiers, a dot marks the genes in the reference set
-    of a class; of a panel model every gene is, and no dots are drawn.
+    Two classes have one weight per gene, drawn as a bar: for the second class above 0,
+    for the first below. Of the paper's classifiers, a dot marks the genes in the
+    reference set of a class; of a panel model every gene is, and no dots are drawn.
 
     Parameters
     ----------
@@ -219,7 +219,9 @@ def _labels(predictor: Predictor, profiles: Profiles) -> NDArray[np.object_]:
 def _heaviest(
     predictor: Predictor, X: NDArray, n_genes: int
 ) -> tuple[NDArray, list[str], list[str]]:
-    """Relative ranks (genes x samples) of heavy genes, their names and their classes."""
+    """Relative ranks (genes x samples) of heavy genes, their names and their
+    classes.
+    """
     panel = predictor.panel
     present = predictor.match.present
     genes = panel.genes[present]

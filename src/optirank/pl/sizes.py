@@ -70,10 +70,10 @@ def selection_path(
 ) -> Axes:
     """Validation score against the number of genes, with the setting selected.
 
-    The line joins the best setting at each number of genes, with standard errors over the
-    folds; grey dots are the other settings. The band reaches from the best mean score to
-    one standard error below it: the one-standard-error rule selects the leftmost setting
-    in it.
+    The line joins the best setting at each number of genes, with standard errors over
+    the folds; grey dots are the other settings. The band reaches from the best mean
+    score to one standard error below it: the one-standard-error rule selects the
+    leftmost setting in it.
 
     Parameters
     ----------

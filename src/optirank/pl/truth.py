@@ -85,8 +85,8 @@ def reliability(
 ) -> Axes:
     """How often labels are right against their confidence, and how many there are.
 
-    On the diagonal a confidence of 0.8 means that 8 of 10 such labels are right. Bars are
-    95 % intervals. Labels that were withheld are left out. Parameters as in
+    On the diagonal a confidence of 0.8 means that 8 of 10 such labels are right. Bars
+    are 95 % intervals. Labels that were withheld are left out. Parameters as in
     :func:`confusion`, but a data frame needs the column ``key + "_confidence"`` too.
     """
     from optirank.workflow.performance import reliability_table
@@ -121,8 +121,8 @@ def roc(
 ) -> Axes:
     """ROC curves (``kind="pr"``: precision-recall curves), one per class.
 
-    Parameters as in :func:`confusion`; samples of classes that the model does not have are
-    left out. A class has the same colour in both kinds.
+    Parameters as in :func:`confusion`; samples of classes that the model does not have
+    are left out. A class has the same colour in both kinds.
     """
     from optirank.workflow.performance import performance
 
@@ -170,7 +170,9 @@ def _truth(data: Any, truth: str | None) -> NDArray:
 
 
 def draw_confusion(ax: Axes, counts: pd.DataFrame) -> None:
-    """Samples by true class (rows) and label (columns), coloured by shares of the row."""
+    """Samples by true class (rows) and label (columns), coloured by shares of
+    the row.
+    """
     table = counts.to_numpy()
     sizes = table.sum(axis=1)
     with np.errstate(invalid="ignore"):
@@ -295,10 +297,12 @@ def _points_with_bars(ax: Axes, table: pd.DataFrame, label: str, **look: Any) ->
 
 
 def draw_curves(ax: Axes, curves: Mapping[str, Curves], kind: str = "roc") -> None:
-    """ROC (``"roc"``) or precision-recall (``"pr"``) curves, each class against the rest.
+    """ROC (``"roc"``) or precision-recall (``"pr"``) curves, each class against the
+    rest.
 
-    Of more classes than there are colours, those of the smallest area under the ROC curve
-    are named and coloured, in both pictures the same. Two classes have one ROC curve.
+    Of more classes than there are colours, those of the smallest area under the ROC
+    curve are named and coloured, in both pictures the same. Two classes have one ROC
+    curve.
     """
     colours = class_colours(curves)
     for name in curves:

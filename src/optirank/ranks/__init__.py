@@ -1,1 +1,3 @@
-"""Ranks relative to a reference set: orders of samples, rank matrices, the transformer."""
+"""Ranks relative to a reference set: orders of samples, rank matrices, the
+transformer.
+"""

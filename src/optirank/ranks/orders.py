@@ -1,12 +1,15 @@
-"""The order of each sample's genes, computed once, and the ranks and co-ranks read off from it.
+"""The order of each sample's genes, computed once, and the ranks and co-ranks read off
+from it.
 
-An order keeps, for each sample, the tie group of each gene: the number of distinct values below
-its own. It is all that ranks see of the data, takes two bytes per entry (four beyond 65535
-genes), and gives ranks and co-ranks without a branch for ties. For sparse data only the non-zeros
-are kept; the zeros of a sample are one group, between its negative and positive values.
+An order keeps, for each sample, the tie group of each gene: the number of distinct
+values below its own. It is all that ranks see of the data, takes two bytes per entry
+(four beyond 65535 genes), and gives ranks and co-ranks without a branch for ties. For
+sparse data only the non-zeros are kept; the zeros of a sample are one group, between
+its negative and positive values.
 
-Ranks may be stored as float32. Their sums run in float64 all the same and are rounded once, when
-they are written, so each stored value is within half a unit in the last place of the float64 one.
+Ranks may be stored as float32. Their sums run in float64 all the same and are rounded
+once, when they are written, so each stored value is within half a unit in the last
+place of the float64 one.
 """
 
 from __future__ import annotations
@@ -124,10 +127,12 @@ class SampleOrders(ABC):
         reuse: Ranks | None = None,
         genes: NDArray | None = None,
     ) -> Any:
-        """``R(gamma)``: row i is ``C_i gamma - offset``, so that scores are linear in w.
+        """``R(gamma)``: row i is ``C_i gamma - offset``, so that scores are linear in
+        w.
 
-        ``reuse`` is a matrix of the same kind made by these orders before, whose memory is written
-        over. With ``genes`` (positions, at least one), a dense matrix of their columns.
+        ``reuse`` is a matrix of the same kind made by these orders before, whose memory
+        is written over. With ``genes`` (positions, at least one), a dense matrix of
+        their columns.
         """
         tie, offset = check_ties(ties)
         gamma = _vector(gamma, self.n_genes)
@@ -141,13 +146,17 @@ class SampleOrders(ABC):
         reuse: Ranks | None = None,
         genes: NDArray | None = None,
     ) -> Any:
-        """``V(w)``: row i is ``C_i^T w``, so that scores are linear in gamma; see ``ranks``."""
+        """``V(w)``: row i is ``C_i^T w``, so that scores are linear in gamma; see
+        ``ranks``.
+        """
         tie, _ = check_ties(ties)
         w = _vector(w, self.n_genes)
         return self._values(w, float(w.sum()), -1.0, 1.0 - tie, dtype, reuse, genes)
 
     def scores(self, w: ArrayLike, gamma: ArrayLike, ties: str = "average") -> NDArray:
-        """``w . (C_i gamma - offset)`` for each sample, in float64, a few samples at a time."""
+        """``w . (C_i gamma - offset)`` for each sample, in float64, a few samples
+        at a time.
+        """
         w = _vector(w, self.n_genes)
         genes = np.flatnonzero(w) if self.writes_columns else np.arange(self.n_genes)
         out = np.zeros(self.n_samples)
@@ -180,7 +189,9 @@ class DenseOrders(SampleOrders):
         return DenseOrders(groups, np.ascontiguousarray(self.n_groups[samples]))
 
     def groups_of(self, genes: NDArray) -> NDArray:
-        """See :meth:`SampleOrders.groups_of`; the array itself if all genes are wanted."""
+        """See :meth:`SampleOrders.groups_of`; the array itself if all genes
+        are wanted.
+        """
         return take_columns(self.groups, genes)
 
     def _values(self, a, base, sign, tie, dtype, reuse, genes) -> DenseRanks:
@@ -282,15 +293,17 @@ def order_samples(
 
     Parameters
     ----------
-    X : booleans, integers or floats in any memory layout. Values are compared as they are, so large
-        integers lose nothing; they must be finite. Sparse input stays sparse.
+    X : booleans, integers or floats in any memory layout. Values are compared as they
+        are, so large integers lose nothing; they must be finite. Sparse input stays
+        sparse.
     n_jobs : threads that sort; -1 is all cores.
     """
     stays_sparse = sparse.issparse(X)
     samples: Any = sparse.csr_array(X) if stays_sparse else np.asarray(X)
     if samples.ndim != 2 or 0 in samples.shape:
         raise ValueError(
-            f"X has shape {samples.shape}: samples x genes are needed, at least one of each"
+            f"X has shape {samples.shape}: samples x genes are needed, at least one of "
+            "each"
         )
     nothing = samples[:0]  # refuses a wrong type before any work
     _sortable(nothing.data if stays_sparse else nothing)
@@ -365,11 +378,14 @@ def _in_blocks(
 
 
 def _sortable(values: NDArray) -> NDArray:
-    """The values, C-contiguous, in a type that the compiled loops take and that compares alike."""
+    """The values, C-contiguous, in a type that the compiled loops take and that
+    compares alike.
+    """
     dtype = values.dtype
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise ValueError(
-            f"X has dtype {dtype}: booleans, integers or floats of at most 64 bits are needed"
+            f"X has dtype {dtype}: booleans, integers or floats of at most 64 bits are "
+            "needed"
         )
     taken = {"b": np.uint8, "e": np.float32}.get(
         dtype.char if dtype.kind == "f" else dtype.kind
@@ -380,8 +396,8 @@ def _sortable(values: NDArray) -> NDArray:
 def _argsort(values: NDArray) -> NDArray:
     """The order of each sample's values: a stable sort where it is faster.
 
-    That is for 16 bits (radix sort), and where most values are zero: NumPy's default is five times
-    slower on so many ties.
+    That is for 16 bits (radix sort), and where most values are zero: NumPy's default is
+    five times slower on so many ties.
     """
     stable = values.itemsize <= 2 or 2 * np.count_nonzero(values) < values.size
     return values.argsort(axis=-1, kind="stable" if stable else None)
@@ -393,7 +409,9 @@ def _index_type(n_genes: int) -> type:
 
 
 def take_columns(values: NDArray, columns: NDArray) -> NDArray:
-    """Some columns (positions) in memory of their own; the array itself if all in their order."""
+    """Some columns (positions) in memory of their own; the array itself if all in
+    their order.
+    """
     n_columns = values.shape[1]
     if len(columns) == n_columns and (columns == np.arange(n_columns)).all():
         return values
@@ -403,7 +421,9 @@ def take_columns(values: NDArray, columns: NDArray) -> NDArray:
 def _find_entries(
     matrix: SparseRanks | SparseOrders, wanted: NDArray
 ) -> tuple[NDArray, NDArray, NDArray]:
-    """Where the non-zeros of some genes are: their samples, places among the wanted, positions."""
+    """Where the non-zeros of some genes are: their samples, places among the wanted,
+    positions.
+    """
     place = np.full(matrix.n_genes, -1)
     place[wanted] = np.arange(len(wanted))
     places = place[matrix.genes]
@@ -416,7 +436,8 @@ def _vector(a: ArrayLike, n_genes: int) -> NDArray:
     a = np.asarray(a)
     if a.dtype.kind not in "biuf" or a.shape != (n_genes,):
         raise ValueError(
-            f"expected one number per gene, shape ({n_genes},), got dtype {a.dtype} and shape "
+            f"expected one number per gene, shape ({n_genes},), got dtype {a.dtype} "
+            "and shape "
             f"{a.shape}"
         )
     return np.ascontiguousarray(a, dtype=np.float64)

@@ -1,11 +1,13 @@
-"""Ranks of new samples relative to a reference set or to reference weights, with NumPy alone.
+"""Ranks of new samples relative to a reference set or to reference weights, with NumPy
+alone.
 
-For each sample the values of the reference genes are sorted, and each gene asked for is found among
-them by binary search. Only these genes are read.
+For each sample the values of the reference genes are sorted, and each gene asked for is
+found among them by binary search. Only these genes are read.
 
-Sample ``x`` has the comparison matrix ``C_jk = 1[x_j > x_k] + t * 1[x_j = x_k]``. Relative to
-reference weights ``gamma`` its ranks are ``C gamma - offset``; its co-ranks for weights ``w`` are
-``C^T w``. This room computes them without ever forming ``C``; the tests form it.
+Sample ``x`` has the comparison matrix ``C_jk = 1[x_j > x_k] + t * 1[x_j = x_k]``.
+Relative to reference weights ``gamma`` its ranks are ``C gamma - offset``; its co-ranks
+for weights ``w`` are ``C^T w``. This room computes them without ever forming ``C``; the
+tests form it.
 """
 
 from __future__ import annotations
@@ -28,11 +30,15 @@ TIES: dict[str, tuple[float, float]] = {
     "min": (0.0, 0.0),
     "max": (1.0, 1.0),
 }
-"""For each way to rank ties: ``t``, what a tie counts for, and ``offset``, taken off the ranks."""
+"""For each way to rank ties: ``t``, what a tie counts for, and ``offset``, taken off
+the ranks.
+"""
 
 
 def check_ties(ties: str) -> tuple[float, float]:
-    """Return ``(t, offset)`` for the option ``ties``, or say which options there are."""
+    """Return ``(t, offset)`` for the option ``ties``, or say which options
+    there are.
+    """
     if isinstance(ties, str) and ties in TIES:
         return TIES[ties]
     known = ", ".join(repr(name) for name in TIES)
@@ -44,15 +50,18 @@ def check_finite(values: NDArray) -> None:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         bad = np.count_nonzero(~np.isfinite(values))
         raise ValueError(
-            f"X has NaN or infinite values, which have no rank ({bad} in the genes needed): "
+            f"X has NaN or infinite values, which have no rank ({bad} in the genes "
+            "needed): "
             "impute them or leave these samples out"
         )
 
 
 def relative_ranks(X: Any, reference: ArrayLike, **options: Any) -> NDArray[np.float64]:
-    """Ranks relative to a reference set: ``C gamma - offset``, with gamma its 0/1 indicator.
+    """Ranks relative to a reference set: ``C gamma - offset``, with gamma its 0/1
+    indicator.
 
-    ``reference`` is a boolean mask or distinct positions; the rest is as in `weighted_ranks`.
+    ``reference`` is a boolean mask or distinct positions; the rest is as in
+    `weighted_ranks`.
     """
     n_genes = np.shape(X)[-1]
     among = positions(reference, n_genes, "reference")
@@ -70,16 +79,19 @@ def weighted_ranks(
     scale: bool = True,
     genes: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
-    """Ranks relative to reference weights: ``C gamma - offset``, gamma being any weights >= 0.
+    """Ranks relative to reference weights: ``C gamma - offset``, gamma being any
+    weights >= 0.
 
     Parameters
     ----------
-    X : samples x genes, dense or scipy sparse, of any real dtype and layout. Values are compared as
-        they are, so large integers lose nothing. The genes that are read must be finite.
+    X : samples x genes, dense or scipy sparse, of any real dtype and layout. Values are
+        compared as they are, so large integers lose nothing. The genes that are read
+        must be finite.
     weights : gamma, one per gene.
     ties : ``"average"``, ``"min"`` or ``"max"``.
     scale : divide by the sum of the weights.
-    genes : the genes to rank, as positions (in any order) or a boolean mask; None means all.
+    genes : the genes to rank, as positions (in any order) or a boolean mask; None means
+        all.
 
     Returns
     -------
@@ -116,18 +128,20 @@ def weighted_ranks(
 def positions(selection: ArrayLike, d: int, what: str) -> NDArray[np.intp]:
     """Positions of the genes selected by a boolean mask or by positions, out of ``d``.
 
-    ``what`` is the argument's name in the error messages. Those of a ``"reference"`` must be
-    distinct.
+    ``what`` is the argument's name in the error messages. Those of a ``"reference"``
+    must be distinct.
     """
     chosen = np.asarray(selection)
     if chosen.ndim != 1:
         raise ValueError(
-            f"{what} has {chosen.ndim} dimensions: give a one-dimensional mask or list of positions"
+            f"{what} has {chosen.ndim} dimensions: give a one-dimensional mask or list "
+            "of positions"
         )
     if chosen.dtype == bool:
         if chosen.size != d:
             raise ValueError(
-                f"{what} is a mask of {chosen.size} genes but X has {d}: give one entry per gene"
+                f"{what} is a mask of {chosen.size} genes but X has {d}: give one "
+                "entry per gene"
             )
         return np.flatnonzero(chosen)
     if chosen.size == 0:
@@ -139,14 +153,16 @@ def positions(selection: ArrayLike, d: int, what: str) -> NDArray[np.intp]:
     wrong = chosen[(chosen < 0) | (chosen >= d)]
     if wrong.size:
         raise ValueError(
-            f"{what} has {wrong.size} positions out of range, such as {wrong[0]}: X has {d} genes, "
+            f"{what} has {wrong.size} positions out of range, such as {wrong[0]}: X "
+            f"has {d} genes, "
             f"so positions run from 0 to {d - 1}"
         )
     if what == "reference":
         values, counts = np.unique(chosen, return_counts=True)
         if values.size < chosen.size:
             raise ValueError(
-                f"{what} names {np.count_nonzero(counts > 1)} positions more than once, such as "
+                f"{what} names {np.count_nonzero(counts > 1)} positions more than "
+                "once, such as "
                 f"{values[counts > 1][0]}: give each once, or a boolean mask"
             )
     return chosen.astype(np.intp)
@@ -155,9 +171,11 @@ def positions(selection: ArrayLike, d: int, what: str) -> NDArray[np.intp]:
 def _sum_below(
     values: NDArray, known: NDArray, weights: NDArray, t: float
 ) -> NDArray[np.float64]:
-    """Weights of the values ``known`` below each of ``values``, and ``t`` times those at it.
+    """Weights of the values ``known`` below each of ``values``, and ``t`` times those
+    at it.
 
-    Sorted values make the binary searches two to three times faster, sorting them included.
+    Sorted values make the binary searches two to three times faster, sorting them
+    included.
     """
     order = known.argsort()
     # the sum of the weights before each place
@@ -176,7 +194,9 @@ def _sum_below(
 
 
 def _dense(X: Any) -> NDArray:
-    """Finite real numbers in rows, those of other types as float64 where that can be done."""
+    """Finite real numbers in rows, those of other types as float64 where that can
+    be done.
+    """
     values = np.ascontiguousarray(X.toarray() if hasattr(X, "tocsr") else X)
     values = values if values.dtype.kind in "biuf" else values.astype(np.float64)
     check_finite(values)

@@ -1,12 +1,12 @@
 """The one way to score new samples by a linear model on ranks.
 
-The score of row k is ``coef_k . (C gamma_k - offset) / size_k + intercept_k``, with C the sample's
-comparison matrix and ``size_k`` the sum of ``gamma_k``. Each distinct reference set is one rank
-pass over the samples and one product with the weights of its rows, so a model of K classes over one
-reference set costs one pass.
+The score of row k is ``coef_k . (C gamma_k - offset) / size_k + intercept_k``, with C
+the sample's comparison matrix and ``size_k`` the sum of ``gamma_k``. Each distinct
+reference set is one rank pass over the samples and one product with the weights of its
+rows, so a model of K classes over one reference set costs one pass.
 
-Ranks come from NumPy alone for small inputs, which never load numba, and from sample orders for
-large ones; scores are equal up to the last few bits.
+Ranks come from NumPy alone for small inputs, which never load numba, and from sample
+orders for large ones; scores are equal up to the last few bits.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ _BLOCK = (
 class ScoreRows:
     """Rows of a linear model on relative ranks, over q genes.
 
-    ``gamma`` may be fractional. ``base`` is what a row adds to ``coef . C gamma / size``; see
-    :func:`score_rows` for how it follows from the intercept.
+    ``gamma`` may be fractional. ``base`` is what a row adds to
+    ``coef . C gamma / size``; see :func:`score_rows` for how it follows from the
+    intercept.
     """
 
     coef: NDArray  # (rows, q)
@@ -52,13 +53,17 @@ class ScoreRows:
 
     @cached_property
     def sizes(self) -> NDArray:
-        """Sum of each row's reference weights; 1 for a row without any, whose score is its base."""
+        """Sum of each row's reference weights; 1 for a row without any, whose score is
+        its base.
+        """
         sizes = self.gamma.sum(axis=1)
         return np.where(sizes > 0, sizes, 1.0)
 
     @cached_property
     def _sets(self) -> list[tuple[NDArray, NDArray]]:
-        """Each distinct reference set with its rows; those without weights score their base."""
+        """Each distinct reference set with its rows; those without weights score
+        their base.
+        """
         rows: dict[bytes, list[int]] = {}
         for k, gamma in enumerate(self.gamma):
             if gamma.any() and self.coef[k].any():
@@ -74,7 +79,8 @@ class ScoreRows:
         ----------
         X : array, or CSR or CSC matrix.
         columns : the columns of X that hold the q genes; None when X has these alone.
-        compiled : whether to use the compiled loops; None where there are samples enough.
+        compiled : whether to use the compiled loops; None where there are samples
+            enough.
         """
         needed = np.arange(X.shape[1]) if columns is None else columns
         if (
@@ -96,7 +102,9 @@ class ScoreRows:
     def _products(
         self, X: Any, orders: SampleOrders | None, gamma: NDArray, coef: NDArray
     ) -> NDArray:
-        """``coef . C gamma`` of each sample (row) of X, with NumPy alone or from their orders."""
+        """``coef . C gamma`` of each sample (row) of X, with NumPy alone or from
+        their orders.
+        """
         _, offset = check_ties(self.ties)
         genes = np.flatnonzero(coef.any(axis=0))
         if orders is None:
@@ -124,9 +132,11 @@ def _orders(X: Any) -> SampleOrders:
 def score_rows(
     coef: NDArray, gamma: NDArray, intercept: NDArray, ties: str
 ) -> ScoreRows:
-    """Rows with weights, reference weights (both rows x q) and intercepts in scaled units.
+    """Rows with weights, reference weights (both rows x q) and intercepts in scaled
+    units.
 
-    The offset of ranks is the same for all samples: ``base = intercept - offset sum(coef) / size``.
+    The offset of ranks is the same for all samples:
+    ``base = intercept - offset sum(coef) / size``.
     """
     _, offset = check_ties(ties)
     coef, gamma = (
@@ -147,8 +157,8 @@ def panel_ranks(
     ----------
     X : samples x genes, an array or CSR or CSC matrix.
     columns : the columns to rank among themselves; all by default.
-    compiled : whether to use the compiled loop; None where there are samples enough. Both
-        give the same.
+    compiled : whether to use the compiled loop; None where there are samples enough.
+        Both give the same.
     """
     columns = np.arange(X.shape[1]) if columns is None else columns
     X = needed_values(X, slice(None), columns)
@@ -167,23 +177,28 @@ def worth_compiling(n_samples: int, n_rows: int) -> bool:
 
 
 def by_class(scores: NDArray) -> NDArray:
-    """Scores with one column per class: ``-z, z`` for the one score z of two classes."""
+    """Scores with one column per class: ``-z, z`` for the one score z of two
+    classes.
+    """
     single_row = scores.ndim == 1 or scores.shape[1] == 1
     return np.column_stack([-scores, scores]) if single_row else scores
 
 
 def best_class(scores: NDArray) -> NDArray:
-    """The position of each sample's class: that of the highest score, the first of equal ones."""
+    """The position of each sample's class: that of the highest score, the first of
+    equal ones.
+    """
     return by_class(scores).argmax(axis=1)
 
 
 def probabilities(scores: NDArray, slope: float = 1.0, offset: float = 0.0) -> NDArray:
     """Probabilities of the classes: ``p_k = g(z_k) / sum_m g(z_m)``.
 
-    ``g(z) = 1 / (1 + exp(-(slope z + offset)))`` is the same rising function for all classes, so
-    the order of the classes is that of their scores. With an offset of minus infinity g is
-    ``exp(slope z)``, which makes it a softmax. For two classes, ``(n,)`` scores z, the columns are
-    ``-z`` and ``z``; with offset 0 that is the logistic function of ``slope z``.
+    ``g(z) = 1 / (1 + exp(-(slope z + offset)))`` is the same rising function for all
+    classes, so the order of the classes is that of their scores. With an offset of
+    minus infinity g is ``exp(slope z)``, which makes it a softmax. For two classes,
+    ``(n,)`` scores z, the columns are ``-z`` and ``z``; with offset 0 that is the
+    logistic function of ``slope z``.
     """
     z = slope * by_class(np.asarray(scores, dtype=float))
     logs = z if offset == -np.inf else -np.logaddexp(0.0, -(z + offset))

@@ -22,17 +22,18 @@ if TYPE_CHECKING:
 
 
 class ReferenceRankTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Replace each gene's value by its rank among the reference genes of the same sample.
+    """Replace each gene's value by its rank among the reference genes of the same
+    sample.
 
-    The rank of gene j is ``sum_k (1[x_j > x_k] + t * 1[x_j = x_k]) - offset`` over the reference
-    genes k, with ``t = offset = 1/2, 0, 1`` for average, minimum and maximum ranks. A strictly
-    increasing map of a sample's values changes no rank.
+    The rank of gene j is ``sum_k (1[x_j > x_k] + t * 1[x_j = x_k]) - offset`` over the
+    reference genes k, with ``t = offset = 1/2, 0, 1`` for average, minimum and maximum
+    ranks. A strictly increasing map of a sample's values changes no rank.
 
     Parameters
     ----------
     reference : None, mask, positions or gene names, default=None
-        The reference genes: all of them (None), a boolean mask with one entry per gene, distinct
-        positions, or names, which need a data frame at ``fit``.
+        The reference genes: all of them (None), a boolean mask with one entry per gene,
+        distinct positions, or names, which need a data frame at ``fit``.
     ties : {"average", "min", "max"}, default="average"
         The rank of tied values.
     scale : bool, default=True
@@ -66,7 +67,9 @@ class ReferenceRankTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstim
     n_features_in_: int
 
     def fit(self, X: Any, y: Any = None) -> ReferenceRankTransformer:
-        """Check the options and find the reference genes among those of ``X``; ``y`` is ignored."""
+        """Check the options and find the reference genes among those of ``X``; ``y`` is
+        ignored.
+        """
         check_ties(self.ties)
         validate_data(self, X, accept_sparse=("csr", "csc"))
         mask = np.zeros(self.n_features_in_, dtype=bool)
@@ -80,7 +83,9 @@ class ReferenceRankTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstim
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Return the ranks of all genes relative to the reference set, as a dense array."""
+        """Return the ranks of all genes relative to the reference set, as a
+        dense array.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False)
         return relative_ranks(X, self.reference_, ties=self.ties, scale=self.scale)
@@ -98,10 +103,11 @@ def reference_positions(
     names: NDArray | None,
     what: str = "reference",
 ) -> NDArray[np.intp]:
-    """Positions of a reference set given as None (all genes), a mask, positions or gene names.
+    """Positions of a reference set given as None (all genes), a mask, positions or gene
+    names.
 
-    ``names`` are the genes' names where the data have them, ``what`` the argument's name in error
-    messages.
+    ``names`` are the genes' names where the data have them, ``what`` the argument's
+    name in error messages.
     """
     if reference is None:
         return np.arange(n_genes)
@@ -116,7 +122,8 @@ def _positions_of(wanted: list[str], names: NDArray | None, what: str) -> list[i
     if names is None:
         raise ValueError(
             f"{what} gives gene names ({some(wanted, 5, quoted=True)}) but X has none: "
-            "fit on a data frame whose columns are the genes, or give positions or a mask"
+            "fit on a data frame whose columns are the genes, or give positions or a "
+            "mask"
         )
     columns, given = Counter(names), Counter(wanted)
     kind = "check that both use the same kind of gene name, or leave these out"

@@ -77,7 +77,9 @@ def _how(result: DesignResult) -> str:
 
 
 def _tiles(result: DesignResult) -> list[tuple[str, str]]:
-    """The figures that matter first: failing genes, platforms, the query, the weakest class."""
+    """The figures that matter first: failing genes, platforms, the query, the
+    weakest class.
+    """
     table = result.conditions
     wanted = [("failing", 0.3), ("platform", 2.0), ("query", None)]
     tiles = []

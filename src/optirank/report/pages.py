@@ -1,4 +1,6 @@
-"""Pages of a training, an evaluation, a design, labels, or one sample: one file each."""
+"""Pages of a training, an evaluation, a design, labels, or one sample: one
+file each.
+"""
 
 from __future__ import annotations
 

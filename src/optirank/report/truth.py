@@ -191,7 +191,8 @@ def _withholds(model: Model) -> str:
             f"its held-out samples can show an error of {percent(min(possible))}."
         )
     return (
-        "The model withholds no label unless predict --threshold asks for it; it has too "
+        "The model withholds no label unless predict --threshold asks for it; it has "
+        "too "
         "few held-out samples to show an error."
     )
 

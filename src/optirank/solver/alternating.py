@@ -1,4 +1,5 @@
-"""The fast algorithm: alternate on the relaxed problem, push to a set, exchange genes, refit.
+"""The fast algorithm: alternate on the relaxed problem, push to a set, exchange genes,
+refit.
 
 See docs/solver.md for what each stage is for and what it was measured to give.
 """
@@ -36,10 +37,13 @@ def solve_alternating(
     Parameters
     ----------
     problem : what to solve.
-    side : "best", "rising" or "falling", which of the two minima to go to; "best" is the lower one.
+    side : "best", "rising" or "falling", which of the two minima to go to; "best" is
+        the lower one.
     tol : of the relaxed problem (``integral=False``) and of the last refit.
-    max_iter : steps at most from each start; a stage under way is ended, and (w, b) get a few more.
-    path_step : how fast the push penalty grows; smaller is slower and follows the path closer.
+    max_iter : steps at most from each start; a stage under way is ended, and (w, b) get
+        a few more.
+    path_step : how fast the push penalty grows; smaller is slower and follows the path
+        closer.
     integral : whether to go on to a set; without, gamma is fractional.
     polish : whether to exchange genes after rounding.
     refit : whether to optimise (w, b) to convergence at the end.
@@ -64,7 +68,8 @@ def solve_alternating(
         states[name] = run.push(states[name], name, path_step)
         if polish:
             states[name] = run.exchange(states[name], n_models=c.MODELS if cheap else 0)
-    # (w, b) of the sets are not converged yet: those that are close are compared at the end
+    # (w, b) of the sets are not converged yet: those that are close are compared at the
+    # end
     ends = []
     for state in near_best(states, c.CLOSE_SETS).values():
         polished = run.exchange(state) if polish and not cheap else state
@@ -81,7 +86,9 @@ def near_best(states: dict[str, State], margin: float) -> dict[str, State]:
 
 @dataclass(frozen=True)
 class State:
-    """A point on the way: b belongs to centred matrices, L to the blocks' step sizes."""
+    """A point on the way: b belongs to centred matrices, L to the blocks'
+    step sizes.
+    """
 
     w: NDArray
     b: float
@@ -141,7 +148,9 @@ class Alternation:
     def rounds(
         self, state: State, n_rounds: int, tol: float, max_iter: int
     ) -> tuple[State, bool]:
-        """Rounds until one lowers the objective by less than ``tol`` of it; whether one did."""
+        """Rounds until one lowers the objective by less than ``tol`` of it; whether
+        one did.
+        """
         state = replace(state, z=None)
         for _ in range(n_rounds):
             if state.n_iter >= max_iter:
@@ -167,10 +176,12 @@ class Alternation:
         )
 
     def tilted_starts(self) -> dict[str, State]:
-        """Two starts: gamma tilted to the genes whose ranks rise with the label, and that fall.
+        """Two starts: gamma tilted to the genes whose ranks rise with the label, and
+        that fall.
 
-        "Up gene above down gene" can be counted with the weights on the up genes and the reference
-        among the down genes, or the other way round: two minima, and a start for each.
+        "Up gene above down gene" can be counted with the weights on the up genes and
+        the reference among the down genes, or the other way round: two minima, and a
+        start for each.
         """
         problem = self.problem
         matrix = self.matrices.ranks(self.feasible.centre(problem.n_genes))
@@ -185,7 +196,9 @@ class Alternation:
 
 
 class Run:
-    """The stages of one solve, and what happened so far; ``callback`` gets a dict for each."""
+    """The stages of one solve, and what happened so far; ``callback`` gets a dict
+    for each.
+    """
 
     def __init__(
         self,
@@ -233,7 +246,9 @@ class Run:
         return self._note("relaxed", state, side=side, lambda_p=0.0)
 
     def push(self, state: State, side: str, path_step: float = 100.0) -> State:
-        """Raise lambda_p a little each round until gamma is a set, or round what is left."""
+        """Raise lambda_p a little each round until gamma is a set, or round what
+        is left.
+        """
         rise = (
             c.PUSH_STEP * path_step * self.problem.loss(np.zeros(len(self.problem.y)))
         )

@@ -1,15 +1,16 @@
-"""One block with the other fixed: the maps R(gamma) and V(w) as centred matrices, and the steps.
+"""One block with the other fixed: the maps R(gamma) and V(w) as centred matrices, and
+the steps.
 
-With the other block fixed the scores are linear, ``z = M x + b``, and the problem is convex. The
-intercept is free, so subtracting from each column of M its weighted mean changes nothing but the
-conditioning, and that by an order of magnitude. Entries are float32; sums over genes of sparse data
-and over everything that decides are float64. Algorithms see a matrix through ``mean`` (one entry
-per column), ``dot``, ``transpose_dot`` and ``columns``; the compiled steps take its arrays,
-``stored``.
+With the other block fixed the scores are linear, ``z = M x + b``, and the problem is
+convex. The intercept is free, so subtracting from each column of M its weighted mean
+changes nothing but the conditioning, and that by an order of magnitude. Entries are
+float32; sums over genes of sparse data and over everything that decides are float64.
+Algorithms see a matrix through ``mean`` (one entry per column), ``dot``,
+``transpose_dot`` and ``columns``; the compiled steps take its arrays, ``stored``.
 
-Steps are Nesterov's with restarts; the step size adapts to the curvature where the loss stands,
-which for well-separated samples is far below its bound of 1/4. The loop is compiled, and reads the
-matrix once per step.
+Steps are Nesterov's with restarts; the step size adapts to the curvature where the loss
+stands, which for well-separated samples is far below its bound of 1/4. The loop is
+compiled, and reads the matrix once per step.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class CentredDense:
 
     @property
     def stored(self) -> tuple:
-        """The arrays of the matrix, dense and sparse ones, and its means, for compiled loops."""
+        """The arrays of the matrix, dense and sparse ones, and its means, for
+        compiled loops.
+        """
         return (self.values, *_NO_ENTRIES, self.mean)
 
     def dot(self, x: NDArray) -> NDArray:
@@ -63,7 +66,9 @@ class CentredDense:
         )
 
     def columns(self, which: NDArray) -> NDArray:
-        """Some columns (positions), float32; if all, the means are subtracted in place."""
+        """Some columns (positions), float32; if all, the means are subtracted
+        in place.
+        """
         taken = take_columns(self.values, which)
         if taken is not self.values:
             return taken - self.mean[which]
@@ -74,7 +79,9 @@ class CentredDense:
 
 @dataclass(frozen=True)
 class CentredSparse:
-    """A matrix held as one constant per row plus the non-zeros, minus the mean of each column."""
+    """A matrix held as one constant per row plus the non-zeros, minus the mean of
+    each column.
+    """
 
     ranks: SparseRanks
     mean: NDArray  # float32
@@ -111,7 +118,9 @@ def centre(matrix: DenseRanks | SparseRanks, v: NDArray) -> CentredMatrix:
 
 
 def centred_values(X, v: NDArray) -> CentredDense:
-    """The values themselves, dense and float32, with each column's weighted mean subtracted."""
+    """The values themselves, dense and float32, with each column's weighted mean
+    subtracted.
+    """
     values = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
     values = np.array(values, dtype=np.float64, order="C")
     values -= v @ values
@@ -173,11 +182,12 @@ def accelerated_steps(
     tol: float = 0.0,
     z: NDArray | None = None,
 ) -> BlockResult:
-    """Take up to ``n_steps`` accelerated steps; stop when the proximal gradient is below ``tol``.
+    """Take up to ``n_steps`` accelerated steps; stop when the proximal gradient is
+    below ``tol``.
 
-    ``proximal`` is the penalty of w or the feasible set of gamma. ``linear`` is added to the
-    gradient of the block (the tangent of the push penalty). ``z`` are the scores ``M x`` where they
-    are known, and b is then their best intercept.
+    ``proximal`` is the penalty of w or the feasible set of gamma. ``linear`` is added
+    to the gradient of the block (the tangent of the push penalty). ``z`` are the scores
+    ``M x`` where they are known, and b is then their best intercept.
     """
     known = np.empty(0, np.float32) if z is None else z
     start = (np.asarray(x, dtype=np.float64), float(b), known, float(L))

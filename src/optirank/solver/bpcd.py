@@ -1,15 +1,20 @@
-"""The paper's algorithm: block proximal coordinate descent along a path of push penalties.
+"""The paper's algorithm: block proximal coordinate descent along a path of push
+penalties.
 
-For a growing sequence of ``lambda_p``, each solution being the start of the next solve, minimise
+For a growing sequence of ``lambda_p``, each solution being the start of the next solve,
+minimise
 
-    sum_i v_i logloss(y_i, z_i) + l1 |w|_1 + l2 |w|_2^2 + lambda_p sum_j gamma_j (1 - gamma_j)
+    sum_i v_i logloss(y_i, z_i) + l1 |w|_1 + l2 |w|_2^2 + lambda_p sum_j gamma_j (1 -
+    gamma_j)
 
-over w, b and gamma in the capped simplex, by one proximal gradient step in w, one gradient step
-in b, one projected gradient step in gamma, over and over. The concave push penalty is replaced
-by its tangent, ``-lambda_p u . gamma`` up to a constant with ``u = 2 gamma - 1``, which is renewed
-after each step in gamma. ``lambda_p`` grows until gamma is integral.
+over w, b and gamma in the capped simplex, by one proximal gradient step in w, one
+gradient step in b, one projected gradient step in gamma, over and over. The concave
+push penalty is replaced by its tangent, ``-lambda_p u . gamma`` up to a constant with
+``u = 2 gamma - 1``, which is renewed after each step in gamma. ``lambda_p`` grows until
+gamma is integral.
 
-It is slow, and kept as the reference; ``alternating`` solves the same problem far faster.
+It is slow, and kept as the reference; ``alternating`` solves the same problem far
+faster.
 """
 
 from __future__ import annotations
@@ -28,7 +33,8 @@ from optirank.solver.problem import Problem, Solution, sigmoid
 ETA = 1.5  # factor between the inverse step sizes tried
 L_MIN = 1e-10  # smallest inverse step size
 MAX_TRIALS = 60  # of an inverse step size: the last is 1.5^58 (2e10) times the first
-SLACK = 1e-14  # relative roundoff of a loss: the bound a step must meet is widened by this much
+# Relative roundoff of a loss: the bound a step must meet is widened by this much
+SLACK = 1e-14
 ROUNDOFF = 1e-10  # squared changes, and sum |gamma - round(gamma)|, below this are none
 SCALE_ITERATION = 4  # of the first solve, whose objective scales the tolerances
 MAX_RELAXATIONS = 10_000
@@ -47,16 +53,17 @@ def solve_bpcd(
 ) -> Solution:
     """Solve the problem as the paper does, then (w, b) to convergence at its set.
 
-    The options are those of :func:`~optirank.solver.alternating.solve_alternating`. A solve ends
-    after ``max_iter`` iterations, or when one lowers the objective by less than ``tol * D``, D
-    being the objective after the fourth iteration of the first solve. ``lambda_p`` grows by as much
-    as raises the objective by ``path_step * tol * D``; with ``integral=False`` it stays 0. The
-    paper does not ``refit``.
+    The options are those of :func:`~optirank.solver.alternating.solve_alternating`. A
+    solve ends after ``max_iter`` iterations, or when one lowers the objective by less
+    than ``tol * D``, D being the objective after the fourth iteration of the first
+    solve. ``lambda_p`` grows by as much as raises the objective by
+    ``path_step * tol * D``; with ``integral=False`` it stays 0. The paper does not
+    ``refit``.
 
-    ``Solution.converged`` is False when a solve ran into ``max_iter`` or the path into 10000
-    relaxations; gamma then holds the largest entries of where it got to. ``path`` has for each
-    lambda_p: ``lambda_p``, ``iterations``, ``objective`` (loss plus elastic net), ``rho`` (the push
-    penalty of gamma) and ``n_fractional``.
+    ``Solution.converged`` is False when a solve ran into ``max_iter`` or the path into
+    10000 relaxations; gamma then holds the largest entries of where it got to. ``path``
+    has for each lambda_p: ``lambda_p``, ``iterations``, ``objective`` (loss plus
+    elastic net), ``rho`` (the push penalty of gamma) and ``n_fractional``.
     """
     descent = Descent(problem)
     path: list[dict] = []
@@ -107,7 +114,9 @@ def fractional(gamma: NDArray) -> NDArray:
 
 
 class Descent:
-    """A point (w, b, gamma) with its scores z and their loss, and the steps that move it."""
+    """A point (w, b, gamma) with its scores z and their loss, and the steps that
+    move it.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -129,8 +138,9 @@ class Descent:
     def is_tied(self) -> bool:
         """Whether the entries of gamma left fractional are all equal.
 
-        They are then the same in every sample's eyes (copies of one gene, or any genes when w is
-        zero): no push can part them, and which of them are taken makes no difference.
+        They are then the same in every sample's eyes (copies of one gene, or any genes
+        when w is zero): no push can part them, and which of them are taken makes no
+        difference.
         """
         left = self.gamma[fractional(self.gamma) > ROUNDOFF]
         return left.size > 1 and bool(np.ptp(left) < ROUNDOFF)
@@ -155,10 +165,11 @@ class Descent:
     def solve(
         self, lambda_p: float, tol: float, max_iter: int, scale: float | None = None
     ) -> tuple[list[float], bool]:
-        """Iterate to convergence; the objective after each iteration, and whether it converged.
+        """Iterate to convergence; the objective after each iteration, and whether it
+        converged.
 
-        Without a scale for the tolerance, the objective after the fourth iteration becomes it, and
-        the iterations before are not judged by their decrease.
+        Without a scale for the tolerance, the objective after the fourth iteration
+        becomes it, and the iterations before are not judged by their decrease.
         """
         self.lambda_p = lambda_p
         self.L = {}
@@ -206,10 +217,11 @@ class Descent:
         self._descend("b", gradient, lambda b, _: b, lambda b: self.z + (b - self.b))
 
     def _step_gamma(self) -> None:
-        """A projected gradient step, then a new tangent of the push penalty (u in the paper).
+        """A projected gradient step, then a new tangent of the push penalty (u in the
+        paper).
 
-        The scores are linear in gamma by the co-ranks V. What the sum constraint lets through of
-        the gradient is the gradient minus its mean.
+        The scores are linear in gamma by the co-ranks V. What the sum constraint lets
+        through of the gradient is the gradient minus its mean.
         """
         problem = self.problem
         s = problem.n_reference
@@ -229,10 +241,11 @@ class Descent:
     def _start(
         self, block: str, z: NDArray | float, direction: NDArray | float
     ) -> None:
-        """L from the curvature of the loss along a direction that changes the scores by z.
+        """L from the curvature of the loss along a direction that changes the scores by
+        z.
 
-        ``L = (direction^T Hessian direction) / |direction|^2``. A zero direction says nothing: the
-        block then waits for its first non-zero gradient.
+        ``L = (direction^T Hessian direction) / |direction|^2``. A zero direction says
+        nothing: the block then waits for its first non-zero gradient.
         """
         squared = _squared(direction)
         if squared > 0:
@@ -243,13 +256,14 @@ class Descent:
     def _descend(
         self, block: str, gradient, prox: Callable, scores: Callable, tangent: Any = 0.0
     ) -> None:
-        """Move a block by the longest proximal step tried that meets its quadratic bound.
+        """Move a block by the longest proximal step tried that meets its quadratic
+        bound.
 
-        The bound is ``loss(new) <= loss(old) + <gradient, change> + L/2 |change|^2``, with the
-        loss alone: the tangent of the push penalty would add the same to both sides. Near
-        convergence the sides differ by less than the roundoff of the loss, so that is allowed for;
-        but a step that would raise the objective is never taken. When no trial passes, the
-        block stays where it is.
+        The bound is ``loss(new) <= loss(old) + <gradient, change> + L/2 |change|^2``,
+        with the loss alone: the tangent of the push penalty would add the same to both
+        sides. Near convergence the sides differ by less than the roundoff of the loss,
+        so that is allowed for; but a step that would raise the objective is never
+        taken. When no trial passes, the block stays where it is.
         """
         if block not in self.L:
             return

@@ -1,35 +1,44 @@
-"""The constants of the algorithm, the same on the CPU and on a GPU, each with its reason.
+"""The constants of the algorithm, the same on the CPU and on a GPU, each with its
+reason.
 
-"Measured" means on the anchor problems of 50 to 1000 genes (``benchmarks/bench_solver.py``).
+"Measured" means on the anchor problems of 50 to 1000 genes
+(``benchmarks/bench_solver.py``).
 """
 
 DEFAULTS = {"n_reference": 0.2, "l1": 1e-3, "l2": 1e-3}
-"""Of the estimators, and the setting that a search for another platform leaves only for a clearly
-better one: over real pairs no other worked better on another platform."""
+"""Of the estimators, and the setting that a search for another platform leaves only for
+a clearly better one: over real pairs no other worked better on another platform."""
 
 RIDGE_FLOOR = 1e-7
 """Stands in for l2 when l1 = l2 = 0: separable data would have no minimiser."""
 
 STARTS = ("rising", "falling")
-"""The two starts: gamma tilted to the genes that rise with the label, or to those that fall."""
+"""The two starts: gamma tilted to the genes that rise with the label, or to those
+that fall.
+"""
 
 # Accelerated steps on one block
-GROW = 1.6  # a refused step is shortened by it: two refusals cover what eight taken steps gain
-RELAX = 0.9  # after a step that was taken a longer one is tried: the curvature falls on the way
-LARGEST_L = 1e12  # a step this short no longer moves anything in float32: take it and stop trying
+# A refused step is shortened by it: two refusals cover what eight taken steps gain
+GROW = 1.6
+# After a step that was taken a longer one is tried: the curvature falls on the way
+RELAX = 0.9
+# A step this short no longer moves anything in float32: take it and stop trying
+LARGEST_L = 1e12
 SLACK = 1e-12  # what the roundoff of float32 scores adds to the rise of the loss
 # least curvature along b: it vanishes where all samples are certain
 INTERCEPT_CURVATURE = 1e-3
 SMALLEST_RESIDUAL = 2e-7  # proximal gradient that float32 matrices resolve
 
 # (w, b) to convergence
-FIRST_STEPS = 150  # accelerated steps before Newton's method: well-conditioned fits end within them
+# Accelerated steps before Newton's method: well-conditioned fits end within them
+FIRST_STEPS = 150
 MORE_STEPS = 40  # between two rounds of Newton's method: enough to find the support
 NEWTON_STEPS = 8  # of a round, at most: then the support is found anew
 # largest system that is factored: above, a factor costs more than 150 steps
 NEWTON_SIZE = 1500
 SMALL = 300  # unknowns up to which a factorisation costs next to nothing
-SINGLE = 1e-5  # ridge over the largest diagonal entry from which a float32 factor loses no digits
+# Ridge over the largest diagonal entry from which a float32 factor loses no digits
+SINGLE = 1e-5
 STALLED = 1e-9  # of the objective: a round of Newton's method that gains less has ended
 
 # Alternating rounds on the relaxed problem
@@ -47,13 +56,15 @@ FOLLOW = (6, 2e-3)
 RELAXED_RIDGE = 1e-5
 
 # From the relaxed solution to a set
-FAR = 0.02  # a start this much above the other after screening never ended lower when measured
+# A start this much above the other after screening never ended lower when measured
+FAR = 0.02
 CLOSE = (
     0.005  # the same after the relaxed problem: no anchor changed, a tenth of the time
 )
 # sets that differ by less may change places when (w, b) converge: finish both
 CLOSE_SETS = 1e-3
-PUSH_STEP = 1e-4  # times path_step, of the loss at w = 0: what a round's push adds to the objective
+# Times path_step, of the loss at w = 0: what a round's push adds to the objective
+PUSH_STEP = 1e-4
 PUSH_ROUNDS = 60  # at most: what is fractional then is rounded
 INTEGRAL = 1e-3  # push penalty below which gamma is as good as a set
 ROUNDED_STEPS = 30  # on (w, b) after rounding, before sets are compared

@@ -1,7 +1,8 @@
 """(w, b) to convergence with the matrix fixed: elastic-net logistic regression.
 
-Accelerated steps go first; where they are slow, Newton steps on the support of w take over, with a
-factored Hessian. At fixed reference weights this solves the whole problem, which is then convex.
+Accelerated steps go first; where they are slow, Newton steps on the support of w take
+over, with a factored Hessian. At fixed reference weights this solves the whole problem,
+which is then convex.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def solve_at(
     matrices: ProblemMatrices | None = None,
     **options: Any,
 ) -> Solution:
-    """Optimise (w, b) to convergence at ``gamma``; the options are those of ``fit_weights``.
+    """Optimise (w, b) to convergence at ``gamma``; the options are those of
+    ``fit_weights``.
 
     ``exact`` ends small problems with Newton steps in float64, down to roundoff.
     """
@@ -68,7 +70,9 @@ def solve_at(
 def solution_at(
     problem: Problem, w: NDArray, gamma: NDArray, n_iter: int, converged: bool
 ) -> Solution:
-    """The solution with these weights: best intercept and objective from float64 scores."""
+    """The solution with these weights: best intercept and objective from
+    float64 scores.
+    """
     z = problem.scores(w, 0.0, gamma)
     b = LogisticLoss(problem.y, problem.v).best_intercept(z, 0.0)
     objective = problem.loss(z + b) + problem.penalty.value(w)
@@ -88,8 +92,8 @@ def fit_weights(
 ) -> Weights:
     """Minimise ``loss(M w + b) + penalty(w)`` from a start near or far.
 
-    Converged means that the proximal gradient is below ``tol`` times the gradient at w = 0, or that
-    Newton's method no longer lowers the objective.
+    Converged means that the proximal gradient is below ``tol`` times the gradient at w
+    = 0, or that Newton's method no longer lowers the objective.
     """
     w = np.zeros(len(matrix.mean)) if w is None else w
     L = curvature_scale(matrix, loss.v) if L is None else L
@@ -134,8 +138,9 @@ def finish_exactly(
 ) -> NDArray:
     """Newton steps in float64 on the support of w, down to roundoff.
 
-    ``columns`` are those of the support, not centred. The last digits of w no longer show in the
-    objective, which is flat there, but in its gradient, which judges the last steps.
+    ``columns`` are those of the support, not centred. The last digits of w no longer
+    show in the objective, which is flat there, but in its gradient, which judges the
+    last steps.
     """
     loss = LogisticLoss(y, v, np.float64)
     support = np.flatnonzero(w)
@@ -167,9 +172,9 @@ def finish_exactly(
 class RidgeHessian:
     """``H = M^T D M + ridge I`` with D the curvatures and the intercept eliminated.
 
-    Eliminating the intercept centres the columns of M under the weights D. With more columns than
-    rows the system is solved in the space of the rows. ``factored`` is the Hessian of a nearby
-    point, whose factor stands in for this one's.
+    Eliminating the intercept centres the columns of M under the weights D. With more
+    columns than rows the system is solved in the space of the rows. ``factored`` is the
+    Hessian of a nearby point, whose factor stands in for this one's.
     """
 
     def __init__(
@@ -191,7 +196,8 @@ class RidgeHessian:
             self._ridge, self._factor = factored._ridge, factored._factor
 
     def _factored(self, ridge: float) -> tuple[float, tuple]:
-        """The ridge, raised until the system is positive definite, and the system's factor.
+        """The ridge, raised until the system is positive definite, and the system's
+        factor.
 
         Sums of float32 products can leave a system of dependent columns indefinite.
         """
@@ -273,10 +279,12 @@ def newton_steps(
     target: float = np.inf,
     tol: float = c.STALLED,
 ) -> NewtonResult:
-    """Damped Newton steps on (w, b); no weight leaves its sign unless the penalty is smooth.
+    """Damped Newton steps on (w, b); no weight leaves its sign unless the penalty is
+    smooth.
 
-    Stops when a step lowers the objective by less than ``tol`` of it, or so little that there is no
-    hope of going below ``target``. The loss is left differentiated at the result.
+    Stops when a step lowers the objective by less than ``tol`` of it, or so little that
+    there is no hope of going below ``target``. The loss is left differentiated at the
+    result.
     """
     sign = np.sign(w)
     dtype = values.dtype
@@ -320,11 +328,13 @@ def steps_with_hessian(
     n_steps: int,
     target: float | None = None,
 ) -> NewtonResult:
-    """Steps on (w, b) under a smooth penalty along the Newton direction of a nearby Hessian.
+    """Steps on (w, b) under a smooth penalty along the Newton direction of a nearby
+    Hessian.
 
-    The length of a step is Newton's along its direction, with the curvature of the loss where w
-    stands. With a ``target``, they end when the objective is below it, or so far above it that
-    twice the decrease in sight does not reach it. The loss is left differentiated at the result.
+    The length of a step is Newton's along its direction, with the curvature of the loss
+    where w stands. With a ``target``, they end when the objective is below it, or so
+    far above it that twice the decrease in sight does not reach it. The loss is left
+    differentiated at the result.
     """
     z = values @ w.astype(values.dtype)
     b = loss.best_intercept(z, b)

@@ -1,7 +1,7 @@
 """Exchanges of reference genes at an integral gamma.
 
-In batches, judged by the gradient and a short refit; then pair by pair, ranked by a second-order
-model of the objective in which (w, b) respond to the exchange.
+In batches, judged by the gradient and a short refit; then pair by pair, ranked by a
+second-order model of the objective in which (w, b) respond to the exchange.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
 
 def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> State:
-    """Swap batches of genes by the gradient of gamma, halving the batch when a refit says no.
+    """Swap batches of genes by the gradient of gamma, halving the batch when a refit
+    says no.
 
-    If all tries are refused, ``state.batch`` keeps the size that comes next, so that another call
-    goes on from there.
+    If all tries are refused, ``state.batch`` keeps the size that comes next, so that
+    another call goes on from there.
     """
     s = alternation.problem.n_reference
     batch = state.batch
@@ -72,12 +73,13 @@ def exchange_batches(alternation: Alternation, state: State, n_tries: int) -> St
 def exchange_pairs(
     alternation: Alternation, state: State, *, n_models: int, cheap: bool
 ) -> State:
-    """Swap the pairs that a second-order model ranks best, as long as the objective falls.
+    """Swap the pairs that a second-order model ranks best, as long as the objective
+    falls.
 
-    Each model serves until too many pairs in a row were refused; then a new one is made, if any was
-    accepted, up to ``n_models``. ``cheap`` problems have more pairs tried. For many reference genes
-    among many genes a new model has the old one's Hessian, which is most of its cost, as long as
-    that leads to exchanges.
+    Each model serves until too many pairs in a row were refused; then a new one is
+    made, if any was accepted, up to ``n_models``. ``cheap`` problems have more pairs
+    tried. For many reference genes among many genes a new model has the old one's
+    Hessian, which is most of its cost, as long as that leads to exchanges.
     """
     problem = alternation.problem
     keeps_hessian = (
@@ -106,7 +108,9 @@ def make_pair_model(
     effort: int,
     factored: RidgeHessian | None = None,
 ) -> PairModel | None:
-    """The model of the exchanges at a set, after a few steps on (w, b); None if it is too large."""
+    """The model of the exchanges at a set, after a few steps on (w, b); None if it is
+    too large.
+    """
     penalty = alternation.penalty
     orders = alternation.problem.orders
     state = alternation.steps_on_w(state, c.REFIT_STEPS)
@@ -141,8 +145,9 @@ class Pairs:
 class PairModel:
     """A second-order model of all exchanges at a set, and the trials of the best ones.
 
-    It sees some ``columns`` (genes that have a weight or may get one), of which the ``active`` ones
-    respond to an exchange. (w, b), the ranks and gamma move on with each exchange that is taken.
+    It sees some ``columns`` (genes that have a weight or may get one), of which the
+    ``active`` ones respond to an exchange. (w, b), the ranks and gamma move on with
+    each exchange that is taken.
     """
 
     def __init__(
@@ -186,7 +191,9 @@ class PairModel:
             self.spare = coranks.columns(columns)  # their memory is free now
 
     def _settle(self, factored: RidgeHessian | None) -> RidgeHessian:
-        """The Hessian of the active weights, w being where its gradient is nearly zero."""
+        """The Hessian of the active weights, w being where its gradient is
+        nearly zero.
+        """
         loss = self.loss
         penalty = self.penalty
         w = self.point.w
@@ -204,12 +211,13 @@ class PairModel:
     def _predict(
         self, coranks: NDArray, groups: NDArray, gradient: NDArray, n_inside: int
     ) -> tuple[NDArray, NDArray]:
-        """Predicted change of the objective for each (inside, outside) pair; the response of w.
+        """Predicted change of the objective for each (inside, outside) pair; the
+        response of w.
 
-        With u the change of the scores at fixed w, H the Hessian in w and q the change of w's
-        gradient (through the scores' curvature and through the ranks themselves), the change is
-        ``g.u + u'Du/2 - q'H^-1 q/2``: a quadratic form in the difference of two genes. All but
-        ``n_inside`` of the genes are outside.
+        With u the change of the scores at fixed w, H the Hessian in w and q the change
+        of w's gradient (through the scores' curvature and through the ranks
+        themselves), the change is ``g.u + u'Du/2 - q'H^-1 q/2``: a quadratic form in
+        the difference of two genes. All but ``n_inside`` of the genes are outside.
         """
         slopes = self.loss.slopes
         curvatures = self.loss.curvatures
@@ -234,7 +242,9 @@ class PairModel:
         return gains - form[:n_inside, n_inside:], responses
 
     def exchange(self) -> State | None:
-        """Try pairs in the order of their predicted gains; None if none was accepted."""
+        """Try pairs in the order of their predicted gains; None if none was
+        accepted.
+        """
         pairs = self.pairs
         gamma = self.state.gamma.copy()
         used: set[int] = set()
@@ -267,7 +277,8 @@ class PairModel:
         return replace(self.state, w=w, b=b, gamma=gamma, objective=objective)
 
     def _try(self, goes: int, comes: int, target: float) -> NewtonResult:
-        """(w, b) after an exchange (places among the pairs' genes), whose ranks are in ``spare``.
+        """(w, b) after an exchange (places among the pairs' genes), whose ranks are in
+        ``spare``.
 
         Steps stop early where they will not get below the target.
         """

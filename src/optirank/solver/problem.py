@@ -6,8 +6,8 @@
 
 Where candidates are given, gamma is zero outside them; the weights stay free.
 
-The relaxed problem lets gamma be fractional, in the capped simplex {0 <= gamma <= 1, sum = s}, and
-adds ``lambda_p * sum gamma (1 - gamma)``.
+The relaxed problem lets gamma be fractional, in the capped simplex {0 <= gamma <= 1,
+sum = s}, and adds ``lambda_p * sum gamma (1 - gamma)``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ PenaltyPair = tuple[float, float]  # l1, l2
 
 @dataclass(frozen=True)
 class Problem:
-    """One binary problem: data as orders, labels, weights, penalties, size of the reference."""
+    """One binary problem: data as orders, labels, weights, penalties, size of the
+    reference.
+    """
 
     orders: Any  # SampleOrders, or those of solver.device.orders
     y: NDArray  # (n,) of 0.0 and 1.0
@@ -49,7 +51,8 @@ class Problem:
             ):
                 raise ValueError(
                     f"candidates of dtype {self.candidates.dtype} and shape "
-                    f"{self.candidates.shape}: use a boolean mask with one entry per gene, shape "
+                    f"{self.candidates.shape}: use a boolean mask with one entry per "
+                    "gene, shape "
                     f"({self.n_genes},)"
                 )
             _check_enough(self.n_reference, int(self.candidates.sum()))
@@ -80,7 +83,9 @@ class Problem:
         return self.orders.scores(w, gamma, self.ties) / self.n_reference + b
 
     def loss(self, z: NDArray) -> float:
-        """``sum_i v_i logloss(y_i, z_i)`` in plain NumPy; the fast twin is in ``terms``."""
+        """``sum_i v_i logloss(y_i, z_i)`` in plain NumPy; the fast twin is in
+        ``terms``.
+        """
         return float(self.v @ (np.logaddexp(0.0, z) - self.y * z))
 
     def slopes(self, z: NDArray) -> NDArray:
@@ -108,7 +113,8 @@ class Solution:
 def _check_enough(n_reference: int, number: int) -> None:
     if number < n_reference:
         raise ValueError(
-            f"n_reference={n_reference} reference genes are more than the {number} candidate genes "
+            f"n_reference={n_reference} reference genes are more than the {number} "
+            "candidate genes "
             "of the reference: use fewer reference genes, or more candidates"
         )
 
@@ -128,19 +134,22 @@ def resolve_n_reference(
     if not isinstance(n_reference, int | np.integer):
         if not 0 < n_reference <= 1:
             raise ValueError(
-                f"n_reference={n_reference} is no fraction: use one in (0, 1], or an int"
+                f"n_reference={n_reference} is no fraction: use one in (0, 1], or an "
+                "int"
             )
         return max(1, int(np.floor(n_reference * number + 1e-9)))
     if n_reference < 1:
         raise ValueError(
-            f"n_reference={n_reference} leaves no reference gene: use a fraction in (0, 1] or a "
+            f"n_reference={n_reference} leaves no reference gene: use a fraction in "
+            "(0, 1] or a "
             "count of at least 1"
         )
     if candidates is not None:
         _check_enough(n_reference, number)
     elif n_reference > number:
         raise ValueError(
-            f"n_reference={n_reference} reference genes are more than the {number} genes of X: use "
+            f"n_reference={n_reference} reference genes are more than the {number} "
+            "genes of X: use "
             "fewer, or a fraction such as 0.2"
         )
     return int(n_reference)
@@ -154,7 +163,9 @@ def is_number(value: object) -> bool:
 def sample_weights(
     y: NDArray, weights: NDArray | None = None, balanced: bool = True
 ) -> NDArray:
-    """``v_i = q_i / (2 sum of q over i's class)`` when balanced, else ``q_i / sum q``."""
+    """``v_i = q_i / (2 sum of q over i's class)`` when balanced, else ``q_i /
+    sum q``.
+    """
     q = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=float)
     if not balanced:
         return q / q.sum()

@@ -1,8 +1,9 @@
-"""The entries of the solver: one problem by any algorithm, and many penalties on one problem.
+"""The entries of the solver: one problem by any algorithm, and many penalties on one
+problem.
 
-Settings of a grid are walked from strong to weak l2 at the smallest l1, and from there, at each l2,
-to stronger l1: the reference set changes little from one to the next, so exchanges from the
-neighbour's set take the place of a whole solve.
+Settings of a grid are walked from strong to weak l2 at the smallest l1, and from there,
+at each l2, to stronger l1: the reference set changes little from one to the next, so
+exchanges from the neighbour's set take the place of a whole solve.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ ALGORITHMS: dict[str, Callable[..., Solution]] = {
     "alternating": solve_alternating,
     "bpcd": solve_bpcd,
 }
-"""The algorithms as ``OptirankClassifier(algorithm=...)`` finds them. Each is called with a problem
-and the options of ``solve_alternating``; those that mean nothing to it end in its ``**_``."""
+"""The algorithms as ``OptirankClassifier(algorithm=...)`` finds them. Each is called
+with a problem and the options of ``solve_alternating``; those that mean nothing to it
+end in its ``**_``."""
 
 
 def solve(
@@ -41,7 +43,9 @@ def solve(
 def walk(
     penalties: Iterable[PenaltyPair],
 ) -> list[tuple[PenaltyPair, PenaltyPair | None]]:
-    """Each setting with the one it starts from (None: from nothing), in an order that works."""
+    """Each setting with the one it starts from (None: from nothing), in an order
+    that works.
+    """
     rows: dict[float, list[float]] = {}
     for l1, l2 in penalties:
         rows.setdefault(l2, []).append(l1)
@@ -63,10 +67,12 @@ def solve_grid(
     tol: float = 1e-5,
     max_iter: int = 10_000,
 ) -> dict[PenaltyPair, Solution]:
-    """Solutions of a problem at many penalties, from one of the two starts or the better of both.
+    """Solutions of a problem at many penalties, from one of the two starts or the
+    better of both.
 
-    "best" follows both starts through the relaxed problems of all l2, and takes to sets those that
-    are close to the better one there. ``problem``'s own penalties are not used.
+    "best" follows both starts through the relaxed problems of all l2, and takes to sets
+    those that are close to the better one there. ``problem``'s own penalties are not
+    used.
     """
     only = problem.feasible.only_point(problem.n_genes)
     if only is not None:  # nothing to choose
@@ -155,7 +161,8 @@ def fit_weights_grid(
     penalty_of: Callable[[float, float], Penalty] = ElasticNet,
     **accuracy: Any,
 ) -> dict[PenaltyPair, Weights]:
-    """Logistic regression at many penalties on one matrix, each from its neighbour's solution.
+    """Logistic regression at many penalties on one matrix, each from its neighbour's
+    solution.
 
     ``accuracy`` is ``tol`` and ``max_iter`` of ``fit_weights``.
     """

@@ -1,4 +1,6 @@
-"""The terms of the problem: the loss of the scores, the penalty of w, the feasible set of gamma."""
+"""The terms of the problem: the loss of the scores, the penalty of w, the feasible set
+of gamma.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from optirank._compiled import solver_loops
 class Proximal(ABC):
     """A term with a proximal map: the penalty of w, or the feasible set of gamma.
 
-    The map is one compiled function, ``proximal_map``, which the compiled steps and ``prox`` call
-    with ``parameters``; see ``_compiled.jit.proximal_map``.
+    The map is one compiled function, ``proximal_map``, which the compiled steps and
+    ``prox`` call with ``parameters``; see ``_compiled.jit.proximal_map``.
     """
 
     proximal_map: ClassVar[Any]
@@ -35,16 +37,19 @@ class Proximal(ABC):
 
 
 class Penalty(Proximal):
-    """A separable, convex penalty of w, which every algorithm and the refit use as it is.
+    """A separable, convex penalty of w, which every algorithm and the refit use as it
+    is.
 
-    Where each weight keeps its sign it is a quadratic: Newton steps take ``gradient`` and
-    ``curvature`` from there.
+    Where each weight keeps its sign it is a quadratic: Newton steps take ``gradient``
+    and ``curvature`` from there.
     """
 
     @property
     @abstractmethod
     def smooth(self) -> bool:
-        """Whether it is one quadratic everywhere: no kink at zero, no forbidden weights."""
+        """Whether it is one quadratic everywhere: no kink at zero, no forbidden
+        weights.
+        """
 
     @property
     @abstractmethod
@@ -65,7 +70,9 @@ class Penalty(Proximal):
         """Its gradient where each weight keeps the sign given."""
 
     def keep_signs(self, w: NDArray, sign: NDArray) -> NDArray:
-        """w with zero for the weights that left their sign, unless the penalty is smooth."""
+        """w with zero for the weights that left their sign, unless the penalty
+        is smooth.
+        """
         return w if self.smooth else np.where(w * sign < 0, 0.0, w)
 
 
@@ -111,8 +118,8 @@ class LogisticLoss:
     """``sum_i v_i (log(1 + exp(z_i + b)) - y_i (z_i + b))`` with y_i of 0 and 1.
 
     ``slopes`` and ``curvatures`` are its first and second derivatives in the scores:
-    ``v_i (p_i - y_i)`` and ``v_i p_i (1 - p_i)``, with ``p_i = sigmoid(z_i + b)``. The loss owns
-    these buffers.
+    ``v_i (p_i - y_i)`` and ``v_i p_i (1 - p_i)``, with ``p_i = sigmoid(z_i + b)``. The
+    loss owns these buffers.
     """
 
     def __init__(self, y: NDArray, v: NDArray, dtype: type = np.float32) -> None:
@@ -135,7 +142,9 @@ class LogisticLoss:
         return self.value(z, b)
 
     def best_intercept(self, z: NDArray, b: float) -> float:
-        """The b that minimises the loss at scores z + b, searched from the one given."""
+        """The b that minimises the loss at scores z + b, searched from the
+        one given.
+        """
         return solver_loops.optimal_intercept(z, b, self.y, self.v)
 
 
@@ -173,8 +182,8 @@ def spread(part: NDArray, genes: NDArray, n_genes: int) -> NDArray:
 class CappedSimplex(Proximal):
     """``{0 <= gamma <= 1, sum gamma = s}``, with gamma zero outside the candidates.
 
-    ``candidates`` is a mask of the genes that may be in the reference; None means all genes. The
-    vertices are the reference sets of s candidates.
+    ``candidates`` is a mask of the genes that may be in the reference; None means all
+    genes. The vertices are the reference sets of s candidates.
     """
 
     proximal_map = solver_loops.capped_simplex_map
@@ -184,7 +193,9 @@ class CappedSimplex(Proximal):
 
     @cached_property
     def _where(self) -> Any:
-        """What picks the candidates from a vector of all genes: a slice, or positions."""
+        """What picks the candidates from a vector of all genes: a slice, or
+        positions.
+        """
         if self.candidates is None:
             return slice(None)
         return np.flatnonzero(self.candidates)
@@ -200,7 +211,9 @@ class CappedSimplex(Proximal):
         return part if self.candidates is None else spread(part, self._where, n_genes)
 
     def free_part(self, direction: NDArray) -> NDArray:
-        """What the constraint on the sum lets through of a direction: its part of mean zero."""
+        """What the constraint on the sum lets through of a direction: its part of
+        mean zero.
+        """
         part = direction[self._where]
         return self._spread(part - part.mean(), len(direction))
 
@@ -217,7 +230,8 @@ class CappedSimplex(Proximal):
         return self._spread(part * (self.s / len(part)), n_genes)
 
     def tilted(self, criterion: NDArray) -> tuple[NDArray, NDArray]:
-        """Weights that grow, and weights that fall, with the candidates' order by a criterion.
+        """Weights that grow, and weights that fall, with the candidates' order by a
+        criterion.
 
         ``2 s / m`` times the normalised order of the m candidates, projected.
         """
@@ -234,7 +248,9 @@ class CappedSimplex(Proximal):
         return self._spread(rising, n_genes), self._spread(falling, n_genes)
 
     def vertex(self, gamma: NDArray) -> NDArray:
-        """The set of the s largest entries, the first of equal ones: ones there, else zeros."""
+        """The set of the s largest entries, the first of equal ones: ones there,
+        else zeros.
+        """
         part = gamma[self._where]
         rounded = np.zeros(len(part))
         rounded[np.argsort(-part, kind="stable")[: self.s]] = 1.0
@@ -243,7 +259,9 @@ class CappedSimplex(Proximal):
     def exchangeable(
         self, gamma: NDArray, gradient: NDArray, number: int
     ) -> tuple[NDArray, NDArray]:
-        """The genes of a set that most want out, and the candidates outside that most want in."""
+        """The genes of a set that most want out, and the candidates outside that most
+        want in.
+        """
         allowed = True if self.candidates is None else self.candidates
         inside = np.flatnonzero(gamma > 0.5)
         outside = np.flatnonzero((gamma <= 0.5) & allowed)

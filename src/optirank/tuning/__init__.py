@@ -1,1 +1,3 @@
-"""Choosing settings: families of classifiers with their grids, folds, the search, the choice."""
+"""Choosing settings: families of classifiers with their grids, folds, the search,
+the choice.
+"""

@@ -1,7 +1,8 @@
 """Families of classifiers: a grid of settings, cut into chains of neighbouring fits.
 
-A family lists its settings, groups them into chains (what can run apart), and fits a chain on one
-training part for one class against the rest. Everything else of a search is the same for all.
+A family lists its settings, groups them into chains (what can run apart), and fits a
+chain on one training part for one class against the rest. Everything else of a search
+is the same for all.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ class Samples:
 
 @dataclass
 class BinaryModel(Solution):
-    """One fitted binary model; ``gamma`` is None where values are used instead of ranks."""
+    """One fitted binary model; ``gamma`` is None where values are used instead
+    of ranks.
+    """
 
     seconds: float = 0.0  # CPU time, its share of its chain
     scores: dict[str, NDArray] = field(default_factory=dict)  # by view of a search
@@ -92,8 +95,8 @@ class Chain:
 class Family(ABC):
     """A classifier with its grid.
 
-    ``names`` are the parameters of a setting. Without ``warm_start`` each setting is fitted on its
-    own, as the estimator does.
+    ``names`` are the parameters of a setting. Without ``warm_start`` each setting is
+    fitted on its own, as the estimator does.
     """
 
     l1s: tuple[float, ...]
@@ -109,7 +112,9 @@ class Family(ABC):
     needs_values: ClassVar[bool] = False
     needs_ranks: ClassVar[bool] = True
     on_device: ClassVar[bool] = False
-    """Whether a GPU can fit it; the head is then the size of the set, or empty: all genes."""
+    """Whether a GPU can fit it; the head is then the size of the set, or empty:
+    all genes.
+    """
 
     def settings(self) -> list[Values]:
         """The settings to try: the whole grid."""
@@ -136,7 +141,9 @@ class Family(ABC):
     def fit_chain(
         self, samples: Samples, y: NDArray, v: NDArray, chain: Chain
     ) -> dict[Key, BinaryModel]:
-        """Fit the settings of a chain; ``y`` is 1 for the positive class, ``v`` are weights."""
+        """Fit the settings of a chain; ``y`` is 1 for the positive class, ``v`` are
+        weights.
+        """
 
     def scores(self, samples: Samples, model: BinaryModel) -> NDArray:
         """Decision scores of a model."""
@@ -144,7 +151,9 @@ class Family(ABC):
         return samples.orders.scores(model.w, model.gamma, self.ties) / s + model.b
 
     def _head(self, params: dict, n_genes: int) -> tuple:
-        """Head of the chain in which a setting is fitted: the size of its reference set, if any."""
+        """Head of the chain in which a setting is fitted: the size of its reference
+        set, if any.
+        """
         size, candidates = params.get("n_reference"), getattr(self, "candidates", None)
         return () if size is None else (resolve_n_reference(size, n_genes, candidates),)
 

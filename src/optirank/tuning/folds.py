@@ -24,10 +24,11 @@ Fold = tuple[NDArray, NDArray]  # positions of training and of validation sample
 def make_folds(y: NDArray, cv: Any, groups: ArrayLike | None) -> list[Fold]:
     """Folds from an int, a splitter or ready splits.
 
-    An int makes stratified folds; a class of fewer samples than folds is in some of them only.
-    With groups no group is in both parts of a fold: each group is left out once where there are no
-    more groups than folds, else groups are shared out over the folds. Folds whose training part
-    has fewer than two classes are left out, with a warning.
+    An int makes stratified folds; a class of fewer samples than folds is in some of
+    them only. With groups no group is in both parts of a fold: each group is left out
+    once where there are no more groups than folds, else groups are shared out over the
+    folds. Folds whose training part has fewer than two classes are left out, with a
+    warning.
     """
     groups = None if groups is None else np.asarray(groups)
     if groups is not None and groups.shape != y.shape:
@@ -51,11 +52,13 @@ def make_folds(y: NDArray, cv: Any, groups: ArrayLike | None) -> list[Fold]:
     ]
     if not usable:
         raise ValueError(
-            "no fold has two classes to train on: use fewer folds, other groups, or more samples"
+            "no fold has two classes to train on: use fewer folds, other groups, or "
+            "more samples"
         )
     if len(usable) < len(folds):
         warnings.warn(
-            f"{len(folds) - len(usable)} of {len(folds)} folds are left out: their training part "
+            f"{len(folds) - len(usable)} of {len(folds)} folds are left out: their "
+            "training part "
             "has one class only, or nothing is left to validate on",
             UserWarning,
             stacklevel=3,
@@ -75,7 +78,8 @@ def units_of_folds(
 ) -> list[Unit]:
     """One unit per fold, which scores its held-out samples (the view ``HELD_OUT``).
 
-    It scores them too on ``platforms``, whose copies of all samples follow below in ``samples``.
+    It scores them too on ``platforms``, whose copies of all samples follow below in
+    ``samples``.
     """
     views = [HELD_OUT, *platforms]
     return [
@@ -100,7 +104,8 @@ def _int_folds(y: NDArray, n_folds: int, groups: NDArray | None):
         n_groups = len(np.unique(groups))
         if n_groups < 2:
             raise ValueError(
-                f"groups has one value only ({groups.tolist()[0]!r}): leave it out, or give several"
+                f"groups has one value only ({groups.tolist()[0]!r}): leave it out, or "
+                "give several"
             )
         if n_groups <= n_folds:
             return LeaveOneGroupOut().split(anything, y, groups)

@@ -1,8 +1,8 @@
 """The search: units x classes x chains in parallel, and what it found in each unit.
 
-A unit is a training part with the samples that its models score: a fold, or a split of a benchmark.
-Its samples are sorted once for all classes and settings. Any joblib backend can run the tasks; on
-a GPU, those over the same samples are one batch.
+A unit is a training part with the samples that its models score: a fold, or a split of
+a benchmark. Its samples are sorted once for all classes and settings. Any joblib
+backend can run the tasks; on a GPU, those over the same samples are one batch.
 """
 
 from __future__ import annotations
@@ -44,12 +44,16 @@ class Unit:
 
     @property
     def positives(self) -> list[int]:
-        """The positive class of each problem: one for two classes, one per class for more."""
+        """The positive class of each problem: one for two classes, one per class
+        for more.
+        """
         return [1] if self.n_classes == 2 else list(range(self.n_classes))
 
     @property
     def learnable(self) -> list[int]:
-        """Problems with samples of positive weight both in the class and in the rest."""
+        """Problems with samples of positive weight both in the class and in
+        the rest.
+        """
         weighing = slice(None) if self.weights is None else self.weights > 0
         present = np.unique(self.codes[weighing])
         if len(present) < 2:
@@ -57,7 +61,9 @@ class Unit:
         return [k for k, positive in enumerate(self.positives) if positive in present]
 
     def problem(self, number: int) -> tuple[NDArray, NDArray]:
-        """Labels (1.0 for the positive class) and weights of the samples in one problem."""
+        """Labels (1.0 for the positive class) and weights of the samples in one
+        problem.
+        """
         positive = self.codes == self.positives[number]
         return positive.astype(float), sample_weights(
             positive, self.weights, self.balanced
@@ -66,10 +72,11 @@ class Unit:
 
 @dataclass
 class UnitResult:
-    """Scores, genes and times of all settings of a family; a setting is named by its position.
+    """Scores, genes and times of all settings of a family; a setting is named by its
+    position.
 
-    A problem whose class the training part lacked has no models, scores minus infinity and needs no
-    genes.
+    A problem whose class the training part lacked has no models, scores minus infinity
+    and needs no genes.
     """
 
     family: Family
@@ -122,8 +129,9 @@ def gene_counts(results: Iterable[UnitResult]) -> NDArray:
 class Task:
     """One chain of one problem of a unit, with all it needs as one object.
 
-    dask puts large arrays among a call's arguments on one of its workers, where they are lost if it
-    dies; inside of an object they travel with the call, which can then run again.
+    dask puts large arrays among a call's arguments on one of its workers, where they
+    are lost if it dies; inside of an object they travel with the call, which can then
+    run again.
     """
 
     number: int  # of the unit
@@ -149,8 +157,9 @@ def search(
     """
     tasks = _tasks(family, units)
     results = [UnitResult(family, unit) for unit in units]
-    # The limit is set here, around all threads, and again in each task for those that run in other
-    # processes: threads that set and lift it on their own would lift each other's.
+    # The limit is set here, around all threads, and again in each task for those that
+    # run in other processes: threads that set and lift it on their own would lift each
+    # other's.
     with one_blas_thread():
         if any(unit.train.on_device for unit in units):
             finished = _run_on_device(tasks)
@@ -167,7 +176,8 @@ def _tasks(family: Family, units: Sequence[Unit]) -> list[Task]:
     learnable = [unit.learnable for unit in units]
     if [] in learnable:
         raise ValueError(
-            f"fold {learnable.index([])} has one class only to train on (samples of weight 0 do "
+            f"fold {learnable.index([])} has one class only to train on (samples of "
+            "weight 0 do "
             "not count): use fewer folds or other weights"
         )
     return [
@@ -179,7 +189,9 @@ def _tasks(family: Family, units: Sequence[Unit]) -> list[Task]:
 
 
 def _run_in_parallel(tasks: Sequence[Task], n_jobs: int | None) -> Iterable[TaskResult]:
-    """The results of all tasks, as they come where the joblib backend can give them so."""
+    """The results of all tasks, as they come where the joblib backend can give
+    them so.
+    """
     backend: Any = get_active_backend(prefer="threads")[0]
     sequential = isinstance(backend, SequentialBackend)
     early = sequential or backend.supports_return_generator
@@ -200,7 +212,9 @@ def _run(task: Task) -> TaskResult:
 
 
 def _run_on_device(tasks: Sequence[Task]) -> Iterator[TaskResult]:
-    """The results of all tasks; those over the same samples are one batch, scored unit by unit."""
+    """The results of all tasks; those over the same samples are one batch, scored unit
+    by unit.
+    """
     batches: dict[int, list[Task]] = {}
     for task in tasks:
         batches.setdefault(id(task.unit.train.orders.whole), []).append(task)

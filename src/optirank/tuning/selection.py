@@ -17,13 +17,16 @@ from optirank.tuning.search import UnitResult
 
 RULES = ("one_se", "best")
 TRANSFER = "transfer"  # the rule of `select_for_transfer`, with simulated platforms
-MARGIN = 0.02  # a setting must beat the default by more: about the noise of held-out accuracies
+# A setting must beat the default by more: about the noise of held-out accuracies
+MARGIN = 0.02
 _LIMITS = (("l1", 0), ("l2", 0), ("n_reference", 1))  # nothing is beyond these
 DIGITS = 12  # to which scores are equal: the order of the folds must not decide
 
 
 class FixedScores(ClassifierMixin, BaseEstimator):
-    """A classifier whose decision scores are known already, to be given to any scorer."""
+    """A classifier whose decision scores are known already, to be given to
+    any scorer.
+    """
 
     def __init__(self, classes_: NDArray, scores: NDArray) -> None:
         self.classes_ = classes_
@@ -51,8 +54,8 @@ def score_table(
 ) -> NDArray:
     """Scores of all settings by a scorer of scikit-learn, settings x units.
 
-    Where a scorer cannot say, such as an area under a curve without one of the classes, the score
-    is nan.
+    Where a scorer cannot say, such as an area under a curve without one of the classes,
+    the score is nan.
     """
     failure = None
     # The checks of the default scorer would take most of the time of a grid
@@ -78,17 +81,20 @@ def score_table(
 
 
 def scored_folds(scores: NDArray) -> NDArray:
-    """Mask of the folds in which some setting has a score; an area needs both classes in one."""
+    """Mask of the folds in which some setting has a score; an area needs both
+    classes in one.
+    """
     return np.asarray(np.isfinite(scores).any(axis=0))
 
 
 def select(scores: NDArray, n_genes: NDArray, rule: str = "one_se") -> int:
     """The setting chosen from scores and numbers of genes, both settings x folds.
 
-    "best" takes the highest mean score, of equal ones that with the fewest genes. "one_se", the
-    one-standard-error rule, takes among the settings whose mean is at least the best mean minus its
-    standard error the one with the fewest genes (mean over folds); of equal ones the highest
-    score, then the lowest standard error, then the first.
+    "best" takes the highest mean score, of equal ones that with the fewest genes.
+    "one_se", the one-standard-error rule, takes among the settings whose mean is at
+    least the best mean minus its standard error the one with the fewest genes (mean
+    over folds); of equal ones the highest score, then the lowest standard error, then
+    the first.
     """
     error, genes = standard_error(scores), n_genes.mean(axis=1)
     mean = _comparable(scores.mean(axis=1))
@@ -110,10 +116,11 @@ def select_for_transfer(
 ) -> int:
     """The setting that should work best on another platform, by its `transfer_scores`.
 
-    ``plain`` are scores of held-out samples (settings x folds), ``shifted`` those on simulated
-    platforms (settings x folds x platforms). Held-out scores of one platform differ by less than
-    their noise between settings that do very differently on another: so the ``default``, which did
-    best over real pairs of platforms, is left only for one that is better by more than ``MARGIN``.
+    ``plain`` are scores of held-out samples (settings x folds), ``shifted`` those on
+    simulated platforms (settings x folds x platforms). Held-out scores of one platform
+    differ by less than their noise between settings that do very differently on
+    another: so the ``default``, which did best over real pairs of platforms, is left
+    only for one that is better by more than ``MARGIN``.
     """
     score = _comparable(transfer_scores(plain, shifted, real=real))
     best = int(np.lexsort((n_genes.mean(axis=1), -score))[0])
@@ -123,10 +130,11 @@ def select_for_transfer(
 
 
 def transfer_scores(plain: NDArray, shifted: NDArray, *, real: bool = False) -> NDArray:
-    """What `select_for_transfer` judges by: the plain score counts once, the platforms twice.
+    """What `select_for_transfer` judges by: the plain score counts once, the platforms
+    twice.
 
-    Where folds leave whole sources out (``real`` shifts), or without platforms, it is the plain
-    score. Folds that have no score do not count; NaN where none has.
+    Where folds leave whole sources out (``real`` shifts), or without platforms, it is
+    the plain score. Folds that have no score do not count; NaN where none has.
     """
     there = scored_folds(plain)
     if not there.any():
@@ -138,7 +146,8 @@ def transfer_scores(plain: NDArray, shifted: NDArray, *, real: bool = False) -> 
 
 
 def default_setting(params: Sequence[dict]) -> int | None:
-    """The setting to beat: the default of the estimators, as far as a setting has its parameters.
+    """The setting to beat: the default of the estimators, as far as a setting has its
+    parameters.
 
     None where the grid does not have it.
     """
@@ -149,8 +158,9 @@ def default_setting(params: Sequence[dict]) -> int | None:
 def edges_of_grid(params: Sequence[dict], scores: NDArray) -> list[str]:
     """What to say of the best setting where a value of it ends its part of the grid.
 
-    A part of fewer than three values, and a limit that cannot be passed (l1 = 0, all genes or one
-    gene), are left out, and so is a value whose score another value reaches too.
+    A part of fewer than three values, and a limit that cannot be passed (l1 = 0, all
+    genes or one gene), are left out, and so is a value whose score another value
+    reaches too.
     """
     finite = np.where(np.isfinite(scores), scores, -np.inf).round(DIGITS)
     best = params[int(np.argmax(finite))]
@@ -169,14 +179,17 @@ def edges_of_grid(params: Sequence[dict], scores: NDArray) -> list[str]:
             which = "smallest" if value == values[0] else "largest"
             notes.append(
                 f"the best setting has {name}={value:g}, the {which} of the grid: "
-                f"{'smaller' if which == 'smallest' else 'larger'} values may be better, give "
+                f"{'smaller' if which == 'smallest' else 'larger'} values may be "
+                "better, give "
                 f"them in {name}s"
             )
     return notes
 
 
 def _comparable(scores: NDArray) -> NDArray:
-    """Scores rounded, minus infinity where there is none; an error where no setting has one."""
+    """Scores rounded, minus infinity where there is none; an error where no setting
+    has one.
+    """
     if not np.isfinite(scores).any():
         raise ValueError(
             "no setting has a finite mean score: check the scorer and the folds"

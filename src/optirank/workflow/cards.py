@@ -246,8 +246,8 @@ def judged_accuracy(card: Card) -> tuple[float, float, int]:
 def size_table(model: Any) -> pd.DataFrame:
     """The panels in a model, one line per size: ``n_genes``, accuracy, ``chosen``.
 
-    ``balanced_accuracy`` and ``standard_error`` are NaN for sizes that were not measured;
-    ``chosen`` is the size of the model itself.
+    ``balanced_accuracy`` and ``standard_error`` are NaN for sizes that were not
+    measured; ``chosen`` is the size of the model itself.
     """
     fitted = as_model(model)
     curve = {point.n_genes: point for point in fitted.card.curve}

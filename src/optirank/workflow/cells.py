@@ -1,7 +1,7 @@
 """Generated cells for a shipped model: to try the commands, not to judge the model.
 
-Counts are Poisson; the logarithm of a mean is proportional to the gene's mean rank in the class,
-with an effect of the platform on the gene and noise of the cell.
+Counts are Poisson; the logarithm of a mean is proportional to the gene's mean rank in
+the class, with an effect of the platform on the gene and noise of the cell.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _SPREAD = (
 def make_cells(
     model: Model, n_cells: int = 300, random_state: int = 0
 ) -> ExpressionData:
-    """Cells of a model's classes, in the shares of its training; ``obs`` has their cell_type."""
+    """Cells of a model's classes, in the shares of its training; ``obs`` has their
+    cell_type.
+    """
     rng = np.random.default_rng(random_state)
     likeness = model.panel.likeness
     if likeness is None:
@@ -49,7 +51,9 @@ def make_cells(
 
 
 def write_cells(name: str, folder: Path, stem: str) -> Path:
-    """Write cells for a shipped model as .h5ad, or as .csv where anndata is not installed."""
+    """Write cells for a shipped model as .h5ad, or as .csv where anndata is not
+    installed.
+    """
     cells = make_cells(load(SHIPPED / f"{name}.optirank"))
     if importlib.util.find_spec("anndata") is None:
         return write_table(cells, folder / f"{stem}.csv")

@@ -1,8 +1,8 @@
 """Names for clusters of samples: the label that most of their samples have.
 
 Clusters come from the user: optirank computes none. On real pairs, majority labels of
-clusters that were computed for the purpose were worse than the labels of single cells as
-often as better, at every fineness (docs/notes.md), so a sample keeps its own label.
+clusters that were computed for the purpose were worse than the labels of single cells
+as often as better, at every fineness (docs/notes.md), so a sample keeps its own label.
 """
 
 from __future__ import annotations
@@ -36,14 +36,16 @@ def majority(
 ) -> Clusters:
     """Give each cluster the label that most of its samples have.
 
-    Samples whose label is withheld have no vote; of labels with as many votes the one with
-    the larger sum of confidences wins. A cluster of which the winner has less than half of
-    all samples is called "heterogeneous" (or "mixed" where a class is called so).
+    Samples whose label is withheld have no vote; of labels with as many votes the one
+    with the larger sum of confidences wins. A cluster of which the winner has less than
+    half of all samples is called "heterogeneous" (or "mixed" where a class is called
+    so).
 
     Parameters
     ----------
     clusters : the cluster of each sample, NaN where it has none.
-    codes : its label, a position in ``words``; the last word is that of labels withheld.
+    codes : its label, a position in ``words``; the last word is that of labels
+        withheld.
     confidence : of each label.
     words : the classes, and the word for a label that is withheld.
     """

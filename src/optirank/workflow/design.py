@@ -1,8 +1,10 @@
-"""Design a panel for an assay: choose it, extend a list or score it as it is, and judge it.
+"""Design a panel for an assay: choose it, extend a list or score it as it is, and judge
+it.
 
-The panel comes from the same search as that of a training. What an assay may do to it is then
-measured on held-out samples: genes that fail, other platforms, thinner counts
-(`optirank.panel.drills`). A query of the other platform may judge the panel; it never chooses it.
+The panel comes from the same search as that of a training. What an assay may do to it
+is then measured on held-out samples: genes that fail, other platforms, thinner counts
+(`optirank.panel.drills`). A query of the other platform may judge the panel; it never
+chooses it.
 """
 
 from __future__ import annotations
@@ -104,15 +106,15 @@ class DesignResult:
     kind : str
         Whether the panel was "chosen", or a list "extended" or "scored".
     genes : DataFrame
-        One line per gene: ``gene``, ``symbol``, ``ensembl_id``, ``speaks_for``, ``weight``,
-        ``rank`` and ``path`` (the smallest panel of the path that has it), ``origin``,
-        ``backup``, ``backup_correlation``, ``highest_mean``, and ``mean_<class>`` and
-        ``share_<class>`` for every class.
+        One line per gene: ``gene``, ``symbol``, ``ensembl_id``, ``speaks_for``,
+        ``weight``, ``rank`` and ``path`` (the smallest panel of the path that has it),
+        ``origin``, ``backup``, ``backup_correlation``, ``highest_mean``, and
+        ``mean_<class>`` and ``share_<class>`` for every class.
     conditions : DataFrame
         Balanced accuracy, with 95 % intervals, as it is and under every condition.
     classes : DataFrame
-        Sensitivity of each class with its interval, its genes, those it leans on, and its
-        sensitivity under every condition.
+        Sensitivity of each class with its interval, its genes, those it leans on, and
+        its sensitivity under every condition.
     confusions : DataFrame
         Pairs of classes that are confused, as it is and on simulated platforms.
     additions : DataFrame, optional
@@ -167,8 +169,8 @@ def design(
     ----------
     data : labelled profiles.
     options : what is asked for.
-    query, query_label : labelled samples of another platform, which judge the panel, and the
-        column of their classes.
+    query, query_label : labelled samples of another platform, which judge the panel,
+        and the column of their classes.
     command, source : how the model was made and from what, for its card.
     say : called with each note as soon as it is known, but not with the warnings.
     progress : called with the number of stages that are done, and of all.
@@ -262,7 +264,8 @@ def _conclude(
     notes = list(training.notes)
     if prepared.source.scale != "counts":
         notes.append(
-            "the values are no counts, so thinner counts are not simulated, and means are "
+            "the values are no counts, so thinner counts are not simulated, and means "
+            "are "
             "shares of a sample's total after logarithms are undone"
         )
     classes = class_table(training, drills, genes, X, codes)
@@ -394,7 +397,8 @@ def _panel_size(
     if options.n_genes is None and options.gene_list is not None:
         if len(required) < 2:
             raise DataError(
-                f"the list has {len(required)} gene: ranks need at least 2; add genes, or "
+                f"the list has {len(required)} gene: ranks need at least 2; add genes, "
+                "or "
                 "have it extended (--genes N, n_genes=N)"
             )
         return len(required)
@@ -402,14 +406,16 @@ def _panel_size(
     if n_genes < len(required):
         raise DataError(
             f"a panel of {n_genes} genes cannot hold the {len(required)} that are "
-            f"required: ask for at least {len(required)} (--genes, n_genes=), or require "
+            f"required: ask for at least {len(required)} (--genes, n_genes=), or "
+            "require "
             "fewer"
         )
     if options.n_genes is None:
         return min(n_genes, n_allowed)
     if n_genes > n_allowed:
         raise DataError(
-            f"a panel of {n_genes} genes: {n_allowed} genes of {source} may be used; ask "
+            f"a panel of {n_genes} genes: {n_allowed} genes of {source} may be used; "
+            "ask "
             "for fewer (--genes, n_genes=), or allow more"
         )
     return n_genes
@@ -425,11 +431,14 @@ def _measured(
     n_shared = int(match.present.sum())
     if n_shared < 2:
         raise DataError(
-            f"{source} shares {n_shared} genes with those that the assay can measure: it "
-            f"has genes such as {some(names, 3)}, those are {some(options.assay_genes, 3)}"
+            f"{source} shares {n_shared} genes with those that the assay can measure: "
+            "it "
+            f"has genes such as {some(names, 3)}, those are "
+            f"{some(options.assay_genes, 3)}"
         )
     notes.append(
-        f"{n_shared} of {len(names)} genes may be used: those that the assay can measure"
+        f"{n_shared} of {len(names)} genes may be used: those that the assay can "
+        "measure"
     )
     notes += match.spelling_notes()
     return match.present
@@ -438,15 +447,19 @@ def _measured(
 def _within_bounds(
     highest: NDArray, options: DesignOptions, source: str
 ) -> NDArray[np.bool_]:
-    """Mask of the genes whose mean, in the class where it is highest, is within bounds."""
+    """Mask of the genes whose mean, in the class where it is highest, is
+    within bounds.
+    """
     low = 0.0 if options.min_mean is None else options.min_mean
     high = np.inf if options.max_mean is None else options.max_mean
     within = (highest >= low) & (highest <= high)
     if within.sum() < 2:
         middle, top = np.quantile(highest, [0.5, 1.0])
         raise DataError(
-            f"{source}: {within.sum()} of {len(highest)} genes have a mean from {low:g} to "
-            f"{high:g} counts per 10,000 in the class where they are highest (--min-mean, "
+            f"{source}: {within.sum()} of {len(highest)} genes have a mean from "
+            f"{low:g} to "
+            f"{high:g} counts per 10,000 in the class where they are highest "
+            "(--min-mean, "
             f"--max-mean): half of the genes are above {middle:.2g}, the highest has "
             f"{top:.4g}; widen the bounds"
         )

@@ -19,8 +19,8 @@ _MODEL = "Options for the model's card"
 class DesignOptions:
     """What a user may ask of a design: the parameters of :func:`optirank.tl.design`.
 
-    ``assay_genes`` are the genes that the assay can measure; ``n_jobs`` are threads, -1 for
-    all processors.
+    ``assay_genes`` are the genes that the assay can measure; ``n_jobs`` are threads, -1
+    for all processors.
     """
 
     label: Annotated[
@@ -55,7 +55,9 @@ class DesignOptions:
         Sequence[str] | None,
         Flag(
             metavar="FILE",
-            help="A list, one gene per line, to score as it is; with --genes, to extend.",
+            help=(
+                "A list, one gene per line, to score as it is; with --genes, to extend."
+            ),
             heading=_GENES,
             names=("--list",),
             typed=Path | None,
@@ -81,8 +83,11 @@ class DesignOptions:
         Sequence[str] | str,
         Flag(
             metavar="GENES",
-            help="Genes that may not be: names, patterns such as 'MT-*', a file, or the "
-            "word housekeeping (ribosomal, mitochondrial, haemoglobin, cell cycle).",
+            help=(
+                "Genes that may not be: names, patterns such as 'MT-*', a file, or the "
+                "word housekeeping (ribosomal, mitochondrial, haemoglobin, cell "
+                "cycle)."
+            ),
             heading=_GENES,
             typed=list[str] | None,
         ),
@@ -147,7 +152,8 @@ class DesignOptions:
                 )
         if low is not None and high is not None and low > high:
             raise ValueError(
-                f"means from {low:g} to {high:g} (--min-mean, --max-mean) leave no gene: "
+                f"means from {low:g} to {high:g} (--min-mean, --max-mean) leave no "
+                "gene: "
                 "give the smaller one first"
             )
         for name in ("include", "exclude"):  # one pattern may be given as it is

@@ -34,7 +34,7 @@ def condition_words(kind: str, amount: float) -> str:
     if kind == "as it is":
         return "held-out samples"
     if kind == "failing":
-        return f"{amount:.0%} of the genes fail"
+        return f"{100 * amount:.0f} % of the genes fail"
     if kind == "needed":
         genes = "gene" if amount == 1 else f"{amount:.0f} genes"
         return f"a class loses the {genes} it needs most"
@@ -75,7 +75,9 @@ def class_table(
     X: Any,
     codes: NDArray,
 ) -> pd.DataFrame:
-    """What there is to say of each class; a column per condition has its sensitivity."""
+    """What there is to say of each class; a column per condition has its
+    sensitivity.
+    """
     model = training.model
     judged = training.performance.per_class
     names = [str(name) for name in model.classes]
@@ -113,8 +115,9 @@ def _leans_on(model: Model, X: Any, codes: NDArray) -> list[str]:
 def confusion_table(drills: Sequence[Drill], classes: NDArray) -> pd.DataFrame:
     """Pairs of classes that are confused, as it is and on the strongest platforms.
 
-    Columns: ``class``, ``labelled``, ``share`` of the first that is labelled as the second,
-    ``back`` of the second as the first, and the same for ``platform`` and ``platform_back``.
+    Columns: ``class``, ``labelled``, ``share`` of the first that is labelled as the
+    second, ``back`` of the second as the first, and the same for ``platform`` and
+    ``platform_back``.
     """
     plain = drills[0].counts
     strongest = max(
@@ -194,7 +197,9 @@ def _smallest_panel(model: Model) -> NDArray[np.intp]:
 def _ensembl_ids(
     genes: NDArray, columns: NDArray, other_names: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """Ensembl ids: the names themselves, a column of the reference, or the shipped table."""
+    """Ensembl ids: the names themselves, a column of the reference, or the
+    shipped table.
+    """
     names = [str(gene) for gene in genes]
     of_reference = [
         [others[column] for column in columns] for others in other_names.values()
@@ -209,7 +214,9 @@ def _ensembl_ids(
 def _backups(
     model: Model, genes: NDArray, X: Any, codes: NDArray, allowed: NDArray
 ) -> tuple[list[str], NDArray]:
-    """Names of the genes outside the panel that replace each best, and their correlations."""
+    """Names of the genes outside the panel that replace each best, and their
+    correlations.
+    """
     rows = some_rows(codes, _PER_CLASS)
     samples = X[rows]
     outside = np.setdiff1d(allowed, model.panel.columns)
@@ -230,8 +237,8 @@ def _backups(
 def idle_genes(held_out: HeldOutSamples, genes: NDArray) -> pd.DataFrame:
     """Genes of a list without which held-out samples are labelled no less surely.
 
-    Every fold has the same genes. A gene is idle if the mean loss of held-out samples, over
-    the folds, does not rise without it. The accuracy is that without all of them.
+    Every fold has the same genes. A gene is idle if the mean loss of held-out samples,
+    over the folds, does not rise without it. The accuracy is that without all of them.
     """
     changes = np.mean(
         [

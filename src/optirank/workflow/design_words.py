@@ -53,21 +53,21 @@ def _first_line(result: DesignResult) -> str:
 def _under_conditions(conditions: list[Record]) -> list[str]:
     """A line per kind of condition, and one for the query."""
     failing = _of_kind(conditions, "failing")
-    lines = [_line("genes that fail", _joined(failing, "{:.0%} {}"))]
+    lines = [_line("genes that fail", _joined(failing, "{:.0%}: {}"))]
     lowest = [
-        f"{row['amount']:.0%} {_share(row['lowest'])} ({row['lowest_class']})"
+        f"{row['amount']:.0%}: {_share(row['lowest'])} ({row['lowest_class']})"
         for row in failing
     ]
     lines.append(_line("the same, lowest class of any draw", ", ".join(lowest)))
     needed = _of_kind(conditions, "needed")
     lines.append(_line("a class without its best genes", _joined(needed, "{:.0f}: {}")))
     platforms = [
-        f"{PLATFORM_WORDS[row['amount']]} {_share(row['balanced_accuracy'])}"
+        f"{PLATFORM_WORDS[row['amount']]}: {_share(row['balanced_accuracy'])}"
         for row in _of_kind(conditions, "platform")
     ]
     lines.append(_line("simulated platforms", ", ".join(platforms)))
     thinned = [
-        f"to 1/{round(1 / row['amount'])} {_share(row['balanced_accuracy'])}"
+        f"to 1/{round(1 / row['amount'])}: {_share(row['balanced_accuracy'])}"
         for row in _of_kind(conditions, "thinned")
     ]
     if thinned:
@@ -108,12 +108,14 @@ def _about_list(result: DesignResult) -> list[str]:
         accuracy = float(result.additions["balanced_accuracy"].iloc[0])
         lines.append(
             f"{len(result.additions)} genes more would give {percent(accuracy)} "
-            f"({100 * (accuracy - plain):+.1f} points): {some(result.additions['gene'], 10)}"
+            f"({100 * (accuracy - plain):+.1f} points): "
+            f"{some(result.additions['gene'], 10)}"
         )
     if result.idle is not None and len(result.idle):
         accuracy = float(result.idle["balanced_accuracy"].iloc[0])
         lines.append(
-            f"{len(result.idle)} genes carry nothing (without them {percent(accuracy)}): "
+            f"{len(result.idle)} genes carry nothing (without them "
+            f"{percent(accuracy)}): "
             f"{some(result.idle['gene'], 10)}"
         )
     return lines

@@ -41,8 +41,8 @@ class Evaluation:
     ----------
     performance : the tables, of the samples whose true class the model has.
     label, source : the column of the true classes, and where the samples come from.
-    samples : one line per such sample: ``sample``, ``label`` (true), ``predicted`` (before
-        withholding), ``confidence``, ``withheld``.
+    samples : one line per such sample: ``sample``, ``label`` (true), ``predicted``
+        (before withholding), ``confidence``, ``withheld``.
     unknown : samples of each class that the model does not have; they are in no table.
     labels : what the model says of all samples, with its notes and the missing genes.
     """
@@ -154,7 +154,8 @@ def _mapped(
     for theirs, ours in mapping.items():
         if ours not in classes:
             raise DataError(
-                f"--map {theirs}={ours}: the model has no class {ours!r}; its classes are "
+                f"--map {theirs}={ours}: the model has no class {ours!r}; its classes "
+                "are "
                 f"{some(sorted(classes), 20)}"
             )
         if theirs not in set(truth):
@@ -174,8 +175,10 @@ def _unknown(
     unknown = dict(zip(names.tolist(), numbers.tolist(), strict=True))
     if unknown:
         labels.notes.append(
-            f"{sum(unknown.values())} samples are of classes that the model does not have "
-            f"and are in no table; {labels.withheld[foreign].mean():.0%} of their labels "
+            f"{sum(unknown.values())} samples are of classes that the model does not "
+            "have "
+            f"and are in no table; {labels.withheld[foreign].mean():.0%} of their "
+            "labels "
             f"are withheld: {some(unknown)}"
         )
     return unknown
@@ -189,7 +192,8 @@ def _compare_with_training(
     if n_same:
         n_known = len(model.card.fingerprints)
         labels.alarms.append(
-            f"{n_same} of {n_known} training samples that were looked for are among these "
+            f"{n_same} of {n_known} training samples that were looked for are among "
+            "these "
             "samples: this is no test on independent data"
         )
 
@@ -210,5 +214,6 @@ def _compare_with_target(
     if math.isfinite(error) and error > target:
         labels.alarms.append(
             f"asked for an error of {target:.1%}, found {error:.1%} (95 % interval "
-            f"{float(low):.1%} to {float(high):.1%}) of the {judged.n_given} labels given"
+            f"{float(low):.1%} to {float(high):.1%}) of the {judged.n_given} labels "
+            "given"
         )

@@ -1,7 +1,8 @@
 """Fingerprints of samples, by which samples of a training are recognised in a query.
 
-A fingerprint is a hash of the ranks of the panel's genes in one sample, so it is the same
-for counts, CPM and logarithms of the same sample. A model's card keeps some of them.
+A fingerprint is a hash of the ranks of the panel's genes in one sample, so it is the
+same for counts, CPM and logarithms of the same sample. A model's card keeps some of
+them.
 """
 
 from __future__ import annotations
@@ -25,14 +26,16 @@ if TYPE_CHECKING:
 
 _TOGETHER = 8  # blocks of a task, where there are tasks
 N_FINGERPRINTS = 100  # samples of a training: some of them are in any half of it
-# Fewer different values, or genes that are not tied with most others (such as zeros), may
-# be another sample's too
+# Fewer different values, or genes that are not tied with most others (such as zeros),
+# may be another sample's too
 _MIN_VALUES = 4
 _MIN_GENES = 10
 
 
 def fingerprints(X: Any) -> list[str]:
-    """A hash per sample (row) of the ranks of its values; "" where they say too little."""
+    """A hash per sample (row) of the ranks of its values; "" where they say
+    too little.
+    """
     ranks = panel_ranks(X)
     doubled = np.rint(2.0 * ranks * ranks.shape[1]).astype("<u4")
     hashes = []

@@ -1,4 +1,6 @@
-"""Lists of genes that people write: patterns, families by one word, other spellings, aliases."""
+"""Lists of genes that people write: patterns, families by one word, other spellings,
+aliases.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,17 @@ _HAEMOGLOBIN = re.compile(r"HB(A[12]|B|D|E1|G[12]|M|Q1[AB]?|Z|[AB]-.*)", re.IGNO
 
 @functools.cache
 def _known() -> tuple[frozenset[str], dict[str, str]]:
-    """Genes of the cell cycle, and symbols by other names, from the file beside this one."""
+    """Genes of the cell cycle, and symbols by other names, from the file beside
+    this one.
+    """
     text = files("optirank.workflow").joinpath("gene_lists.toml").read_text("utf-8")
     content = tomllib.loads(text)
     return frozenset(content["cell_cycle"].split()), content["aliases"]
 
 
 def matching(names: Sequence[str], pattern: str) -> NDArray[np.bool_]:
-    """Mask of the names that are equal to a word or fit a pattern such as ``MT-*``, in any case.
+    """Mask of the names that are equal to a word or fit a pattern such as ``MT-*``, in
+    any case.
 
     ``housekeeping`` stands for the genes of :func:`housekeeping`.
     """
@@ -52,7 +57,9 @@ def matching(names: Sequence[str], pattern: str) -> NDArray[np.bool_]:
 
 
 def housekeeping(names: Sequence[str]) -> NDArray[np.bool_]:
-    """Mask of ribosomal, mitochondrial, haemoglobin and cell-cycle genes of human or mouse."""
+    """Mask of ribosomal, mitochondrial, haemoglobin and cell-cycle genes of human
+    or mouse.
+    """
     symbols = symbols_of(names) if are_ensembl_ids(names) else names
     families = (_RIBOSOMAL, _MITOCHONDRIAL, _HAEMOGLOBIN)
     cell_cycle, _ = _known()
@@ -98,17 +105,18 @@ def find_listed(
     *,
     skip_unknown: bool = False,
 ) -> tuple[NDArray[np.intp], list[str]]:
-    """Positions of the genes of a list among ``names``, in the order of the list, and notes.
+    """Positions of the genes of a list among ``names``, in the order of the list, and
+    notes.
 
-    A name is looked for as it is written, without the version of an Ensembl id, in another case,
-    as Ensembl id or symbol, and in other columns of the data's genes. What was found otherwise
-    than as written is in the notes.
+    A name is looked for as it is written, without the version of an Ensembl id, in
+    another case, as Ensembl id or symbol, and in other columns of the data's genes.
+    What was found otherwise than as written is in the notes.
 
     Raises
     ------
     DataError
-        For names that occur twice or stand for one gene, and, unless ``skip_unknown``, for names
-        that are not there.
+        For names that occur twice or stand for one gene, and, unless ``skip_unknown``,
+        for names that are not there.
     """
     wanted = [str(name).strip() for name in wanted]
     _refuse_repeats(wanted)
@@ -124,13 +132,15 @@ def find_listed(
     if unknown and not skip_unknown:
         hints = some([_hint(name, names) for name in unknown], 30)
         raise DataError(
-            f"{source} lacks {len(unknown)} of the {len(wanted)} genes of the list: {hints}; "
+            f"{source} lacks {len(unknown)} of the {len(wanted)} genes of the list: "
+            f"{hints}; "
             "correct them, take them out, or go on without them (--skip-unknown, "
             "skip_unknown=True)"
         )
     if unknown:
         notes.append(
-            f"{len(unknown)} of the {len(wanted)} genes of the list are not in {source} and "
+            f"{len(unknown)} of the {len(wanted)} genes of the list are not in "
+            f"{source} and "
             f"are skipped: {some(unknown, 30)}"
         )
     return columns[columns >= 0], notes
@@ -141,7 +151,8 @@ def _refuse_repeats(wanted: Sequence[str]) -> None:
     if repeated:
         named = some([f"{name} ({n} times)" for name, n in repeated.items()], 30)
         raise DataError(
-            f"{len(repeated)} genes are in the list more than once: {named}; name each once"
+            f"{len(repeated)} genes are in the list more than once: {named}; name each "
+            "once"
         )
 
 
@@ -159,7 +170,8 @@ def _refuse_synonyms(
     ]
     if same:
         raise DataError(
-            f"the list has {len(same)} genes under two names: {some(same, 10)}; name each once"
+            f"the list has {len(same)} genes under two names: {some(same, 10)}; name "
+            "each once"
         )
 
 

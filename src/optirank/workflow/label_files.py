@@ -41,7 +41,8 @@ def check_format(out: Path, query: Path, query_format: str) -> None:
         need("zarr", "anndata", f"writing {out}")
     if suffix == ".h5ad" and query_format != "h5ad":
         raise DataError(
-            f"{out} would be a copy of the query with labels, but {query} is not an .h5ad: write "
+            f"{out} would be a copy of the query with labels, but {query} is not an "
+            ".h5ad: write "
             "the labels as .csv"
         )
 

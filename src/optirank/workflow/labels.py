@@ -1,4 +1,6 @@
-"""Labels of samples, what is said about them, and the words for those that are withheld."""
+"""Labels of samples, what is said about them, and the words for those that are
+withheld.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,16 @@ _NO_CLASS = (  # words that mark samples without a label
 
 
 def label_notes(labels: Iterable[object]) -> list[str]:
-    """What is odd about class labels: words for "no label", and names that differ by a typo.
+    """What is odd about class labels: words for "no label", and names that differ by a
+    typo.
 
-    Labels that differ only in case or in spaces, and words such as "Unknown" or "NA", are classes
-    like any other to a classifier; mostly that is a mistake.
+    Labels that differ only in case or in spaces, and words such as "Unknown" or "NA",
+    are classes like any other to a classifier; mostly that is a mistake.
     """
     counts = Counter(str(label) for label in labels if isinstance(label, str))
     notes = [
-        f"{n} samples are labelled {name!r}: it is used as a class like any other; remove these "
+        f"{n} samples are labelled {name!r}: it is used as a class like any other; "
+        "remove these "
         "samples, or leave their label empty, if they have no known class"
         for name, n in counts.items()
         if name.strip().lower() in _NO_CLASS
@@ -45,8 +49,11 @@ def label_notes(labels: Iterable[object]) -> list[str]:
     for name in counts:
         alike["".join(name.split()).casefold()].append(name)
     notes += [
-        f"the labels {' and '.join(f'{name!r} ({counts[name]} samples)' for name in names)} differ "
-        "only in case or spaces: they are different classes; rename one if they are the same"
+        "the labels "
+        f"{' and '.join(f'{name!r} ({counts[name]} samples)' for name in names)} "
+        "differ "
+        "only in case or spaces: they are different classes; rename one if they are "
+        "the same"
         for names in alike.values()
         if len(names) > 1
     ]
@@ -56,10 +63,11 @@ def label_notes(labels: Iterable[object]) -> list[str]:
 def label_table(
     labels: ArrayLike, confidence: ArrayLike, withheld: str
 ) -> pd.DataFrame:
-    """One line per label, the most frequent first and ``withheld``, the word for no label, last.
+    """One line per label, the most frequent first and ``withheld``, the word for no
+    label, last.
 
-    Columns are ``n_samples``, ``share``, ``confidence`` (the mean), then the samples in each step
-    of confidence, the highest first, and those whose label is withheld.
+    Columns are ``n_samples``, ``share``, ``confidence`` (the mean), then the samples in
+    each step of confidence, the highest first, and those whose label is withheld.
     """
     labels, sure = np.asarray(labels, dtype=object), np.asarray(confidence, dtype=float)
     step = (sure[:, None] < [*_STEPS.values()]).sum(axis=1)
@@ -200,7 +208,9 @@ def free_word(classes: Iterable, *words: str) -> str:
 
 
 def withheld_word(classes: Iterable) -> str:
-    """The word for a label that is withheld, "unassigned" where no class is called so."""
+    """The word for a label that is withheld, "unassigned" where no class is
+    called so.
+    """
     return free_word(classes, "unassigned", "withheld")
 
 
@@ -210,10 +220,11 @@ def mixed_word(classes: Iterable) -> str:
 
 
 def probability_columns(classes: NDArray) -> list[str]:
-    """Names for columns of probabilities that every format stores: the classes where possible.
+    """Names for columns of probabilities that every format stores: the classes where
+    possible.
 
-    An .h5ad file stores a column under its name as a path, so "/" becomes "|", and a name that is
-    no path or is taken already is numbered.
+    An .h5ad file stores a column under its name as a path, so "/" becomes "|", and a
+    name that is no path or is taken already is numbered.
     """
     names: list[str] = []
     for label in classes:

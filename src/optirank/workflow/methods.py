@@ -1,4 +1,6 @@
-"""The methods of training: what chooses genes and weights, and scores held-out samples."""
+"""The methods of training: what chooses genes and weights, and scores held-out
+samples.
+"""
 
 from __future__ import annotations
 
@@ -101,10 +103,10 @@ def train_settings(
 ) -> Fitted:
     """The paper's methods: a small fixed grid, judged on held-out samples.
 
-    Every setting is fitted in every fold, on the genes that correlate most with the labels
-    of its training part, and scored on its held-out samples as they are and on simulated
-    platforms; the rule of ``selection="transfer"`` chooses. At most 500 samples per class
-    are used.
+    Every setting is fitted in every fold, on the genes that correlate most with the
+    labels of its training part, and scored on its held-out samples as they are and on
+    simulated platforms; the rule of ``selection="transfer"`` chooses. At most 500
+    samples per class are used.
     """
     settings = SETTINGS[options.method]
     codes = prepared.codes

@@ -1,7 +1,7 @@
 """What a user may ask of a training and of a prediction, each option in one place.
 
-A new field with a `Flag` is an option of the command line; the parameter of the same name
-in `optirank.tl` has the same default.
+A new field with a `Flag` is an option of the command line; the parameter of the same
+name in `optirank.tl` has the same default.
 """
 
 from __future__ import annotations
@@ -52,8 +52,10 @@ class TrainingOptions:
         float | None,
         Flag(
             metavar="SHARE",
-            help="Let the model withhold labels so that at most this share of those given "
-            "is wrong, judged by held-out samples.",
+            help=(
+                "Let the model withhold labels so that at most this share of those "
+                "given is wrong, judged by held-out samples."
+            ),
             lowest=0.0,
             highest=1.0,
         ),
@@ -147,13 +149,16 @@ class TrainingOptions:
                 object.__setattr__(self, name, (getattr(self, name),))
         if self.method != "panel" and (self.include or n_genes != "auto"):
             raise ValueError(
-                f"method={self.method!r} chooses its genes itself: leave out include and "
+                f"method={self.method!r} chooses its genes itself: leave out include "
+                "and "
                 "n_genes (--include, --genes), or use the panel method"
             )
 
     @property
     def panel_size(self) -> int | None:
-        """The number of genes asked for, None where it is chosen by held-out accuracy."""
+        """The number of genes asked for, None where it is chosen by held-out
+        accuracy.
+        """
         return None if self.n_genes == "auto" else int(self.n_genes)
 
 
@@ -202,7 +207,9 @@ class PredictOptions:
     drop_classes: Annotated[
         bool,
         Flag(
-            help="Leave out classes that cannot be told because their genes are missing.",
+            help=(
+                "Leave out classes that cannot be told because their genes are missing."
+            ),
             heading=_MISSING,
         ),
     ] = False
@@ -210,9 +217,11 @@ class PredictOptions:
         Homologs,
         Flag(
             metavar="mouse|case|FILE",
-            help="Genes of another species: a table of two columns, or case (names that "
-            "differ only in case are the same gene); mouse and human names are "
-            "recognised.",
+            help=(
+                "Genes of another species: a table of two columns, or case (names that "
+                "differ only in case are the same gene); mouse and human names are "
+                "recognised."
+            ),
             heading=_MISSING,
             typed=str | None,
         ),

@@ -1,8 +1,8 @@
 """How well labels fit the truth: the tables of a training page and of an evaluation.
 
-Every table counts the samples that it is given and no others: held-out samples for a training,
-the samples of a labelled query for an evaluation. Labels that are withheld are counted apart; all
-shares are of the labels given.
+Every table counts the samples that it is given and no others: held-out samples for a
+training, the samples of a labelled query for an evaluation. Labels that are withheld
+are counted apart; all shares are of the labels given.
 """
 
 from __future__ import annotations
@@ -49,19 +49,21 @@ class Performance:
     ----------
     classes : the model's classes, as text.
     n_samples, n_right, n_withheld : numbers of samples; those withheld have no label.
-    balanced_accuracy, interval : mean sensitivity of the classes that have samples, and its 95 %
-        interval.
+    balanced_accuracy, interval : mean sensitivity of the classes that have samples, and
+        its 95 % interval.
     per_class : one line per class: ``n`` (true samples with a label), ``sensitivity``,
         ``specificity``, ``ppv``, ``npv``, each with ``_low`` and ``_high``, ``auc`` and
         ``average_precision``. NaN where there is nothing to count.
-    confusion : samples by true class (rows) and label (columns); the last column are labels
-        withheld, where there are any.
-    reliability : labels by confidence: ``confidence`` (mean), ``accuracy``, ``low``, ``high``,
-        ``n_samples``.
-    withholding : what withholding the least confident labels would give on these samples:
-        ``target_error``, ``threshold``, ``given`` (share of the labels), ``error`` among them.
+    confusion : samples by true class (rows) and label (columns); the last column are
+        labels withheld, where there are any.
+    reliability : labels by confidence: ``confidence`` (mean), ``accuracy``, ``low``,
+        ``high``, ``n_samples``.
+    withholding : what withholding the least confident labels would give on these
+        samples: ``target_error``, ``threshold``, ``given`` (share of the labels),
+        ``error`` among them.
     curves : of each class that has samples inside and outside of it.
-    prevalence : the shares of the classes that PPV and NPV suppose; None: as in these samples.
+    prevalence : the shares of the classes that PPV and NPV suppose; None: as in these
+        samples.
     """
 
     classes: tuple[str, ...]
@@ -111,11 +113,12 @@ def performance(
     withheld: ArrayLike | None = None,
     prevalence: Mapping[str, float] | None = None,
 ) -> Performance:
-    """Compare labels with the truth; both are of ``classes``, the columns of ``probabilities``.
+    """Compare labels with the truth; both are of ``classes``, the columns of
+    ``probabilities``.
 
-    The label of a sample that is ``withheld`` is the one it would have had. ``prevalence`` is the
-    share of every class where the model will be used, by default that of these samples: PPV and NPV
-    are those expected there.
+    The label of a sample that is ``withheld`` is the one it would have had.
+    ``prevalence`` is the share of every class where the model will be used, by default
+    that of these samples: PPV and NPV are those expected there.
     """
     names = tuple(str(name) for name in classes)
     true, given = (
@@ -169,7 +172,9 @@ def performance(
 def check_prevalence(
     given: Mapping[str, float], classes: Sequence[Any], counts: Mapping[str, int]
 ) -> dict[str, float]:
-    """Shares of all classes from those given; the other classes share the rest as in ``counts``."""
+    """Shares of all classes from those given; the other classes share the rest as in
+    ``counts``.
+    """
     names = [str(name) for name in classes]
     for name, share in given.items():
         if name not in names:
@@ -203,7 +208,9 @@ def wilson(share: ArrayLike, n: ArrayLike) -> tuple[NDArray, NDArray]:
 
 
 def reliability_table(confidence: ArrayLike, correct: ArrayLike) -> pd.DataFrame:
-    """Labels in bins of confidence: their mean confidence, the share that is right, intervals."""
+    """Labels in bins of confidence: their mean confidence, the share that is right,
+    intervals.
+    """
     confidence, correct = (
         np.asarray(confidence, dtype=float),
         np.asarray(correct, dtype=float),
@@ -229,10 +236,11 @@ def reliability_table(confidence: ArrayLike, correct: ArrayLike) -> pd.DataFrame
 def _class_table(
     table: NDArray, names: tuple[str, ...], prevalence: Mapping[str, float] | None
 ) -> pd.DataFrame:
-    """Sensitivity, specificity, PPV and NPV of each class with intervals, from the confusion.
+    """Sensitivity, specificity, PPV and NPV of each class with intervals, from the
+    confusion.
 
-    With ``prevalence`` a sample of class c counts ``prevalence_c / n_c``; the interval then is that
-    of ``(sum w)^2 / sum w^2`` samples.
+    With ``prevalence`` a sample of class c counts ``prevalence_c / n_c``; the interval
+    then is that of ``(sum w)^2 / sum w^2`` samples.
     """
     sizes = table.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -1,10 +1,10 @@
 """From a model to labels: one way for files and for AnnData, with the same notes.
 
-Blocks of samples are read, with the genes of the panel alone, and scored; scores, labels
-and probabilities of all samples are kept in memory, which is little (20 classes: 200 bytes
-per sample). The label of a sample never depends on other samples, unless the user asked
-for that: ``adapt`` learns from the whole query, and a target error raises its threshold
-where the query's own confidences are low.
+Blocks of samples are read, with the genes of the panel alone, and scored; scores,
+labels and probabilities of all samples are kept in memory, which is little (20 classes:
+200 bytes per sample). The label of a sample never depends on other samples, unless the
+user asked for that: ``adapt`` learns from the whole query, and a target error raises
+its threshold where the query's own confidences are low.
 """
 
 from __future__ import annotations
@@ -63,14 +63,16 @@ def predict_file(
     dask: str | None = None,
     **reading: Any,
 ) -> Labels:
-    """Label the samples of a file with a model or the file of one, and write the labels.
+    """Label the samples of a file with a model or the file of one, and write the
+    labels.
 
     ``out`` is ``.csv`` or ``.parquet`` (sample, label, confidence, one probability per
-    class), ``.h5ad``, a copy of ``path`` with what :func:`optirank.tl.annotate` adds, or
-    ``.zarr``, an AnnData with that alone. Of several files, each is labelled as if it were
-    alone, and a column says which file a sample is from. ``dask`` is the address of a dask
-    scheduler whose workers can read ``path``. A run that is interrupted goes on where it
-    stopped. ``reading`` are options of :func:`optirank.datasets.read_expression`.
+    class), ``.h5ad``, a copy of ``path`` with what :func:`optirank.tl.annotate` adds,
+    or ``.zarr``, an AnnData with that alone. Of several files, each is labelled as if
+    it were alone, and a column says which file a sample is from. ``dask`` is the
+    address of a dask scheduler whose workers can read ``path``. A run that is
+    interrupted goes on where it stopped. ``reading`` are options of
+    :func:`optirank.datasets.read_expression`.
     """
     files = [path] if isinstance(path, str | os.PathLike) else path
     paths = [Path(file) for file in files]
@@ -111,7 +113,9 @@ def predict_file(
 
 
 def _given(reading: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of reading that differ from their defaults, as a record keeps them."""
+    """The options of reading that differ from their defaults, as a record
+    keeps them.
+    """
     given = {name: value for name, value in reading.items() if value}
     if "samples" in given:
         given["samples"] = Path(given["samples"]).name
@@ -130,7 +134,8 @@ def _check_files(paths: list[Path], out: Path, reading: Mapping[str, Any]) -> No
         check_format(out, path, reading.get("format") or guess_format(path))
     if len(paths) > 1 and out.suffix.lower() == ".h5ad":
         raise DataError(
-            f"{out} would be a copy of one query, and there are {len(paths)}: write the "
+            f"{out} would be a copy of one query, and there are {len(paths)}: write "
+            "the "
             "labels as .csv, .parquet or .zarr"
         )
 
@@ -170,8 +175,8 @@ def label_profiles(
 ) -> Labels:
     """Label the samples of an open file or an AnnData, see `predict_file`.
 
-    ``genes_in`` is what the user said of a table, for the error of a table that lies the
-    other way. ``engine`` runs over the blocks of samples, see `optirank.io.blocks`.
+    ``genes_in`` is what the user said of a table, for the error of a table that lies
+    the other way. ``engine`` runs over the blocks of samples, see `optirank.io.blocks`.
     ``explained`` is the position of a sample whose label is explained; that of a single
     sample always is.
     """
@@ -212,7 +217,8 @@ def label_profiles(
     notes += decision.notes
     if predictor.panel.calibration is None:
         notes.append(
-            "the model is not calibrated: a confidence is not the share of correct labels"
+            "the model is not calibrated: a confidence is not the share of correct "
+            "labels"
         )
     alarms = query.alarms()
     classes = np.array([str(label) for label in predictor.model.classes], dtype=object)
@@ -275,7 +281,8 @@ def _bind(
             raise
         opposite = "rows" if genes_in == "columns" else "columns"
         raise DataError(
-            f"{profiles.source}: the genes of the model are in its {opposite}, not in its "
+            f"{profiles.source}: the genes of the model are in its {opposite}, not in "
+            "its "
             f"{genes_in} ({some(in_samples, 3)}): use --genes-in {opposite} "
             f"(genes_in={opposite!r})"
         ) from None
@@ -292,7 +299,8 @@ def _raw_notes(profiles: ExpressionData, missing: Sequence[str]) -> list[str]:
     if not in_raw:
         return []
     return [
-        f"{len(in_raw)} genes that are missing are in raw: use_raw=True (--use-raw) reads it"
+        f"{len(in_raw)} genes that are missing are in raw: use_raw=True (--use-raw) "
+        "reads it"
     ]
 
 
@@ -304,10 +312,11 @@ def _probabilities(
     plain = predictor.probabilities(query.scores)
     n_samples = len(plain)
     if options.adapt:
-        from optirank.panel.adaptation import learn_from_query
+        from optirank.panel.adaptation import learn_from_query, sharpened
 
         soft = predictor.probabilities(query.scores, calibrated=False)
         adapted = learn_from_query(soft, _WholeQuery(query.profiles))
+        adapted = sharpened(adapted, float(plain.max(axis=1).mean()))
         n_changed = int((adapted.argmax(axis=1) != best_class(query.scores)).sum())
         note = f"learning from the query changed {n_changed} of {n_samples} labels"
         return adapted, [note]
@@ -338,7 +347,8 @@ def _groups(profiles: ExpressionData, column: str) -> pd.Series:
     if column not in profiles.obs.columns:
         raise DataError(
             f"{profiles.source} has no column {column!r} for its samples: there are "
-            f"{some(profiles.obs.columns, 20)}. Clusters are not computed here: scanpy's "
+            f"{some(profiles.obs.columns, 20)}. Clusters are not computed here: "
+            "scanpy's "
             "sc.tl.leiden makes them, or leave them out, each sample has its own label"
         )
     return text_column(profiles.obs, column, profiles.source)

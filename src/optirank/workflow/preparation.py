@@ -1,4 +1,6 @@
-"""From profiles to what a training works on: usable samples and genes, classes, folds."""
+"""From profiles to what a training works on: usable samples and genes,
+classes, folds.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,8 @@ class Prepared:
     def weights(self) -> NDArray | None:
         """Weights with which, in every class, large sources count the same; or None.
 
-        A source in which a class is frequent would else be learned in place of the class.
+        A source in which a class is frequent would else be learned in place of the
+        class.
         """
         if self.sources is None:
             return None
@@ -106,12 +109,14 @@ def prepare(
     if len(classes) < 2:
         there = f"one class ({classes[0]})" if len(classes) else "no class"
         raise DataError(
-            f"{data.source}: column {options.label!r} has {there} of at least {MIN_CLASS} "
+            f"{data.source}: column {options.label!r} has {there} of at least "
+            f"{MIN_CLASS} "
             "usable samples: a classifier needs two classes"
         )
     if options.panel_size is not None and options.panel_size > len(columns):
         raise DataError(
-            f"a panel of {options.n_genes} genes: {data.source} has {len(columns)} genes "
+            f"a panel of {options.n_genes} genes: {data.source} has {len(columns)} "
+            "genes "
             "that can be used; ask for fewer"
         )
     source = TrainingData(data, rows, columns, engine)
@@ -147,8 +152,10 @@ def _folds(
     """The fold of each sample."""
     if sources is not None and len(np.unique(sources)) < 2:
         raise DataError(
-            f"{source}: column {options.batch!r} has the single value {str(sources[0])!r}, so no "
-            "source can be left out: leave the column out, or name another (batch=, --batch)"
+            f"{source}: column {options.batch!r} has the single value "
+            f"{str(sources[0])!r}, so no "
+            "source can be left out: leave the column out, or name another (batch=, "
+            "--batch)"
         )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -169,13 +176,16 @@ def _folds(
     ]
     if not folds:
         raise DataError(
-            f"{source}: no class is in two sources of column {options.batch!r}, so none that is "
-            "learned from some can be tested on another: leave the column out, or name another "
+            f"{source}: no class is in two sources of column {options.batch!r}, so "
+            "none that is "
+            "learned from some can be tested on another: leave the column out, or name "
+            "another "
             "(batch=, --batch)"
         )
     if not_learned:
         notes.append(
-            "where its only source is left out a class cannot be learned, and its samples there "
+            "where its only source is left out a class cannot be learned, and its "
+            "samples there "
             f"are not counted: {some([classes[k] for k in sorted(not_learned)])}"
         )
     return fold_numbers(codes, folds)

@@ -1,8 +1,8 @@
 """One pass over the samples of a query, with the panel's genes alone, block by block.
 
 Each block gives scores and what else there is to know of its samples (`LookAtBlock`),
-wherever it is read: in this process, or by a worker of a cluster. `Query` puts the blocks
-together.
+wherever it is read: in this process, or by a worker of a cluster. `Query` puts the
+blocks together.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class LookAtBlock:
     likeness_every: int
 
     def __call__(self, X: Any, rows: slice) -> dict[str, NDArray]:
-        """Scores, genes that are not tied, likeness of some, counts, sums and checksums."""
+        """Scores, genes that are not tied, likeness of some, counts, sums and
+        checksums.
+        """
         scores = self.predictor.scores(X)
         values = ValueCounter()
         values.add(X)
@@ -172,8 +174,8 @@ def _shares(blocks: list[dict[str, NDArray]]) -> ValueShares:
 def genes_apart(X: Any) -> NDArray[np.intp]:
     """Of each sample, the number of its values outside its largest group of equal ones.
 
-    In single cells that group is mostly the zeros. A sample in which all values are equal
-    has 0, and its genes have no order.
+    In single cells that group is mostly the zeros. A sample in which all values are
+    equal has 0, and its genes have no order.
     """
     values = as_dense(X)
     ordered = np.sort(values, axis=1)

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def names_of_files(paths: Sequence[Path]) -> list[str]:
-    """Short names of files that differ: without folder and ending where that suffices."""
+    """Short names of files that differ: without folder and ending where that
+    suffices.
+    """
     for names in ([path.stem for path in paths], [path.name for path in paths]):
         if len(set(names)) == len(names):
             return names
@@ -38,7 +40,8 @@ def join_labels(parts: Sequence[Labels], names: Sequence[str]) -> Labels:
     for part, name in zip(parts, names, strict=True):
         if list(part.classes) != list(first.classes):
             raise DataError(
-                f"{name} lacks genes of other classes than {names[0]}, so that they cannot "
+                f"{name} lacks genes of other classes than {names[0]}, so that they "
+                "cannot "
                 "be in one table: label these files one by one"
             )
     thresholds = {part.threshold for part in parts}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from optirank.io.data import DataError, check_column, readable
 from optirank.io.joined import FILE_COLUMN, JoinedProfiles
 from optirank.io.reading import is_table, open_expression, read_gene_names
-from optirank.io.tables import open_text
+from optirank.io.table_files import open_text
 
 if TYPE_CHECKING:
     from optirank.io.data import Profiles
@@ -27,10 +27,12 @@ def open_sources(
     for_query: bool = False,
     **reading: Any,
 ) -> Iterator[tuple[Profiles, str | None]]:
-    """Open the reference files of a training; columns that must be there are looked for first.
+    """Open the reference files of a training; columns that must be there are looked for
+    first.
 
-    Gives the profiles and the column of the sources: of several files, the file where no other
-    column is named. ``for_query`` says that ``genes_in`` may be about the query's table.
+    Gives the profiles and the column of the sources: of several files, the file where
+    no other column is named. ``for_query`` says that ``genes_in`` may be about the
+    query's table.
     """
     columns = [column for column in (label, batch) if column is not None]
     with contextlib.ExitStack() as stack:
@@ -53,7 +55,9 @@ def open_sources(
 def with_annotations(
     reading: Mapping[str, Any], columns: Sequence[str]
 ) -> dict[str, Any]:
-    """Options of reading under which some columns of a table of samples are no genes."""
+    """Options of reading under which some columns of a table of samples are
+    no genes.
+    """
     options = dict(reading)
     if options.get("genes_in") == "columns" and options.get("samples") is None:
         named = [*(options.get("annotations") or ()), *columns]
@@ -64,7 +68,9 @@ def with_annotations(
 def genes_of_queries(
     files: Sequence[Path], genes_in: str | None = None
 ) -> list[str] | None:
-    """The genes that all of some files have, in the order of the first; None without files."""
+    """The genes that all of some files have, in the order of the first; None
+    without files.
+    """
     common: list[str] | None = None
     for file in map(Path, files):
         names = read_gene_names(file, genes_in)

@@ -58,8 +58,9 @@ class TrainingResult:
     model : Model
         Fitted on all samples; ready for :func:`optirank.save`.
     held_out : DataFrame
-        One line per held-out sample: ``sample``, ``label``, ``predicted``, ``confidence``,
-        ``fold``, ``source`` (where sources were left out) and ``score_<class>``.
+        One line per held-out sample: ``sample``, ``label``, ``predicted``,
+        ``confidence``, ``fold``, ``source`` (where sources were left out) and
+        ``score_<class>``.
     curve : DataFrame
         Held-out accuracy by size of the panel: ``n_genes``, ``balanced_accuracy``,
         ``standard_error``, ``chosen``.
@@ -94,8 +95,9 @@ class Fitted:
     genes : names of the columns that the panels were chosen from.
     X, rows : some of the samples, with these columns, and their positions.
     held_out : positions of the samples that were held out, all among ``rows``.
-    scores : decision values (n, 1 or classes) of these, by number of genes of the panels,
-        which were fitted without them; -inf for a class that a fold could not learn.
+    scores : decision values (n, 1 or classes) of these, by number of genes of the
+        panels, which were fitted without them; -inf for a class that a fold could not
+        learn.
     curve : held-out accuracy by number of genes.
     fold_panels : panels of ``n_genes`` genes that were found without each fold.
     notes : sentences for the user.
@@ -126,10 +128,10 @@ def train(
     """Train a classifier on labelled expression profiles, or raise DataError.
 
     Samples without a label, samples without values to rank and classes of fewer than
-    three samples are left out; ``notes`` of the result say so. Five folds repeat the whole
-    training without some of the samples (or sources), which gives the held-out accuracy of
-    every size of the panel, the calibration, the error control and the out-of-distribution
-    score.
+    three samples are left out; ``notes`` of the result say so. Five folds repeat the
+    whole training without some of the samples (or sources), which gives the held-out
+    accuracy of every size of the panel, the calibration, the error control and the
+    out-of-distribution score.
 
     Parameters
     ----------
@@ -168,7 +170,8 @@ def train_prepared(
     source: str = "",
     progress: Progress | None = None,
 ) -> TrainingResult:
-    """Train on samples and genes that are ready; EmptySamplesError names those to leave out.
+    """Train on samples and genes that are ready; EmptySamplesError names those to leave
+    out.
 
     Parameters are those of `train`.
     """
@@ -275,7 +278,9 @@ def _measure(
 def _learned(
     prepared: Prepared, fitted: Fitted, size: int
 ) -> tuple[NDArray, NDArray, NDArray]:
-    """Rows, classes and scores of held-out samples whose class their fold could learn."""
+    """Rows, classes and scores of held-out samples whose class their fold
+    could learn.
+    """
     scores = fitted.scores[size]
     codes = prepared.codes[fitted.held_out]
     column = codes if scores.shape[1] > 1 else np.zeros(len(codes), np.intp)
@@ -406,13 +411,16 @@ def class_counts(
 
 
 def _warnings(judged: Performance, prepared: Prepared) -> list[str]:
-    """What needs attention: a model that may know nothing, and classes of few samples."""
+    """What needs attention: a model that may know nothing, and classes of few
+    samples.
+    """
     warnings = [STANDARDISED] if prepared.source.standardised else []
     classes = prepared.classes
     chance = 1.0 / len(classes)
     if judged.interval[0] <= chance:
         warnings.append(
-            f"the accuracy of held-out samples, {judged.headline()}, cannot be told from "
+            f"the accuracy of held-out samples, {judged.headline()}, cannot be told "
+            "from "
             f"chance ({chance:.0%}): do not rely on this model"
         )
     counts = np.bincount(prepared.codes, minlength=len(classes))

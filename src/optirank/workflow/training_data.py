@@ -35,8 +35,9 @@ class EmptySamplesError(DataError):
 class TrainingData:
     """The usable samples and genes of some profiles, read in blocks.
 
-    The first pass over all genes checks the values, makes a checksum of names and values,
-    and sees whether the values were standardised per gene. ``engine`` runs over the blocks, see `optirank.io.blocks`.
+    The first pass over all genes checks the values, makes a checksum of names and
+    values, and sees whether the values were standardised per gene. ``engine`` runs over
+    the blocks, see `optirank.io.blocks`.
     """
 
     def __init__(
@@ -70,7 +71,8 @@ class TrainingData:
     ) -> Iterator[tuple[slice, Any]]:
         """Rows and the result of a function for each block of samples, in order.
 
-        Blocks are arrays or CSR matrices. With all genes their values are checked first.
+        Blocks are arrays or CSR matrices. With all genes their values are checked
+        first.
         """
         profiles = self._profiles
         chosen = self._columns if columns is None else self._columns[columns]
@@ -207,6 +209,7 @@ def _refuse_no_numbers(X: Any, source: str) -> None:
         n_missing = int((~np.isfinite(values)).sum())
         what = "1 value is" if n_missing == 1 else f"{n_missing} values are"
         raise DataError(
-            f"{source}: {what} missing or infinite (NaN, inf): fill in what is missing, or "
+            f"{source}: {what} missing or infinite (NaN, inf): fill in what is "
+            "missing, or "
             "leave these genes or samples out"
         )

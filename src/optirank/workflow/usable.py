@@ -1,4 +1,6 @@
-"""Which genes and samples of some profiles a training can use, and notes on the others."""
+"""Which genes and samples of some profiles a training can use, and notes on
+the others.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ def usable_genes(
     positions = np.flatnonzero(kept)
     if len(positions) < 2:
         raise DataError(
-            f"{source}: {len(positions)} of {len(texts)} genes are left to choose from, "
+            f"{source}: {len(positions)} of {len(texts)} genes are left to choose "
+            "from, "
             "and ranks need at least 2"
         )
     if options.query_genes is not None:
@@ -53,13 +56,15 @@ def _listed_genes(
     kept = np.array([text in known for text in texts], dtype=bool)
     if kept.sum() < 2:
         raise DataError(
-            f"{source} has {kept.sum()} of the {len(wanted)} genes asked for, too few: it "
+            f"{source} has {kept.sum()} of the {len(wanted)} genes asked for, too few: "
+            "it "
             f"has genes such as {some(texts, 3)}, asked for were {some(wanted, 3)}"
         )
     missing = sorted(known.difference(texts))
     if missing:
         notes.append(
-            f"{len(missing)} of {len(wanted)} genes asked for are missing: {some(missing)}"
+            f"{len(missing)} of {len(wanted)} genes asked for are missing: "
+            f"{some(missing)}"
         )
     return kept
 
@@ -72,11 +77,13 @@ def _shared_genes(
     n_shared = int(match.present.sum())
     if n_shared < 2:
         raise DataError(
-            f"{source} shares {n_shared} genes with the data to be labelled: it has genes "
+            f"{source} shares {n_shared} genes with the data to be labelled: it has "
+            "genes "
             f"such as {some(texts, 3)}, those have {some(query_genes, 3)}"
         )
     notes.append(
-        f"{n_shared} of {len(texts)} genes are used: those that the data to be labelled "
+        f"{n_shared} of {len(texts)} genes are used: those that the data to be "
+        "labelled "
         "have"
     )
     notes += match.spelling_notes()
@@ -93,7 +100,8 @@ def included_genes(
     if missing:
         named = [with_close_names(name, texts) for name in missing]
         raise DataError(
-            f"{source} lacks {len(missing)} of the genes that must be in the panel: they "
+            f"{source} lacks {len(missing)} of the genes that must be in the panel: "
+            "they "
             "were excluded, the query lacks them, or they have other names: "
             f"{some(named, 30)}"
         )
@@ -102,7 +110,8 @@ def included_genes(
     positions = np.flatnonzero(np.any(list(hits.values()), axis=0))
     if options.panel_size is not None and len(positions) > options.panel_size:
         raise DataError(
-            f"{len(positions)} genes must be in a panel of {options.panel_size}: ask for "
+            f"{len(positions)} genes must be in a panel of {options.panel_size}: ask "
+            "for "
             "more genes, or include fewer"
         )
     notes.append(
@@ -119,7 +128,9 @@ def usable_samples(
     empty: NDArray | None,
     notes: list[str],
 ) -> NDArray:
-    """Positions of the samples with a label, a source, values to rank and a large class."""
+    """Positions of the samples with a label, a source, values to rank and a
+    large class.
+    """
     if not data.n_samples:
         raise DataError(f"{data.source} holds no samples")
     reasons = {f"no label in {options.label!r}": _is_missing(labels)}

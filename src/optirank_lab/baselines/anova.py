@@ -1,4 +1,6 @@
-"""Genes that are stable between datasets: a two-way analysis of variance of all genes at once."""
+"""Genes that are stable between datasets: a two-way analysis of variance of all genes
+at once.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ Matrix = Any  # an array or a sparse matrix of SciPy's, which share no type
 
 
 class CellMoments(NamedTuple):
-    """What an analysis of variance needs of the samples of each cell (a group of samples)."""
+    """What an analysis of variance needs of the samples of each cell (a group of
+    samples).
+    """
 
     sizes: np.ndarray  # number of samples in each cell, shape (n_cells,)
     means: np.ndarray  # of each gene in each cell, shape (n_cells, d)
@@ -31,7 +35,8 @@ def dataset_f_values(X: Matrix, label: ArrayLike, dataset: ArrayLike) -> np.ndar
     label and a dataset with at least one sample),
 
     .. math::
-        F = \frac{(RSS_{label} - RSS_{label + dataset}) / (D - 1)}{RSS_{full} / (n - C)},
+        F = \frac{(RSS_{label} - RSS_{label + dataset}) / (D - 1)}{RSS_{full} / (n -
+        C)},
 
     the type-II sum of squares of dataset over the residual mean square of the full
     model. The design may be unbalanced, and there may be more than two labels.
@@ -88,7 +93,8 @@ def dataset_f_values(X: Matrix, label: ArrayLike, dataset: ArrayLike) -> np.ndar
 def select_stable_genes(
     X: Matrix, label: ArrayLike, dataset: ArrayLike, n_genes: int
 ) -> np.ndarray:
-    """Positions of the `n_genes` genes that differ least between datasets, the most stable first.
+    """Positions of the `n_genes` genes that differ least between datasets, the most
+    stable first.
 
     They are the genes of smallest F (:func:`dataset_f_values`). Genes without an F
     (constant ones) come last, lest dead genes be chosen; ties keep the order of the
@@ -106,7 +112,7 @@ def select_stable_genes(
 def _check_input(
     X: Matrix, label: ArrayLike, dataset: ArrayLike
 ) -> tuple[Matrix, np.ndarray, np.ndarray]:
-    formats: Any = ("csr", "csc")
+    formats: Any = ("csr", "csc")  # scikit-learn's stubs know a bool alone
     X = check_array(X, accept_sparse=formats, input_name="X")
     factors = []
     for name, factor in (("label", label), ("dataset", dataset)):
@@ -136,13 +142,16 @@ def _check_degrees_of_freedom(
         )
     if df_dataset == 0:
         raise ValueError(
-            f"label and dataset are confounded: no two of the {datasets.size} datasets share a "
-            "label, so their difference cannot be told from that of the labels; add samples of "
+            f"label and dataset are confounded: no two of the {datasets.size} datasets "
+            "share a "
+            "label, so their difference cannot be told from that of the labels; add "
+            "samples of "
             "a common label"
         )
     if df_residual == 0:
         raise ValueError(
-            "every pair of label and dataset has one sample only, which leaves no residual: "
+            "every pair of label and dataset has one sample only, which leaves no "
+            "residual: "
             "at least one pair needs two samples"
         )
 
@@ -153,7 +162,8 @@ def _dataset_sum_of_squares(
     cell_dataset: np.ndarray,
     shape: tuple[int, int],
 ) -> np.ndarray:
-    """Type-II sum of squares of dataset: what it explains beyond label, by least squares.
+    """Type-II sum of squares of dataset: what it explains beyond label, by least
+    squares.
 
     With `N` the table of cell sizes, the datasets' totals after removing the label
     means are ``r = sum_label N (m - m_label)`` and the sum is ``r' Q^+ r``, where ``Q =

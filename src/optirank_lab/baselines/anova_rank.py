@@ -1,4 +1,6 @@
-"""ANrank-lr: logistic regression on ranks relative to genes that differ least between data sets."""
+"""ANrank-lr: logistic regression on ranks relative to genes that differ least between
+data sets.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from optirank_lab.baselines.anova import select_stable_genes
 
 
 class AnovaRankLogisticRegression(RankLogisticRegression):
-    """Logistic regression on ranks relative to the genes that differ least between data sets.
+    """Logistic regression on ranks relative to the genes that differ least between data
+    sets.
 
     The classifier called ANrank-lr in the paper. For each gene a two-way analysis of
     variance of label, data set and their interaction gives an F value of the data set;
@@ -30,13 +33,15 @@ class AnovaRankLogisticRegression(RankLogisticRegression):
     Parameters
     ----------
     n_reference : float or int, default=0.2
-        Size of the reference set: a float in (0, 1] is a fraction of the genes, an int a count.
+        Size of the reference set: a float in (0, 1] is a fraction of the genes, an int
+        a count.
     l1, l2, ties, tol, max_iter, class_weight, n_jobs, verbose
         As in :class:`RankLogisticRegression`.
 
     Attributes
     ----------
-    classes_, coef_, intercept_, reference_, reference_weights_, objective_, n_iter_, genes_
+    classes_, coef_, intercept_, reference_, reference_weights_, objective_, n_iter_,
+    genes_
         As in :class:`~optirank.OptirankClassifier`.
     """
 
@@ -93,12 +98,14 @@ class AnovaRankLogisticRegression(RankLogisticRegression):
             check_consistent_length(y, dataset)
             if n_missing := int(pd.isna(dataset).sum()):
                 raise ValueError(
-                    f"dataset is missing for {n_missing} samples: drop these samples or give them "
+                    f"dataset is missing for {n_missing} samples: drop these samples "
+                    "or give them "
                     "a data set of their own"
                 )
         if dataset is None or len(np.unique(dataset)) < 2:
             warnings.warn(
-                "one data set only, so no gene can be told stable: the reference is all genes "
+                "one data set only, so no gene can be told stable: the reference is "
+                "all genes "
                 "(rank-lr); give fit(..., dataset=...) with two data sets or more",
                 UserWarning,
                 stacklevel=3,

@@ -92,7 +92,9 @@ class SingleCellNetClassifier(PairClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Matrix, y: Any) -> SingleCellNetClassifier:
-        """Choose genes and pairs, and grow the forest; X holds counts or expression values."""
+        """Choose genes and pairs, and grow the forest; X holds counts or
+        expression values.
+        """
         X, codes = self._checked(X, y)
         random_state = check_random_state(self.random_state)
         self.pairs_ = self._choose_pairs(X, codes, random_state)
@@ -118,7 +120,9 @@ class SingleCellNetClassifier(PairClassifier):
         return self
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
-        """Probabilities of the real classes, the random class taken out, shape (n, n_classes)."""
+        """Probabilities of the real classes, the random class taken out, shape (n,
+        n_classes).
+        """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", reset=False)
         of_all_classes: Any = self.forest_.predict_proba(self._pair_features(X))
@@ -142,11 +146,11 @@ class SingleCellNetClassifier(PairClassifier):
         selector = SingleCellNetGenes(self.n_top_genes, random_state=random_state).fit(
             X, codes
         )
-        support: Any = selector.get_support()
-        n_selected = int(support.sum())
+        n_selected = np.count_nonzero(np.asarray(selector.get_support()))
         if n_selected < 2:
             raise ValueError(
-                f"{n_selected} of the {X.shape[1]} genes varies and passes the filter, and a pair "
+                f"{n_selected} of the {X.shape[1]} genes varies and passes the filter, "
+                "and a pair "
                 "needs 2: give more genes, or genes that are expressed in more samples"
             )
         positives = [1] if self.classes_.size == 2 else range(self.classes_.size)
@@ -164,7 +168,8 @@ class SingleCellNetClassifier(PairClassifier):
         pairs = np.unique(np.concatenate(pairs), axis=0)
         if not pairs.size:
             raise ValueError(
-                f"no pair of the {n_selected} selected genes changes its order between samples: "
+                f"no pair of the {n_selected} selected genes changes its order between "
+                "samples: "
                 "give more genes, or raise n_top_genes"
             )
         return pairs
@@ -177,7 +182,8 @@ class SingleCellNetClassifier(PairClassifier):
 
 
 def pair_correlations(values: np.ndarray, positive: np.ndarray) -> np.ndarray:
-    """Correlation of every feature ``x_a > x_b`` with a binary label, -inf for a constant one.
+    """Correlation of every feature ``x_a > x_b`` with a binary label, -inf for a
+    constant one.
 
     It follows from how often each feature is on among the positives and among all
     samples: with fractions `p`, `q` of these and `f` of positives it is ``f (p - q) /

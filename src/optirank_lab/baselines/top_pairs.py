@@ -39,7 +39,8 @@ class PairClassifier(RankClassifier):
 
 
 class TopScoringPairsClassifier(PairClassifier):
-    """k top scoring pairs (k-TSP): each of k pairs of genes votes, the majority decides.
+    """k top scoring pairs (k-TSP): each of k pairs of genes votes, the majority
+    decides.
 
     The score of a pair (a, b) of genes is ``|P(x_a > x_b | class) - P(x_a > x_b |
     rest)|``, estimated by the shares of the training samples (Geman and others, 2004).
@@ -55,20 +56,22 @@ class TopScoringPairsClassifier(PairClassifier):
     Parameters
     ----------
     k_max : int, default=13
-        The number of pairs per class, fewer where there are fewer; an even one counts as the odd
-        number below.
+        The number of pairs per class, fewer where there are fewer; an even one counts
+        as the odd number below.
     max_genes : int or None, default=500
-        Genes that are compared: those whose mean ranks within a sample differ most between class
-        and rest, relative to the standard error. Time and memory grow with the square of this
-        number. None compares all genes.
+        Genes that are compared: those whose mean ranks within a sample differ most
+        between class and rest, relative to the standard error. Time and memory grow
+        with the square of this number. None compares all genes.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     k_ : ndarray of int
-        Number of pairs, one entry per problem: one for two classes, one per class for more.
+        Number of pairs, one entry per problem: one for two classes, one per class for
+        more.
     pairs_ : ndarray of shape (n_pairs, 2)
-        Positions (a, b) of the genes compared, the pairs of the problems one after the other.
+        Positions (a, b) of the genes compared, the pairs of the problems one after the
+        other.
     signs_ : ndarray of shape (n_pairs,)
         1 where ``x_a > x_b`` votes for the class, -1 where it votes for the rest.
     scores_ : ndarray of shape (n_pairs,)
@@ -77,10 +80,11 @@ class TopScoringPairsClassifier(PairClassifier):
 
     References
     ----------
-    - Geman, d'Avignon, Naiman, Winslow: Classifying gene expression profiles from pairwise mRNA
-      comparisons. Statistical Applications in Genetics and Molecular Biology 3, 2004.
-    - Tan, Naiman, Xu, Winslow, Geman: Simple decision rules for classifying human cancers from gene
-      expression profiles. Bioinformatics 21, 2005.
+    - Geman, d'Avignon, Naiman, Winslow: Classifying gene expression profiles from
+      pairwise mRNA comparisons. Statistical Applications in Genetics and Molecular
+      Biology 3, 2004.
+    - Tan, Naiman, Xu, Winslow, Geman: Simple decision rules for classifying human
+      cancers from gene expression profiles. Bioinformatics 21, 2005.
 
     Examples
     --------
@@ -103,7 +107,9 @@ class TopScoringPairsClassifier(PairClassifier):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> TopScoringPairsClassifier:
-        """Choose the pairs from finite values on any scale and labels of two classes or more."""
+        """Choose the pairs from finite values on any scale and labels of two classes
+        or more.
+        """
         from optirank.ranks.orders import order_samples
 
         X, codes = self._checked(X, y)
@@ -119,7 +125,8 @@ class TopScoringPairsClassifier(PairClassifier):
         return self
 
     def decision_function(self, X: Any) -> NDArray:
-        """Votes for minus votes against, over the number of pairs: one value per sample and class.
+        """Votes for minus votes against, over the number of pairs: one value per sample
+        and class.
 
         With two classes there is one value per sample, that of the second class. A part
         that is too small to change the order of different votes is added. It decides
@@ -139,7 +146,9 @@ class TopScoringPairsClassifier(PairClassifier):
         return means[:, 0] if len(self.k_) == 1 else means
 
     def predict_proba(self, X: Any) -> NDArray:
-        """Shares of votes, ties half; with more than two classes each row is divided by its sum."""
+        """Shares of votes, ties half; with more than two classes each row is divided by
+        its sum.
+        """
         scores = by_class(self.decision_function(X))
         shares = 1.0 + scores / (1.0 + 2.0 * self._tie_break())  # above 0
         return shares / shares.sum(axis=1, keepdims=True)
@@ -156,14 +165,17 @@ class Pairs(NamedTuple):
     """Disjoint pairs of genes of one class against the rest, the best first."""
 
     genes: NDArray  # (k, 2)
-    signs: NDArray  # 1 where x_a > x_b speaks for the class, -1 where it speaks for the rest
+    # 1 where x_a > x_b speaks for the class, -1 where it speaks for the rest
+    signs: NDArray
     scores: NDArray
 
 
 def best_pairs(
     orders: SampleOrders, codes: NDArray, k_max: int, max_genes: int | None
 ) -> list[Pairs]:
-    """At most ``k_max`` disjoint pairs of the second of two classes, or of each of several."""
+    """At most ``k_max`` disjoint pairs of the second of two classes, or of each of
+    several.
+    """
     sizes = np.bincount(codes)
     sums, squares = _rank_sums(orders, codes, len(sizes))
     means = sums / sizes[:, None]
@@ -172,7 +184,9 @@ def best_pairs(
     filtered = max_genes is not None and max_genes < len(all_genes)
 
     def shares(genes: NDArray) -> NDArray:
-        """Shares of each class's samples with ``x_a > x_b``, for all pairs of some genes."""
+        """Shares of each class's samples with ``x_a > x_b``, for all pairs of
+        some genes.
+        """
         counts = count_pairs(orders.groups_of(genes), codes, len(sizes))
         return counts / sizes[:, None, None]
 
@@ -199,7 +213,9 @@ def best_pairs(
 def _rank_sums(
     orders: SampleOrders, codes: NDArray, n_codes: int
 ) -> tuple[NDArray, NDArray]:
-    """Sums by class of the ranks among all genes, divided by their number, and of their squares."""
+    """Sums by class of the ranks among all genes, divided by their number, and of their
+    squares.
+    """
     d = orders.n_genes
     sums, squares = np.zeros((2, n_codes, d))
     step = max(1, _BLOCK_VALUES // d)
@@ -216,7 +232,8 @@ def _rank_sums(
 def _disjoint_pairs(
     difference: NDArray, shift: NDArray, genes: NDArray, k_max: int
 ) -> Pairs:
-    """At most ``k_max`` disjoint pairs by ``|difference|``, at least one even if all are 0.
+    """At most ``k_max`` disjoint pairs by ``|difference|``, at least one even if all
+    are 0.
 
     ``difference[a, b]`` is ``P(x_a > x_b | class) - P(x_a > x_b | rest)``, and
     ``shift`` by how much the mean rank of each gene is higher in the class, which

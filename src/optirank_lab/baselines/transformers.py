@@ -1,4 +1,6 @@
-"""scikit-learn transformers: log counts per million, down-sampling, SingleCellNet's genes."""
+"""scikit-learn transformers: log counts per million, down-sampling,
+SingleCellNet's genes.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,15 @@ _MOST_COUNTS = 10**9  # NumPy's hypergeometric sampler draws from fewer than thi
 
 
 class _CountTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """A transformer of counts that learns nothing: `fit` only checks and notes the gene names."""
+    """A transformer of counts that learns nothing: `fit` only checks and notes the
+    gene names.
+    """
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Matrix, y: object = None) -> _CountTransformer:
-        """Check the counts (at least 0) and note the names of the genes; y is ignored."""
+        """Check the counts (at least 0) and note the names of the genes; y is
+        ignored.
+        """
         self._check(X, reset=True)
         return self
 
@@ -56,8 +62,10 @@ class _CountTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             sample, gene = negative[0]
             raise ValueError(
                 f"Negative values in data passed to {type(self).__name__}: X has "
-                f"{X[sample, gene]:g} (sample {sample}, gene {gene}), but counts are at least 0; "
-                "leave this step out for data that are logged, centred or log-ratios already"
+                f"{X[sample, gene]:g} (sample {sample}, gene {gene}), but counts are "
+                "at least 0; "
+                "leave this step out for data that are logged, centred or log-ratios "
+                "already"
             )
         return X
 
@@ -79,10 +87,11 @@ class LogCPM(_CountTransformer):
     Parameters
     ----------
     target : float, default=1e6
-        Total of each sample after scaling: 1e6 gives counts per million, 1e4 is usual for single
-        cells.
+        Total of each sample after scaling: 1e6 gives counts per million, 1e4 is usual
+        for single cells.
     log : bool, default=True
-        Whether to take the logarithm; without it the values are plain counts per `target`.
+        Whether to take the logarithm; without it the values are plain counts per
+        `target`.
     """
 
     _parameter_constraints: dict = {
@@ -151,8 +160,10 @@ class Downsample(_CountTransformer):
         total = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
         if total.max() >= _MOST_COUNTS:
             raise ValueError(
-                f"sample {int(np.argmax(total))} has {total.max():.3g} counts, more than can be "
-                f"drawn from ({_MOST_COUNTS:g}): these are hardly counts; leave Downsample out or "
+                f"sample {int(np.argmax(total))} has {total.max():.3g} counts, more "
+                "than can be "
+                f"drawn from ({_MOST_COUNTS:g}): these are hardly counts; leave "
+                "Downsample out or "
                 "divide the values by a constant"
             )
         rng = np.random.default_rng(
@@ -187,7 +198,8 @@ class Downsample(_CountTransformer):
 
 
 class SingleCellNetGenes(SelectorMixin, BaseEstimator):
-    """Select genes as SingleCellNet does, `n_top` each way for each one-vs-rest problem.
+    """Select genes as SingleCellNet does, `n_top` each way for each one-vs-rest
+    problem.
 
     Counts are down-sampled to `n_counts`, scaled to a total of 10000 and logged. Of the
     genes that pass the filters below on that scale (expressed means above 0) and vary,
@@ -208,7 +220,8 @@ class SingleCellNetGenes(SelectorMixin, BaseEstimator):
     min_fraction : float, default=0.05
         A gene expressed in more than this fraction of the samples passes.
     min_expressed : float, default=0.001
-        A gene expressed in at least this fraction passes if its mean is above `min_mean`.
+        A gene expressed in at least this fraction passes if its mean is above
+        `min_mean`.
     min_mean : float, default=2.0
         The bound on the mean over the samples that express the gene.
     n_counts : int, default=1500
@@ -220,8 +233,8 @@ class SingleCellNetGenes(SelectorMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
     correlations_ : ndarray of shape (n_problems, d)
-        Correlation of each gene with each label (one row if binary, else one per class); NaN for
-        genes that do not pass or do not vary.
+        Correlation of each gene with each label (one row if binary, else one per
+        class); NaN for genes that do not pass or do not vary.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,), when X has names
     """
@@ -271,8 +284,10 @@ class SingleCellNetGenes(SelectorMixin, BaseEstimator):
         passes = self._passes(expression) & ~constant_genes(expression)
         if not passes.any():
             raise ValueError(
-                f"none of the {X.shape[1]} genes varies and passes the filter (min_fraction="
-                f"{self.min_fraction!r}, min_expressed={self.min_expressed!r}, min_mean="
+                f"none of the {X.shape[1]} genes varies and passes the filter "
+                "(min_fraction="
+                f"{self.min_fraction!r}, min_expressed={self.min_expressed!r}, "
+                "min_mean="
                 f"{self.min_mean!r}): lower min_fraction or min_mean"
             )
         self.correlations_ = label_correlations(expression, codes, self.classes_.size)
@@ -282,7 +297,8 @@ class SingleCellNetGenes(SelectorMixin, BaseEstimator):
             self._support[top_each_way(correlation, self.n_top)] = True
         if passes.sum() < 2 * self.n_top:
             logger.info(
-                "SingleCellNetGenes: %d genes pass the filter, fewer than 2 x n_top = %d; "
+                "SingleCellNetGenes: %d genes pass the filter, fewer than 2 x n_top = "
+                "%d; "
                 "all of them are selected",
                 passes.sum(),
                 2 * self.n_top,
@@ -292,7 +308,8 @@ class SingleCellNetGenes(SelectorMixin, BaseEstimator):
     def _expression(self, X: Matrix) -> Matrix:
         if value_scale(X) != "counts":
             logger.info(
-                "SingleCellNetGenes: X is not counts (whole numbers of at least 0), so it is used "
+                "SingleCellNetGenes: X is not counts (whole numbers of at least 0), so "
+                "it is used "
                 "as it is, without down-sampling and scaling"
             )
             return X
@@ -300,7 +317,9 @@ class SingleCellNetGenes(SelectorMixin, BaseEstimator):
         return LogCPM(TOTAL).transform(drawn)
 
     def _passes(self, expression: Matrix) -> np.ndarray:
-        """Mask of the genes that are expressed in enough samples, or strongly in some."""
+        """Mask of the genes that are expressed in enough samples, or strongly
+        in some.
+        """
         positive = canonical(expression).maximum(0)
         count = np.bincount(
             positive.indices[positive.data > 0], minlength=positive.shape[1]
@@ -322,7 +341,8 @@ class SingleCellNetGenes(SelectorMixin, BaseEstimator):
 
 
 def label_correlations(X: Matrix, codes: np.ndarray, n_classes: int) -> np.ndarray:
-    """Correlation of every gene with each one-vs-rest label, NaN or arbitrary for constant genes.
+    """Correlation of every gene with each one-vs-rest label, NaN or arbitrary for
+    constant genes.
 
     One row for the second class if there are two, else one row per class. With class
     sizes `n_k` and class means `m_k`, the covariance with the label of class `k` is
@@ -340,7 +360,8 @@ def label_correlations(X: Matrix, codes: np.ndarray, n_classes: int) -> np.ndarr
 
 
 def top_each_way(correlation: np.ndarray, n_top: int) -> np.ndarray:
-    """Sorted positions of the `n_top` lowest and the `n_top` highest values, NaN left out.
+    """Sorted positions of the `n_top` lowest and the `n_top` highest values, NaN left
+    out.
 
     All positions when there are no more than that; ties go to the earlier gene.
     """

@@ -45,7 +45,9 @@ class Classifier:
         return _find(self.estimator)(**params)
 
     def make_family(self, grid: dict[str, tuple], **options) -> Family:
-        """The family over a grid: its fields are the parameters in the plural, ``l1s`` for l1."""
+        """The family over a grid: its fields are the parameters in the plural,
+        ``l1s`` for l1.
+        """
         return _find(self.family)(
             **{f"{key}s": values for key, values in grid.items()}, **options
         )
@@ -59,7 +61,9 @@ class Classifier:
         return int(np.count_nonzero(weights.any(axis=0)))
 
     def grid_of(self, profile: Profile, *, whole: bool) -> dict[str, tuple]:
-        """The grid in a profile; with all classes at once only what has a single value."""
+        """The grid in a profile; with all classes at once only what has a
+        single value.
+        """
         grid = {
             key: profile.grids.get(key, values) for key, values in self.grid.items()
         }
@@ -112,7 +116,9 @@ def get(name: str) -> Classifier:
 
 
 def names_for(experiment: str) -> list[str]:
-    """The classifiers that can take part in the "binary", "synthetic" or "whole" experiment."""
+    """The classifiers that can take part in the "binary", "synthetic" or "whole"
+    experiment.
+    """
     return [
         name
         for name, classifier in CLASSIFIERS.items()
@@ -129,7 +135,8 @@ def ordered(names: Iterable[str]) -> list[str]:
 
 
 def choose(names: Sequence[str], problems: str) -> dict[str, list[str]]:
-    """The classifiers of a run by "binary" and "whole", those of ``problems`` ("both": of each).
+    """The classifiers of a run by "binary" and "whole", those of ``problems`` ("both":
+    of each).
 
     Without names: for binary problems the paper's and the panel model, else all there
     are.
@@ -140,7 +147,8 @@ def choose(names: Sequence[str], problems: str) -> dict[str, list[str]]:
         if not any(name in known for known in can.values()):
             known = ", ".join(ordered({*chain(*can.values())}))
             raise ValueError(
-                f"classifier {name!r} is not known for --problems {problems}: use one of {known}"
+                f"classifier {name!r} is not known for --problems {problems}: use one "
+                f"of {known}"
             )
     default = {BINARY: list(PAPER_CLASSIFIERS), WHOLE: names_for(WHOLE)}
     return {

@@ -1,4 +1,5 @@
-"""The study "at the same number of genes": accuracy against genes over all pairs of a folder.
+"""The study "at the same number of genes": accuracy against genes over all pairs of a
+folder.
 
 For every ordered pair of sets: at most 200 training samples of each class, 300 samples
 of the query, the 3000 genes of best t statistic as candidates, and every method of
@@ -202,7 +203,9 @@ def _method_rows(method: str, data: PairData, pythons: Mapping[str, str]) -> lis
 
 
 def means(table: pd.DataFrame) -> pd.DataFrame:
-    """Mean over tissues of each method and k with a 95 % interval, and the median of genes."""
+    """Mean over tissues of each method and k with a 95 % interval, and the median
+    of genes.
+    """
     rows = []
     groups: Any = table.groupby(["method", "k"], sort=False)
     for (method, k), part in groups:
@@ -226,7 +229,8 @@ def means(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def write_left_out(table: pd.DataFrame, out: Path) -> Path | None:
-    """Write what the best number of genes is worth where it was chosen without a tissue.
+    """Write what the best number of genes is worth where it was chosen without a
+    tissue.
 
     One row per method and tissue, in ``NAME-left-out.csv`` beside the CSV; None for one
     tissue.
@@ -245,7 +249,9 @@ def write_left_out(table: pd.DataFrame, out: Path) -> Path | None:
 
 
 def draw(table: pd.DataFrame, out: Path) -> Path | None:
-    """Write the figure of accuracy against genes beside the CSV; None without matplotlib."""
+    """Write the figure of accuracy against genes beside the CSV; None without
+    matplotlib.
+    """
     if missing_extra():
         return None
     path = out.with_suffix(".png")

@@ -32,7 +32,9 @@ _SMALL_VARIANCE = 1e-6  # keeps genes that never vary from the top
 
 @dataclass(frozen=True)
 class Profile:
-    """How thoroughly an experiment is run. What ``grids`` does not name stays as it is."""
+    """How thoroughly an experiment is run. What ``grids`` does not name stays
+    as it is.
+    """
 
     name: str
     n_top: int | None = 500  # genes at each end of the correlation, binary: the paper's
@@ -98,14 +100,18 @@ class Design:
         return f"{self.task.name}.{self.scenario}" if self.scenario else self.task.name
 
     def whole_splits(self, most: int) -> list[Split]:
-        """The splits for all classes at once: of several test parts, one split per part."""
+        """The splits for all classes at once: of several test parts, one split
+        per part.
+        """
         parts: dict[int, Split] = {}
         for split in self.splits:
             parts.setdefault(split.part, split)
         return (list(parts.values()) if len(parts) > 1 else self.splits)[:most]
 
     def fingerprint(self) -> str:
-        """A hash of all data and splits: results of other data must not mix with these."""
+        """A hash of all data and splits: results of other data must not mix
+        with these.
+        """
         digest = hashlib.sha256()
         for part in (self.source, self.auxiliary, *self.tests.values()):
             if part is not None:
@@ -165,7 +171,8 @@ class RealTasks:
         return next(task for task in self.tasks if task.name == name)
 
     def designs(self, name: str) -> list[Design]:
-        """Read the data of a task that trains, with those of the tasks that test its models.
+        """Read the data of a task that trains, with those of the tasks that test its
+        models.
 
         One design per scenario. Tasks that test the same models take part where their
         data are there and can be used, so that all are tested on the same genes; which
@@ -237,7 +244,9 @@ class RealTasks:
     def _load_others(
         self, name: str, own: list[Set], classes: list[str]
     ) -> tuple[dict[str, Set], dict[str, str]]:
-        """Data of the tasks that test the models of a task, and why some of them cannot."""
+        """Data of the tasks that test the models of a task, and why some of
+        them cannot.
+        """
         loaded: dict[str, Set] = {}
         refused: dict[str, str] = {}
         for task in self.tasks:

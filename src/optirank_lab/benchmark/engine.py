@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class Plan:
-    """Units to run; tasks whose data are not there, and those that cannot run, with the reason."""
+    """Units to run; tasks whose data are not there, and those that cannot run, with
+    the reason.
+    """
 
     units: list[WorkUnit] = field(default_factory=list)
     designs: dict[str, dict] = field(default_factory=dict)  # what is stored of each
@@ -42,7 +44,9 @@ class Plan:
 
 @dataclass(frozen=True)
 class Work:
-    """What a worker needs to know besides the unit; it reads or draws the data itself."""
+    """What a worker needs to know besides the unit; it reads or draws the
+    data itself.
+    """
 
     source: RealTasks | Settings
     profile: Profile
@@ -184,14 +188,17 @@ def _results(
         yield from parallel(delayed(attempt)(unit, work, os.getpid()) for unit in units)
     except TerminatedWorkerError as error:
         raise RuntimeError(
-            "a worker process was ended from outside, perhaps for lack of memory; finished units "
+            "a worker process was ended from outside, perhaps for lack of memory; "
+            "finished units "
             "are kept: run the same again, with fewer jobs"
         ) from error
 
 
 @functools.cache
 def _depend_on(parent: int) -> None:
-    """End this worker with the process that started it, whatever ends that, and leave it Ctrl-C."""
+    """End this worker with the process that started it, whatever ends that, and leave
+    it Ctrl-C.
+    """
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -231,7 +238,9 @@ def on_cluster(
 def attempt(
     unit: WorkUnit, work: Work, parent: int | None = None
 ) -> tuple[WorkUnit, dict]:
-    """The result of a unit, in a worker (of the ``parent``); what goes wrong becomes a gap."""
+    """The result of a unit, in a worker (of the ``parent``); what goes wrong
+    becomes a gap.
+    """
     if parent not in (None, os.getpid()):
         _depend_on(parent)
     try:

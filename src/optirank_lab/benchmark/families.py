@@ -1,4 +1,6 @@
-"""Families of settings of the baselines: ANrank-lr, and logistic regression on the values."""
+"""Families of settings of the baselines: ANrank-lr, and logistic regression on
+the values.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ from optirank.tuning.families import (
 
 @dataclass(frozen=True)
 class AnovaFamily(FixedReferenceFamily):
-    """ANrank-lr; the data sets are told by ``Samples.dataset`` or by auxiliary samples."""
+    """ANrank-lr; the data sets are told by ``Samples.dataset`` or by auxiliary
+    samples.
+    """
 
     n_references: tuple[float, ...] = (0.2,)
     auxiliary: tuple | None = None  # values and labels of another data set

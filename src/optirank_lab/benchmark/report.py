@@ -1,4 +1,6 @@
-"""What is written from results: tables, figures and one page that needs nothing else."""
+"""What is written from results: tables, figures and one page that needs
+nothing else.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Results: stored one JSON file per finished unit, and read as one table of chosen settings."""
+"""Results: stored one JSON file per finished unit, and read as one table of chosen
+settings.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,8 @@ class Storage:
             if stored.get(name) != value:
                 raise ValueError(
                     f"{self.folder} holds results of other settings ({name} was "
-                    f"{stored.get(name)!r}, now it is {value!r}): choose another folder or the "
+                    f"{stored.get(name)!r}, now it is {value!r}): choose another "
+                    "folder or the "
                     "same settings"
                 )
 
@@ -125,7 +128,8 @@ class Storage:
         path = self.folder / "run.json"
         if not path.is_file():
             raise ValueError(
-                f"{self.folder} holds no results: optirank benchmark run --out {self.folder} "
+                f"{self.folder} holds no results: optirank benchmark run --out "
+                f"{self.folder} "
                 "makes them"
             )
         return _read(path)
@@ -135,8 +139,10 @@ class Storage:
         path = self.folder / "designs" / f"{design.key}.json"
         if path.is_file() and _read(path).get("fingerprint") != design.fingerprint():
             raise ValueError(
-                f"the data of {design.key} are not those that {self.folder} holds results of: "
-                f"choose another folder, or delete {path} and {self.folder / 'units' / design.key}"
+                f"the data of {design.key} are not those that {self.folder} holds "
+                "results of: "
+                f"choose another folder, or delete {path} and "
+                f"{self.folder / 'units' / design.key}"
             )
 
     def add_design(self, key: str, record: dict) -> None:
@@ -196,7 +202,8 @@ def _lock(path: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise ValueError(
-                f"another run is using {path.parent}: wait for it, or choose another folder"
+                f"another run is using {path.parent}: wait for it, or choose another "
+                "folder"
             ) from None
         yield
 

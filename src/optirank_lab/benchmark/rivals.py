@@ -1,18 +1,20 @@
-"""The classifiers of the main table: the panel model and its rivals, at k genes and with all.
+"""The classifiers of the main table: the panel model and its rivals, at k genes and
+with all.
 
 All of them get the same training samples, the same query and the same candidate genes,
-in the order of their t statistics (`designs.genes_of_best_t`). A method yields one `Labels`
-per number of genes:
+in the order of their t statistics (`designs.genes_of_best_t`). A method yields one
+`Labels` per number of genes:
 
 panel                            the panel model
-centroid                         the class mean of highest rank correlation, genes of best t
-k-TSP                            top scoring pairs with about k genes
-LR on ranks, largest weights     the k genes of largest weight in LR on ranks of all candidates
-LR on ranks, best t              the k genes of largest t statistic, ranked among themselves
-SVM on ranks, best t             the same with a linear support vector machine
-paper's classifier               `OptirankClassifierCV`: reference set and weights apart
-LR on log values                 C chosen by cross-validation within the training set
-LR on log values, z-scored       the same, each gene of each set with mean 0 and deviation 1
+centroid                         the class mean of highest rank correlation, genes of
+best t k-TSP                            top scoring pairs with about k genes
+LR on ranks, largest weights     the k genes of largest weight in LR on ranks of all
+candidates LR on ranks, best t              the k genes of largest t statistic, ranked
+among themselves SVM on ranks, best t             the same with a linear support vector
+machine paper's classifier               `OptirankClassifierCV`: reference set and
+weights apart LR on log values                 C chosen by cross-validation within the
+training set LR on log values, z-scored       the same, each gene of each set with mean
+0 and deviation 1
 
 and the competing tools SingleR, CellTypist and pySingleCellNet, each with its own
 choice of genes among the candidates and its default settings, in an environment of its
@@ -44,9 +46,11 @@ from optirank_lab.benchmark.sets import Set, dense
 SIZES = (10, 20, 30, 50, 100, 300)
 ALL = "all"
 PANEL = "panel"
-# What cross-validation chooses C of LR on log values from: beyond these the accuracy is constant.
+# What cross-validation chooses C of LR on log values from: beyond these the accuracy is
+# constant.
 PENALTIES_OF_LOG_VALUES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
-# The paper's classifier is tuned over a part of the paper's grid, which has 250 settings.
+# The paper's classifier is tuned over a part of the paper's grid, which has 250
+# settings.
 REFERENCE_SIZES = (0.05, 0.2, 1.0)
 L1_PENALTIES = (0.0,)
 L2_PENALTIES = (1e-3, 1e-2, 1e-1)
@@ -56,7 +60,9 @@ _PEER_SECONDS = 900.0  # limit of one tool on one pair
 
 @dataclass(frozen=True)
 class Labels:
-    """What a method says of the query with ``k`` genes asked for (or "all") and ``n_genes`` used."""
+    """What a method says of the query with ``k`` genes asked for (or "all") and
+    ``n_genes`` used.
+    """
 
     k: str
     n_genes: int
@@ -65,7 +71,9 @@ class Labels:
 
 @dataclass(frozen=True)
 class PairData:
-    """Training samples and query of a pair, over the candidate genes, best t statistic first."""
+    """Training samples and query of a pair, over the candidate genes, best t
+    statistic first.
+    """
 
     train: Set
     query: Set
@@ -105,7 +113,9 @@ Method = Callable[[PairData], Iterator[Labels]]
 
 
 def panel(pair: PairData) -> Iterator[Labels]:
-    """The panel model; smaller panels are on the path of the largest where it has them."""
+    """The panel model; smaller panels are on the path of the largest where it
+    has them.
+    """
     from optirank import PanelClassifier
 
     train, query = pair.measured
@@ -188,13 +198,16 @@ def lr_on_logs(pair: PairData) -> Iterator[Labels]:
 
 
 def lr_on_z_scores(pair: PairData) -> Iterator[Labels]:
-    """The same with each gene standardised within each set, which needs the whole query."""
+    """The same with each gene standardised within each set, which needs the
+    whole query.
+    """
     train, query = (z_scored(values) for values in pair.logs)
     yield Labels(ALL, pair.n_candidates, _labels_of_tuned_lr(train, query, pair.y))
 
 
 def _labels_of_tuned_lr(train: NDArray, query: NDArray, y: NDArray) -> NDArray:
-    """Labels by logistic regression with C chosen by balanced accuracy in the training set.
+    """Labels by logistic regression with C chosen by balanced accuracy in the training
+    set.
 
     With an l2 penalty the weights lie in the span of the training samples. Coordinates
     in that span give the same labels, and with fewer samples than genes in a small part
@@ -219,7 +232,9 @@ def _folds(y: NDArray) -> int:
 
 
 def z_scored(values: NDArray) -> NDArray:
-    """Each gene with mean 0 and standard deviation 1; genes that do not vary become 0."""
+    """Each gene with mean 0 and standard deviation 1; genes that do not vary
+    become 0.
+    """
     centred = values - values.mean(axis=0)
     deviation = values.std(axis=0)
     return centred / np.where(deviation > 0, deviation, 1.0)
@@ -247,7 +262,9 @@ TOOLS: dict[str, str] = {
 def run_method(
     name: str, pair: PairData, pythons: Mapping[str, str]
 ) -> Iterator[Labels]:
-    """What a method or a tool says of the query; `PeerFailedError` where a tool has no result."""
+    """What a method or a tool says of the query; `PeerFailedError` where a tool has
+    no result.
+    """
     if name in METHODS:
         yield from METHODS[name](pair)
         return

@@ -1,4 +1,6 @@
-"""Data sets of the experiments: read, cut to common genes and classes, with log values."""
+"""Data sets of the experiments: read, cut to common genes and classes, with
+log values.
+"""
 
 from __future__ import annotations
 

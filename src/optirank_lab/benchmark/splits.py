@@ -1,4 +1,5 @@
-"""How samples are split: for training, for choosing a setting, for testing; see tasks.toml.
+"""How samples are split: for training, for choosing a setting, for testing; see
+tasks.toml.
 
 The synthetic experiment holds out 30 % and chooses a setting by 5 folds of the rest. It
 tests that setting fitted to all of the rest: a final split, which has no samples to
@@ -51,7 +52,9 @@ def make_splits(
     name: str,
     seed: int,
 ) -> list[Split]:
-    """The splits of a task. Both scenarios draw alike, so that they can be compared in pairs."""
+    """The splits of a task. Both scenarios draw alike, so that they can be compared
+    in pairs.
+    """
     random = np.random.default_rng([seed, zlib.crc32(name.encode())])
     if scheme == "cells":
         return [_draw_cells(k, y, y_auxiliary, scenario, random) for k in range(FOLDS)]

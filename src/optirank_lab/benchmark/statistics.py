@@ -214,7 +214,8 @@ def t_test(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def paired_tests(scores: pd.DataFrame) -> pd.DataFrame:
-    """The paper's comparison within each task: a paired t-test over problems and splits.
+    """The paper's comparison within each task: a paired t-test over problems and
+    splits.
 
     The splits of a task share their test samples, so the pairs are not independent and
     the test rejects too often. ``sign`` is 1 where the row is better at 5 %, -1 where

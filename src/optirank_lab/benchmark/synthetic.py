@@ -21,7 +21,9 @@ POSITIVE = "1"
 
 
 def _grid(name: str, l2: tuple[float, ...]) -> Profile:
-    """Settings in order of preference: of equal scores the smaller set, the stronger penalty."""
+    """Settings in order of preference: of equal scores the smaller set, the stronger
+    penalty.
+    """
     return Profile(
         name, n_top=None, grids={"n_reference": _SIZES, "l1": (0.0,), "l2": l2}
     )
@@ -31,7 +33,8 @@ PAPER_GRID = _grid("paper", _PENALTIES)
 EXTENDED_GRID = _grid("extended", (*_PENALTIES[:-1], 1e-5, 1e-6, 0.0))
 GRIDS = {grid.name: grid for grid in (EXTENDED_GRID, PAPER_GRID)}
 
-# What others report for the default point, balanced accuracy in %; the cosine is optirank's.
+# What others report for the default point, balanced accuracy in %; the cosine is
+# optirank's.
 PUBLISHED = {
     "in the paper": {"lr": "78", "rank-lr": "80", "optirank": "96", "cosine": "0.95"},
     "published code": {
@@ -103,7 +106,8 @@ class Settings:
         for point in self.points():
             if not 0 <= point.n_perturbed <= point.n_genes - 2:
                 raise ValueError(
-                    f"{point.n_perturbed} perturbed of {point.n_genes} genes: at least 2 genes "
+                    f"{point.n_perturbed} perturbed of {point.n_genes} genes: at least "
+                    "2 genes "
                     "have to stay stable, and none can be fewer than 0"
                 )
             if point.n_samples < 50:
@@ -130,12 +134,16 @@ class Settings:
         return list(dict.fromkeys([self.base, *moved]))
 
     def tasks(self) -> dict[str, tuple[Point, int]]:
-        """Point and number of the repeat of each task; first repeats of all points come first."""
+        """Point and number of the repeat of each task; first repeats of all points
+        come first.
+        """
         draws = product(range(self.repeats), self.points())
         return {f"{point.key}-r{repeat}": (point, repeat) for repeat, point in draws}
 
     def plan(self) -> Plan:
-        """The units: five folds, which choose the settings, and a fit to all training samples."""
+        """The units: five folds, which choose the settings, and a fit to all training
+        samples.
+        """
         plan = Plan(tasks=list(self.tasks()))
         for name in plan.tasks:
             (design,) = self.designs(name)

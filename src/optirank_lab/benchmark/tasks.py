@@ -1,4 +1,6 @@
-"""The tasks of the benchmark: the built-in ones of tasks.toml, and pairs found in a folder."""
+"""The tasks of the benchmark: the built-in ones of tasks.toml, and pairs found in
+a folder.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ SAME_PLATFORM = "same platform"
 
 @dataclass(frozen=True)
 class BenchmarkTask:
-    """What is learned from, and what it is tested on; tasks.toml explains the fields."""
+    """What is learned from, and what it is tested on; tasks.toml explains
+    the fields.
+    """
 
     name: str
     title: str
@@ -46,7 +50,9 @@ class BenchmarkTask:
 
     @property
     def scenarios(self) -> tuple[str, ...]:
-        """Single- and multi-source where there is an auxiliary set, else one without a name."""
+        """Single- and multi-source where there is an auxiliary set, else one
+        without a name.
+        """
         return ("single", "multi") if self.auxiliary else ("",)
 
     @property
@@ -82,7 +88,9 @@ def built_in() -> tuple[BenchmarkTask, ...]:
 
 
 def value_kind(name: str) -> str | None:
-    """What tasks.toml says of the values of a set: "counts", "linear" or "log"; mostly nothing."""
+    """What tasks.toml says of the values of a set: "counts", "linear" or "log"; mostly
+    nothing.
+    """
     return _file()["values"].get(name)
 
 
@@ -114,7 +122,8 @@ class _SetSummary:
 def find_pairs(
     folder: Path, label: str = LABEL
 ) -> tuple[tuple[BenchmarkTask, ...], dict[str, str]]:
-    """Every ordered pair of sets of a folder that can be a task; and why sets cannot be read.
+    """Every ordered pair of sets of a folder that can be a task; and why sets cannot be
+    read.
 
     Two sets are a pair where they share at least two classes of at least 8 samples in
     each, by the column ``label``, and at least 100 genes. Sets with the same
@@ -156,7 +165,9 @@ def find_pairs(
 def _shared_tissues(
     summaries: list[_SetSummary], pairs: list[tuple[_SetSummary, _SetSummary]]
 ) -> dict[str, str]:
-    """The tissue of each set; a set without one takes that of a set it is paired with."""
+    """The tissue of each set; a set without one takes that of a set it is
+    paired with.
+    """
     tissues = {
         summary.name: summary.tissue or f"like {summary.name}" for summary in summaries
     }
@@ -230,7 +241,8 @@ def _can_be_paired(reference: _SetSummary, query: _SetSummary) -> bool:
 
 
 def read_pairs(path: Path) -> tuple[BenchmarkTask, ...]:
-    """The pairs that a CSV names: the columns reference, query, problem and maybe label.
+    """The pairs that a CSV names: the columns reference, query, problem and maybe
+    label.
 
     ``reference`` and ``query`` are names of sets, with or without ``.h5ad``;
     ``problem`` takes the place of a tissue: pairs of one problem are averaged first.

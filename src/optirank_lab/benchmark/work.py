@@ -48,7 +48,8 @@ def run_unit(
     device: str = "cpu",
     peers: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
-    """Fit the whole grid; return scores, numbers of genes and times, one value per setting.
+    """Fit the whole grid; return scores, numbers of genes and times, one value per
+    setting.
 
     ``name`` is the positive class, or all classes. Validation scores are the mean over
     the data sets; test scores are by task. Where the true reference set is known, the

@@ -9,7 +9,9 @@ from optirank_lab.cli import benchmark, datasets, simulate
 
 
 def add_commands(app: typer.Typer) -> None:
-    """Add these commands to the `optirank` command, which finds them by an entry point."""
+    """Add these commands to the `optirank` command, which finds them by an
+    entry point.
+    """
     app.add_typer(datasets.app, name="datasets")
     app.command(cls=GroupedCommand)(simulate.demo)
     app.command(cls=GroupedCommand)(simulate.simulate)

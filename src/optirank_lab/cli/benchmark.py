@@ -1,4 +1,6 @@
-"""`optirank benchmark`: classifiers compared on real data, built-in tasks or one's own folder."""
+"""`optirank benchmark`: classifiers compared on real data, built-in tasks or one's
+own folder.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,14 @@ if TYPE_CHECKING:
     from optirank_lab.benchmark.results import Storage, WorkUnit
     from optirank_lab.benchmark.tasks import BenchmarkTask
 
-_HELP = """Compare classifiers on real data: the paper's evaluation, or pairs of your own sets.
+_HELP = """Compare classifiers on real data: the paper's tasks, or pairs of your sets.
 
 Examples:
 
-  optirank benchmark list                           the built-in tasks, and which have data
-  optirank benchmark run --quick --out quick        some of them, in about two minutes
-  optirank benchmark run --data sets --out own      every pair of sets of a folder
-  optirank benchmark report results                 write the report again
+  optirank benchmark list                       the built-in tasks, and which have data
+  optirank benchmark run --quick --out quick    some of them, in about two minutes
+  optirank benchmark run --data sets --out own  every pair of sets of a folder
+  optirank benchmark report results             write the report again
   optirank benchmark curve --data sets --out results/curve.csv   accuracy against genes
 """
 
@@ -59,14 +61,16 @@ _Peer = Annotated[
     list[str] | None,
     typer.Option(
         help="NAME=PYTHON: the Python that has a competing tool (celltypist, singler, "
-        "pysinglecellnet); default: that of make peers in .peers, else this one. Can be repeated."
+        "pysinglecellnet); default: that of make peers in .peers, else this one. Can "
+        "be repeated."
     ),
 ]
 
 
 @app.command("list", cls=opt.GroupedCommand)
 def list_(data: opt.Data = None, label: _Label = None) -> None:
-    """List the pairs found in a folder (--data), and the built-in tasks with their data.
+    """List the pairs found in a folder (--data), and the built-in tasks with their
+    data.
 
     Examples:
 
@@ -139,8 +143,10 @@ def run(
     problems: Annotated[
         _Problems | None,
         typer.Option(
-            help="binary: each class against the rest, tuned; whole: all classes at once. Default: "
-            "binary for built-in tasks, whole with --data.",
+            help=(
+                "binary: each class against the rest, tuned; whole: all classes at "
+                "once. Default: binary for built-in tasks, whole with --data."
+            ),
             show_default=False,
         ),
     ] = None,
@@ -180,9 +186,9 @@ def run(
       optirank benchmark run --data sets --out own
       optirank benchmark run --data sets --label subtype --out own
       optirank benchmark run --out results --classifiers panel,optirank,rank-lr --jobs 8
-      optirank benchmark run --out results --problems whole --peer celltypist=/env/bin/python
-      optirank benchmark run --out results --dask tcp://host:8786
-      optirank benchmark run --out results --device cuda
+      optirank benchmark run --out results --problems whole --peer
+      celltypist=/env/bin/python optirank benchmark run --out results --dask
+      tcp://host:8786 optirank benchmark run --out results --device cuda
     """
     with tidy():
         from optirank.solver.device.backend import check_device
@@ -246,7 +252,8 @@ def _choose_tasks(
 
     if label is not None and data is None:
         raise ValueError(
-            f"--label {label}: the built-in tasks have labels of their own; name a folder of "
+            f"--label {label}: the built-in tasks have labels of their own; name a "
+            "folder of "
             "your sets by --data"
         )
     local_paths(data)  # a folder that is not there is an error, whatever the tasks
@@ -265,7 +272,8 @@ def _kind_of_problems(tasks: tuple[BenchmarkTask, ...], problems: str | None) ->
     any_found = any(task.scheme == "all" for task in tasks)
     if any_found and problems not in (None, "whole"):
         raise ValueError(
-            f"--problems {problems}: pairs found in a folder have no samples to tune on, so "
+            f"--problems {problems}: pairs found in a folder have no samples to tune "
+            "on, so "
             "they are run with --problems whole only"
         )
     return str(problems or ("whole" if any_found else "binary"))
@@ -324,7 +332,8 @@ def curve(
     peer: _Peer = None,
     jobs: opt.Processes = None,
 ) -> None:
-    """Compare classifiers at the same number of genes, over every pair of sets of a folder.
+    """Compare classifiers at the same number of genes, over every pair of sets of a
+    folder.
 
     What the CSV has of a pair is kept, and the same command goes on from there.
     Competing tools take part where there is a Python that has them.
@@ -386,12 +395,14 @@ def _announce(plan: Plan, storage: Storage) -> None:
         )
     if not plan.units:
         raise ValueError(
-            "no task can be run: optirank benchmark list shows what is missing; optirank datasets "
+            "no task can be run: optirank benchmark list shows what is missing; "
+            "optirank datasets "
             "fetch stand-ins gets public sets; --data names a folder of your own"
         )
     if plan.missing:
         echo(
-            f"No data here for {len(plan.missing)} tasks: optirank benchmark list shows them."
+            f"No data here for {len(plan.missing)} tasks: optirank benchmark list "
+            "shows them."
         )
     stored = sum(storage.has(unit) for unit in plan.units)
     there = f", {stored} of them already stored" if stored else ""

@@ -67,7 +67,8 @@ def list_(data: opt.Data = None) -> None:
 
 @app.command(cls=opt.GroupedCommand)
 def info(name: NameArgument, data: opt.Data = None) -> None:
-    """Describe a data set: accession, paper, source, terms of use, labels, how to get it.
+    """Describe a data set: accession, paper, source, terms of use, labels, how to get
+    it.
 
     Examples:
 

@@ -1,4 +1,6 @@
-"""`optirank simulate` and `optirank demo`: the paper's synthetic experiment, and a first look."""
+"""`optirank simulate` and `optirank demo`: the paper's synthetic experiment, and a
+first look.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,8 @@ def simulate(
 
 
 def demo(out: opt.ResultsFolder = Path("optirank-demo")) -> None:
-    """Train on generated cells, label cells of another platform, and repeat the paper's experiment.
+    """Train on generated cells, label cells of another platform, and repeat the paper's
+    experiment.
 
     First a panel is trained on a generated reference and labels a generated query,
     whose platform changes the level of every gene; reports show how well. Then the

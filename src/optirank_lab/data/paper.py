@@ -2,9 +2,9 @@
 
 The columns are ``table`` (the label of the table in the paper's source), ``scenario``
 ("single" or "multi" where a task has two sources), ``task``, ``classifier``,
-``measure``, ``value`` and ``plus_minus`` as printed, ``rank`` among the classifiers, and
-``bold``: "yes" where the paper finds the classifier not significantly worse than the
-best by its paired t-test.
+``measure``, ``value`` and ``plus_minus`` as printed, ``rank`` among the classifiers,
+and ``bold``: "yes" where the paper finds the classifier not significantly worse than
+the best by its paired t-test.
 """
 
 from __future__ import annotations

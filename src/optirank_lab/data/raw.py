@@ -17,9 +17,9 @@ from typing import IO, Any
 import numpy as np
 
 from optirank._util.files import replacing
-from optirank.io import tables
 from optirank.io.data import DataError, ExpressionData, need, readable
 from optirank.io.reading import read_expression
+from optirank.io.table_files import separator
 from optirank_lab.data import rdata
 from optirank_lab.data.registry import LABEL, Entry, bare_name
 
@@ -110,7 +110,7 @@ def _read_column(path: Path, column: str) -> list[str | None]:
     with readable(path):
         frame = pd.read_csv(
             path,
-            sep=tables.separator(path),
+            sep=separator(path),
             dtype=str,
             header=None if by_place else 0,
             usecols=wanted,

@@ -19,7 +19,9 @@ KINDS = [np.asarray, sp.csr_array, sp.csc_array]
 
 
 def design(n_labels, n_datasets, extra, rng):
-    """Factors with at least two samples in every cell, the rest of the samples anywhere."""
+    """Factors with at least two samples in every cell, the rest of the samples
+    anywhere.
+    """
     cells = np.repeat(np.arange(n_labels * n_datasets), 2)
     cells = rng.permutation(
         np.append(cells, rng.integers(n_labels * n_datasets, size=extra))
@@ -28,7 +30,9 @@ def design(n_labels, n_datasets, extra, rng):
 
 
 def residual(X, *factors):
-    """Residual sum of squares on the indicators of the factors, by plain least squares."""
+    """Residual sum of squares on the indicators of the factors, by plain least
+    squares.
+    """
     columns = [f[:, None] == np.unique(f) for f in factors]
     A = np.hstack(columns).astype(float)
     fit = A @ np.linalg.lstsq(A, X, rcond=None)[0]

@@ -1,4 +1,6 @@
-"""Classifiers on ranks: scikit-learn's contract, Spearman's correlation by definition."""
+"""Classifiers on ranks: scikit-learn's contract, Spearman's correlation by
+definition.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tools of others run in child processes; one that is not there or fails is a gap with a reason."""
+"""Tools of others run in child processes; one that is not there or fails is a gap with
+a reason.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""SingleCellNet finds the pairs that tell the classes apart, and hides its random class."""
+"""SingleCellNet finds the pairs that tell the classes apart, and hides its
+random class.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""k-TSP: scores of pairs by their definition, disjoint pairs, an odd number of votes."""
+"""k-TSP: scores of pairs by their definition, disjoint pairs, an odd number
+of votes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from optirank_lab.baselines.top_pairs import best_pairs, count_pairs
 
 
 def swapped_pairs(n=120, d=30, n_pairs=3, n_classes=2, noise=0.4, seed=0):
-    """Noise, in which genes 2j of class k are above 2j + 1, and below them in the rest."""
+    """Noise, in which genes 2j of class k are above 2j + 1, and below them in
+    the rest.
+    """
     rng = np.random.default_rng(seed)
     y = np.arange(n) % n_classes
     X = rng.normal(size=(n, d))
@@ -56,7 +60,9 @@ def pairs_by_definition(X, positive, weights, k_max):
 
 @st.composite
 def small_tables(draw):
-    """Values with many ties, zeros and negative numbers, and labels of two or three classes."""
+    """Values with many ties, zeros and negative numbers, and labels of two or three
+    classes.
+    """
     shape = draw(st.tuples(st.integers(3, 9), st.integers(2, 7)))
     X = draw(hnp.arrays(np.int64, shape, elements=st.integers(-2, 2)))
     n_classes = draw(st.integers(2, 3))
@@ -94,9 +100,9 @@ def test_pairs_are_counted_over_any_number_of_samples(n):
 def test_a_small_example_by_hand():
     """Four genes of three samples per class, worked out on paper.
 
-    a > b in all samples of "case" and in none of "control": score 1. c > d in two of three cases
-    and in one of three controls: score 1/3, and the only pair left. A case has the votes
-    +1 (a > b) and +1 or -1 (c, d).
+    a > b in all samples of "case" and in none of "control": score 1. c > d in two of
+    three cases and in one of three controls: score 1/3, and the only pair left. A case
+    has the votes +1 (a > b) and +1 or -1 (c, d).
     """
     X = pd.DataFrame(
         [
@@ -169,7 +175,9 @@ def test_equal_votes_of_two_classes_are_decided_by_the_scores_of_the_pairs():
 
 
 def test_classes_of_the_rest_count_the_same():
-    """Gene 0 above gene 1 tells class 0 from the many samples of class 1, not from class 2."""
+    """Gene 0 above gene 1 tells class 0 from the many samples of class 1, not from
+    class 2.
+    """
     y = np.repeat([0, 1, 2], [10, 80, 10])
     X = np.zeros((100, 6))
     X[:, 0] = y != 1

@@ -1,4 +1,6 @@
-"""Transformers do what they say, keep scikit-learn's contract, sparse input sparse, and names."""
+"""Transformers do what they say, keep scikit-learn's contract, sparse input sparse,
+and names.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Runs: planned before anything is fitted, resumed, over processes and a dask cluster."""
+"""Runs: planned before anything is fitted, resumed, over processes and a dask
+cluster.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The data of a task: common genes and classes, log values, and clear words where they fail."""
+"""The data of a task: common genes and classes, log values, and clear words where
+they fail.
+"""
 
 from __future__ import annotations
 

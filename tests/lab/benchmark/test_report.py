@@ -24,7 +24,9 @@ HOSTILE = "<script>alert('x')</script> & _100%"
 
 
 def made(groups=("Each class against the rest", "All classes at once")) -> Results:
-    """Results of three classifiers on six tasks of five tissues; "panel" lacks one task."""
+    """Results of three classifiers on six tasks of five tissues; "panel" lacks
+    one task.
+    """
     random = np.random.default_rng(0)
     rows = []
     for group in groups:

@@ -1,4 +1,6 @@
-"""Means with intervals over tissues, wins, the paper's test, and choices made without a tissue."""
+"""Means with intervals over tissues, wins, the paper's test, and choices made without
+a tissue.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def test_there_is_no_interval_of_fewer_than_five_tissues():
 
 
 def compared() -> tuple[pd.Series, pd.Series, pd.Series]:
-    """Two classifiers on eight tasks of six tissues; the first has three tasks more of one."""
+    """Two classifiers on eight tasks of six tissues; the first has three tasks
+    more of one.
+    """
     tissues = pd.Series(list("aaabcdef"), index=list("stuvwxyz"))
     first = pd.Series([0.9, 0.9, 0.9, 0.8, 0.8, 0.8, 0.7, 0.7], index=tissues.index)
     second = pd.Series([0.5, 0.5, 0.5, 0.7, 0.7, 0.7, 0.7, 0.9], index=tissues.index)
@@ -188,7 +192,9 @@ def test_pairs_of_a_test_are_problems_and_splits():
 
 
 def choices() -> pd.DataFrame:
-    """The setting "b" is best everywhere but in the tissue z, which has a large gain for "a"."""
+    """The setting "b" is best everywhere but in the tissue z, which has a large gain
+    for "a".
+    """
     by = {"x1": ("x", 0.6, 0.7), "x2": ("x", 0.6, 0.8)}
     by |= {"y1": ("y", 0.5, 0.6), "z1": ("z", 0.9, 0.1)}
     return pd.DataFrame(

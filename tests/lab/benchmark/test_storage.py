@@ -1,4 +1,6 @@
-"""Results on disk are complete or absent, settings do not mix, and files of others are safe."""
+"""Results on disk are complete or absent, settings do not mix, and files of others
+are safe.
+"""
 
 from __future__ import annotations
 

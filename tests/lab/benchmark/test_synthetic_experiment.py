@@ -1,4 +1,6 @@
-"""The synthetic experiment: points and sweeps, data and splits, fits and the choice of settings."""
+"""The synthetic experiment: points and sweeps, data and splits, fits and the choice of
+settings.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""One unit of work: nothing of validation and test samples leaks, and scores are what they say."""
+"""One unit of work: nothing of validation and test samples leaks, and scores are what
+they say.
+"""
 
 from __future__ import annotations
 
@@ -153,7 +155,8 @@ def test_scores_are_those_of_the_estimator(sets, name):
             (problem.tests["pair"], result["test"]["pair"][k]),
         ):
             expected = balanced_accuracy_score(part.labels, model.predict(part.raw))
-            # The grid starts from neighbouring settings, which may end in another minimum.
+            # The grid starts from neighbouring settings, which may end in another
+            # minimum.
             tolerance = 0.1 if name == "optirank" else 1e-12
             assert score == pytest.approx(expected, abs=tolerance)
 

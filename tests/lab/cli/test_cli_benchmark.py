@@ -1,4 +1,6 @@
-"""`optirank benchmark` from start to end: resumed runs, bad input, one's own folder, the report."""
+"""`optirank benchmark` from start to end: resumed runs, bad input, one's own folder,
+the report.
+"""
 
 from __future__ import annotations
 
@@ -139,7 +141,8 @@ def start(*arguments: object) -> subprocess.Popen:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        # Ctrl-C counts in the child also where the tests run in the background, which ignores it.
+        # Ctrl-C counts in the child also where the tests run in the background, which
+        # ignores it.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 

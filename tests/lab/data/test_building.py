@@ -1,4 +1,6 @@
-"""Registered sets are built from their raw files, equal to the sets that figures come from."""
+"""Registered sets are built from their raw files, equal to the sets that figures
+come from.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""R's data files are read without R: vectors, factors, lists, S4 objects, environments."""
+"""R's data files are read without R: vectors, factors, lists, S4 objects,
+environments.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The kernels of ``steps.cu`` against NumPy on a GPU; NumPy against the definitions everywhere."""
+"""The kernels of ``steps.cu`` against NumPy on a GPU; NumPy against the definitions
+everywhere.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""Orders of samples on a device against the definition, and which device can be used."""
+"""Orders of samples on a device against the definition, and which device can
+be used.
+"""
 
 import sys
 

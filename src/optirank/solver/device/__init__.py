@@ -1,1 +1,3 @@
-"""Fits on a GPU: many problems side by side on one order, written once for NumPy and CuPy."""
+"""Fits on a GPU: many problems side by side on one order, written once for NumPy
+and CuPy.
+"""

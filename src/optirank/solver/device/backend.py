@@ -1,7 +1,8 @@
-"""Where arrays live: CuPy on a GPU; the tests put NumPy in its place. The rest serves both.
+"""Where arrays live: CuPy on a GPU; the tests put NumPy in its place. The rest serves
+both.
 
-A kernel is reached through :meth:`Backend.launch` alone, with the arguments that its CUDA source
-lists.
+A kernel is reached through :meth:`Backend.launch` alone, with the arguments that its
+CUDA source lists.
 """
 
 from __future__ import annotations
@@ -30,14 +31,18 @@ class DeviceError(ValueError):
 
 
 class Backend:
-    """An array module, its kernels, and the few operations that NumPy and CuPy do differently."""
+    """An array module, its kernels, and the few operations that NumPy and CuPy do
+    differently.
+    """
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp
 
     @cached_property
     def shared_bytes(self) -> int:
-        """Shared memory that a block of threads may ask for: 64 to 227 KiB on GPUs of today."""
+        """Shared memory that a block of threads may ask for: 64 to 227 KiB on GPUs
+        of today.
+        """
         return _most_shared_bytes()
 
     def launch(
@@ -77,17 +82,23 @@ class Backend:
         return int(USABLE * (free + pool.total_bytes() - pool.used_bytes()))
 
     def check_memory(self, needed: int, what: str) -> None:
-        """A :class:`DeviceError` where a problem does not fit, however small the batch."""
+        """A :class:`DeviceError` where a problem does not fit, however small
+        the batch.
+        """
         free = self.free_bytes()
         if needed > free:
             raise DeviceError(
-                f"device='cuda': {what} needs about {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB "
-                "of GPU memory are free: select fewer genes or samples, free the GPU, or use "
+                f"device='cuda': {what} needs about {needed / 1e9:.1f} GB and "
+                f"{free / 1e9:.1f} GB "
+                "of GPU memory are free: select fewer genes or samples, free the GPU, "
+                "or use "
                 "device='cpu'"
             )
 
     def dot(self, matrix: Any, x: Any) -> Any:
-        """``M x`` for each problem: (B, n, d) and (B, d) give (B, n); (B, m, d) give (B, m, n)."""
+        """``M x`` for each problem: (B, n, d) and (B, d) give (B, n); (B, m, d) give
+        (B, m, n).
+        """
         if x.ndim == 3 and x.shape[1] > 1:
             return self.xp.matmul(x, matrix.transpose(0, 2, 1))
         if x.ndim == 3:
@@ -130,7 +141,9 @@ def _most_shared_bytes() -> int:
 
 @cache
 def _module(types: tuple[str, str] | None) -> Any:
-    """A compiled source of this folder: that of orders, with its INDEX and KEY, or of steps."""
+    """A compiled source of this folder: that of orders, with its INDEX and KEY, or
+    of steps.
+    """
     cupy = importlib.import_module("cupy")  # loaded only where a GPU is used
 
     folder = resources.files("optirank.solver.device")
@@ -142,7 +155,9 @@ def _module(types: tuple[str, str] | None) -> Any:
 
 
 def threads_for(n: int) -> int:
-    """Threads of a block that goes over n entries: whole warps, few where there is little to do."""
+    """Threads of a block that goes over n entries: whole warps, few where there is
+    little to do.
+    """
     return 128 if n <= 256 else 256 if n <= 4096 else 1024
 
 
@@ -163,7 +178,8 @@ def backend_of(device: str) -> Backend:
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise DeviceError(
-            f"device='cuda': no CUDA GPU can be used ({reason}): check with nvidia-smi that there "
+            f"device='cuda': no CUDA GPU can be used ({reason}): check with nvidia-smi "
+            "that there "
             "is one and its driver works, or use device='cpu'"
         ) from error
     return Backend(cupy)

@@ -1,15 +1,17 @@
-"""Many binary problems on one order of samples: their points and matrices, and steps in lock step.
+"""Many binary problems on one order of samples: their points and matrices, and steps in
+lock step.
 
-A problem of the batch is a row: labels, sample weights, size of the reference set, penalties. The
-samples that a fold holds out have weight zero, so all folds of a search share one order.
+A problem of the batch is a row: labels, sample weights, size of the reference set,
+penalties. The samples that a fold holds out have weight zero, so all folds of a search
+share one order.
 
-See ``solver/blocks.py`` for the steps of one problem. Where a problem's step is refused it waits,
-with a shorter step, while the others go on: one product with each matrix per step, whatever the
-problems do. Problems that converged stay where they are. A step takes the slopes at the point
-ahead, multiplies them with M^T, moves the block's variable, multiplies it with M, and judges what
-came of it. The products are those of the array module. Each other part is one launch of a kernel of
-``steps.cu``, with a block of threads per problem, since launches are what takes the time of small
-problems.
+See ``solver/blocks.py`` for the steps of one problem. Where a problem's step is refused
+it waits, with a shorter step, while the others go on: one product with each matrix per
+step, whatever the problems do. Problems that converged stay where they are. A step
+takes the slopes at the point ahead, multiplies them with M^T, moves the block's
+variable, multiplies it with M, and judges what came of it. The products are those of
+the array module. Each other part is one launch of a kernel of ``steps.cu``, with a
+block of threads per problem, since launches are what takes the time of small problems.
 """
 
 from __future__ import annotations
@@ -70,7 +72,9 @@ class Batch:
 
 @dataclass(frozen=True)
 class States:
-    """A point of each problem; b belongs to centred matrices, L to the blocks' step sizes."""
+    """A point of each problem; b belongs to centred matrices, L to the blocks'
+    step sizes.
+    """
 
     w: Any  # (B, d)
     b: Any  # (B,)
@@ -115,7 +119,8 @@ _ARRAYS_OF_STATES = tuple(field.name for field in fields(States))
 class CentredBatch:
     """Matrices M of the problems, (B, n, d), seen with weighted column means zero.
 
-    The mean is subtracted in the products, not in the matrix, which saves two passes over it.
+    The mean is subtracted in the products, not in the matrix, which saves two passes
+    over it.
     """
 
     def __init__(self, backend: Backend, values: Any, v: Any) -> None:
@@ -139,7 +144,9 @@ class CentredBatch:
         return z - (self.mean * x).sum(axis=1)[:, None]
 
     def transpose_dot(self, a: Any) -> Any:
-        """``(M - 1 mean^T)^T a`` of each problem, float64; a is (B, n), or (B, m, n)."""
+        """``(M - 1 mean^T)^T a`` of each problem, float64; a is (B, n), or
+        (B, m, n).
+        """
         mean = self.mean if a.ndim == 2 else self.mean[:, None, :]
         product = self.backend.transpose_dot(a.astype(self.values.dtype), self.values)
         return (
@@ -200,7 +207,9 @@ def loss_of(batch: Batch, z: Any, b: Any) -> Any:
 
 
 def best_intercept(batch: Batch, z: Any, b: Any, n_steps: int = 10) -> Any:
-    """The b of each problem that minimises the loss at scores z + b, by Newton steps."""
+    """The b of each problem that minimises the loss at scores z + b, by
+    Newton steps.
+    """
     xp, n = batch.xp, z.shape[1]
     b = xp.array(b, dtype=xp.float64)
     rows = (
@@ -213,7 +222,9 @@ def best_intercept(batch: Batch, z: Any, b: Any, n_steps: int = 10) -> Any:
 
 
 def project(batch: Batch, x: Any) -> Any:
-    """The point of ``{0 <= u <= 1, sum u = s}``, on the genes allowed, nearest to each row."""
+    """The point of ``{0 <= u <= 1, sum u = s}``, on the genes allowed, nearest to
+    each row.
+    """
     xp, d = batch.xp, x.shape[1]
     if batch.allowed is not None:
         x = xp.where(batch.allowed[None, :], x, c.FORBIDDEN)
@@ -226,7 +237,9 @@ def project(batch: Batch, x: Any) -> Any:
 
 @dataclass(frozen=True)
 class ProximalKernel:
-    """The proximal step of a block: a kernel, and what it takes beside the arrays of the step."""
+    """The proximal step of a block: a kernel, and what it takes beside the arrays of
+    the step.
+    """
 
     kernel: str
     own: tuple
@@ -238,7 +251,9 @@ def elastic_net(batch: Batch) -> ProximalKernel:
 
 
 def capped_simplex(batch: Batch, linear: Any = None) -> ProximalKernel:
-    """The step of gamma in the set of :func:`project`; ``linear`` is added to the gradient."""
+    """The step of gamma in the set of :func:`project`; ``linear`` is added to the
+    gradient.
+    """
     nothing = batch.xp.intp(0)
     added = nothing if linear is None else linear
     allowed = nothing if batch.allowed is None else batch.allowed
@@ -269,7 +284,8 @@ def accelerated_steps(
     tol: Any = None,
     z: Any = None,
 ) -> BatchResult:
-    """Take ``n_steps`` steps on each problem; one whose residual is below its ``tol`` stops.
+    """Take ``n_steps`` steps on each problem; one whose residual is below its ``tol``
+    stops.
 
     ``z`` are the centred scores M x, where they are known.
     """
@@ -304,10 +320,31 @@ def accelerated_steps(
         backend.launch(proximal.kernel, (size,), threads_for(d), arguments)
         product = xp.ascontiguousarray(backend.dot(values, single))
         arguments = (
-            product, facts, total, L_b, curvatures, v, to, limit, xp.float64(c.RELAX),
-            xp.float64(c.GROW), n_, d_, size_, x, ahead, z, z_ahead, b, b_ahead, t, L, residual,
-            done, taken,
-        )  # fmt: skip
+            product,
+            facts,
+            total,
+            L_b,
+            curvatures,
+            v,
+            to,
+            limit,
+            xp.float64(c.RELAX),
+            xp.float64(c.GROW),
+            n_,
+            d_,
+            size_,
+            x,
+            ahead,
+            z,
+            z_ahead,
+            b,
+            b_ahead,
+            t,
+            L,
+            residual,
+            done,
+            taken,
+        )
         backend.launch("judge_step", (size,), threads_for(max(n, d)), arguments)
         look = tol is not None and step % c.CHECK_EVERY == c.CHECK_EVERY - 1
         if look and bool(done.all()):
@@ -327,7 +364,9 @@ def start_length(batch: Batch, matrix: CentredBatch, L: Any) -> Any:
 
 
 def _curvature_scale(batch: Batch, matrix: CentredBatch) -> Any:
-    """About the largest eigenvalue of ``M^T diag(v/4) M`` of each problem, by power steps."""
+    """About the largest eigenvalue of ``M^T diag(v/4) M`` of each problem, by
+    power steps.
+    """
     xp = batch.xp
     start = 1.0 + xp.arange(matrix.n_columns) % 3
     x = xp.broadcast_to(start.astype(xp.float64), (len(batch), matrix.n_columns))

@@ -1,8 +1,9 @@
-"""Exchanges of reference genes on many problems: batches by the gradient, then judged pairs.
+"""Exchanges of reference genes on many problems: batches by the gradient, then judged
+pairs.
 
-Pairs are ranked by the second-order model of ``solver/exchange.py``. Where the CPU tries one pair
-after the other, here several pairs of each problem are judged side by side by steps on (w, b), and
-the best is kept.
+Pairs are ranked by the second-order model of ``solver/exchange.py``. Where the CPU
+tries one pair after the other, here several pairs of each problem are judged side by
+side by steps on (w, b), and the best is kept.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ from optirank.solver.device.weights import (
 
 
 def exchange_batches(batch: Batch, states: States, n_tries: int) -> States:
-    """Swap batches of genes by the gradient of gamma, halving a batch that a refit refuses."""
+    """Swap batches of genes by the gradient of gamma, halving a batch that a refit
+    refuses.
+    """
     xp = batch.xp
     n_allowed = (
         batch.orders.n_genes if batch.allowed is None else int(batch.allowed.sum())
@@ -71,9 +74,11 @@ def exchange_batches(batch: Batch, states: States, n_tries: int) -> States:
 
 
 def exchange_pairs(batch: Batch, states: States, effort: int) -> States:
-    """Swap the pair that judged best of those a second-order model proposes, again and again.
+    """Swap the pair that judged best of those a second-order model proposes, again and
+    again.
 
-    A problem that a model does not improve is done. ``effort`` is 1, or 2 where trials cost little.
+    A problem that a model does not improve is done. ``effort`` is 1, or 2 where trials
+    cost little.
     """
     active = batch.xp.arange(len(batch))
     for _ in range(c.MODELS_ON_DEVICE):
@@ -86,7 +91,9 @@ def exchange_pairs(batch: Batch, states: States, effort: int) -> States:
 
 
 def _gradient_gamma(batch: Batch, states: States) -> tuple[Any, CentredBatch, Any, Any]:
-    """Gradient of the loss in gamma, the co-ranks it came from, slopes and curvatures."""
+    """Gradient of the loss in gamma, the co-ranks it came from, slopes and
+    curvatures.
+    """
     matrix = coranks_of(batch, states.w)
     z = matrix.dot(states.gamma)
     slopes, curvatures = logistic(batch, z, best_intercept(batch, z, states.b))
@@ -96,7 +103,9 @@ def _gradient_gamma(batch: Batch, states: States) -> tuple[Any, CentredBatch, An
 def _sorted_candidates(
     batch: Batch, gamma: Any, gradient: Any
 ) -> tuple[Any, Any, Any, Any]:
-    """Genes inside that most want out and outside that most want in, best first, with counts."""
+    """Genes inside that most want out and outside that most want in, best first,
+    with counts.
+    """
     xp = batch.xp
     inside = gamma > 0.5
     outside = ~inside if batch.allowed is None else ~inside & batch.allowed[None, :]
@@ -106,10 +115,11 @@ def _sorted_candidates(
 
 
 def _one_model(batch: Batch, states: States, effort: int) -> tuple[States, Any]:
-    """Judge the exchanges that one model proposes; the states, and which of them improved.
+    """Judge the exchanges that one model proposes; the states, and which of them
+    improved.
 
-    The model is ``g.u + u'Du/2 - q'H^-1 q/2`` as on the CPU: a quadratic form in the difference of
-    two candidates.
+    The model is ``g.u + u'Du/2 - q'H^-1 q/2`` as on the CPU: a quadratic form in the
+    difference of two candidates.
     """
     xp = batch.xp
     states = steps_on_w(batch, states, c.REFIT_STEPS)
@@ -146,9 +156,11 @@ def _one_model(batch: Batch, states: States, effort: int) -> tuple[States, Any]:
 
 
 def _turns(batch: Batch, slopes: Any, chosen: Any) -> Any:
-    """``sum_i slopes_i C_i[j, k] / s`` for each candidate k: how the gradient of w_j turns.
+    """``sum_i slopes_i C_i[j, k] / s`` for each candidate k: how the gradient of w_j
+    turns.
 
-    A column of C is the rank pass of one gene alone, the slopes then give its weighted sum.
+    A column of C is the rank pass of one gene alone, the slopes then give its weighted
+    sum.
     """
     xp, d = batch.xp, batch.orders.n_genes
     size, m = chosen.shape
@@ -173,10 +185,12 @@ def _turns(batch: Batch, slopes: Any, chosen: Any) -> Any:
 def _judge(
     batch: Batch, states: States, chosen: Any, gains: Any, responses: Any, effort: int
 ) -> tuple[States, Any]:
-    """Try the pairs of the best predicted gains; the states, and which of them improved.
+    """Try the pairs of the best predicted gains; the states, and which of them
+    improved.
 
-    ``gains`` are those of (inside, outside) pairs, (B, m_in, m_out), whose genes are ``chosen``,
-    and ``responses`` how w follows each of these genes, (B, m_in + m_out, d).
+    ``gains`` are those of (inside, outside) pairs, (B, m_in, m_out), whose genes are
+    ``chosen``, and ``responses`` how w follows each of these genes, (B, m_in + m_out,
+    d).
     """
     xp, n, d = batch.xp, batch.orders.n_samples, batch.orders.n_genes
     size, m_in, m_out = gains.shape

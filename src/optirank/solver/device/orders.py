@@ -1,8 +1,9 @@
-"""Orders of samples on a device: sorted genes and the places of their ties, and the rank passes.
+"""Orders of samples on a device: sorted genes and the places of their ties, and the
+rank passes.
 
-A kernel sorts a sample, or passes over it, in the shared memory of a block. Where a sample has more
-genes than that holds (the GPU says how much it is), array operations on a block of samples do the
-same.
+A kernel sorts a sample, or passes over it, in the shared memory of a block. Where a
+sample has more genes than that holds (the GPU says how much it is), array operations on
+a block of samples do the same.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ _GRID = 65_535  # the most blocks that CUDA allows in the second axis of a grid
 
 @dataclass(frozen=True)
 class DeviceOrders:
-    """The order of each sample: ``perm`` sorts its genes, ``start`` and ``end`` bound the ties.
+    """The order of each sample: ``perm`` sorts its genes, ``start`` and ``end`` bound
+    the ties.
 
-    With ``c`` the prefix sums of weights in sorted order, the weights below gene j's group are
-    ``c[start_j]`` and those of the group ``c[end_j] - c[start_j]``.
+    With ``c`` the prefix sums of weights in sorted order, the weights below gene j's
+    group are ``c[start_j]`` and those of the group ``c[end_j] - c[start_j]``.
     """
 
     on_device: ClassVar[bool] = True
@@ -59,7 +61,9 @@ class DeviceOrders:
         return np.arange(self.n_samples)
 
     def take(self, samples: NDArray) -> SomeOrders:
-        """The orders of some of the samples (positions or a mask): nothing is copied."""
+        """The orders of some of the samples (positions or a mask): nothing
+        is copied.
+        """
         return SomeOrders(self, self.rows[samples])
 
     def ranks(self, gamma: Any, ties: str, size: Any = 1.0) -> Any:
@@ -80,7 +84,9 @@ class DeviceOrders:
     def scores_of_many(
         self, w: NDArray, gamma: NDArray, ties: str = "average"
     ) -> NDArray:
-        """``w . (C_i gamma - offset)`` of each sample for each row of w and gamma: (B, n)."""
+        """``w . (C_i gamma - offset)`` of each sample for each row of w and
+        gamma: (B, n).
+        """
         backend, xp = self.backend, self.backend.xp
         scores = np.empty((len(w), self.n_samples))
         at_once = max(1, backend.free_bytes() // (8 * self.n_samples * self.n_genes))
@@ -92,7 +98,8 @@ class DeviceOrders:
         return scores
 
     def _pass(self, a: Any, base: Any, sign: float, tie: float) -> Any:
-        """``base + sign (c_k + tie h_k)`` at each gene's tie group k, for each row of a.
+        """``base + sign (c_k + tie h_k)`` at each gene's tie group k, for each row of
+        a.
 
         ``c_k`` is the sum of the weights below the group and ``h_k`` that of the group.
         """
@@ -110,9 +117,17 @@ class DeviceOrders:
         for begin in range(0, len(out), _GRID):
             part = out[begin : begin + _GRID]
             arguments = (
-                self.perm, self.start, self.end, a[begin:], base[begin:], xp.float64(sign),
-                xp.float64(tie), xp.int32(n), xp.int32(d), part,
-            )  # fmt: skip
+                self.perm,
+                self.start,
+                self.end,
+                a[begin:],
+                base[begin:],
+                xp.float64(sign),
+                xp.float64(tie),
+                xp.int32(n),
+                xp.int32(d),
+                part,
+            )
             types = (str(self.perm.dtype), "uint32")
             backend.launch(
                 "rank_pass",
@@ -141,10 +156,11 @@ class DeviceOrders:
 
 @dataclass(frozen=True)
 class SomeOrders:
-    """Some of the samples that lie sorted on a device, such as the training part of a fold.
+    """Some of the samples that lie sorted on a device, such as the training part of a
+    fold.
 
-    Fits on several parts run side by side over all samples, those of the other parts having weight
-    zero.
+    Fits on several parts run side by side over all samples, those of the other parts
+    having weight zero.
     """
 
     on_device: ClassVar[bool] = True
@@ -173,7 +189,8 @@ def orders_for(X: Any, device: str) -> DeviceOrders:
 
 
 def order_on_device(backend: Backend, X: Any) -> DeviceOrders:
-    """Sort the genes of each sample on the device; X is dense or sparse, on the host or there.
+    """Sort the genes of each sample on the device; X is dense or sparse, on the host or
+    there.
 
     The orders are dense whatever X is, and are sorted a block of samples at a time.
     """
@@ -216,7 +233,9 @@ def _keys(xp: Any, values: Any) -> Any:
 
 
 def _sort(backend: Backend, keys: Any, perm: Any, start: Any, end: Any) -> None:
-    """Write the sorted genes of each row of unsigned ``keys``, and the places of their ties."""
+    """Write the sorted genes of each row of unsigned ``keys``, and the places of
+    their ties.
+    """
     xp, index = backend.xp, perm.dtype
     n, d = keys.shape
     size = 1 << max(1, (d - 1).bit_length())  # a bitonic sort takes a power of two
@@ -224,9 +243,13 @@ def _sort(backend: Backend, keys: Any, perm: Any, start: Any, end: Any) -> None:
     if shared <= backend.shared_bytes:
         sizes = (xp.int32(n), xp.int32(d), xp.int32(size))
         backend.launch(
-            "sort_samples", (n,), min(1024, max(32, size // 2)), (keys, *sizes, perm, start, end),
-            shared=shared, types=(str(index), str(keys.dtype)),
-        )  # fmt: skip
+            "sort_samples",
+            (n,),
+            min(1024, max(32, size // 2)),
+            (keys, *sizes, perm, start, end),
+            shared=shared,
+            types=(str(index), str(keys.dtype)),
+        )
         return
     for rows in _blocks_of_samples(n, d):
         order = xp.argsort(keys[rows], axis=1, kind="stable")

@@ -1,7 +1,8 @@
-"""Solve many binary problems side by side on a device; see ``solver/alternating.py`` for one.
+"""Solve many binary problems side by side on a device; see ``solver/alternating.py``
+for one.
 
-Rounds alternate between (w, b) and (gamma, b) on the relaxed problems, from two starts each; gamma
-is pushed to a set, genes are exchanged, and (w, b) fitted to convergence.
+Rounds alternate between (w, b) and (gamma, b) on the relaxed problems, from two starts
+each; gamma is pushed to a set, genes are exchanged, and (w, b) fitted to convergence.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 class Options:
     """How to solve; see :func:`optirank.solver.alternating.solve_alternating`.
 
-    ``thorough`` judges exchanges pair by pair after the batches; a grid of settings does without,
-    as on the CPU, except where that costs next to nothing.
+    ``thorough`` judges exchanges pair by pair after the batches; a grid of settings
+    does without, as on the CPU, except where that costs next to nothing.
     """
 
     side: str = "best"  # or "rising", "falling"
@@ -56,7 +57,8 @@ class Options:
 def solve_together(
     problems: Sequence[Problem], options: Options | None = None
 ) -> list[Solution]:
-    """Solutions of problems over the same sorted samples, as many at once as memory allows.
+    """Solutions of problems over the same sorted samples, as many at once as memory
+    allows.
 
     The problems also share the candidates of the reference and the way to rank ties.
     """
@@ -67,7 +69,8 @@ def solve_together(
         same = problem.candidates is first.candidates and problem.ties == first.ties
         if problem.orders.whole is not orders or not same:
             raise ValueError(
-                "problems over different samples, candidates or ways to rank ties cannot be solved "
+                "problems over different samples, candidates or ways to rank ties "
+                "cannot be solved "
                 "side by side"
             )
     if type(first.penalty) is not ElasticNet:
@@ -95,7 +98,9 @@ def solve_together(
 
 
 def _fit(problems: Sequence[Problem], options: Options) -> list[Solution]:
-    """Solve problems whose reference set is all genes that may be in it: nothing to choose."""
+    """Solve problems whose reference set is all genes that may be in it: nothing
+    to choose.
+    """
     batch = _batch(problems, np.arange(len(problems)))
     states = tilted_starts(batch, batch.xp.ones(len(batch), bool))
     states = replace(
@@ -136,7 +141,8 @@ def _learn_sets(problems: Sequence[Problem], options: Options) -> list[Solution]
         states = exchange_batches(batch, states, c.BATCHES)
         if cheap:
             states = exchange_pairs(batch, states, 2)
-    # (w, b) of the sets are not converged yet: those that are close are compared at the end
+    # (w, b) of the sets are not converged yet: those that are close are compared at the
+    # end
     kept = _near_best(batch, states, 0.0 if in_grid else c.CLOSE_SETS)
     batch = batch.take(kept)
     states = states.take(kept)
@@ -148,9 +154,11 @@ def _learn_sets(problems: Sequence[Problem], options: Options) -> list[Solution]
 
 
 def leaders(problems: Sequence[Problem]) -> np.ndarray:
-    """The problem from whose relaxed solution each problem of a grid starts, by position.
+    """The problem from whose relaxed solution each problem of a grid starts, by
+    position.
 
-    Problems that differ in l2 alone start from the middle one of them, which starts on its own.
+    Problems that differ in l2 alone start from the middle one of them, which starts on
+    its own.
     """
     groups: dict[tuple, list[int]] = {}
     for k, problem in enumerate(problems):
@@ -168,7 +176,9 @@ def leaders(problems: Sequence[Problem]) -> np.ndarray:
 def _follow(
     problems: Sequence[Problem], leader: np.ndarray, batch: Batch, states: States
 ) -> tuple[Batch, States]:
-    """All problems of a grid, a few rounds after the relaxed solutions of their leaders."""
+    """All problems of a grid, a few rounds after the relaxed solutions of their
+    leaders.
+    """
     backend = batch.backend
     started = backend.host(batch.owner)
     owners = []
@@ -186,7 +196,9 @@ def _follow(
 
 
 def _batch(problems: Sequence[Problem], owner: np.ndarray) -> Batch:
-    """The problems at the positions ``owner``, over all samples: those of no problem weigh 0."""
+    """The problems at the positions ``owner``, over all samples: those of no problem
+    weigh 0.
+    """
     first = problems[0]
     orders = first.orders.whole
     array = orders.backend.array
@@ -213,7 +225,9 @@ def _batch(problems: Sequence[Problem], owner: np.ndarray) -> Batch:
 
 
 def _near_best(batch: Batch, states: States, margin: float) -> Any:
-    """Positions of the starts within a margin of their problem's best; of equal ones the first."""
+    """Positions of the starts within a margin of their problem's best; of equal ones
+    the first.
+    """
     objective, owner = map(batch.backend.host, (states.objective, batch.owner))
     best = np.full(owner.max() + 1, np.inf)
     np.minimum.at(best, owner, objective)
@@ -257,7 +271,8 @@ def _packed(batch: Batch, states: States, converged: Any) -> list[Solution]:
 
 
 def tilted_starts(batch: Batch, rising: Any) -> States:
-    """Gamma tilted to the genes whose ranks rise with the label, or that fall; one start per row.
+    """Gamma tilted to the genes whose ranks rise with the label, or that fall; one
+    start per row.
 
     See ``solver/alternating.py``: these lead to the two minima of the problem.
     """
@@ -272,9 +287,16 @@ def tilted_starts(batch: Batch, rising: Any) -> States:
     gamma = project(batch, 2.0 * share[:, None] * tilt)
     zeros = xp.zeros(size)
     return States(
-        xp.zeros((size, d)), zeros, gamma, xp.full(size, xp.inf), zeros, zeros,
-        xp.zeros(size, xp.int64), xp.zeros_like(batch.v), xp.full(size, -1),
-    )  # fmt: skip
+        xp.zeros((size, d)),
+        zeros,
+        gamma,
+        xp.full(size, xp.inf),
+        zeros,
+        zeros,
+        xp.zeros(size, xp.int64),
+        xp.zeros_like(batch.v),
+        xp.full(size, -1),
+    )
 
 
 def one_round(
@@ -282,9 +304,9 @@ def one_round(
 ) -> States:
     """A few steps on (w, b), then on (gamma, b) with the tangent of the push penalty.
 
-    The scores ``R(gamma) w = V(w) gamma`` are those of both blocks, so that each starts from what
-    the other left. In a ``first`` round the step sizes may not be known yet; to look whether they
-    are waits for the device.
+    The scores ``R(gamma) w = V(w) gamma`` are those of both blocks, so that each starts
+    from what the other left. In a ``first`` round the step sizes may not be known yet;
+    to look whether they are waits for the device.
     """
     matrix = ranks_of(batch, states.gamma)
     L = start_length(batch, matrix, states.L_w) if first else states.L_w
@@ -303,16 +325,26 @@ def one_round(
     objective = loss_of(batch, on_gamma.z, b) + batch.penalty(on_w.x)
     n_iter = states.n_iter + on_w.taken + on_gamma.taken
     return States(
-        on_w.x, b, on_gamma.x, objective, on_w.L, on_gamma.L, n_iter, on_gamma.z, states.swap
-    )  # fmt: skip
+        on_w.x,
+        b,
+        on_gamma.x,
+        objective,
+        on_w.L,
+        on_gamma.L,
+        n_iter,
+        on_gamma.z,
+        states.swap,
+    )
 
 
 def relax(
     batch: Batch, states: States, n_rounds: int, tol: float
 ) -> tuple[States, Any]:
-    """Rounds on the relaxed problems until one lowers an objective by less than ``tol`` of it.
+    """Rounds on the relaxed problems until one lowers an objective by less than ``tol``
+    of it.
 
-    A round that takes no step, its steps being too long, says nothing about convergence.
+    A round that takes no step, its steps being too long, says nothing about
+    convergence.
     """
     xp = batch.xp
     active = xp.arange(len(batch))
@@ -332,7 +364,9 @@ def relax(
 
 
 def push_to_sets(batch: Batch, states: States, step: float) -> States:
-    """Raise the push penalty a little each round until gamma is a set; round what is left."""
+    """Raise the push penalty a little each round until gamma is a set; round what
+    is left.
+    """
     xp = batch.xp
     rise = step * loss_of(batch, xp.zeros_like(batch.v), xp.zeros(len(batch)))
     on_the_way, lambda_p = batch.with_ridge(c.RELAXED_RIDGE), xp.zeros(len(batch))

@@ -1,7 +1,9 @@
-"""(w, b) of many problems at fixed reference weights: steps, Newton's method, convergence.
+"""(w, b) of many problems at fixed reference weights: steps, Newton's method,
+convergence.
 
-The Hessian is ``M^T D M + 2 l2 I`` with the intercept eliminated. Small ones are factored. Others
-are used through their products alone, by conjugate gradients: products are what a GPU does best.
+The Hessian is ``M^T D M + 2 l2 I`` with the intercept eliminated. Small ones are
+factored. Others are used through their products alone, by conjugate gradients: products
+are what a GPU does best.
 """
 
 from __future__ import annotations
@@ -51,9 +53,10 @@ def fit_weights(
 ) -> tuple[States, Any]:
     """Minimise in (w, b) at the states' gamma; the states and whether each converged.
 
-    Converged means that the proximal gradient is below ``tol`` times the gradient at w = 0. Steps
-    also end, at ``max_iter`` at most, where they no longer lower an objective: whether such a
-    problem has converged is then measured. Problems of few weights end in float64, as on the CPU.
+    Converged means that the proximal gradient is below ``tol`` times the gradient at w
+    = 0. Steps also end, at ``max_iter`` at most, where they no longer lower an
+    objective: whether such a problem has converged is then measured. Problems of few
+    weights end in float64, as on the CPU.
     """
     xp = batch.xp
     matrix = ranks_of(batch, states.gamma)
@@ -132,7 +135,9 @@ def newton_on_support(
     *,
     tol: float = c.STALLED,
 ) -> tuple[Any, Any, Any, Any]:
-    """As :func:`newton_steps`, on the columns of the weights alone where these are few."""
+    """As :func:`newton_steps`, on the columns of the weights alone where these
+    are few.
+    """
     xp = batch.xp
     n_columns = max(1, int(_n_weights(batch, w).max()))
     if n_columns > min(c.SMALL, matrix.n_columns - 1):
@@ -158,8 +163,8 @@ def newton_steps(
 ) -> tuple[Any, Any, Any, Any]:
     """Damped Newton steps on (w, b), each weight kept on its side of zero where l1 > 0.
 
-    Returns w, b, the objectives and the last decreases of them. A problem whose step does not
-    lower its objective stays where it is.
+    Returns w, b, the objectives and the last decreases of them. A problem whose step
+    does not lower its objective stays where it is.
     """
     xp = batch.xp
     sign = xp.sign(w)
@@ -186,9 +191,11 @@ def newton_steps(
             good = (value < objective) & ~improved
             column = good[:, None]
             best = (
-                xp.where(column, new, best[0]), xp.where(good, b_new, best[1]),
-                xp.where(column, z_new, best[2]), xp.where(good, value, best[3]),
-            )  # fmt: skip
+                xp.where(column, new, best[0]),
+                xp.where(good, b_new, best[1]),
+                xp.where(column, z_new, best[2]),
+                xp.where(good, value, best[3]),
+            )
             improved |= good
             if bool(improved.all()):
                 break
@@ -222,7 +229,8 @@ def _conjugate_gradients(
     square = backend.transpose_dot(weights, values * values).astype(xp.float64)
     first = backend.transpose_dot(weights, values).astype(xp.float64)
     total = xp.maximum(curvatures.sum(axis=1), 1e-30)[:, None]
-    # A column of little spread keeps a part of its mean square that float32 sums resolve
+    # A column of little spread keeps a part of its mean square that float32 sums
+    # resolve
     spread = xp.maximum(square - first * first / total, 1e-4 * square)
     ridge = 2.0 * batch.l2 + 1e-6 * square.max(axis=1) + 1e-30
     diagonal = spread + ridge[:, None]
@@ -243,8 +251,20 @@ def _conjugate_gradients(
         backend.launch("weigh_scores", (size * m,), threads_for(n), arguments)
         product = xp.ascontiguousarray(backend.transpose_dot(weighted, values))
         arguments = (
-            product, diagonal, support, ridge, limit, d_, m_, x, r, p, single, rz, active,
-        )  # fmt: skip
+            product,
+            diagonal,
+            support,
+            ridge,
+            limit,
+            d_,
+            m_,
+            x,
+            r,
+            p,
+            single,
+            rz,
+            active,
+        )
         backend.launch("gradient_step", (size * m,), threads_for(d), arguments)
         if step % c.CHECK_EVERY == c.CHECK_EVERY - 1 and not bool(active.any()):
             break

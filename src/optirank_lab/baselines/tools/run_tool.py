@@ -6,12 +6,13 @@ optirank: it needs NumPy, SciPy and the tool. In the folder are
 ``job.json`` (read)
     ``genes``, ``seed`` and ``n_parts``.
 ``train.npz``, ``0.npz``, ``1.npz``, ... (read)
-    The training samples and the parts to be labelled: values as measured as a CSR matrix
-    (``data``, ``indices``, ``indptr``, ``shape``), ``kind`` ("counts", "linear" or "log") and
-    ``labels``, of training samples only.
+    The training samples and the parts to be labelled: values as measured as a CSR
+    matrix (``data``, ``indices``, ``indptr``, ``shape``), ``kind`` ("counts", "linear"
+    or "log") and ``labels``, of training samples only.
 ``result.json`` (written at the end)
-    ``version``, ``n_genes``, ``fit_seconds``, ``predict_seconds`` and ``labels``, one list per
-    part; a label is null where the tool gives none. After a failure: ``failed`` (one line) instead.
+    ``version``, ``n_genes``, ``fit_seconds``, ``predict_seconds`` and ``labels``, one
+    list per part; a label is null where the tool gives none. After a failure:
+    ``failed`` (one line) instead.
 
 Times are CPU seconds of this process with its threads and of the processes that it
 started and waited for. Importing the tool and reading files are not counted.
@@ -63,7 +64,8 @@ def linear(part) -> sp.csr_matrix:
 
 
 def log1p_scaled(part, target: float | None = 1e4) -> sp.csr_matrix:
-    """log(1 + v), where v are the linear values scaled to the sum ``target`` per sample.
+    """log(1 + v), where v are the linear values scaled to the sum ``target`` per
+    sample.
 
     None stands for the mean of the sums. A sample without any value stays 0.
     """
@@ -77,7 +79,8 @@ def log1p_scaled(part, target: float | None = 1e4) -> sp.csr_matrix:
 
 
 class CellTypist:
-    """CellTypist as its guide advises: log1p of counts per 10,000, train, annotate, best match.
+    """CellTypist as its guide advises: log1p of counts per 10,000, train, annotate,
+    best match.
 
     Majority voting stays off: it uses the other samples of the query.
     ``feature_selection`` stays off as by default.
@@ -93,8 +96,10 @@ class CellTypist:
         self.version = f"celltypist {version('celltypist')}"
         if tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8):
             raise ImportError(
-                f"CellTypist cannot train with scikit-learn {sklearn.__version__}: make an "
-                "environment with pip install celltypist 'scikit-learn<1.8' and name its Python "
+                f"CellTypist cannot train with scikit-learn {sklearn.__version__}: "
+                "make an "
+                "environment with pip install celltypist 'scikit-learn<1.8' and name "
+                "its Python "
                 "by --peer celltypist=PYTHON"
             )
         celltypist.logger.set_level(40)  # errors only
@@ -119,7 +124,8 @@ class CellTypist:
 
 
 class SingleR:
-    """SingleR (the package singler) as its guide advises: build the reference, then classify.
+    """SingleR (the package singler) as its guide advises: build the reference, then
+    classify.
 
     The reference is log2(1 + value) with equal sums per sample, or logarithms as they
     are. Queries are given as measured, because only the order of the genes is used. The
@@ -158,7 +164,8 @@ def _genes_first(X) -> sp.csc_matrix:
 
 
 class PySingleCellNet:
-    """pySingleCellNet as its guide advises: normalise, choose variable genes, train, classify.
+    """pySingleCellNet as its guide advises: normalise, choose variable genes, train,
+    classify.
 
     The settings are those of its quickstart: 2000 variable genes by the flavour
     "seurat_v3" on counts (by scanpy's default on other values, and where that flavour
@@ -200,7 +207,9 @@ class PySingleCellNet:
         )
 
     def predict(self, part) -> list[str | None]:
-        """The class with the most votes; none where that is "rand", of shuffled profiles."""
+        """The class with the most votes; none where that is "rand", of shuffled
+        profiles.
+        """
         query = _table(part.X, _numbers(part))
         self.package.tl.classify_anndata(query, self.model)
         labels = [str(label) for label in query.obs["SCN_class_argmax"]]
@@ -239,7 +248,8 @@ def main() -> None:
         text = f"{type(error).__name__}: {error}"
         if isinstance(error, ModuleNotFoundError):
             text = (
-                f"{error.name} is not installed for {sys.executable}: name a Python that has it "
+                f"{error.name} is not installed for {sys.executable}: name a Python "
+                "that has it "
                 f"(--peer {name}=PYTHON), or pip install 'optirank[peers]'"
             )
         result = {"failed": text}
