@@ -68,6 +68,7 @@ def test_held_out_tables_count_held_out_samples_alone(result, cells):
     assert set(held_out["fold"]) == {1, 2, 3, 4, 5}
 
 
+@pytest.mark.slow
 def test_the_same_file_and_fingerprint_every_time(result, cells, tmp_path):
     options = TrainingOptions(
         label="cell_type", name="cells", target_error=0.2, n_jobs=2
@@ -159,6 +160,7 @@ def test_a_source_in_which_a_class_is_frequent_is_not_learned_in_its_place(metho
         assert (labels == y)[rare].mean() >= 0.8
 
 
+@pytest.mark.slow
 def test_single_samples_of_many_sources_do_not_outweigh_a_large_one():
     reference, query = make_example(500, 300)
     label = reference.obs["cell_type"].astype(object).to_numpy().copy()

@@ -68,15 +68,13 @@ def design(
 
     Examples:
 
-      optirank design reference.h5ad --label cell_type --genes 100 -o panel.csv
-      optirank design reference.h5ad --label cell_type --genes 100 --exclude
-      housekeeping \\
-          -o panel.csv --model panel.optirank --report panel.html
-      optirank design reference.h5ad --label cell_type --list draft.txt -o scored.csv
-      optirank design reference.h5ad --label cell_type --list draft.txt --genes 300 -o
-      more.csv optirank design reference.h5ad --label cell_type --for probes.txt --genes
-      50 -o panel.csv optirank design reference.h5ad --label cell_type --query
-      spots.h5ad -o panel.csv
+      optirank design ref.h5ad --label type --genes 100 -o panel.csv
+      optirank design ref.h5ad --label type --genes 100 --exclude housekeeping -o p.csv
+      optirank design ref.h5ad --label type -o p.csv --model p.optirank --report p.html
+      optirank design ref.h5ad --label type --list draft.txt -o scored.csv
+      optirank design ref.h5ad --label type --list draft.txt --genes 300 -o more.csv
+      optirank design ref.h5ad --label type --for probes.txt --genes 50 -o panel.csv
+      optirank design ref.h5ad --label type --genes 50 --query spots.h5ad -o panel.csv
     """
     with tidy():
         from optirank import save

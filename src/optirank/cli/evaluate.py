@@ -62,11 +62,10 @@ def evaluate(
 
     Examples:
 
-      optirank evaluate query.h5ad --model model.optirank --label cell_type --report
-      page.html optirank evaluate cohort.csv -m er.optirank --label er --genes-in
-      columns --report er.html optirank evaluate cohort.h5ad -m er.optirank --label er
-      --prevalence 'ER positive=0.7' optirank evaluate pbmc.h5ad -m blood-human --label
-      cell_type --map 'cd4 t=t cell'
+      optirank evaluate query.h5ad --model m.optirank --label type --report page.html
+      optirank evaluate cohort.csv -m er.optirank --label er --genes-in columns
+      optirank evaluate x.h5ad -m er.optirank --label er --prevalence 'ER positive=0.7'
+      optirank evaluate x.h5ad -m blood-human --label type --map 'cd4 t=t cell'
     """
     given = context.params
     inputs = [query, model, given["samples"], given["homologs"]]

@@ -69,13 +69,12 @@ def predict(
 
     Examples:
 
-      optirank predict query.h5ad --model model.optirank -o labels.csv --report
-      labels.html optirank predict query.h5ad -m model.optirank -o labelled.h5ad
-      --clusters leiden optirank predict query.h5ad -m model.optirank --target-error
-      0.05 optirank predict *.h5ad -m model.optirank -o labels.parquet
-      optirank predict atlas.zarr -m model.optirank -o labels.parquet --dask
-      tcp://host:8786 optirank predict query.csv -m model.optirank --genes-in columns
-      --annotations donor,batch
+      optirank predict query.h5ad --model m.optirank -o labels.csv --report page.html
+      optirank predict query.h5ad -m m.optirank -o labelled.h5ad --clusters leiden
+      optirank predict query.h5ad -m m.optirank --target-error 0.05
+      optirank predict *.h5ad -m m.optirank -o labels.parquet
+      optirank predict atlas.zarr -m m.optirank -o x.parquet --dask tcp://host:8786
+      optirank predict x.csv -m m.optirank --genes-in columns --annotations donor,batch
     """
     with tidy():
         from optirank.model import load

@@ -50,14 +50,13 @@ def train(
 
     Examples:
 
-      optirank train reference.h5ad --label cell_type -o model.optirank --report
-      report.html optirank train reference.h5ad --label cell_type --for query.h5ad -o
-      model.optirank optirank train all.h5ad --label cell_type --batch donor -o
-      model.optirank optirank train one.h5ad two.h5ad --label cell_type -o
-      model.optirank optirank train reference.h5ad --label cell_type --genes 30
-      --exclude 'MT-*' -o m.optirank optirank train atlas.zarr --label cell_type --dask
-      tcp://host:8786 -o m.optirank optirank train counts.csv --genes-in rows --samples
-      labels.csv --label er -o m.optirank
+      optirank train reference.h5ad --label cell_type -o m.optirank --report report.html
+      optirank train reference.h5ad --label cell_type --for query.h5ad -o m.optirank
+      optirank train all.h5ad --label cell_type --batch donor -o m.optirank
+      optirank train one.h5ad two.h5ad --label cell_type -o m.optirank
+      optirank train cells.h5ad --label type --genes 30 --exclude 'MT-*' -o m.optirank
+      optirank train atlas.zarr --label type --dask tcp://host:8786 -o m.optirank
+      optirank train x.csv --genes-in rows --samples y.csv --label er -o er.optirank
     """
     with tidy():
         from optirank import save

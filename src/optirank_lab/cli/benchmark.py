@@ -184,11 +184,9 @@ def run(
 
       optirank benchmark run --quick --out quick
       optirank benchmark run --data sets --out own
-      optirank benchmark run --data sets --label subtype --out own
-      optirank benchmark run --out results --classifiers panel,optirank,rank-lr --jobs 8
-      optirank benchmark run --out results --problems whole --peer
-      celltypist=/env/bin/python optirank benchmark run --out results --dask
-      tcp://host:8786 optirank benchmark run --out results --device cuda
+      optirank benchmark run --problems whole --peer celltypist=/env/bin/python
+      optirank benchmark run --out results --dask tcp://host:8786
+      optirank benchmark run --out results --device cuda
     """
     with tidy():
         from optirank.solver.device.backend import check_device

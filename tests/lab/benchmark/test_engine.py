@@ -92,6 +92,7 @@ def test_one_record_holds_both_kinds_of_problems(finished):
     assert scores["test"].mean() > 0.9
 
 
+@pytest.mark.slow
 def test_a_rerun_and_more_processes_change_nothing(
     source, finished, tmp_path, monkeypatch
 ):

@@ -63,6 +63,7 @@ def test_simulate_shows_the_table_and_the_report_and_refuses_other_settings(tmp_
         assert "holds results of other settings" in refused.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_small")
 def test_a_sweep_prints_its_table(tmp_path, monkeypatch):
     short = synthetic.SWEEPS["tau"]._replace(values=(0.0, 0.5))
