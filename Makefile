@@ -44,7 +44,7 @@ format: setup
 FAST_TESTS := $(BIN)/python -m pytest -n auto --dist loadfile --max-worker-restart 0 \
 	-m "not slow and not timing"
 
-test: lint
+test: lint typecheck
 	$(FAST_TESTS)
 
 # The share of lines and branches that the fast tests run; below fail_under of pyproject.toml it fails.
