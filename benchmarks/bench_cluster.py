@@ -1,10 +1,9 @@
 """Labelling an atlas on a dask cluster: cells per second beside the reading rate,
 memory, faults.
 
-    python benchmarks/bench_cluster.py                       40,000 cells; 1, 2 and 4
-    workers python benchmarks/bench_cluster.py --cells 10000000      another number of
-    cells python benchmarks/bench_cluster.py --workers 2           other numbers of
-    workers
+    python benchmarks/bench_cluster.py                    40,000 cells; 1, 2, 4 workers
+    python benchmarks/bench_cluster.py --cells 10000000   another number of cells
+    python benchmarks/bench_cluster.py --workers 2        other numbers of workers
 
 The atlas is a zarr store (version 3) of generated cells with 20,000 genes, 5 % of the
 entries filled. It is as large as is asked for, but the chunks of its first 20,000 cells

@@ -1,8 +1,7 @@
 """Designing panels: `optirank design` in a process of its own, its time and memory.
 
-    python benchmarks/bench_design.py             cells as in a small reference, and
-    100,000 cells python benchmarks/bench_design.py FILE.h5ad   a reference with a
-    column cell_type
+    python benchmarks/bench_design.py               a small reference, and 100,000 cells
+    python benchmarks/bench_design.py FILE.h5ad     a reference with a column cell_type
 
 A panel of 100 genes with its page, and a list of 300 genes that is scored as it is.
 Cells are generated as for bench_scale. Targets are wall-clock seconds of two cores that

@@ -1,9 +1,11 @@
 """Speed of the panel model: one fit, training from a file, prediction of a file.
 
-python benchmarks/bench_panel.py fit                    one fit beside one
-LogisticRegression python benchmarks/bench_panel.py train FILE.h5ad ...    `optirank
-train` with five folds and report python benchmarks/bench_panel.py predict
-REFERENCE.h5ad QUERY.h5ad   `optirank predict`
+    python benchmarks/bench_panel.py fit
+        one fit beside one LogisticRegression
+    python benchmarks/bench_panel.py train FILE.h5ad ...
+        `optirank train` with five folds and report
+    python benchmarks/bench_panel.py predict REFERENCE.h5ad QUERY.h5ad
+        `optirank predict`
 
 Times are of this machine, and ratios are within one run. `--quick` makes `fit` small.
 """

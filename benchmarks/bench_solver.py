@@ -108,8 +108,7 @@ def bpcd() -> None:
             print(
                 f"| {row['problem']} | {row['lambda_1']} | {s} | {found.objective:.6f} "
                 f"| {row['objective']} | {found.n_iter} | {row['iterations']} | "
-                f"{seconds:.2f} "
-                f"| {row['cpu_s']} |",
+                f"{seconds:.2f} | {row['cpu_s']} |",
                 flush=True,
             )
     print()
@@ -164,9 +163,9 @@ def anchors() -> None:
             gains.append(published / ratio)
         print(
             f"| {name} | {l1:g} | {s} | {objective:.6f} | "
-            f"{goal:.6f}{'' if reached else ' MISSED'} "
-            f"| {cpu['ours']:.3f} | {cpu['saga']:.3f} | {ratio:.2f} | {published:.0f} "
-            f"| {published / ratio:.0f} |",
+            f"{goal:.6f}{'' if reached else ' MISSED'} | {cpu['ours']:.3f} | "
+            f"{cpu['saga']:.3f} | {ratio:.2f} | {published:.0f} | "
+            f"{published / ratio:.0f} |",
             flush=True,
         )
     print()

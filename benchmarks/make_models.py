@@ -132,8 +132,8 @@ def refuse_missing_sets(recipes: dict[str, dict], data: Path) -> None:
     missing = [name for name in wanted if not (data / f"{name}.h5ad").is_file()]
     if missing:
         sys.exit(
-            f"{data} lacks {', '.join(missing)}: "
-            f"optirank datasets fetch {' '.join(missing)} --data {data}"
+            f"{data} lacks {', '.join(missing)}: optirank datasets fetch "
+            f"{' '.join(missing)} --data {data}"
         )
 
 
@@ -319,8 +319,7 @@ def unknown_types_of(model: Model, other: ExpressionData) -> str:
     withheld = label_profiles(other, model, options).withheld
     return (
         f"predict --unknown-rate {UNKNOWN_RATE:g} withholds {withheld[~known].sum()} "
-        "of "
-        f"{(~known).sum()} samples of other types in {other.source}, and "
+        f"of {(~known).sum()} samples of other types in {other.source}, and "
         f"{withheld[known].sum()} of {known.sum()} of known ones"
     )
 

@@ -1,11 +1,11 @@
 """Simple rivals of a shipped model on the sets that judge it.
 
 nearest class mean   the class whose mean has the highest rank correlation with the
-sample,
-                     on all genes that the training sets and the judging set have
+                     sample, on all genes that the training sets and the judging set
+                     have
 one gene per class   the gene that alone tells the class best in the training sets; its
-AUC
-                     within the judging set (a threshold would not fit another platform)
+                     AUC within the judging set (a threshold would not fit another
+                     platform)
 
 AUCs are of one class against the rest, by how far its score is above the best of the
 others, mean over the classes of the set.

@@ -10,8 +10,7 @@ the query, drawn at random, are labelled; then three tables:
 panel_pairs     20, 30, 50 and 100 genes, as they are and after learning from the query
                 (`predict --adapt`)
 adaptation      30 and 100 genes, plain and adapted: the whole query, one class alone,
-one
-                class left out, one class at 90 % (queries of ten samples or more);
+                one class left out, one class at 90 % (queries of ten samples or more);
                 balanced accuracy over the classes that are there
 missing         20, 30, 50 and 100 genes, some of them missing from the query at random,
                 three draws

@@ -6,8 +6,7 @@ For every ordered pair of sets a model of 100 genes as `optirank train` makes it
 calibrated on its held-out samples, labels the query.
 
 calibration     the expected calibration error on the query (ten bins of equal width),
-the
-                mean confidence and the share of right labels, as they are and after
+                the mean confidence and the share of right labels, as they are and after
                 learning from the query (`predict --adapt`); and with the classes of the
                 query counted equally, since probabilities are those of equal shares
 error_control   `predict --target-error`: labels given, and how many of them are wrong

@@ -223,13 +223,11 @@ def test_a_penalty_is_one_class_for_every_algorithm_and_the_refit(
 
 def test_a_default_of_l1_is_one_number():
     code = (
-        "from optirank.solver.constants import DEFAULTS; DEFAULTS['l1'] = 0.5;"
-        "import optirank as o; from optirank.tuning.selection import default_setting;"
-        "from optirank.workflow.methods import SETTINGS;"
-        "names = 'OptirankClassifier RankLogisticRegression "
-        "AnovaRankLogisticRegression'.split();"
-        "print([getattr(o, name)().l1 for name in names], "
-        "default_setting(SETTINGS['optirank']))"
+        "from optirank.solver.constants import DEFAULTS; DEFAULTS['l1'] = 0.5;import "
+        "optirank as o; from optirank.tuning.selection import default_setting;from "
+        "optirank.workflow.methods import SETTINGS;names = 'OptirankClassifier "
+        "RankLogisticRegression AnovaRankLogisticRegression'.split();print([getattr(o, "
+        "name)().l1 for name in names], default_setting(SETTINGS['optirank']))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -242,9 +242,8 @@ def test_weights_that_rank_nothing_are_refused(weights, message):
 def test_ranking_a_dense_array_needs_numpy_alone():
     code = (
         "import sys, numpy as np; from optirank.ranks.relative import relative_ranks; "
-        "relative_ranks(np.eye(3), [0, 1]); "
-        "print([m for m in ('numba', 'scipy', 'sklearn', 'pandas') if m in "
-        "sys.modules])"
+        "relative_ranks(np.eye(3), [0, 1]); print([m for m in ('numba', 'scipy', "
+        "'sklearn', 'pandas') if m in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

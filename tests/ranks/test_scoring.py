@@ -130,8 +130,8 @@ def test_scoring_a_few_samples_loads_neither_numba_nor_scipy():
     code = (
         "import sys, numpy as np; from optirank.ranks.scoring import score_rows; "
         "score_rows(np.eye(3), np.ones((3, 3)), np.zeros(3), "
-        "'average').scores(np.eye(3)); "
-        "print([m for m in ('numba', 'scipy') if m in sys.modules])"
+        "'average').scores(np.eye(3)); print([m for m in ('numba', 'scipy') if m in "
+        "sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

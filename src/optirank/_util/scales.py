@@ -19,10 +19,8 @@ _NEAR = 0.01  # far from 0 and 1 for any gene that was not standardised
 STANDARDISED = (
     "genes have mean 0 and standard deviation 1: these values were standardised per "
     "gene (z-scores, StandardScaler, scanpy's pp.scale), and the order of genes within "
-    "a "
-    "sample, which is all that ranks see, means little then; give counts, linear "
-    "values "
-    "or logarithms instead"
+    "a sample, which is all that ranks see, means little then; give counts, linear "
+    "values or logarithms instead"
 )
 
 

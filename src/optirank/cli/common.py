@@ -107,8 +107,7 @@ def tidy() -> Iterator[None]:
         elif isinstance(error, MemoryError):
             text = (
                 f"there is not enough memory ({text or 'none is left'}): use a machine "
-                "with "
-                "more, fewer samples, or --jobs 1"
+                "with more, fewer samples, or --jobs 1"
             )
         elif not isinstance(error, ValueError | TypeError | ImportError):
             text = f"unexpected failure: {type(error).__name__}: {text or 'no message'}"

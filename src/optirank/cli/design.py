@@ -43,8 +43,7 @@ def design(
         option(
             "QUERY",
             "Labelled samples of another platform: they judge the panel, and never "
-            "choose "
-            "it.",
+            "choose it.",
             _JUDGE,
         ),
     ] = None,

@@ -43,8 +43,7 @@ def evaluate(
         option(
             "CLASS=SHARE",
             "Share of a class where the model will be used, for PPV and NPV; default: "
-            "as in the "
-            "query. Repeatable.",
+            "as in the query. Repeatable.",
             None,
         ),
     ] = None,

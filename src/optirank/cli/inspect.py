@@ -187,8 +187,7 @@ def panel(
         if out not in (None, STDOUT) and suffix not in (".csv", ".optirank"):
             raise ValueError(
                 f"{out}: a panel is written as .csv (genes and weights) or .optirank "
-                "(a "
-                "model): use such a name"
+                "(a model): use such a name"
             )
         fitted = load(model)
         if genes is not None:

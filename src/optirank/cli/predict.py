@@ -114,9 +114,8 @@ def predict(
                 n_samples = len(labels.chosen)
                 echo(
                     f"{out}: {n_samples} sample{'s' * (n_samples != 1)}, mean "
-                    "confidence "
-                    f"{labels.confidence.mean():.3f}, {labels.withheld.sum()} labels "
-                    "withheld"
+                    f"confidence {labels.confidence.mean():.3f}, "
+                    f"{labels.withheld.sum()} labels withheld"
                 )
                 if report is not None:
                     echo(f"Report: {write_report(labels, report)}")

@@ -160,6 +160,5 @@ def show_sizes(curve: pd.DataFrame, *, auto: bool = False) -> None:
     if auto and len(rows) > 1:
         echo(
             "chosen: the smallest within one standard error of the best, of at least "
-            "100 "
-            "genes where there is one"
+            "100 genes where there is one"
         )

@@ -87,10 +87,8 @@ def make_unstable_ranks(
     if n_perturbed > n_genes - 2:
         raise ValueError(
             f"n_perturbed={n_perturbed} leaves {max(n_genes - n_perturbed, 0)} stable "
-            "of "
-            f"n_genes={n_genes}: the labels need the ranks of at least 2 stable genes, "
-            "so use "
-            f"n_perturbed of at most {n_genes - 2}"
+            f"of n_genes={n_genes}: the labels need the ranks of at least 2 stable "
+            f"genes, so use n_perturbed of at most {n_genes - 2}"
         )
     for name, value in (("tau", tau), ("sigma", sigma)):
         check_scalar(value, name, Real, min_val=0.0)
@@ -138,10 +136,8 @@ def _weights_and_intercept(
             return model[0] * weights, model[1]
     raise ValueError(
         f"the ranks of {ranks.shape[1]} stable genes take too few values for balanced "
-        "labels at "
-        f"label_accuracy={label_accuracy}: use more stable genes (a smaller "
-        "n_perturbed), a larger "
-        "sigma or a lower label_accuracy"
+        f"labels at label_accuracy={label_accuracy}: use more stable genes (a smaller "
+        "n_perturbed), a larger sigma or a lower label_accuracy"
     )
 
 

@@ -115,8 +115,7 @@ def label_codes(y: NDArray) -> tuple[NDArray, NDArray]:
     if len(classes) < 2:
         raise ValueError(
             f"y has one class only ({classes.tolist()[0]!r}): a classifier needs "
-            "samples of at "
-            "least 2 classes"
+            "samples of at least 2 classes"
         )
     return classes, codes
 
@@ -190,8 +189,7 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         if len(self.coef_) == 1:
             raise ValueError(
                 "this model tells {!r} from {!r} by one score: it has no classes to "
-                "leave out; "
-                "models of three or more have one score per class".format(
+                "leave out; models of three or more have one score per class".format(
                     *self.classes_.tolist()
                 )
             )
@@ -220,8 +218,7 @@ class RankLinearClassifier(LinearScores, RankClassifier):
                 if not is_number(value) or not 0 <= value < np.inf:
                     raise ValueError(
                         f"{name}={given!r}: {value!r} is no penalty, use a finite "
-                        "number of at "
-                        "least 0"
+                        "number of at least 0"
                     )
         if not is_number(self.tol) or not 0 < self.tol < 1:
             raise ValueError(
@@ -267,15 +264,13 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         if self._device != "cuda":
             raise ValueError(
                 f"X is a CuPy array and {type(self).__name__} fits on the CPU here: "
-                "use "
-                "device='cuda' where the classifier has it, or X.get()"
+                "use device='cuda' where the classifier has it, or X.get()"
             )
         y = column_or_1d(y.get() if is_device_array(y) else y, warn=True)
         if X.ndim != 2 or 0 in X.shape or len(y) != X.shape[0]:
             raise ValueError(
                 f"X has shape {X.shape} and y {y.shape}: give samples x genes, and one "
-                "label per "
-                "sample"
+                "label per sample"
             )
         self.n_features_in_ = X.shape[1]
         return X, y
@@ -291,16 +286,14 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         if empty:
             raise ValueError(
                 f"the sample weights of class {empty[0]!r} are all zero: give some of "
-                "its samples "
-                "a positive weight, or leave the class out"
+                "its samples a positive weight, or leave the class out"
             )
         if not isinstance(self.class_weight, dict):
             return weights
         if unknown := set(self.class_weight) - set(present.tolist()):
             raise ValueError(
                 f"class_weight names {sorted(map(repr, unknown))[0]}, which is not a "
-                "class of "
-                f"y: the classes are {present.tolist()}"
+                f"class of y: the classes are {present.tolist()}"
             )
         for label, weight in self.class_weight.items():
             if not is_number(weight) or not 0 < weight < np.inf:
@@ -379,8 +372,7 @@ class RankLinearClassifier(LinearScores, RankClassifier):
         if late:
             warnings.warn(
                 f"{late} of {len(solutions)} fits stopped at max_iter={self.max_iter} "
-                "before they "
-                f"reached tol={self.tol:g}: raise max_iter, or l2, or tol",
+                f"before they reached tol={self.tol:g}: raise max_iter, or l2, or tol",
                 ConvergenceWarning,
                 stacklevel=4,  # the line that calls fit, which calls _fit_orders
             )

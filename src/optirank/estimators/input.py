@@ -76,10 +76,8 @@ def _columns_by_name(frame: Any, genes: NDArray, estimator: str) -> Any:
         more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         raise ValueError(
             f"X lacks {len(missing)} of the {len(genes)} genes that this {estimator} "
-            "needs: "
-            f"{shown}{more}. Give a data frame with these columns, or train on the "
-            "genes that "
-            "there are"
+            f"needs: {shown}{more}. Give a data frame with these columns, or train on "
+            "the genes that there are"
         )
     counts = Counter(columns)
     repeated = [gene for gene in genes if counts[gene] > 1]

@@ -163,14 +163,12 @@ class OptirankClassifier(RankLinearClassifier):
         if self.device == "cuda" and self.algorithm != "alternating":
             raise ValueError(
                 f"algorithm={self.algorithm!r} runs on the CPU alone: use "
-                "device='cpu', or "
-                "algorithm='alternating'"
+                "device='cpu', or algorithm='alternating'"
             )
         if self.side != "best" and self.algorithm != "alternating":
             raise ValueError(
                 f"side={self.side!r} with algorithm={self.algorithm!r}: this algorithm "
-                "has one "
-                "start, use side='best' or algorithm='alternating'"
+                "has one start, use side='best' or algorithm='alternating'"
             )
         X, y, _ = self._checked(X, y)
         candidates = candidate_mask(self, X.shape[1])

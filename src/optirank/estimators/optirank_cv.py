@@ -213,10 +213,9 @@ class OptirankClassifierCV(RankLinearClassifier):
         scored = scored_folds(table)
         if scored.any() and not scored.all():
             warnings.warn(
-                f"{(~scored).sum()} of {len(scored)} folds have no score with scoring="
-                f"{self.scoring!r} (their validation part lacks a class?) and are left "
-                "out of "
-                "the means",
+                f"{(~scored).sum()} of {len(scored)} folds have no score with "
+                f"scoring={self.scoring!r} (their validation part lacks a class?) and "
+                "are left out of the means",
                 UserWarning,
                 stacklevel=3,
             )

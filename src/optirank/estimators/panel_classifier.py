@@ -217,8 +217,7 @@ class PanelClassifier(RankClassifier):
         if n_genes not in self.path_:
             raise ValueError(
                 f"there is no panel of {n_genes} genes on the path: there are panels "
-                "of "
-                f"{some(sorted(self.path_), 20)} genes"
+                f"of {some(sorted(self.path_), 20)} genes"
             )
         model = copy.copy(self)
         if n_genes == len(self.panel_):
@@ -287,8 +286,7 @@ class PanelClassifier(RankClassifier):
         if n > n_features:
             raise ValueError(
                 f"n_genes={n} is more than the {n_features} genes there are: use at "
-                "most "
-                f"{n_features}, or 'auto'"
+                f"most {n_features}, or 'auto'"
             )
 
     def _include_positions(self, n_features: int) -> NDArray | None:

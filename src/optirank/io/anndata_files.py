@@ -216,8 +216,7 @@ def _matrix(element: Any, path: Path) -> StoredMatrix:
         if len(element.shape) != 2 or np.dtype(element.dtype).kind not in "fiub":
             raise DataError(
                 f"{path}: X has shape {tuple(element.shape)} and type {element.dtype}; "
-                "it "
-                "should be a matrix of numbers"
+                "it should be a matrix of numbers"
             )
         return Sliceable(element)
     check_sizes(element, path)

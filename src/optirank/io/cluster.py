@@ -173,8 +173,7 @@ class Cluster:
             if self._client.status != "running":
                 raise ClusterError(
                     "the connection to the dask scheduler is lost: start it again, "
-                    "then "
-                    "run the same command, which goes on where it stopped"
+                    "then run the same command, which goes on where it stopped"
                 )
             waited = 0.0 if _n_threads(self._client) else waited + _POLL
             if waited >= _PATIENCE:
@@ -200,15 +199,13 @@ def check_versions(client: Client) -> None:
         if found.get("optirank") is None:
             raise ClusterError(
                 f"{where} has no optirank: install optirank {ours['optirank']} where "
-                "the "
-                "scheduler and the workers run"
+                "the scheduler and the workers run"
             )
         for package, version in ours.items():
             if found.get(package) != version:
                 raise ClusterError(
                     f"{where} has {package} {found.get(package) or 'not installed'}, "
-                    "and "
-                    f"here it is {version}: install the same versions everywhere"
+                    f"and here it is {version}: install the same versions everywhere"
                 )
 
 
@@ -227,8 +224,7 @@ def check_files(client: Client, parts: list[ExpressionData]) -> None:
         if not isinstance(part, ExpressionData) or part.reopen is None:
             raise DataError(
                 f"{part.source} is not an opened file, so that workers of a cluster "
-                "cannot "
-                "read it: name a file"
+                "cannot read it: name a file"
             )
     paths = sorted({part.source for part in parts})
     here = signatures(paths)
@@ -245,8 +241,7 @@ def check_files(client: Client, parts: list[ExpressionData]) -> None:
             if there[path] != here[path]:
                 raise ClusterError(
                     f"the worker {worker} has another {path} than this machine "
-                    "(another "
-                    "size or time): put one file where all see it"
+                    "(another size or time): put one file where all see it"
                 )
 
 
@@ -370,8 +365,7 @@ def _reason(error: BaseException) -> str:
     if type(error).__name__ == "KilledWorker":
         return (
             "every worker that was given these samples died, perhaps for lack of "
-            "memory: "
-            "give workers more of it, or fewer threads"
+            "memory: give workers more of it, or fewer threads"
         )
     text = " ".join(str(error).split())[:300]
     return text if isinstance(error, DataError) else f"{type(error).__name__}: {text}"

@@ -64,8 +64,7 @@ def readable(path: Path | str) -> Iterator[None]:
     except MemoryError as error:
         raise DataError(
             f"{path} asks for more memory than there is: it is too large for this "
-            "machine, or "
-            "damaged (copy or fetch it again)"
+            "machine, or damaged (copy or fetch it again)"
         ) from error
     except Exception as error:
         text = " ".join(str(error).split())[:300]
@@ -175,10 +174,8 @@ class ExpressionData:
         if self.X.shape != expected or len(self.obs) != expected[0]:
             raise DataError(
                 f"{self.source}: the matrix is {self.X.shape[0]} x {self.X.shape[1]}, "
-                "but there "
-                f"are {expected[0]} sample names, {expected[1]} gene names and "
-                f"{len(self.obs)} "
-                "rows of annotations"
+                f"but there are {expected[0]} sample names, {expected[1]} gene names "
+                f"and {len(self.obs)} rows of annotations"
             )
 
     @property
@@ -428,8 +425,8 @@ def gene_positions(
     if double:
         raise DataError(
             f"{source} has several genes called {some(double)}: ask for them by "
-            "position, merge "
-            "them (merge_duplicates), or take other names (gene_column=, --gene-column)"
+            "position, merge them (merge_duplicates), or take other names "
+            "(gene_column=, --gene-column)"
         )
     return np.array([where[gene] for gene in genes], dtype=np.intp)
 
@@ -452,8 +449,7 @@ def concatenate(
     if not common:
         raise DataError(
             f"{some([part.source for part in parts])} have no gene in common: are "
-            "their genes "
-            "named alike? (gene_column=, --gene-column)"
+            "their genes named alike? (gene_column=, --gene-column)"
         )
     if len(parts) > 1:
         parts = [part.select_genes(common) for part in parts]

@@ -49,8 +49,7 @@ def open_hdf5(path: Path) -> Iterator[Any]:
     if not h5py.is_hdf5(path):
         raise DataError(
             f"{path} is not an HDF5 file: give its format (such as 'table'), or fetch "
-            "it "
-            "again if it should be one"
+            "it again if it should be one"
         )
     with readable(path):
         file = h5py.File(path, "r")

@@ -277,8 +277,7 @@ def _read_homologs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     if wrong is not None:
         raise DataError(
             f"{path}: line {wrong + 1} has {len(lines[wrong])} columns: a table of "
-            "homologs "
-            "has two, the gene of one species and that of the other"
+            "homologs has two, the gene of one species and that of the other"
         )
     pairs = [(left.strip(), right.strip()) for left, right in lines]
     return [pair for pair in pairs if all(pair)]

@@ -64,8 +64,7 @@ class JoinedProfiles:
         if len(set(sources)) < len(self.parts):
             raise DataError(
                 f"{len(self.parts)} sources are called {some(sources)}: give each a "
-                "name "
-                "of its own"
+                "name of its own"
             )
         self.gene_names = _common_genes(self.parts, sources)
         self.obs: pd.DataFrame = pd.concat(
@@ -152,8 +151,7 @@ def _common_genes(parts: Sequence[Profiles], sources: Sequence[str]) -> np.ndarr
     if len(names) < 2:
         raise DataError(
             f"{some(sources)} have {len(names)} genes in common: their gene names may "
-            "be "
-            "of different kinds (gene_column=, --gene-column)"
+            "be of different kinds (gene_column=, --gene-column)"
         )
     return np.array(names, dtype=object)
 

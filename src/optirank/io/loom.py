@@ -49,8 +49,7 @@ def _contents(file: Any, path: Path, options: ReadOptions) -> Contents:
     if len(matrix.shape) != 2 or np.dtype(matrix.dtype).kind not in "fiub":
         raise DataError(
             f"{path}: its matrix has shape {tuple(matrix.shape)} and type "
-            f"{matrix.dtype}; "
-            "it should be a matrix of numbers"
+            f"{matrix.dtype}; it should be a matrix of numbers"
         )
     n_genes, n_cells = matrix.shape
     var = _attributes(file["row_attrs"], _GENES, int(n_genes), path)

@@ -107,8 +107,7 @@ def profiles_of(
     if not is_anndata(adata):
         raise TypeError(
             "profiles are read from an AnnData, a SpatialData, a MuData or a "
-            "DataFrame, "
-            f"not from a {type(adata).__name__}"
+            f"DataFrame, not from a {type(adata).__name__}"
         )
     return _profiles_of_anndata(adata, layer, gene_column, use_raw)
 

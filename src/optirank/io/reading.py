@@ -117,9 +117,8 @@ def guess_format(path: Path) -> str:
         )
     raise DataError(
         f"{path}: its name does not tell its format (.h5ad, .zarr, .h5, .loom, .csv, "
-        ".tsv, "
-        f".parquet, a 10x folder): give the format, one of {some(FORMATS)} (format=, "
-        "--format)"
+        f".tsv, .parquet, a 10x folder): give the format, one of {some(FORMATS)} "
+        "(format=, --format)"
     )
 
 

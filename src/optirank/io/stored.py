@@ -294,8 +294,7 @@ class CompressedColumns:
         if columns is None:
             logger.warning(
                 "%s stores its matrix by genes (CSC): it is read whole; write it as "
-                "CSR to "
-                "stream",
+                "CSR to stream",
                 self.source,
             )
             return Sliceable(genes.rows(0, self.shape[1]).T.tocsr())

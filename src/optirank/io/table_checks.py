@@ -77,9 +77,8 @@ def _refuse_words(
         )
     raise DataError(
         f"{path}: line {frame[0].iloc[row]!r} (number {row + 1} below the header), "
-        "column "
-        f"{header[column]!r} holds {frame[column].iloc[row]!r}, which is not a number: "
-        f"{remedy}"
+        f"column {header[column]!r} holds {frame[column].iloc[row]!r}, which is not a "
+        f"number: {remedy}"
     )
 
 
@@ -107,11 +106,9 @@ def refuse_missing(
     verb = "has" if len(named) == 1 else "have"
     raise DataError(
         f"{path}: {len(named)} of {len(genes)} genes {verb} missing or infinite "
-        "values, in "
-        f"{int(in_sample.sum())} of {len(samples)} samples (first {first!r}): "
-        f"{some(named, 20)}; fill them in, or leave these genes out "
-        "(drop_missing=True, "
-        "--drop-missing-genes)"
+        f"values, in {int(in_sample.sum())} of {len(samples)} samples (first "
+        f"{first!r}): {some(named, 20)}; fill them in, or leave these genes out "
+        "(drop_missing=True, --drop-missing-genes)"
     )
 
 
@@ -160,9 +157,8 @@ def refuse_clinical(
         remedy = "remove these lines"
     raise DataError(
         f"{path}: the {where} {some(names)} look like clinical data among the genes "
-        "(by "
-        f"their name, or by values unlike those of the others): {remedy}; if they are "
-        "genes, say so (any_scale=True, --all-genes)"
+        f"(by their name, or by values unlike those of the others): {remedy}; if they "
+        "are genes, say so (any_scale=True, --all-genes)"
     )
 
 

@@ -50,8 +50,7 @@ def read_table(
     if options.gene_column and options.genes_in == "columns":
         raise DataError(
             f"{path}: the gene column {options.gene_column!r} is for tables with genes "
-            "in "
-            "rows"
+            "in rows"
         )
     named = set(described)
     beside = [k for k, name in enumerate(table.header) if k and name in named]
@@ -233,8 +232,7 @@ def join_annotations(
     if not named.any():
         raise DataError(
             f"{paths[0]} names no sample of {source}: it has {some(table.index, 3)}, "
-            "the "
-            f"data have {some(obs.index, 3)}"
+            f"the data have {some(obs.index, 3)}"
         )
     both = [column for column in table.columns if column in obs.columns]
     return obs.drop(columns=both).join(table), named

@@ -90,8 +90,7 @@ def _read_matrix(path: Path, shape: tuple[int, int]) -> csr_matrix:
     if (n_rows, n_columns) != shape:
         raise DataError(
             f"{path} holds {n_rows} genes x {n_columns} cells, but the other files "
-            "name "
-            f"{shape[0]} genes and {shape[1]} cells"
+            f"name {shape[0]} genes and {shape[1]} cells"
         )
     if form != "coordinate" or symmetry != "general" or n_entries > n_rows * n_columns:
         raise DataError(

@@ -122,8 +122,7 @@ class Archive:
             stored_shape, _, kind = header
             raise ModelFileError(
                 f"array {name!r} is of {kind} and shape {stored_shape}, expected "
-                f"{dtype} "
-                f"and {shape}"
+                f"{dtype} and {shape}"
             )
         values = content.read()
         if len(values) != n_bytes:
@@ -244,8 +243,7 @@ def _decode_array(dtype: Any, shape: Any, values: Any) -> NDArray:
         if longest * len(values) > _STRING_CHARACTERS:
             raise ValueError(
                 f"{len(values)} strings of up to {longest} characters: together at "
-                "most "
-                f"{_STRING_CHARACTERS} are allowed"
+                f"most {_STRING_CHARACTERS} are allowed"
             )
         return np.array(values, dtype=dtype).reshape(shape)
     kind = {"b": bool, "f": float}.get(np.dtype(dtype).kind, int)

@@ -98,9 +98,8 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Cali
     if z.shape != (len(y), len(classes)):
         raise ValueError(
             f"scores of shape {np.shape(scores)} for {len(y)} labels of {len(classes)} "
-            "classes: "
-            "one row per sample and, beyond two classes, one column per class are "
-            "needed"
+            "classes: one row per sample and, beyond two classes, one column per "
+            "class are needed"
         )
     codes = class_codes(y, classes)
     counts = np.bincount(codes, minlength=len(classes))
@@ -108,8 +107,7 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Cali
         only = f"all {len(y)} held-out samples are of class {classes[counts.argmax()]}"
         raise ValueError(
             f"{only if len(y) else 'no sample was held out'}: calibration needs "
-            "held-out samples "
-            "of at least two classes"
+            "held-out samples of at least two classes"
         )
     loss = _BalancedLogLoss(z, codes)
     # The loss has a flat end on each side in the offset: start between, and towards the
@@ -171,8 +169,7 @@ class Withholding:
             f"{self.n_samples} held-out samples keep their label, and {self.error:.1%} "
             "of these labels are wrong, classes counted equally (asked for: at most "
             f"{self.target_error:.3g}, with {CERTAINTY:.0%} confidence, on samples "
-            "like "
-            "these)"
+            "like these)"
         )
 
 
@@ -222,10 +219,9 @@ class ErrorControl:
             raise ValueError(
                 f"target error {target_error:.3g}: {self.n_samples} held-out samples "
                 f"cannot show it. With {CERTAINTY:.0%} confidence the error of the "
-                "most "
-                f"confident ones is at most {self.bounds.min():.1%}, classes counted "
-                f"equally; of all, {self.errors[-1]:.1%} are wrong. Allow a larger "
-                "error, or train on more samples"
+                f"most confident ones is at most {self.bounds.min():.1%}, classes "
+                f"counted equally; of all, {self.errors[-1]:.1%} are wrong. Allow a "
+                "larger error, or train on more samples"
             )
         everything = self.kept[step] == 1.0
         return Withholding(

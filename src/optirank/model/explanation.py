@@ -72,8 +72,7 @@ def export_table(model: Model) -> pd.DataFrame:
     if not model.votes:
         raise TypeError(
             "a model whose classes have reference sets of their own is no single "
-            "table: "
-            "train a panel model to export one"
+            "table: train a panel model to export one"
         )
     coef = model.panel.coef
     if len(coef) == 1:

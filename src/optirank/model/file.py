@@ -95,8 +95,7 @@ def _of_estimator(estimator: Any) -> Model:
     except TypeError as error:
         raise TypeError(
             f"{error}. A model file holds no pickles, which could run code: fit it "
-            "again "
-            "from the data, or train a PanelClassifier"
+            "again from the data, or train a PanelClassifier"
         ) from error
 
 

@@ -229,8 +229,7 @@ class Model:
         if n_genes not in self.panels:
             raise ValueError(
                 f"there is no panel of {n_genes} genes in the model: there are panels "
-                "of "
-                f"{some(sorted(self.panels), 20)} genes"
+                f"of {some(sorted(self.panels), 20)} genes"
             )
         if n_genes == self.n_genes:
             return self
@@ -296,10 +295,8 @@ class Model:
         if names is None and matrix.ndim == 2 and matrix.shape[1] != self.n_features:
             raise ValueError(
                 f"X has {matrix.shape[1]} columns without names, and the training data "
-                "had "
-                f"{self.n_features}: give a data frame, the names of the columns "
-                "(genes=), "
-                "or use model.narrow() for the panel's columns alone"
+                f"had {self.n_features}: give a data frame, the names of the columns "
+                "(genes=), or use model.narrow() for the panel's columns alone"
             )
         return self.bind(names), matrix
 

@@ -68,8 +68,7 @@ def _lack(model: Model, match: GeneMatch, lacking: list[str]) -> str:
         return f"no gene with a vote for {classes} is present: {some(lacking)}."
     return (
         f"more than {MAX_MISSING:.0%} of the genes or weights of {classes} are "
-        "missing: "
-        f"{some(lacking)}."
+        f"missing: {some(lacking)}."
     )
 
 
@@ -164,8 +163,7 @@ class Predictor:
                 0,
                 f"{len(self.left_out)} classes are LEFT OUT because too many of their "
                 f"genes are missing: {some(self.left_out)}; their samples get the "
-                "label "
-                "of another class",
+                "label of another class",
             )
         return notes
 

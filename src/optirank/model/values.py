@@ -77,14 +77,13 @@ def value_notes(query: ValueShares, trained: ValueShares) -> list[str]:
     if not query.zeros and trained.zeros >= _MANY_ZEROS:
         notes.append(
             f"no value is zero, and {trained.zeros:.0%} were in the training data: "
-            "that "
-            "is usual for a microarray; smoothed or imputed values would change ranks"
+            "that is usual for a microarray; smoothed or imputed values would change "
+            "ranks"
         )
     elif query.zeros - trained.zeros > _MORE_ZEROS:
         notes.append(
             f"{query.zeros:.0%} of the values are zero, and {trained.zeros:.0%} were "
-            "in "
-            "the training data: zeros are ties, so labels are less certain; a larger "
-            "panel may do better"
+            "in the training data: zeros are ties, so labels are less certain; a "
+            "larger panel may do better"
         )
     return notes

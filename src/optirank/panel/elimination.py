@@ -471,8 +471,8 @@ def _check_per_class(per_class: int, n_classes: int, n_genes: int | str) -> None
         return
     raise ValueError(
         f"{per_class} genes for each of {n_classes} classes are "
-        f"{per_class * n_classes}, "
-        f"and the panel has {n_genes}: ask for more genes, or for fewer per class"
+        f"{per_class * n_classes}, and the panel has {n_genes}: ask for more genes, or "
+        "for fewer per class"
     )
 
 

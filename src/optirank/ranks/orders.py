@@ -437,7 +437,6 @@ def _vector(a: ArrayLike, n_genes: int) -> NDArray:
     if a.dtype.kind not in "biuf" or a.shape != (n_genes,):
         raise ValueError(
             f"expected one number per gene, shape ({n_genes},), got dtype {a.dtype} "
-            "and shape "
-            f"{a.shape}"
+            f"and shape {a.shape}"
         )
     return np.ascontiguousarray(a, dtype=np.float64)

@@ -51,8 +51,7 @@ def check_finite(values: NDArray) -> None:
         bad = np.count_nonzero(~np.isfinite(values))
         raise ValueError(
             f"X has NaN or infinite values, which have no rank ({bad} in the genes "
-            "needed): "
-            "impute them or leave these samples out"
+            "needed): impute them or leave these samples out"
         )
 
 
@@ -154,16 +153,15 @@ def positions(selection: ArrayLike, d: int, what: str) -> NDArray[np.intp]:
     if wrong.size:
         raise ValueError(
             f"{what} has {wrong.size} positions out of range, such as {wrong[0]}: X "
-            f"has {d} genes, "
-            f"so positions run from 0 to {d - 1}"
+            f"has {d} genes, so positions run from 0 to {d - 1}"
         )
     if what == "reference":
         values, counts = np.unique(chosen, return_counts=True)
         if values.size < chosen.size:
             raise ValueError(
                 f"{what} names {np.count_nonzero(counts > 1)} positions more than "
-                "once, such as "
-                f"{values[counts > 1][0]}: give each once, or a boolean mask"
+                f"once, such as {values[counts > 1][0]}: give each once, or a boolean "
+                "mask"
             )
     return chosen.astype(np.intp)
 

@@ -192,8 +192,7 @@ def _withholds(model: Model) -> str:
         )
     return (
         "The model withholds no label unless predict --threshold asks for it; it has "
-        "too "
-        "few held-out samples to show an error."
+        "too few held-out samples to show an error."
     )
 
 

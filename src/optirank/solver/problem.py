@@ -52,8 +52,7 @@ class Problem:
                 raise ValueError(
                     f"candidates of dtype {self.candidates.dtype} and shape "
                     f"{self.candidates.shape}: use a boolean mask with one entry per "
-                    "gene, shape "
-                    f"({self.n_genes},)"
+                    f"gene, shape ({self.n_genes},)"
                 )
             _check_enough(self.n_reference, int(self.candidates.sum()))
             if self.candidates.all():
@@ -114,8 +113,8 @@ def _check_enough(n_reference: int, number: int) -> None:
     if number < n_reference:
         raise ValueError(
             f"n_reference={n_reference} reference genes are more than the {number} "
-            "candidate genes "
-            "of the reference: use fewer reference genes, or more candidates"
+            "candidate genes of the reference: use fewer reference genes, or more "
+            "candidates"
         )
 
 
@@ -141,16 +140,14 @@ def resolve_n_reference(
     if n_reference < 1:
         raise ValueError(
             f"n_reference={n_reference} leaves no reference gene: use a fraction in "
-            "(0, 1] or a "
-            "count of at least 1"
+            "(0, 1] or a count of at least 1"
         )
     if candidates is not None:
         _check_enough(n_reference, number)
     elif n_reference > number:
         raise ValueError(
             f"n_reference={n_reference} reference genes are more than the {number} "
-            "genes of X: use "
-            "fewer, or a fraction such as 0.2"
+            "genes of X: use fewer, or a fraction such as 0.2"
         )
     return int(n_reference)
 

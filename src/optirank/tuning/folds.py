@@ -58,8 +58,7 @@ def make_folds(y: NDArray, cv: Any, groups: ArrayLike | None) -> list[Fold]:
     if len(usable) < len(folds):
         warnings.warn(
             f"{len(folds) - len(usable)} of {len(folds)} folds are left out: their "
-            "training part "
-            "has one class only, or nothing is left to validate on",
+            "training part has one class only, or nothing is left to validate on",
             UserWarning,
             stacklevel=3,
         )

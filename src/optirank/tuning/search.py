@@ -177,8 +177,7 @@ def _tasks(family: Family, units: Sequence[Unit]) -> list[Task]:
     if [] in learnable:
         raise ValueError(
             f"fold {learnable.index([])} has one class only to train on (samples of "
-            "weight 0 do "
-            "not count): use fewer folds or other weights"
+            "weight 0 do not count): use fewer folds or other weights"
         )
     return [
         Task(k, unit, problem, family, chain)

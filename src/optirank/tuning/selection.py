@@ -180,8 +180,7 @@ def edges_of_grid(params: Sequence[dict], scores: NDArray) -> list[str]:
             notes.append(
                 f"the best setting has {name}={value:g}, the {which} of the grid: "
                 f"{'smaller' if which == 'smallest' else 'larger'} values may be "
-                "better, give "
-                f"them in {name}s"
+                f"better, give them in {name}s"
             )
     return notes
 

@@ -265,8 +265,7 @@ def _conclude(
     if prepared.source.scale != "counts":
         notes.append(
             "the values are no counts, so thinner counts are not simulated, and means "
-            "are "
-            "shares of a sample's total after logarithms are undone"
+            "are shares of a sample's total after logarithms are undone"
         )
     classes = class_table(training, drills, genes, X, codes)
     warnings = [*training.warnings, *_few_genes(classes, options.per_class)]
@@ -398,8 +397,7 @@ def _panel_size(
         if len(required) < 2:
             raise DataError(
                 f"the list has {len(required)} gene: ranks need at least 2; add genes, "
-                "or "
-                "have it extended (--genes N, n_genes=N)"
+                "or have it extended (--genes N, n_genes=N)"
             )
         return len(required)
     n_genes = DEFAULT_SIZE if options.n_genes is None else int(options.n_genes)
@@ -407,16 +405,14 @@ def _panel_size(
         raise DataError(
             f"a panel of {n_genes} genes cannot hold the {len(required)} that are "
             f"required: ask for at least {len(required)} (--genes, n_genes=), or "
-            "require "
-            "fewer"
+            "require fewer"
         )
     if options.n_genes is None:
         return min(n_genes, n_allowed)
     if n_genes > n_allowed:
         raise DataError(
             f"a panel of {n_genes} genes: {n_allowed} genes of {source} may be used; "
-            "ask "
-            "for fewer (--genes, n_genes=), or allow more"
+            "ask for fewer (--genes, n_genes=), or allow more"
         )
     return n_genes
 
@@ -432,8 +428,7 @@ def _measured(
     if n_shared < 2:
         raise DataError(
             f"{source} shares {n_shared} genes with those that the assay can measure: "
-            "it "
-            f"has genes such as {some(names, 3)}, those are "
+            f"it has genes such as {some(names, 3)}, those are "
             f"{some(options.assay_genes, 3)}"
         )
     notes.append(
@@ -457,11 +452,9 @@ def _within_bounds(
         middle, top = np.quantile(highest, [0.5, 1.0])
         raise DataError(
             f"{source}: {within.sum()} of {len(highest)} genes have a mean from "
-            f"{low:g} to "
-            f"{high:g} counts per 10,000 in the class where they are highest "
-            "(--min-mean, "
-            f"--max-mean): half of the genes are above {middle:.2g}, the highest has "
-            f"{top:.4g}; widen the bounds"
+            f"{low:g} to {high:g} counts per 10,000 in the class where they are "
+            "highest (--min-mean, --max-mean): half of the genes are above "
+            f"{middle:.2g}, the highest has {top:.4g}; widen the bounds"
         )
     return within
 

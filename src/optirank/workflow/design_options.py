@@ -85,8 +85,7 @@ class DesignOptions:
             metavar="GENES",
             help=(
                 "Genes that may not be: names, patterns such as 'MT-*', a file, or the "
-                "word housekeeping (ribosomal, mitochondrial, haemoglobin, cell "
-                "cycle)."
+                "word housekeeping (ribosomal, mitochondrial, haemoglobin, cell cycle)."
             ),
             heading=_GENES,
             typed=list[str] | None,
@@ -153,8 +152,7 @@ class DesignOptions:
         if low is not None and high is not None and low > high:
             raise ValueError(
                 f"means from {low:g} to {high:g} (--min-mean, --max-mean) leave no "
-                "gene: "
-                "give the smaller one first"
+                "gene: give the smaller one first"
             )
         for name in ("include", "exclude"):  # one pattern may be given as it is
             if isinstance(getattr(self, name), str):

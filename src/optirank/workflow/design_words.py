@@ -115,8 +115,7 @@ def _about_list(result: DesignResult) -> list[str]:
         accuracy = float(result.idle["balanced_accuracy"].iloc[0])
         lines.append(
             f"{len(result.idle)} genes carry nothing (without them "
-            f"{percent(accuracy)}): "
-            f"{some(result.idle['gene'], 10)}"
+            f"{percent(accuracy)}): {some(result.idle['gene'], 10)}"
         )
     return lines
 

@@ -155,8 +155,7 @@ def _mapped(
         if ours not in classes:
             raise DataError(
                 f"--map {theirs}={ours}: the model has no class {ours!r}; its classes "
-                "are "
-                f"{some(sorted(classes), 20)}"
+                f"are {some(sorted(classes), 20)}"
             )
         if theirs not in set(truth):
             values = some(sorted({name for name in truth if isinstance(name, str)}), 20)
@@ -176,10 +175,8 @@ def _unknown(
     if unknown:
         labels.notes.append(
             f"{sum(unknown.values())} samples are of classes that the model does not "
-            "have "
-            f"and are in no table; {labels.withheld[foreign].mean():.0%} of their "
-            "labels "
-            f"are withheld: {some(unknown)}"
+            f"have and are in no table; {labels.withheld[foreign].mean():.0%} of their "
+            f"labels are withheld: {some(unknown)}"
         )
     return unknown
 
@@ -193,8 +190,7 @@ def _compare_with_training(
         n_known = len(model.card.fingerprints)
         labels.alarms.append(
             f"{n_same} of {n_known} training samples that were looked for are among "
-            "these "
-            "samples: this is no test on independent data"
+            "these samples: this is no test on independent data"
         )
 
 

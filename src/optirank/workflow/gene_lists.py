@@ -133,15 +133,13 @@ def find_listed(
         hints = some([_hint(name, names) for name in unknown], 30)
         raise DataError(
             f"{source} lacks {len(unknown)} of the {len(wanted)} genes of the list: "
-            f"{hints}; "
-            "correct them, take them out, or go on without them (--skip-unknown, "
-            "skip_unknown=True)"
+            f"{hints}; correct them, take them out, or go on without them "
+            "(--skip-unknown, skip_unknown=True)"
         )
     if unknown:
         notes.append(
             f"{len(unknown)} of the {len(wanted)} genes of the list are not in "
-            f"{source} and "
-            f"are skipped: {some(unknown, 30)}"
+            f"{source} and are skipped: {some(unknown, 30)}"
         )
     return columns[columns >= 0], notes
 

@@ -42,8 +42,7 @@ def check_format(out: Path, query: Path, query_format: str) -> None:
     if suffix == ".h5ad" and query_format != "h5ad":
         raise DataError(
             f"{out} would be a copy of the query with labels, but {query} is not an "
-            ".h5ad: write "
-            "the labels as .csv"
+            ".h5ad: write the labels as .csv"
         )
 
 

@@ -40,8 +40,7 @@ def label_notes(labels: Iterable[object]) -> list[str]:
     counts = Counter(str(label) for label in labels if isinstance(label, str))
     notes = [
         f"{n} samples are labelled {name!r}: it is used as a class like any other; "
-        "remove these "
-        "samples, or leave their label empty, if they have no known class"
+        "remove these samples, or leave their label empty, if they have no known class"
         for name, n in counts.items()
         if name.strip().lower() in _NO_CLASS
     ]
@@ -51,9 +50,8 @@ def label_notes(labels: Iterable[object]) -> list[str]:
     notes += [
         "the labels "
         f"{' and '.join(f'{name!r} ({counts[name]} samples)' for name in names)} "
-        "differ "
-        "only in case or spaces: they are different classes; rename one if they are "
-        "the same"
+        "differ only in case or spaces: they are different classes; rename one if "
+        "they are the same"
         for names in alike.values()
         if len(names) > 1
     ]

@@ -150,8 +150,7 @@ class TrainingOptions:
         if self.method != "panel" and (self.include or n_genes != "auto"):
             raise ValueError(
                 f"method={self.method!r} chooses its genes itself: leave out include "
-                "and "
-                "n_genes (--include, --genes), or use the panel method"
+                "and n_genes (--include, --genes), or use the panel method"
             )
 
     @property

@@ -135,8 +135,7 @@ def _check_files(paths: list[Path], out: Path, reading: Mapping[str, Any]) -> No
     if len(paths) > 1 and out.suffix.lower() == ".h5ad":
         raise DataError(
             f"{out} would be a copy of one query, and there are {len(paths)}: write "
-            "the "
-            "labels as .csv, .parquet or .zarr"
+            "the labels as .csv, .parquet or .zarr"
         )
 
 
@@ -282,8 +281,7 @@ def _bind(
         opposite = "rows" if genes_in == "columns" else "columns"
         raise DataError(
             f"{profiles.source}: the genes of the model are in its {opposite}, not in "
-            "its "
-            f"{genes_in} ({some(in_samples, 3)}): use --genes-in {opposite} "
+            f"its {genes_in} ({some(in_samples, 3)}): use --genes-in {opposite} "
             f"(genes_in={opposite!r})"
         ) from None
     if options.homologs != "case":
@@ -348,8 +346,8 @@ def _groups(profiles: ExpressionData, column: str) -> pd.Series:
         raise DataError(
             f"{profiles.source} has no column {column!r} for its samples: there are "
             f"{some(profiles.obs.columns, 20)}. Clusters are not computed here: "
-            "scanpy's "
-            "sc.tl.leiden makes them, or leave them out, each sample has its own label"
+            "scanpy's sc.tl.leiden makes them, or leave them out, each sample has its "
+            "own label"
         )
     return text_column(profiles.obs, column, profiles.source)
 

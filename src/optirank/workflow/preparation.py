@@ -110,14 +110,12 @@ def prepare(
         there = f"one class ({classes[0]})" if len(classes) else "no class"
         raise DataError(
             f"{data.source}: column {options.label!r} has {there} of at least "
-            f"{MIN_CLASS} "
-            "usable samples: a classifier needs two classes"
+            f"{MIN_CLASS} usable samples: a classifier needs two classes"
         )
     if options.panel_size is not None and options.panel_size > len(columns):
         raise DataError(
             f"a panel of {options.n_genes} genes: {data.source} has {len(columns)} "
-            "genes "
-            "that can be used; ask for fewer"
+            "genes that can be used; ask for fewer"
         )
     source = TrainingData(data, rows, columns, engine)
     return Prepared(
@@ -153,9 +151,8 @@ def _folds(
     if sources is not None and len(np.unique(sources)) < 2:
         raise DataError(
             f"{source}: column {options.batch!r} has the single value "
-            f"{str(sources[0])!r}, so no "
-            "source can be left out: leave the column out, or name another (batch=, "
-            "--batch)"
+            f"{str(sources[0])!r}, so no source can be left out: leave the column out, "
+            "or name another (batch=, --batch)"
         )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -177,15 +174,13 @@ def _folds(
     if not folds:
         raise DataError(
             f"{source}: no class is in two sources of column {options.batch!r}, so "
-            "none that is "
-            "learned from some can be tested on another: leave the column out, or name "
-            "another "
-            "(batch=, --batch)"
+            "none that is learned from some can be tested on another: leave the "
+            "column out, or name another (batch=, --batch)"
         )
     if not_learned:
         notes.append(
             "where its only source is left out a class cannot be learned, and its "
-            "samples there "
-            f"are not counted: {some([classes[k] for k in sorted(not_learned)])}"
+            "samples there are not counted: "
+            f"{some([classes[k] for k in sorted(not_learned)])}"
         )
     return fold_numbers(codes, folds)

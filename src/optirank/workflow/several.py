@@ -41,8 +41,7 @@ def join_labels(parts: Sequence[Labels], names: Sequence[str]) -> Labels:
         if list(part.classes) != list(first.classes):
             raise DataError(
                 f"{name} lacks genes of other classes than {names[0]}, so that they "
-                "cannot "
-                "be in one table: label these files one by one"
+                "cannot be in one table: label these files one by one"
             )
     thresholds = {part.threshold for part in parts}
     missing = dict.fromkeys(gene for part in parts for gene in part.missing)

@@ -420,8 +420,7 @@ def _warnings(judged: Performance, prepared: Prepared) -> list[str]:
     if judged.interval[0] <= chance:
         warnings.append(
             f"the accuracy of held-out samples, {judged.headline()}, cannot be told "
-            "from "
-            f"chance ({chance:.0%}): do not rely on this model"
+            f"from chance ({chance:.0%}): do not rely on this model"
         )
     counts = np.bincount(prepared.codes, minlength=len(classes))
     few = [

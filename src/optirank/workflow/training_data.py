@@ -210,6 +210,5 @@ def _refuse_no_numbers(X: Any, source: str) -> None:
         what = "1 value is" if n_missing == 1 else f"{n_missing} values are"
         raise DataError(
             f"{source}: {what} missing or infinite (NaN, inf): fill in what is "
-            "missing, or "
-            "leave these genes or samples out"
+            "missing, or leave these genes or samples out"
         )

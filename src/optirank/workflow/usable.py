@@ -37,8 +37,7 @@ def usable_genes(
     if len(positions) < 2:
         raise DataError(
             f"{source}: {len(positions)} of {len(texts)} genes are left to choose "
-            "from, "
-            "and ranks need at least 2"
+            "from, and ranks need at least 2"
         )
     if options.query_genes is not None:
         chosen = [texts[k] for k in positions]
@@ -57,8 +56,7 @@ def _listed_genes(
     if kept.sum() < 2:
         raise DataError(
             f"{source} has {kept.sum()} of the {len(wanted)} genes asked for, too few: "
-            "it "
-            f"has genes such as {some(texts, 3)}, asked for were {some(wanted, 3)}"
+            f"it has genes such as {some(texts, 3)}, asked for were {some(wanted, 3)}"
         )
     missing = sorted(known.difference(texts))
     if missing:
@@ -78,13 +76,11 @@ def _shared_genes(
     if n_shared < 2:
         raise DataError(
             f"{source} shares {n_shared} genes with the data to be labelled: it has "
-            "genes "
-            f"such as {some(texts, 3)}, those have {some(query_genes, 3)}"
+            f"genes such as {some(texts, 3)}, those have {some(query_genes, 3)}"
         )
     notes.append(
         f"{n_shared} of {len(texts)} genes are used: those that the data to be "
-        "labelled "
-        "have"
+        "labelled have"
     )
     notes += match.spelling_notes()
     return match.present
@@ -101,8 +97,7 @@ def included_genes(
         named = [with_close_names(name, texts) for name in missing]
         raise DataError(
             f"{source} lacks {len(missing)} of the genes that must be in the panel: "
-            "they "
-            "were excluded, the query lacks them, or they have other names: "
+            "they were excluded, the query lacks them, or they have other names: "
             f"{some(named, 30)}"
         )
     if not hits:
@@ -111,8 +106,7 @@ def included_genes(
     if options.panel_size is not None and len(positions) > options.panel_size:
         raise DataError(
             f"{len(positions)} genes must be in a panel of {options.panel_size}: ask "
-            "for "
-            "more genes, or include fewer"
+            "for more genes, or include fewer"
         )
     notes.append(
         f"{len(positions)} genes are in the panel as asked: {some(genes[positions])}"

@@ -60,8 +60,7 @@ def _withhold_unknown(decision: Withholding, query: Query, rate: float) -> None:
     decision.reasons[unknown] = UNKNOWN
     decision.notes.append(
         f"{unknown.sum()} of {len(unknown)} samples ({percent(unknown.mean())}) look "
-        "like "
-        f"no class, and their labels are withheld; of held-out samples it was "
+        "like no class, and their labels are withheld; of held-out samples it was "
         f"{percent(rate)}"
     )
 
@@ -103,9 +102,8 @@ def _set_threshold(
     if decision.threshold > by_held_out.threshold:
         decision.threshold_reason = (
             f"the query's own confidences ask for at least {decision.threshold:.3f}, "
-            "so "
-            f"that {percent(target)} of the labels given are expected to be wrong; by "
-            f"held-out samples it would be {by_held_out.threshold:.3f}"
+            f"so that {percent(target)} of the labels given are expected to be wrong; "
+            f"by held-out samples it would be {by_held_out.threshold:.3f}"
         )
 
 
@@ -135,6 +133,5 @@ def _withhold_tied(decision: Withholding, genes_apart: NDArray) -> None:
     if few.any():
         decision.notes.append(
             f"in {few.sum()} samples all but {_FEW_GENES - 1} or fewer genes of the "
-            "panel "
-            "have the same value: their labels rest on few genes"
+            "panel have the same value: their labels rest on few genes"
         )

@@ -143,16 +143,13 @@ def _check_degrees_of_freedom(
     if df_dataset == 0:
         raise ValueError(
             f"label and dataset are confounded: no two of the {datasets.size} datasets "
-            "share a "
-            "label, so their difference cannot be told from that of the labels; add "
-            "samples of "
-            "a common label"
+            "share a label, so their difference cannot be told from that of the "
+            "labels; add samples of a common label"
         )
     if df_residual == 0:
         raise ValueError(
             "every pair of label and dataset has one sample only, which leaves no "
-            "residual: "
-            "at least one pair needs two samples"
+            "residual: at least one pair needs two samples"
         )
 
 

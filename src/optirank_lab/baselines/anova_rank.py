@@ -99,14 +99,13 @@ class AnovaRankLogisticRegression(RankLogisticRegression):
             if n_missing := int(pd.isna(dataset).sum()):
                 raise ValueError(
                     f"dataset is missing for {n_missing} samples: drop these samples "
-                    "or give them "
-                    "a data set of their own"
+                    "or give them a data set of their own"
                 )
         if dataset is None or len(np.unique(dataset)) < 2:
             warnings.warn(
                 "one data set only, so no gene can be told stable: the reference is "
-                "all genes "
-                "(rank-lr); give fit(..., dataset=...) with two data sets or more",
+                "all genes (rank-lr); give fit(..., dataset=...) with two data sets or "
+                "more",
                 UserWarning,
                 stacklevel=3,
             )

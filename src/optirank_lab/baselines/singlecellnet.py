@@ -150,8 +150,8 @@ class SingleCellNetClassifier(PairClassifier):
         if n_selected < 2:
             raise ValueError(
                 f"{n_selected} of the {X.shape[1]} genes varies and passes the filter, "
-                "and a pair "
-                "needs 2: give more genes, or genes that are expressed in more samples"
+                "and a pair needs 2: give more genes, or genes that are expressed in "
+                "more samples"
             )
         positives = [1] if self.classes_.size == 2 else range(self.classes_.size)
         pairs = []
@@ -169,8 +169,7 @@ class SingleCellNetClassifier(PairClassifier):
         if not pairs.size:
             raise ValueError(
                 f"no pair of the {n_selected} selected genes changes its order between "
-                "samples: "
-                "give more genes, or raise n_top_genes"
+                "samples: give more genes, or raise n_top_genes"
             )
         return pairs
 

@@ -63,9 +63,8 @@ class _CountTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise ValueError(
                 f"Negative values in data passed to {type(self).__name__}: X has "
                 f"{X[sample, gene]:g} (sample {sample}, gene {gene}), but counts are "
-                "at least 0; "
-                "leave this step out for data that are logged, centred or log-ratios "
-                "already"
+                "at least 0; leave this step out for data that are logged, centred or "
+                "log-ratios already"
             )
         return X
 
@@ -161,10 +160,8 @@ class Downsample(_CountTransformer):
         if total.max() >= _MOST_COUNTS:
             raise ValueError(
                 f"sample {int(np.argmax(total))} has {total.max():.3g} counts, more "
-                "than can be "
-                f"drawn from ({_MOST_COUNTS:g}): these are hardly counts; leave "
-                "Downsample out or "
-                "divide the values by a constant"
+                f"than can be drawn from ({_MOST_COUNTS:g}): these are hardly counts; "
+                "leave Downsample out or divide the values by a constant"
             )
         rng = np.random.default_rng(
             check_random_state(self.random_state).randint(2**31 - 1)
@@ -285,10 +282,9 @@ class SingleCellNetGenes(SelectorMixin, BaseEstimator):
         if not passes.any():
             raise ValueError(
                 f"none of the {X.shape[1]} genes varies and passes the filter "
-                "(min_fraction="
-                f"{self.min_fraction!r}, min_expressed={self.min_expressed!r}, "
-                "min_mean="
-                f"{self.min_mean!r}): lower min_fraction or min_mean"
+                f"(min_fraction={self.min_fraction!r}, "
+                f"min_expressed={self.min_expressed!r}, min_mean={self.min_mean!r}): "
+                "lower min_fraction or min_mean"
             )
         self.correlations_ = label_correlations(expression, codes, self.classes_.size)
         self.correlations_[:, ~passes] = np.nan
@@ -298,8 +294,7 @@ class SingleCellNetGenes(SelectorMixin, BaseEstimator):
         if passes.sum() < 2 * self.n_top:
             logger.info(
                 "SingleCellNetGenes: %d genes pass the filter, fewer than 2 x n_top = "
-                "%d; "
-                "all of them are selected",
+                "%d; all of them are selected",
                 passes.sum(),
                 2 * self.n_top,
             )
@@ -309,8 +304,7 @@ class SingleCellNetGenes(SelectorMixin, BaseEstimator):
         if value_scale(X) != "counts":
             logger.info(
                 "SingleCellNetGenes: X is not counts (whole numbers of at least 0), so "
-                "it is used "
-                "as it is, without down-sampling and scaling"
+                "it is used as it is, without down-sampling and scaling"
             )
             return X
         drawn = Downsample(self.n_counts, random_state=self.random_state).transform(X)

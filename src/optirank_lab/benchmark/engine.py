@@ -189,8 +189,7 @@ def _results(
     except TerminatedWorkerError as error:
         raise RuntimeError(
             "a worker process was ended from outside, perhaps for lack of memory; "
-            "finished units "
-            "are kept: run the same again, with fewer jobs"
+            "finished units are kept: run the same again, with fewer jobs"
         ) from error
 
 

@@ -106,8 +106,7 @@ class Storage:
                 raise ValueError(
                     f"{self.folder} holds results of other settings ({name} was "
                     f"{stored.get(name)!r}, now it is {value!r}): choose another "
-                    "folder or the "
-                    "same settings"
+                    "folder or the same settings"
                 )
 
     @contextmanager
@@ -129,8 +128,7 @@ class Storage:
         if not path.is_file():
             raise ValueError(
                 f"{self.folder} holds no results: optirank benchmark run --out "
-                f"{self.folder} "
-                "makes them"
+                f"{self.folder} makes them"
             )
         return _read(path)
 
@@ -140,8 +138,7 @@ class Storage:
         if path.is_file() and _read(path).get("fingerprint") != design.fingerprint():
             raise ValueError(
                 f"the data of {design.key} are not those that {self.folder} holds "
-                "results of: "
-                f"choose another folder, or delete {path} and "
+                f"results of: choose another folder, or delete {path} and "
                 f"{self.folder / 'units' / design.key}"
             )
 

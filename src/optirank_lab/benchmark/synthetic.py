@@ -107,8 +107,7 @@ class Settings:
             if not 0 <= point.n_perturbed <= point.n_genes - 2:
                 raise ValueError(
                     f"{point.n_perturbed} perturbed of {point.n_genes} genes: at least "
-                    "2 genes "
-                    "have to stay stable, and none can be fewer than 0"
+                    "2 genes have to stay stable, and none can be fewer than 0"
                 )
             if point.n_samples < 50:
                 few = f"{point.n_samples} samples"

@@ -251,8 +251,7 @@ def _choose_tasks(
     if label is not None and data is None:
         raise ValueError(
             f"--label {label}: the built-in tasks have labels of their own; name a "
-            "folder of "
-            "your sets by --data"
+            "folder of your sets by --data"
         )
     local_paths(data)  # a folder that is not there is an error, whatever the tasks
     pairs, unusable = ((), {}) if data is None else find_pairs(data, label or LABEL)
@@ -271,8 +270,7 @@ def _kind_of_problems(tasks: tuple[BenchmarkTask, ...], problems: str | None) ->
     if any_found and problems not in (None, "whole"):
         raise ValueError(
             f"--problems {problems}: pairs found in a folder have no samples to tune "
-            "on, so "
-            "they are run with --problems whole only"
+            "on, so they are run with --problems whole only"
         )
     return str(problems or ("whole" if any_found else "binary"))
 
@@ -394,8 +392,8 @@ def _announce(plan: Plan, storage: Storage) -> None:
     if not plan.units:
         raise ValueError(
             "no task can be run: optirank benchmark list shows what is missing; "
-            "optirank datasets "
-            "fetch stand-ins gets public sets; --data names a folder of your own"
+            "optirank datasets fetch stand-ins gets public sets; --data names a folder "
+            "of your own"
         )
     if plan.missing:
         echo(

@@ -56,8 +56,8 @@ class RawFiles:
             matching = [path for path in inside if fnmatch(path.name, pattern)]
         if not matching:
             raise DataError(
-                f"{self.folder} holds no {pattern}: "
-                f"see optirank datasets info {self.entry.name}"
+                f"{self.folder} holds no {pattern}: see optirank datasets info "
+                f"{self.entry.name}"
             )
         return sorted(matching)
 

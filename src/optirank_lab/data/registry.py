@@ -263,9 +263,8 @@ def find_path(name: str, data: str | Path | None = None) -> Path:
     if entry.name in paths:
         return paths[entry.name]
     raise DataError(
-        f"{name!r} is not in {data_folder(data)}: "
-        f"run optirank datasets fetch {entry.name}; "
-        f"optirank datasets info {entry.name} says where to get it"
+        f"{name!r} is not in {data_folder(data)}: run optirank datasets fetch "
+        f"{entry.name}; optirank datasets info {entry.name} says where to get it"
     )
 
 

@@ -89,10 +89,8 @@ class Backend:
         if needed > free:
             raise DeviceError(
                 f"device='cuda': {what} needs about {needed / 1e9:.1f} GB and "
-                f"{free / 1e9:.1f} GB "
-                "of GPU memory are free: select fewer genes or samples, free the GPU, "
-                "or use "
-                "device='cpu'"
+                f"{free / 1e9:.1f} GB of GPU memory are free: select fewer genes or "
+                "samples, free the GPU, or use device='cpu'"
             )
 
     def dot(self, matrix: Any, x: Any) -> Any:
@@ -179,8 +177,7 @@ def backend_of(device: str) -> Backend:
         reason = " ".join(str(error).split())[:200]
         raise DeviceError(
             f"device='cuda': no CUDA GPU can be used ({reason}): check with nvidia-smi "
-            "that there "
-            "is one and its driver works, or use device='cpu'"
+            "that there is one and its driver works, or use device='cpu'"
         ) from error
     return Backend(cupy)
 

@@ -70,8 +70,7 @@ def solve_together(
         if problem.orders.whole is not orders or not same:
             raise ValueError(
                 "problems over different samples, candidates or ways to rank ties "
-                "cannot be solved "
-                "side by side"
+                "cannot be solved side by side"
             )
     if type(first.penalty) is not ElasticNet:
         raise ValueError(

@@ -97,10 +97,8 @@ class CellTypist:
         if tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8):
             raise ImportError(
                 f"CellTypist cannot train with scikit-learn {sklearn.__version__}: "
-                "make an "
-                "environment with pip install celltypist 'scikit-learn<1.8' and name "
-                "its Python "
-                "by --peer celltypist=PYTHON"
+                "make an environment with pip install celltypist 'scikit-learn<1.8' "
+                "and name its Python by --peer celltypist=PYTHON"
             )
         celltypist.logger.set_level(40)  # errors only
         self.package = celltypist
@@ -249,8 +247,7 @@ def main() -> None:
         if isinstance(error, ModuleNotFoundError):
             text = (
                 f"{error.name} is not installed for {sys.executable}: name a Python "
-                "that has it "
-                f"(--peer {name}=PYTHON), or pip install 'optirank[peers]'"
+                f"that has it (--peer {name}=PYTHON), or pip install 'optirank[peers]'"
             )
         result = {"failed": text}
     temporary = folder / "result.tmp"
