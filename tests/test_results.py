@@ -70,7 +70,7 @@ def test_numbers_are_numbers(name):
 def test_an_empty_mark_is_filled(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("<!-- results: missing -->\n\nText.\n", "utf-8")
-    assert filled(page).startswith("<!-- results: missing -->\n| genes of the panel |")
+    assert filled(page).startswith("<!-- results: missing -->\n| method | genes |")
     assert filled(page).endswith(" |\n\nText.\n")
 
 
