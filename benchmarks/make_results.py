@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from studies import options, pairs_of
@@ -142,7 +143,14 @@ def curve(args: argparse.Namespace, fresh: bool) -> None:
         if before.is_file() and not args.tools:
             rows = study.read(before)
             study.write(rows[rows["method"].isin([*TOOLS])], new)
-    study.run(args.data, pairs_of(args), new, args.jobs, pythons=pythons)
+    pairs = pairs_of(args)
+    finished = count(1)
+
+    def show() -> None:
+        print(f"\r{next(finished)} of {len(pairs)}", end="", flush=True)
+
+    study.run(args.data, pairs, new, args.jobs, show, pythons)
+    print()
     new.replace(before)
 
 
