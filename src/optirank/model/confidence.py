@@ -338,12 +338,12 @@ def _upper_bounds(
     errors: NDArray[np.float64], n: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Upper bounds by Clopper and Pearson for shares of n samples of equal weight."""
-    from scipy.stats import beta
+    from scipy.special import betaincinv
 
     wrong = errors * n
     bounds = np.ones(len(errors))
     some_right = n - wrong > 0
-    bounds[some_right] = beta.ppf(
-        CERTAINTY, wrong[some_right] + 1.0, (n - wrong)[some_right]
+    bounds[some_right] = betaincinv(
+        wrong[some_right] + 1.0, (n - wrong)[some_right], CERTAINTY
     )
     return bounds
