@@ -59,6 +59,8 @@ def one_blas_thread() -> AbstractContextManager:
 
 @cache
 def _controller() -> ThreadpoolController:
+    # It knows what is loaded: SciPy has a BLAS of its own
+    import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from optirank._util.workers import one_blas_thread
 from optirank.panel.held_out import MISSING, N_DRAWS, HeldOut, choose_size
 from optirank.panel.softmax import fit_votes, mean_weights
 from optirank.panel.sources import Source, dense, first_pass, some_rows
@@ -146,7 +147,8 @@ def search_panels(
     held_out = None
     if len(folds):
         columns_in = candidates.columns_in_folds()
-        held_out = samples.score_folds(fold, columns_in, sizes, always, read, done)
+        with one_blas_thread():  # products are small, and the same for any machine
+            held_out = samples.score_folds(fold, columns_in, sizes, always, read, done)
     chosen = max(sizes)
     if n_genes == "auto" and held_out is not None:
         chosen = choose_size(held_out)

@@ -19,7 +19,7 @@ import pandas as pd
 
 from optirank._util.names import some
 from optirank._util.scales import per_ten_thousand
-from optirank._util.workers import worker_count
+from optirank._util.workers import one_blas_thread, worker_count
 from optirank.io.data import DataError
 from optirank.io.genes import match_genes
 from optirank.panel.additions import best_more
@@ -236,9 +236,10 @@ def _attempt(
         per_class=options.per_class,
     )
     training = train_prepared(prepared, training_options, command, source, progress)
-    return _conclude(
-        prepared, options, choice, training, X, rows, expression, other_names
-    )
+    with one_blas_thread():  # products are small, and the same for any machine
+        return _conclude(
+            prepared, options, choice, training, X, rows, expression, other_names
+        )
 
 
 def _conclude(
