@@ -58,7 +58,13 @@ def test_two_threads_change_nothing(data, alone):
 
 
 @pytest.mark.parametrize(
-    "backend", ["sequential", "threading", "loky", "multiprocessing"]
+    "backend",
+    [
+        "sequential",
+        "threading",
+        "multiprocessing",
+        pytest.param("loky", marks=pytest.mark.slow),
+    ],
 )
 def test_any_backend_gives_the_same_result(data, alone, backend):
     with joblib.parallel_config(backend=backend, n_jobs=2):
