@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from optirank._util.metrics import balanced
 from optirank._util.names import some
 from optirank._util.scales import per_ten_thousand
 from optirank._util.workers import one_blas_thread, worker_count
@@ -37,7 +38,6 @@ from optirank.workflow.design_tables import (
 from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.gene_lists import excluded_genes, find_listed
 from optirank.workflow.options import TrainingOptions
-from optirank.workflow.performance import balanced
 from optirank.workflow.preparation import prepare
 from optirank.workflow.train import train_prepared
 from optirank.workflow.training_data import EmptySamplesError
