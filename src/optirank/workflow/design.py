@@ -37,7 +37,7 @@ from optirank.workflow.design_tables import (
 )
 from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.gene_lists import excluded_genes, find_listed
-from optirank.workflow.options import TrainingOptions
+from optirank.workflow.options import DesignOptions, TrainingOptions
 from optirank.workflow.preparation import prepare
 from optirank.workflow.train import train_prepared
 from optirank.workflow.training_data import EmptySamplesError
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
     from optirank.io.data import ExpressionData, Profiles
     from optirank.panel.additions import Additions
-    from optirank.workflow.design_options import DesignOptions
     from optirank.workflow.evaluate import Evaluation
     from optirank.workflow.preparation import Prepared
     from optirank.workflow.train import Progress, TrainingResult
