@@ -1,4 +1,4 @@
-"""All studies again, their tables on the pages and the figure: python
+"""All studies again, their tables on the pages and the figures: python
 benchmarks/make_results.py.
 
 Options are those of the studies. What competing tools said does not depend on this
@@ -30,6 +30,7 @@ STUDIES = (
     "study_tissues",
     "study_small",
     "study_synthetic",
+    "study_sweeps",
     "study_paper",
     "study_sources",
     "study_design",
@@ -50,7 +51,7 @@ def main() -> None:
         command = [sys.executable, str(HERE / f"{name}.py"), *given]
         timed(name, lambda command=command: subprocess.run(command, check=True))
     if not args.quick:
-        for name in ("fill_tables", "draw_curve"):
+        for name in ("fill_tables", "draw_curve", "draw_sweeps"):
             subprocess.run([sys.executable, str(HERE / f"{name}.py")], check=True)
     print(f"\n{args.out}: {(time.perf_counter() - begin) / 60:.1f} minutes")
 

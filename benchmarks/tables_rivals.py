@@ -307,7 +307,7 @@ def lr_ranks() -> str:
 @number
 def nearest_mean() -> str:
     """The nearest class mean with all genes."""
-    return method_mean("centroid")
+    return method_mean("nearest class mean")
 
 
 @number
@@ -319,7 +319,7 @@ def singler() -> str:
 @number
 def minus_nearest_mean() -> str:
     """The panel of 100 minus the nearest class mean with all genes."""
-    return panel_minus("centroid")
+    return panel_minus("nearest class mean")
 
 
 @number
