@@ -11,6 +11,7 @@ have a command of their own, ``make models``.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -84,8 +85,16 @@ def timed(name: str, work: Callable[[], object]) -> None:
     """Do some work, and print how long it took."""
     print(f"\n== {name}", flush=True)
     start = time.perf_counter()
+    before = cpu_seconds()
     work()
-    print(f"({name}: {time.perf_counter() - start:.0f} s)", flush=True)
+    wall = time.perf_counter() - start
+    print(f"({name}: {wall:.0f} s, {cpu_seconds() - before:.0f} s of CPU)", flush=True)
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and of those that it started and waited for."""
+    times = os.times()
+    return sum(times[:4])
 
 
 if __name__ == "__main__":

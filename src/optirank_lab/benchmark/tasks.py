@@ -5,7 +5,7 @@ a folder.
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from itertools import permutations
@@ -208,6 +208,15 @@ def _summarise(name: str, path: Path, label: str) -> _SetSummary:
         )
 
 
+def with_shift(task: BenchmarkTask, folder: Path) -> BenchmarkTask:
+    """A pair whose ``shift`` is that of the platforms of its two files."""
+    reference, query = (
+        _summarise(name, local_paths(folder)[name], task.label).platform
+        for name in task.sets
+    )
+    return replace(task, shift=_shift(reference, query))
+
+
 def _registered_platform(name: str) -> str:
     """The platform of a set whose file names none, empty where nothing is known."""
     entry = registry().get(name)
@@ -271,6 +280,8 @@ def read_pairs(path: Path) -> tuple[BenchmarkTask, ...]:
         )
         label = row.get("label", "").strip() or LABEL
         name = f"{reference} to {query}"
+        if not row["problem"].strip():
+            raise DataError(f"{path} names no problem of {name}: fill that column")
         if label != LABEL:  # two questions may be asked of one pair of sets
             name += f" ({label})"
         tasks.append(
