@@ -158,8 +158,10 @@ def make(name: str, recipe: dict, data: Path) -> Candidate:
     scores = other_scores(result.model, others)
     if not one_study:
         scores = [*left_out_scores(result, parts), *scores]
+    n_genes = result.model.n_genes
     rivals = pd.concat(
-        [rivals_of_set(judged, parts) for judged in scores], ignore_index=True
+        [rivals_of_set(judged, parts, n_genes) for judged in scores],
+        ignore_index=True,
     )
     rivals.insert(0, "model", name)
     card = complete_card(result, recipe, others)

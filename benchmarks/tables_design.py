@@ -51,6 +51,7 @@ def assays() -> pd.DataFrame:
         }
         for column in ("own panel", "best panel", "trained for it"):
             record[column] = percent(both[column].mean()) if len(both) else "–"
+        record["trained for it, all queries"] = percent(part["trained for it"].mean())
         records.append(record)
     return pd.DataFrame(records)
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -148,6 +149,28 @@ def test_the_independent_test_lists_all_problems_and_writes_nothing(data, tmp_pa
     assert "pair 1: the column problem is empty" in done.stderr
     assert "no data set is called 'nothing'" in done.stderr
     assert sorted((FOLDER.parent / "results").iterdir()) == before
+
+
+def test_results_go_on_where_they_were_interrupted(tmp_path):
+    sys.path.append(str(FOLDER))
+    from make_results import Progress
+
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "one.h5ad").write_bytes(b"values")
+    args = SimpleNamespace(out=tmp_path, data=data, quick=False, tools=False)
+    done = []
+    first = Progress.of(args)
+    assert not first.resumed
+    first.do("curve", lambda: done.append("curve"))
+    second = Progress.of(args)
+    assert second.resumed
+    second.do("curve", lambda: done.append("again"))
+    second.do("next", lambda: done.append("next"))
+    assert done == ["curve", "next"]
+    (data / "one.h5ad").write_bytes(b"others")
+    assert not Progress.of(args).resumed
+    assert Progress.of(args).finished == []
 
 
 @pytest.mark.slow
