@@ -154,7 +154,7 @@ def section(path: Path = RESULTS / "independent.csv") -> dict[str, pd.DataFrame 
     if len(same):
         tables |= {
             "Pairs of one platform, which count in no table above, by number of "
-            "genes:\n": curve_of(parts_of(same)["curve"]),
+            "genes:\n": _curve_table(parts_of(same)["curve"]),
         }
     return tables
 
@@ -164,13 +164,24 @@ def measured(parts: Parts) -> dict[str, pd.DataFrame | str]:
     curve = parts["curve"]
     return {
         _what_was_run(curve) + RULE: expectations(parts),
-        "Mean over problems by number of genes (a method has no value where no pair "
-        "has as many):\n": curve_of(curve),
+        "Mean over problems by number of genes:\n": _curve_table(curve),
         "The panel of 100 genes beside each method:\n": rivals_of(curve, "problems"),
         "Genes missing from the query:\n": missing_of(parts["missing"]),
         "Calibration:\n": calibration_of(parts["calibration"], "problems"),
         "Error control:\n": error_control_of(parts["error_control"], "problems"),
     }
+
+
+def _curve_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Means by method and number of genes; sizes that some pairs lack say so."""
+    n_pairs = rows["pair"].nunique()
+    with_size = rows.groupby("k")["pair"].nunique()
+    names = {
+        k: f"{k} ({n_own} of {n_pairs} pairs)"
+        for k, n_own in with_size.items()
+        if n_own < n_pairs
+    }
+    return curve_of(rows).rename(columns=names)
 
 
 def parts_of(rows: pd.DataFrame) -> Parts:

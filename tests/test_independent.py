@@ -211,6 +211,16 @@ def test_the_section_says_what_lacks(tmp_path):
     assert "too few problems for an interval" in verdicts(tables)["measured"].iloc[0]
 
 
+def test_a_number_of_genes_that_some_pairs_lack_is_marked(tmp_path):
+    rows = rows_of("a to b", "one", "platform", 0.02)
+    rows += rows_of("c to d", "two", "platform", 0.02)
+    large = {"part": "curve", "pair": "a to b", "tissue": "one", "shift": "platform"}
+    rows.append(large | {"method": "panel", "k": "300", "balanced_accuracy": 0.9})
+    table = section_of(tmp_path, rows)["Mean over problems by number of genes:\n"]
+    assert "300 (1 of 2 pairs)" in table
+    assert "100" in table
+
+
 def test_pairs_of_one_platform_are_shown_apart(tmp_path):
     across = rows_of("a to b", "one", "platform", 0.02)
     within = rows_of("c to d", "two", "same platform", 0.8)
