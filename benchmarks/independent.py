@@ -105,7 +105,9 @@ def problems_of_the_run(
 ) -> Iterator[str]:
     """What speaks against a run, whatever its pairs are."""
     path = args.out / NAME
-    if path.exists():
+    if args.out.is_file():
+        yield f"{args.out} is a file: name a folder by --out DIR"
+    elif path.exists():
         yield f"{path} exists, and a result is never overwritten: move it away"
     lacking = [name for name in peer_names() if name not in pythons]
     if lacking and not args.without_tools:
