@@ -197,14 +197,14 @@ def _what_was_run(curve: pd.DataFrame) -> str:
     """Pairs and problems, and what lacks."""
     n_problems = curve["tissue"].nunique()
     lines = [f"{curve['pair'].nunique()} pairs of {n_problems} problems are measured."]
+    if n_problems < FEWEST_VALUES:
+        lines.append(f"These are {TOO_FEW_PROBLEMS}.")
     unknown = curve.loc[curve["shift"] == UNKNOWN_PLATFORM, "pair"].nunique()
     if unknown:
         lines.append(
             f"The platforms of {unknown} of these pairs are not known: they count as "
             "across platforms."
         )
-    if n_problems < FEWEST_VALUES:
-        lines.append(f"{n_problems} are {TOO_FEW_PROBLEMS}.")
     lacking = [name for name in TOOLS if name not in set(curve["method"])]
     if lacking:
         lines.append(f"Not run: {', '.join(lacking)}.")

@@ -205,7 +205,7 @@ def test_the_section_says_what_lacks(tmp_path):
     assert "Run at commit abc." in words
     assert "2 pairs of 2 problems" in words
     assert "The platforms of 1 of these pairs are not known" in words
-    assert "2 are too few problems for an interval" in words
+    assert "These are too few problems for an interval." in words
     assert "Not run: CellTypist, pySingleCellNet." in words
     assert "SingleR failed on a to b: no memory." in words
     assert "too few problems for an interval" in verdicts(tables)["measured"].iloc[0]
