@@ -1,5 +1,5 @@
-"""The section of the independent test in docs/evidence.md: what is expected, and from
-results/independent.csv what was measured.
+"""The section of the independent test in docs/evidence.md: what is expected, and, from
+results/independent.csv, what was measured.
 """
 
 from __future__ import annotations
@@ -10,199 +10,267 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
-from tables import RESULTS, across_platforms, tissue_mean, tissues_of
+from tables import RESULTS, across_platforms, read, tissues_of
 from tables_rivals import NEAREST_MEAN, curve_of, rivals_of
 from tables_use import calibration_of, error_control_of, missing_of, with_errors
 
 from optirank_lab.benchmark.rivals import ALL, PANEL, TOOLS
-from optirank_lab.benchmark.statistics import FEWEST_TISSUES, compare
-from optirank_lab.benchmark.tasks import SAME_PLATFORM
+from optirank_lab.benchmark.statistics import (
+    FEWEST_VALUES,
+    over_tissues,
+    t_interval,
+)
+from optirank_lab.benchmark.tasks import SAME_PLATFORM, UNKNOWN_PLATFORM
 
 BEGIN = "<!-- independent -->\n"
 END = "<!-- end of independent -->\n"
-PATH = RESULTS / "independent.csv"
-EXPECTED = "What we expect, written down before the test is run:\n"
+PARTS = ("curve", "missing", "calibration", "error_control")
+TOO_FEW_PROBLEMS = "too few problems for an interval"
+TARGET = 0.05  # error asked for
+DIGITS = 9  # of a mean that is compared with limits: rounding must not decide
 NOT_RUN = "This test has not been run yet.\n"
+RULE = (
+    "Each statistic is a mean over problems; pairs of one problem are averaged first.\n"
+    "The limits were chosen in view of the sets at hand, whose means and intervals "
+    "(Student's t over tissues) stand beside them.\n"
+    "An expectation is met if the mean lies within the limits.\n"
+)
+
 Parts = dict[str, pd.DataFrame]
+Statistic = Callable[[Parts], pd.Series]  # one value per problem
 
 
-class Expectation(NamedTuple):
-    """A statistic of the independent test and where it should lie."""
+def panel_minus(method: str, k: str, size: str = "100") -> Statistic:
+    """The panel of some size minus a method with k genes, in points."""
 
-    words: str
-    low: float
-    high: float
-    measure: Callable[[Parts], float]
-    points: bool = True  # of accuracy; else a plain number
-
-
-def minus(
-    method: str, k: str = ALL, size: str = "100", of: str = PANEL
-) -> Callable[[Parts], float]:
-    """A method of some size minus another, mean over problems, in points."""
-
-    def measure(parts: Parts) -> float:
+    def differences(parts: Parts) -> pd.Series:
         rows = parts["curve"]
         wide = rows.pivot_table(
             index="pair", columns=["method", "k"], values="balanced_accuracy"
         )
         if (method, k) not in wide:
-            return float("nan")
-        differences = compare(wide[of, size], wide[method, k], tissues_of(rows))
-        return 100 * differences.mean
+            return pd.Series(dtype=float)
+        points = 100 * (wide[PANEL, size] - wide[method, k])
+        return over_tissues(points, tissues_of(rows))
 
-    return measure
+    return differences
 
 
-def loss_by_missing_genes(parts: Parts) -> float:
-    """The panel of 100 with 30 % of its genes missing minus with all, in points."""
+def loss_by_missing_genes(parts: Parts) -> pd.Series:
+    """Points that the panel of 100 loses without 30 % of its genes."""
     rows = parts["missing"]
     rows = rows[(rows["model"] == PANEL) & (rows["genes"] == 100)]
     wide = rows.pivot_table(index="pair", columns="missing", values="balanced_accuracy")
-    return 100 * compare(wide[0.3], wide[0.0], tissues_of(rows)).mean
+    return over_tissues(100 * (wide[0.0] - wide[0.3]), tissues_of(rows))
 
 
-def mean_calibration_error(parts: Parts) -> float:
-    """Expected calibration error of plain labels, mean over problems."""
+def calibration_error(parts: Parts) -> pd.Series:
+    """Expected calibration error of the panel of 100."""
     rows = parts["calibration"]
-    return tissue_mean(rows[~rows["adapted"]], "calibration_error")
+    return rows[~rows["adapted"]].groupby("tissue")["calibration_error"].mean()
 
 
-def share_kept(parts: Parts) -> float:
-    """Share of the pairs with labels on which 5 % was kept, mean over problems."""
+def share_kept(parts: Parts) -> pd.Series:
+    """Share of the pairs with labels on which an error of 5 % is kept."""
     rows = with_errors(parts["error_control"])
-    given = rows[(rows["target"] == 0.05) & (rows["n_given"] > 0)]
-    return tissue_mean(given.assign(kept=given["error"] <= 0.05), "kept")
+    given = rows[(rows["target"] == TARGET) & (rows["n_given"] > 0)]
+    return (given["error"] <= TARGET).groupby(given["tissue"]).mean()
 
 
-# The limits are the 95 % intervals over the tissues at hand, rounded outwards; the last
-# one, whose interval says nothing, is half of the pairs.
+class Expectation(NamedTuple):
+    """A statistic, and the limits that its mean over problems is expected in."""
+
+    name: str
+    statistic: Statistic
+    low: float
+    high: float
+    is_share: bool = False  # else points of accuracy
+
+
 EXPECTATIONS = (
     Expectation(
-        "panel of 100 minus regression on the ranks of all candidates",
+        "panel of 100 minus regression on the ranks of all candidates, points",
+        panel_minus("LR on ranks, best t", ALL),
         0,
-        9,
-        minus("LR on ranks, best t"),
+        8,
     ),
     Expectation(
-        "panel of 100 minus nearest class mean with all candidates",
-        -8,
-        5,
-        minus(NEAREST_MEAN),
+        "panel of 100 minus nearest class mean with all candidates, points",
+        panel_minus(NEAREST_MEAN, ALL),
+        -6,
+        6,
     ),
-    Expectation("panel of 100 minus SingleR", -7, 11, minus("SingleR")),
-    Expectation("panel of 30 minus panel of 100", -4, 1, minus(PANEL, "100", "30")),
     Expectation(
-        "panel of 100, change by 30 % of its genes missing",
+        "panel of 100 minus SingleR, points", panel_minus("SingleR", ALL), -9, 9
+    ),
+    Expectation(
+        "panel of 30 minus panel of 100, points", panel_minus(PANEL, "100", "30"), -4, 0
+    ),
+    Expectation(
+        "loss of the panel of 100 without 30 % of its genes, points",
+        loss_by_missing_genes,
         -2,
         2,
-        loss_by_missing_genes,
     ),
     Expectation(
-        "expected calibration error", 0.04, 0.15, mean_calibration_error, points=False
+        "expected calibration error of the panel of 100",
+        calibration_error,
+        0.05,
+        0.13,
+        is_share=True,
     ),
     Expectation(
-        "share of pairs with labels on which an error of 5 % is kept",
+        "share of the pairs with labels on which an error of 5 % is kept",
+        share_kept,
         0.5,
         1,
-        share_kept,
-        points=False,
+        is_share=True,
     ),
 )
+"""What is expected of independent data, in view of the intervals over the tissues at
+hand; written down before the test is run, and not changed after."""
 
 
-def section(path: Path = PATH) -> dict[str, pd.DataFrame | str]:
+def section(path: Path = RESULTS / "independent.csv") -> dict[str, pd.DataFrame | str]:
     """Sentences and tables of the section, by what stands above them."""
     if not path.is_file():
-        return {EXPECTED: expectations(None), NOT_RUN: ""}
+        words = "What we expect, written down before the test is run.\n"
+        return {words + RULE: expectations(), NOT_RUN: ""}
     first = path.read_text("utf-8").splitlines()[0]
-    commit = re.search(r"commit ([^;]*)", first)
-    rows = pd.read_csv(path, comment="#", dtype={"k": str}, low_memory=False)
-    all_parts = parts_of(rows)
-    parts = parts_of(across_platforms(rows))
-    if not parts:
-        words = "All pairs are of one platform, so nothing can be said of others.\n"
-        return {words: pairs_of(all_parts["pair"])}
-    curve = parts["curve"]
+    commit = re.search(r"\(commit (.*?)\)", first)
+    rows = pd.read_csv(path, skiprows=1, dtype={"k": str}, low_memory=False)
+    pairs = rows[rows["part"] == "pair"]
+    across = across_platforms(rows)
     tables: dict[str, pd.DataFrame | str] = {
-        _what_was_run(commit[1] if commit else "unknown", curve): expectations(parts),
-        "The pairs:\n": pairs_of(all_parts["pair"]),
+        f"Run at commit {commit[1] if commit else 'unknown'}. The pairs:\n": pair_table(
+            pairs
+        )
+    }
+    if len(across):
+        tables |= measured(parts_of(across))
+    else:
+        tables["No pair is across platforms, so no expectation can be judged.\n"] = ""
+    same = rows[rows["shift"] == SAME_PLATFORM]
+    if len(same):
+        tables |= {
+            "Pairs of one platform, which count in no table above, by number of "
+            "genes:\n": _curve_table(parts_of(same)["curve"]),
+        }
+    return tables
+
+
+def measured(parts: Parts) -> dict[str, pd.DataFrame | str]:
+    """The tables of pairs across platforms."""
+    curve = parts["curve"]
+    return {
+        _what_was_run(curve) + RULE: expectations(parts),
+        "Mean over problems by number of genes:\n": _curve_table(curve),
         "The panel of 100 genes beside each method:\n": rivals_of(curve, "problems"),
-        "By number of genes:\n": curve_of(curve),
         "Genes missing from the query:\n": missing_of(parts["missing"]),
-        "Calibration:\n": calibration_of(all_parts["calibration"], "problems"),
+        "Calibration:\n": calibration_of(parts["calibration"], "problems"),
         "Error control:\n": error_control_of(parts["error_control"], "problems"),
     }
-    one_platform = all_parts["curve"]
-    one_platform = one_platform[one_platform["shift"] == SAME_PLATFORM]
-    if len(one_platform):
-        words = (
-            "Pairs of one platform, which count in no other table but calibration:\n"
-        )
-        tables[words] = rivals_of(one_platform, "problems")
-    return tables
+
+
+def _curve_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Means by method and number of genes; sizes that some pairs lack say so."""
+    n_pairs = rows["pair"].nunique()
+    with_size = rows.groupby("k")["pair"].nunique()
+    names = {
+        k: f"{k} ({n_own} of {n_pairs} pairs)"
+        for k, n_own in with_size.items()
+        if n_own < n_pairs
+    }
+    return curve_of(rows).rename(columns=names)
 
 
 def parts_of(rows: pd.DataFrame) -> Parts:
     """The rows of each part, without the columns of others."""
     parts = {
-        str(name): part.dropna(axis=1, how="all") for name, part in rows.groupby("part")
+        name: rows[rows["part"] == name].dropna(axis=1, how="all") for name in PARTS
     }
-    if "calibration" in parts:
-        flags = parts["calibration"]["adapted"].astype(str) == "True"
-        parts["calibration"] = parts["calibration"].assign(adapted=flags)
-    return parts
+    adapted = parts["calibration"]["adapted"].astype(str) == "True"
+    return parts | {"calibration": parts["calibration"].assign(adapted=adapted)}
 
 
-def _what_was_run(commit: str, curve: pd.DataFrame) -> str:
-    """The commit, the pairs, and what lacks."""
-    n_pairs = curve["pair"].nunique()
+def _what_was_run(curve: pd.DataFrame) -> str:
+    """Pairs and problems, and what lacks."""
     n_problems = curve["tissue"].nunique()
-    text = (
-        f"Run at commit {commit}: {n_pairs} pairs of {n_problems} problems across "
-        "platforms.\nPairs of one problem are averaged first.\n"
-    )
+    lines = [f"{curve['pair'].nunique()} pairs of {n_problems} problems are measured."]
+    if n_problems < FEWEST_VALUES:
+        lines.append(f"These are {TOO_FEW_PROBLEMS}.")
+    unknown = curve.loc[curve["shift"] == UNKNOWN_PLATFORM, "pair"].nunique()
+    if unknown:
+        lines.append(
+            f"The platforms of {unknown} of these pairs are not known: they count as "
+            "across platforms."
+        )
     lacking = [name for name in TOOLS if name not in set(curve["method"])]
     if lacking:
-        text += f"Not run: {', '.join(lacking)}.\n"
-    if n_problems < FEWEST_TISSUES:
-        text += f"Fewer than {FEWEST_TISSUES} problems are too few for intervals.\n"
-    return text + "What was expected, and what was measured:\n"
+        lines.append(f"Not run: {', '.join(lacking)}.")
+    if "note" in curve:
+        failed = curve[curve["balanced_accuracy"].isna() & curve["note"].notna()]
+        lines += [
+            f"{row['method']} failed on {row['pair']}: {row['note']}."
+            for row in failed.to_dict("records")
+        ]
+    return "\n".join(lines) + "\n"
 
 
-def expectations(parts: Parts | None) -> pd.DataFrame:
-    """What is expected, and whether it was met."""
+def expectations(parts: Parts | None = None) -> pd.DataFrame:
+    """What is expected and what the sets at hand gave; where the test was run, what it
+    gave, and whether the expectation is met.
+    """
+    at_hand = {name: across_platforms(read(name)) for name in PARTS}
     records = []
     for expectation in EXPECTATIONS:
-        number = "{:+g}" if expectation.points else "{:g}"
-        low, high = (number.format(n) for n in (expectation.low, expectation.high))
+        limits = (expectation.low, expectation.high)
         record = {
-            "mean over problems": expectation.words,
-            "expected": f"{low} to {high}",
+            "mean over problems": expectation.name,
+            "expected": f"{expectation.low:g} to {expectation.high:g}",
+            "sets at hand": _mean_with_interval(expectation, at_hand),
         }
         if parts is not None:
-            value = expectation.measure(parts)
-            met = expectation.low <= value <= expectation.high
-            digits = "{:+.1f}" if expectation.points else "{:.3f}"
-            known = value == value
-            record["measured"] = digits.format(value) if known else "not run"
-            record["met"] = ("yes" if met else "no") if known else "–"
+            mean = round(expectation.statistic(parts).mean(), DIGITS)
+            met = "met" if limits[0] <= mean <= limits[1] else "not met"
+            record["measured"] = _mean_with_interval(expectation, parts)
+            record["verdict"] = "–" if pd.isna(mean) else met
         records.append(record)
     return pd.DataFrame(records)
 
 
-def pairs_of(rows: pd.DataFrame) -> pd.DataFrame:
-    """Samples, classes and genes of each pair, with notes."""
+def _mean_with_interval(expectation: Expectation, parts: Parts) -> str:
+    """The mean of a statistic with its interval over problems, as text."""
+    by_problem = expectation.statistic(parts)
+    if by_problem.empty:
+        return "not measured"
+    number = "{:.3f}" if expectation.is_share else "{:+.1f}"
+    mean = number.format(by_problem.mean())
+    if len(by_problem) < FEWEST_VALUES:
+        return f"{mean} ({TOO_FEW_PROBLEMS})"
+    limits = t_interval(by_problem)
+    if expectation.is_share:
+        limits = (max(0.0, limits[0]), min(1.0, limits[1]))
+    return f"{mean} ({' to '.join(map(number.format, limits))})"
+
+
+def pair_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """What each pair consists of."""
     return pd.DataFrame(
         {
             "pair": row["pair"],
             "problem": row["tissue"],
-            "platforms": row["shift"],
-            "training samples": f"{row['n_train']:.0f}",
-            "query": f"{row['n_query']:.0f}",
+            "platforms": _PLATFORMS.get(row["shift"], "two"),
+            "reference samples": f"{row['n_reference']:.0f}",
+            "query samples": f"{row['n_query']:.0f}",
             "classes": row["classes"],
-            "genes": f"{row['n_genes']:.0f}",
-            "notes": row.get("note") if isinstance(row.get("note"), str) else "–",
+            "dropped (samples in reference and query)": row["dropped"]
+            if isinstance(row["dropped"], str) and row["dropped"]
+            else "–",
+            "common genes": f"{row['n_genes']:.0f}",
         }
         for row in rows.to_dict("records")
     )
+
+
+_PLATFORMS = {SAME_PLATFORM: "one", UNKNOWN_PLATFORM: "unknown"}

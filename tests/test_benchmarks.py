@@ -106,57 +106,49 @@ def test_studies_write_their_tables(name, data, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_independent_test_names_the_commit_and_makes_a_section(data, tmp_path):
+def test_the_independent_test_names_the_commit_and_goes_on(data, tmp_path):
     options = ("--jobs", "1", "--without-tools", "--data", str(data))
     out = run("independent", *options, "--out", str(tmp_path))
     path = tmp_path / "independent.csv"
     assert str(path) in out
-    assert ", commit " in path.read_text().splitlines()[0]
-    sys.path.append(str(FOLDER))
-    from tables_independent import section
+    text = path.read_text()
+    assert " (commit " in text.splitlines()[0]
+    table = pd.read_csv(path, skiprows=1, dtype=str, keep_default_na=False)
+    assert list(table["part"].unique()) == [
+        "pair",
+        "curve",
+        "missing",
+        "calibration",
+        "error_control",
+    ]
+    assert "300" not in set(table["k"])  # the sets have 150 genes
+    second = table["pair"].unique()[1]
+    begun = table[(table["part"] == "pair") | (table["pair"] != second)]
+    first_line = text.splitlines()[0] + "\n"
+    unfinished = tmp_path / "independent-unfinished.csv"
+    unfinished.write_text(first_line + begun.to_csv(index=False))
+    path.unlink()
+    run("independent", *options, "--out", str(tmp_path))
+    assert path.read_text() == text
+    assert not unfinished.exists()
 
-    tables = section(path)
-    first = next(iter(tables))
-    assert "2 pairs of 2 problems" in first
-    assert "Not run: " in first
-    assert "too few for intervals" in first
-    assert {"yes", "no", "–"} >= set(tables[first]["met"])
-    for table in tables.values():
-        assert len(table)
-    rivals = tables["The panel of 100 genes beside each method:\n"]
-    assert {"panel", "nearest class mean", "k-TSP", "paper's classifier"} <= set(
-        rivals["method"]
-    )
 
-
-def refused(data, pairs: str, *options: str) -> str:
-    """What the independent test says of pairs that it cannot run."""
-    (data / "refused.csv").write_text(pairs)
-    command = [sys.executable, str(FOLDER / "independent.py"), "--without-tools"]
-    command += ["--data", str(data), "--pairs", str(data / "refused.csv"), *options]
+@pytest.mark.slow
+def test_the_independent_test_lists_all_problems_and_writes_nothing(data, tmp_path):
+    pairs = tmp_path / "pairs.csv"
+    lines = "baron_h1,xin_980g,\nbaron_h1,nothing,two\nbaron_h1,nci60_p53,three\n"
+    pairs.write_text(f"reference,query,problem\n{lines}")
+    command = [sys.executable, str(FOLDER / "independent.py"), "--quick"]
+    command += ["--data", str(data), "--pairs", str(pairs)]
+    before = sorted((FOLDER.parent / "results").iterdir())
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode
+    assert done.stderr.startswith("The independent test cannot be run:\n- ")
     assert "Traceback" not in done.stderr
-    return done.stderr
-
-
-@pytest.mark.slow
-def test_the_independent_test_checks_all_pairs_before_it_runs(data, tmp_path):
-    out = ("--out", str(tmp_path))
-    header = "reference,query,problem\n"
-    lines = "baron_h1,xin_980g,one\nbaron_h1,nothing,two\nbaron_h1,nci60_p53,three\n"
-    said = refused(data, header + lines, *out)
-    assert "2 of 3 pairs cannot be run" in said
-    assert "has no nothing.h5ad" in said
-    assert "0 common classes with 8 samples or more" in said
-    assert "names no problem" in refused(data, header + "baron_h1,xin_980g,\n", *out)
-    assert not [*tmp_path.glob("*.csv")]
-
-
-@pytest.mark.slow
-def test_the_independent_test_is_run_whole_or_into_another_folder(data):
-    pairs = "reference,query,problem\nbaron_h1,xin_980g,one\n"
-    assert "--quick is for trials" in refused(data, pairs, "--quick")
+    assert "--quick is a trial" in done.stderr
+    assert "pair 1: the column problem is empty" in done.stderr
+    assert "no data set is called 'nothing'" in done.stderr
+    assert sorted((FOLDER.parent / "results").iterdir()) == before
 
 
 def test_results_go_on_where_they_were_interrupted(tmp_path):

@@ -89,7 +89,8 @@ def load(name: str, task: BenchmarkTask, data: Path | None) -> Set:
     values = whole if isinstance(whole, np.ndarray) else whole.data
     if not np.isfinite(values).all():
         raise DataError(
-            f"{name}: some values are missing or infinite: ranks need numbers"
+            f"{name}: some values are missing or infinite, and ranks need numbers: "
+            "fill them, or leave their genes or samples out"
         )
     X = in_memory(profiles.select_samples(known))
     return Set(name, X, X, labels[known].astype(str), np.asarray(profiles.gene_names))

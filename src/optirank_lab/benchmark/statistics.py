@@ -23,6 +23,7 @@ from optirank_lab.benchmark.classifiers import ordered
 LEVEL = 0.05  # of tests and intervals: the paper's
 # Fewer tissues show nothing about others: their bootstrap is narrow, and wrong.
 FEWEST_TISSUES = 5
+FEWEST_VALUES = 3  # of an interval by Student's t, which is as wide as they ask for
 _DRAWS = 2000  # of the bootstrap: the ends of the interval vary by about 0.1 points
 _EQUAL = 1e-9  # closer than this, two scores are the same
 _DIGITS = 9  # of scores that are compared, for the same reason
@@ -56,13 +57,13 @@ def bootstrap_interval(values: ArrayLike, tissues: ArrayLike) -> tuple[float, fl
 def t_interval(values: ArrayLike) -> tuple[float, float]:
     """95 % interval of the mean of a few values, by Student's t.
 
-    ``mean ± t(n - 1) s / sqrt(n)``; NaN where there are fewer than five values.
+    ``mean ± t(n - 1) s / sqrt(n)``; NaN where there are fewer than three values.
     """
     from scipy.stats import t
 
     known = np.asarray(values, dtype=float)
     known = known[np.isfinite(known)]
-    if len(known) < FEWEST_TISSUES:
+    if len(known) < FEWEST_VALUES:
         return float("nan"), float("nan")
     error = known.std(ddof=1) / np.sqrt(len(known))
     half = float(t.ppf(1 - LEVEL / 2, len(known) - 1) * error)
