@@ -192,7 +192,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_result(data, alone, monkey
 
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
