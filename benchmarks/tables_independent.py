@@ -115,7 +115,7 @@ EXPECTATIONS = (
     Expectation(
         "expected calibration error of the panel of 100",
         calibration_error,
-        0.05,
+        0,
         0.13,
         is_share=True,
     ),
