@@ -6,6 +6,7 @@ Reads results/curve.csv and writes docs/figures/curve.png and curve-dark.png.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -17,7 +18,7 @@ FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures"
 ALL_AT = 700  # where "all" stands on the axis
 METHODS = {  # label, colour on white, on black
     "panel": ("optirank panel", "#c2410c", "#fb923c"),
-    "centroid": ("nearest class mean", "#7e22ce", "#c084fc"),
+    "nearest class mean": ("nearest class mean", "#7e22ce", "#c084fc"),
     "k-TSP": ("k-TSP", "#0f766e", "#2dd4bf"),
     "LR on ranks, largest weights": (
         "LR on ranks, largest weights",
@@ -33,6 +34,21 @@ METHODS = {  # label, colour on white, on black
 }
 LOWEST, HIGHEST = 70, 95  # accuracies that are shown; lower ones stand at the foot
 LABEL_ROOM = 1.15  # points of accuracy between two labels
+
+
+class Look(NamedTuple):
+    """Colours of a figure: of its text, its background and its grid."""
+
+    ink: str
+    paper: str
+    quiet: str
+
+
+def look(dark: bool) -> Look:
+    """The colours of a figure on a light or a dark page."""
+    if dark:
+        return Look("#e6edf3", "#0d1117", "#30363d")
+    return Look("#1f2328", "#ffffff", "#e5e7eb")
 
 
 def main() -> None:
@@ -60,8 +76,7 @@ def draw(table: pd.DataFrame, dark: bool) -> plt.Figure:
     """Lines by method with their names at the right; the interval of the panel
     as a band.
     """
-    ink, paper = ("#e6edf3", "#0d1117") if dark else ("#1f2328", "#ffffff")
-    quiet = "#30363d" if dark else "#e5e7eb"
+    ink, paper, quiet = look(dark)
     figure, ax = plt.subplots(figsize=(8.4, 4.5), layout="constrained", facecolor=paper)
     ax.set_facecolor(paper)
     ends = []

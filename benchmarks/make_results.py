@@ -1,4 +1,4 @@
-"""All studies again, their tables on the pages and the figure: python
+"""All studies again, their tables on the pages and the figures: python
 benchmarks/make_results.py.
 
 Options are those of the studies. What competing tools said does not depend on this
@@ -11,6 +11,7 @@ have a command of their own, ``make models``.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,7 @@ STUDIES = (
     "study_tissues",
     "study_small",
     "study_synthetic",
+    "study_sweeps",
     "study_paper",
     "study_sources",
     "study_design",
@@ -50,7 +52,7 @@ def main() -> None:
         command = [sys.executable, str(HERE / f"{name}.py"), *given]
         timed(name, lambda command=command: subprocess.run(command, check=True))
     if not args.quick:
-        for name in ("fill_tables", "draw_curve"):
+        for name in ("fill_tables", "draw_curve", "draw_sweeps"):
             subprocess.run([sys.executable, str(HERE / f"{name}.py")], check=True)
     print(f"\n{args.out}: {(time.perf_counter() - begin) / 60:.1f} minutes")
 
@@ -83,8 +85,16 @@ def timed(name: str, work: Callable[[], object]) -> None:
     """Do some work, and print how long it took."""
     print(f"\n== {name}", flush=True)
     start = time.perf_counter()
+    before = cpu_seconds()
     work()
-    print(f"({name}: {time.perf_counter() - start:.0f} s)", flush=True)
+    wall = time.perf_counter() - start
+    print(f"({name}: {wall:.0f} s, {cpu_seconds() - before:.0f} s of CPU)", flush=True)
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and of those that it started and waited for."""
+    times = os.times()
+    return sum(times[:4])
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ a folder.
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from itertools import permutations
@@ -16,7 +16,7 @@ import pandas as pd
 
 from optirank.io.data import DataError, MissingExtraError
 from optirank.io.reading import open_expression
-from optirank_lab.data.registry import LABEL, harmonise, local_paths
+from optirank_lab.data.registry import LABEL, harmonise, local_paths, registry
 
 # Samples in each set of a found pair: fewer say little about a class.
 SMALLEST_CLASS = 8
@@ -131,7 +131,8 @@ def find_pairs(
     are not paired; neither are sets of two known tissues. The tissue of a set is its
     column ``tissue`` or stands in tasks.toml; sets without one belong to the tissue of
     the sets that they are paired with. Where both platforms are known, by the column
-    ``platform`` or tasks.toml, the ``shift`` of a pair says whether they are the same.
+    ``platform`` or the registry, the ``shift`` of a pair says whether they are the
+    same.
     """
     summaries: list[_SetSummary] = []
     problems: dict[str, str] = {}
@@ -203,9 +204,23 @@ def _summarise(name: str, path: Path, label: str) -> _SetSummary:
             genes=frozenset(map(str, opened.gene_names)),
             dataset=_single_value(obs, "dataset"),
             tissue=_single_value(obs, "tissue") or tables["tissues"].get(name, ""),
-            platform=_single_value(obs, "platform")
-            or tables["platforms"].get(name, ""),
+            platform=_single_value(obs, "platform") or _registered_platform(name),
         )
+
+
+def with_shift(task: BenchmarkTask, folder: Path) -> BenchmarkTask:
+    """A pair whose ``shift`` is that of the platforms of its two files."""
+    reference, query = (
+        _summarise(name, local_paths(folder)[name], task.label).platform
+        for name in task.sets
+    )
+    return replace(task, shift=_shift(reference, query))
+
+
+def _registered_platform(name: str) -> str:
+    """The platform of a set whose file names none, empty where nothing is known."""
+    entry = registry().get(name)
+    return entry.technology if entry is not None else ""
 
 
 def _large_classes(labels: Any) -> frozenset[str]:
@@ -265,6 +280,8 @@ def read_pairs(path: Path) -> tuple[BenchmarkTask, ...]:
         )
         label = row.get("label", "").strip() or LABEL
         name = f"{reference} to {query}"
+        if not row["problem"].strip():
+            raise DataError(f"{path} names no problem of {name}: fill that column")
         if label != LABEL:  # two questions may be asked of one pair of sets
             name += f" ({label})"
         tasks.append(
