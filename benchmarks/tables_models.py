@@ -8,6 +8,7 @@ from model_rivals import ALL_GENES, AS_MANY_GENES, MODEL, ONE_GENE
 from tables import as_text, number, percent, read, table
 
 from optirank import load
+from optirank.workflow.performance import wilson
 
 
 @table
@@ -127,6 +128,33 @@ def blood_nearest_mean_as_many() -> str:
 def blood_nearest_mean_all() -> str:
     """Accuracy of the nearest class mean with all genes, for blood-human."""
     return rival_accuracy("blood-human", ALL_GENES)
+
+
+def class_counts(model: str, name: str, label: str) -> pd.Series:
+    """The line of models.csv of a class of a model on one set."""
+    rows = read("models").set_index(["model", "set", "class"])
+    return rows.loc[(model, name, label)]
+
+
+@number
+def msi_tumours() -> str:
+    """Tumours of MSI in the only set that has ten of them."""
+    return str(class_counts("colorectal-msi-human", "crcmsi_tcga", "MSI")["n"])
+
+
+@number
+def msi_interval() -> str:
+    """The interval of their sensitivity."""
+    counted = class_counts("colorectal-msi-human", "crcmsi_tcga", "MSI")
+    low, high = wilson(counted["right"] / counted["n"], counted["n"])
+    return f"{percent(low, 0)} to {percent(high, 0)}"
+
+
+@number
+def endothelial_trained() -> str:
+    """Endothelial cells in training of the model that labels the set with more."""
+    counted = class_counts("pancreas-human", "segerstolpe_1000g", "endothelial")
+    return str(counted["n"])
 
 
 @table
