@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -156,6 +157,28 @@ def test_the_independent_test_checks_all_pairs_before_it_runs(data, tmp_path):
 def test_the_independent_test_is_run_whole_or_into_another_folder(data):
     pairs = "reference,query,problem\nbaron_h1,xin_980g,one\n"
     assert "--quick is for trials" in refused(data, pairs, "--quick")
+
+
+def test_results_go_on_where_they_were_interrupted(tmp_path):
+    sys.path.append(str(FOLDER))
+    from make_results import Progress
+
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "one.h5ad").write_bytes(b"values")
+    args = SimpleNamespace(out=tmp_path, data=data, quick=False, tools=False)
+    done = []
+    first = Progress.of(args)
+    assert not first.resumed
+    first.do("curve", lambda: done.append("curve"))
+    second = Progress.of(args)
+    assert second.resumed
+    second.do("curve", lambda: done.append("again"))
+    second.do("next", lambda: done.append("next"))
+    assert done == ["curve", "next"]
+    (data / "one.h5ad").write_bytes(b"others")
+    assert not Progress.of(args).resumed
+    assert Progress.of(args).finished == []
 
 
 @pytest.mark.slow
