@@ -124,7 +124,7 @@ def all_peers() -> dict[str, str]:
     if lacking:
         sys.exit(
             f"{', '.join(lacking)} not installed: run make peers, or leave the "
-            "competing tools out by --without-tools"
+            "competing tools out by --without-tools (make: WITHOUT_TOOLS=1)"
         )
     return pythons
 

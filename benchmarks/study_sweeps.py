@@ -6,12 +6,13 @@ reference set.
 The default point (50 genes, 40 of them perturbed, 1000 samples, tau = 0.2) is moved
 along the number of genes (with 20 samples per gene), the number of perturbed genes or
 tau. Data, splits, settings and folds are those of study_synthetic.py, with four seeds
-(one with --quick). Written to sweeps.csv: mean and standard deviation over the data
+(with --quick one seed, and tau alone). Written to sweeps.csv: mean and standard deviation over the data
 sets, per sweep, value and method. `draw_sweeps.py` draws the figure.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import pandas as pd
@@ -27,7 +28,8 @@ METHODS = (LR, RANK_LR, OPTIRANK, TRUE_SET)
 
 def main() -> None:
     args = options(__doc__)
-    points = Settings().points()
+    sweeps = ("tau",) if args.quick else tuple(SWEEPS)
+    points = Settings(sweeps=sweeps).points()
     work = [
         (point, seed) for point in points for seed in range(1 if args.quick else SEEDS)
     ]
@@ -38,7 +40,7 @@ def main() -> None:
         scores[point].append(result)
         print(f"\r{number} of {len(work)}", end="", flush=True)
     print()
-    table = collect([rows_of_sweeps(scores)], args, 1)["sweeps"]
+    table = collect([rows_of_sweeps(scores, sweeps)], args, 1)["sweeps"]
     wide = table.pivot_table(
         index=["sweep", "value"], columns="method", values="mean", sort=False
     )
@@ -50,10 +52,13 @@ def point_scores(point: Point, seed: int) -> dict[str, float]:
     return accuracies(METHODS, seed, **asdict(point))
 
 
-def rows_of_sweeps(scores: dict[Point, list[dict[str, float]]]) -> Rows:
+def rows_of_sweeps(
+    scores: dict[Point, list[dict[str, float]]], sweeps: Sequence[str]
+) -> Rows:
     """One row per sweep, value and method."""
     rows = []
-    for name, sweep in SWEEPS.items():
+    for name in sweeps:
+        sweep = SWEEPS[name]
         points = Settings().sweep_points(name)
         for value, point in zip(sweep.values, points, strict=True):
             of_point = pd.DataFrame(scores[point])
