@@ -158,10 +158,8 @@ def make(name: str, recipe: dict, data: Path) -> Candidate:
     scores = other_scores(result.model, others)
     if not one_study:
         scores = [*left_out_scores(result, parts), *scores]
-    n_genes = result.model.n_genes
     rivals = pd.concat(
-        [rivals_of_set(judged, parts, n_genes) for judged in scores],
-        ignore_index=True,
+        [rivals_of_set(judged, parts) for judged in scores], ignore_index=True
     )
     rivals.insert(0, "model", name)
     card = complete_card(result, recipe, others)
@@ -242,8 +240,11 @@ def left_out_scores(
         place = pd.Index(part.sample_names).get_indexer(rows["sample"])
         scores = rows[columns].to_numpy()
         predicted = rows["predicted"].to_numpy().astype(str)
+        model = result.model
         judged.append(
-            JudgedScores(part, place, result.model.classes, scores, predicted, True)
+            JudgedScores(
+                part, place, model.classes, scores, predicted, True, model.n_genes
+            )
         )
     return judged
 
@@ -259,7 +260,9 @@ def other_scores(model: Model, others: Sequence[ExpressionData]) -> list[JudgedS
         predicted = labels.classes[labels.chosen[rows]].astype(str)
         scores = scores[:, None] if scores.ndim == 1 else scores
         judged.append(
-            JudgedScores(other, rows, model.classes, scores, predicted, False)
+            JudgedScores(
+                other, rows, model.classes, scores, predicted, False, model.n_genes
+            )
         )
     return judged
 

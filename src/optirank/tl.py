@@ -312,7 +312,7 @@ def design(
     min_mean, max_mean : float, optional
         Bounds on a gene's mean, in counts per 10,000, in the class where it is highest.
     per_class : int, default=0
-        Genes of largest weight that each class keeps, so that no class hangs on one
+        Genes of largest weight that each class keeps, so that no class depends on one
         probe.
     assay_genes : list of str, optional
         Genes that the assay can measure.

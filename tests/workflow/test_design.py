@@ -75,7 +75,7 @@ def test_held_out_samples_judge_the_panel_under_every_condition():
     classes = result.classes
     assert classes.index.tolist() == [str(name) for name in result.model.classes]
     assert classes["n_genes"].sum() == 20
-    for name, genes in classes["leans_on"].items():
+    for name, genes in classes["depends_on"].items():
         assert set(genes.split(", ")) <= set(result.genes["gene"]), name
 
 

@@ -299,7 +299,7 @@ def fit_error_control(
 def raise_threshold(
     confidence: NDArray[np.float64], threshold: float, target_error: float
 ) -> float:
-    """The threshold at which a query's own confidences promise the target error.
+    """The threshold at which a query's own confidences expect the target error.
 
     A confidence of 0.7 says that 3 of 10 such labels are wrong. The threshold is raised
     until the mean of these shares over the labels that are given is at most the target.

@@ -71,23 +71,28 @@ def _accuracy(card: Card) -> str:
     if card.balanced_accuracy is None:
         return ""
     error = card.standard_error
-    spread = ""
+    text = f"balanced accuracy {percent(card.balanced_accuracy)}"
     if error is not None and error == error:
-        spread = f" ± {100 * error:.1f} (standard error over the folds)"
-    return f"balanced accuracy {percent(card.balanced_accuracy)}{spread}"
+        text += f" ± {100 * error:.1f} (standard error over the folds)"
+    if any(judged.left_out for judged in card.judged):
+        text += ", samples of all folds together"
+    return text
 
 
 def _judged_line(card: Card) -> str:
     mean, lowest, n_sets = judged_accuracy(card)
     if not n_sets:
         return ""
+    if n_sets == 1:
+        return f"balanced accuracy {percent(mean)}, one set"
     return (
-        f"mean balanced accuracy {percent(mean)} of {n_sets}, lowest {percent(lowest)}"
+        f"balanced accuracy {percent(mean)}, mean of {n_sets} sets; "
+        f"lowest {percent(lowest)}"
     )
 
 
 def _baselines(card: Card) -> str:
-    return ", ".join(
+    return "; ".join(
         f"{name} {percent(share)}" for name, share in card.baselines.items()
     )
 

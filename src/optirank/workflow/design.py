@@ -112,7 +112,7 @@ class DesignResult:
     conditions : DataFrame
         Balanced accuracy, with 95 % intervals, as it is and under every condition.
     classes : DataFrame
-        Sensitivity of each class with its interval, its genes, those it leans on, and
+        Sensitivity of each class with its interval, its genes, those it depends on, and
         its sensitivity under every condition.
     confusions : DataFrame
         Pairs of classes that are confused, as it is and on simulated platforms.

@@ -89,7 +89,7 @@ def class_table(
             "low": judged["sensitivity_low"],
             "high": judged["sensitivity_high"],
             "n_genes": [speaks_for.count(name) for name in names],
-            "leans_on": _leans_on(model, X, codes),
+            "depends_on": _depends_on(model, X, codes),
         }
     )
     for drill in drills[1:]:
@@ -99,7 +99,7 @@ def class_table(
     return table
 
 
-def _leans_on(model: Model, X: Any, codes: NDArray) -> list[str]:
+def _depends_on(model: Model, X: Any, codes: NDArray) -> list[str]:
     """Of each class the genes whose loss lowers the margin of its samples most."""
     rows = some_rows(codes, _PER_CLASS)
     values = dense(X[:, model.panel.columns][rows])
