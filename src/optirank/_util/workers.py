@@ -5,7 +5,8 @@ cluster.
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,18 @@ def worker_count(n_jobs: int | None) -> int:
     from joblib import effective_n_jobs
 
     return effective_n_jobs(n_jobs)
+
+
+def in_threads(
+    work: Callable[[Any], None], parts: Sequence[Any], n_threads: int
+) -> None:
+    """Call a function with each part; with one thread or part, in this thread."""
+    if n_threads < 2 or len(parts) < 2:
+        for part in parts:
+            work(part)
+        return
+    with ThreadPoolExecutor(min(n_threads, len(parts))) as pool:
+        list(pool.map(work, parts))
 
 
 def one_blas_thread() -> AbstractContextManager:

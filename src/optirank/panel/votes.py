@@ -14,12 +14,12 @@ among these q and divided by q, and nothing stands in for the others.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
+from optirank._util.workers import in_threads
 from optirank.ranks.relative import weighted_ranks
 from optirank.ranks.scoring import needed_values, worth_compiling
 
@@ -53,6 +53,7 @@ def vote_scores(
         the same.
     """
     columns = np.asarray(columns)
+    coef = np.ascontiguousarray(coef)
     if getattr(X, "format", None) == "csc":
         X = X[:, columns].tocsr()
         columns = np.arange(len(columns))
@@ -91,8 +92,7 @@ def doubled_ranks_among(
     def rank(part: slice) -> None:
         doubled_ranks(groups, rows[part], columns, out[part])
 
-    with ThreadPoolExecutor(max(1, min(n_threads, len(parts)))) as pool:
-        list(pool.map(rank, parts))
+    in_threads(rank, parts, n_threads)
     return out
 
 

@@ -53,29 +53,33 @@ class LookAtBlock:
         """Scores, genes that are not tied, likeness of some, counts, sums and
         checksums.
         """
-        scores = self.predictor.scores(X)
-        values = ValueCounter()
-        values.add(X)
+        values = as_dense(X)  # once: a block of a panel is small
+        scores = self.predictor.scores(values)
+        counter = ValueCounter()
+        counter.add(values)
         moments = GeneMoments()
-        moments.add(X)
+        moments.add(values)
+        counts = [counter.n_values, counter.n_zero, counter.n_negative]
         return {
             "scores": scores,
-            "genes_apart": genes_apart(X),
-            "likeness": self._likeness(X, rows, scores),
-            "counts": np.array([values.n_values, values.n_zero, values.n_negative]),
-            "scale": np.array(values.scale or ""),
-            "checksum": row_checksums(X),
+            "genes_apart": genes_apart(values),
+            "likeness": self._likeness(values, rows, scores),
+            "counts": np.array(counts),
+            "scale": np.array(counter.scale or ""),
+            "checksum": row_checksums(values),
             **moments.sums(),
         }
 
-    def _likeness(self, X: Any, rows: slice, scores: NDArray) -> NDArray[np.float64]:
+    def _likeness(
+        self, values: NDArray, rows: slice, scores: NDArray
+    ) -> NDArray[np.float64]:
         if not self.likeness_every:
             return np.zeros(0)
         first = -rows.start % self.likeness_every
         wanted = np.arange(first, rows.stop - rows.start, self.likeness_every)
         if not len(wanted):
             return np.zeros(0)
-        return self.predictor.likeness(X[wanted], best_class(scores[wanted]))
+        return self.predictor.likeness(values[wanted], best_class(scores[wanted]))
 
 
 class Query:
