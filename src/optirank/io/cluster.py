@@ -303,8 +303,11 @@ def _unpacked(packed: bytes) -> _Work:
     return pickle.loads(packed)
 
 
-def _run(work: _Work, task: _Task) -> list[tuple[slice, Any]]:
-    """On a worker: look at the blocks of a task."""
+def _run(work: _Work, task: _Task) -> bytes:
+    """On a worker: look at the blocks of a task; their results, pickled.
+
+    dask would pack every array apart, which takes longer.
+    """
     job = work.job
     piece = work.pieces[task.piece]
     data = piece.data
@@ -323,7 +326,7 @@ def _run(work: _Work, task: _Task) -> list[tuple[slice, Any]]:
             yield rows, look_at(job, X, rows, own)
             start = rows.stop
 
-    return list(combined(job, results()))
+    return pickle.dumps(list(combined(job, results())))
 
 
 def _n_results(job: BlockJob, task: _Task) -> int:
@@ -349,7 +352,7 @@ def _with_rows(
 def _outcome(future: Future) -> Any:
     """The result of a task, or its error; a file that has changed ends the run."""
     try:
-        return future.result()
+        return pickle.loads(future.result())
     except ChangedFileError:
         raise
     except Exception as error:
