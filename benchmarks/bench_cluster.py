@@ -35,6 +35,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pyarrow.parquet
+from scipy import sparse
 from timing import QUICK, columns, heading, line
 
 N_GENES, N_CLASSES, N_PANEL = 20_000, 20, 100
@@ -95,27 +96,29 @@ def draw_genes(rng: np.random.Generator, n_cells: int) -> np.ndarray:
     return np.sort(draws.argpartition(PER_CELL, axis=1)[:, :PER_CELL], axis=1)
 
 
+def training_cells() -> tuple[sparse.csr_matrix, np.ndarray, np.ndarray]:
+    """Counts of generated cells with some genes of the atlas, their names, and types."""
+    rng = np.random.default_rng(1)
+    classes = np.arange(10 * N_CLASSES) % N_CLASSES
+    genes = rng.choice(N_GENES, 400, replace=False)
+    profiles = rng.gamma(0.3, 1.0, (N_CLASSES, len(genes)))
+    X = sparse.csr_matrix(rng.poisson(profiles[classes]).astype(np.float32))
+    names = np.array([f"GENE{j}" for j in genes], dtype=object)
+    types = np.array([f"type {k:02}" for k in classes], dtype=object)
+    return X, names, types
+
+
 def write_model(path: Path) -> None:
     """A model trained on generated cells with the genes of the atlas."""
     import pandas as pd
-    from scipy import sparse
 
     import optirank
     from optirank.io.data import ExpressionData
     from optirank.workflow.train import TrainingOptions, train
 
-    rng = np.random.default_rng(1)
-    n_cells = 10 * N_CLASSES
-    classes = np.arange(n_cells) % N_CLASSES
-    genes = rng.choice(N_GENES, 400, replace=False)
-    profiles = rng.gamma(0.3, 1.0, (N_CLASSES, len(genes)))
-    X = sparse.csr_matrix(rng.poisson(profiles[classes]).astype(np.float32))
-    data = ExpressionData(
-        X,
-        np.array([f"GENE{j}" for j in genes], dtype=object),
-        np.array([f"cell {k}" for k in range(n_cells)], dtype=object),
-        pd.DataFrame({"type": [f"type {k:02}" for k in classes]}),
-    )
+    X, genes, types = training_cells()
+    names = np.array([f"cell {k}" for k in range(len(types))], dtype=object)
+    data = ExpressionData(X, genes, names, pd.DataFrame({"type": types}))
     options = TrainingOptions(label="type", n_genes=N_PANEL, n_jobs=1)
     optirank.save(train(data, options).model, path, overwrite=True)
 
