@@ -21,7 +21,6 @@ import threading
 import time
 from pathlib import Path
 
-import numpy as np
 import psutil
 from bench_cluster import N_GENES, N_PANEL, training_cells, write_atlas
 from timing import QUICK, columns, heading, line
@@ -120,7 +119,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_files(folder, args.cells)
-        heading(f"{args.cells:,} cells x {N_GENES} genes in a .h5ad file, with training")
+        heading(
+            f"{args.cells:,} cells x {N_GENES} genes in a .h5ad file, with training"
+        )
         columns()
         query, training = folder / "atlas.h5ad", folder / "training.h5ad"
         loop = _LOOP.format(n_genes=N_PANEL)

@@ -101,5 +101,6 @@ def _doubled_ranks(values: NDArray, compiled: bool) -> NDArray:
     if not compiled:
         every = np.ones(values.shape[1])
         return np.rint(2 * weighted_ranks(values, every, ties="average", scale=False))
-    rows = np.arange(len(values))
-    return doubled_ranks_among(sort_groups(values), rows, np.arange(values.shape[1]))
+    from optirank.ranks.orders import doubled_ranks
+
+    return doubled_ranks(values)
