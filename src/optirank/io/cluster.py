@@ -121,7 +121,7 @@ class Cluster:
             yield number, outcome
         if failures:
             kept = "" if self._store is None else "; all other blocks are kept"
-            raise DataError(f"{_told(failures)}{kept}")
+            raise DataError(f"{_failure_text(failures)}{kept}")
 
     def _computed(
         self,
@@ -195,16 +195,16 @@ def check_versions(client: Client) -> None:
     members = {"the scheduler": versions["scheduler"], **versions["workers"]}
     for name, theirs in members.items():
         where = name if name == "the scheduler" else f"the worker {name}"
-        found = _versions(theirs or {})
-        if found.get("optirank") is None:
+        installed = _versions(theirs or {})
+        if installed.get("optirank") is None:
             raise ClusterError(
                 f"{where} has no optirank: install optirank {ours['optirank']} where "
                 "the scheduler and the workers run"
             )
         for package, version in ours.items():
-            if found.get(package) != version:
+            if installed.get(package) != version:
                 raise ClusterError(
-                    f"{where} has {package} {found.get(package) or 'not installed'}, "
+                    f"{where} has {package} {installed.get(package) or 'not installed'}, "
                     f"and here it is {version}: install the same versions everywhere"
                 )
 
@@ -374,7 +374,7 @@ def _reason(error: BaseException) -> str:
     return text if isinstance(error, DataError) else f"{type(error).__name__}: {text}"
 
 
-def _told(failures: dict[str, str]) -> str:
+def _failure_text(failures: dict[str, str]) -> str:
     """Which blocks failed, and why; one reason for all is given once."""
     reasons = set(failures.values())
     n_blocks = len(failures)
