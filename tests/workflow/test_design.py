@@ -11,8 +11,8 @@ from design_cases import chosen, run, scored
 from example_model import LABEL, as_anndata, reference_set
 from optirank.datasets import DataError
 from optirank.workflow.design import design
-from optirank.workflow.design_options import DesignOptions
 from optirank.workflow.design_words import summary
+from optirank.workflow.options import DesignOptions
 
 
 def test_a_panel_has_as_many_genes_as_asked_and_the_required_ones():

@@ -5,7 +5,7 @@ cluster.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
@@ -36,16 +36,18 @@ def worker_count(n_jobs: int | None) -> int:
     return effective_n_jobs(n_jobs)
 
 
-def in_threads(
-    work: Callable[[Any], None], parts: Sequence[Any], n_threads: int
-) -> None:
-    """Call a function with each part; with one thread or part, in this thread."""
-    if n_threads < 2 or len(parts) < 2:
-        for part in parts:
-            work(part)
+@contextmanager
+def threads(n_threads: int) -> Iterator[Callable[..., Iterator[Any]]]:
+    """A function like `map` that works in so many threads.
+
+    One thread is the caller's own: to start another, and to wait for it, takes longer
+    than much of the work.
+    """
+    if n_threads <= 1:
+        yield map
         return
-    with ThreadPoolExecutor(min(n_threads, len(parts))) as pool:
-        list(pool.map(work, parts))
+    with ThreadPoolExecutor(n_threads) as pool:
+        yield pool.map
 
 
 def one_blas_thread() -> AbstractContextManager:
@@ -57,6 +59,8 @@ def one_blas_thread() -> AbstractContextManager:
 
 @cache
 def _controller() -> ThreadpoolController:
+    # It knows what is loaded: SciPy has a BLAS of its own
+    import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

@@ -202,9 +202,10 @@ def check_versions(client: Client) -> None:
                 "the scheduler and the workers run"
             )
         for package, version in ours.items():
-            if installed.get(package) != version:
+            there = installed.get(package)
+            if there != version:
                 raise ClusterError(
-                    f"{where} has {package} {installed.get(package) or 'not installed'}, "
+                    f"{where} has {package} {there or 'not installed'}, "
                     f"and here it is {version}: install the same versions everywhere"
                 )
 

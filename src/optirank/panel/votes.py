@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from optirank._util.workers import in_threads
+from optirank._util.workers import threads
 from optirank.ranks.relative import weighted_ranks
 from optirank.ranks.scoring import needed_values, worth_compiling
 
@@ -92,7 +92,8 @@ def doubled_ranks_among(
     def rank(part: slice) -> None:
         doubled_ranks(groups, rows[part], columns, out[part])
 
-    in_threads(rank, parts, n_threads)
+    with threads(min(n_threads, len(parts))) as map_parts:
+        list(map_parts(rank, parts))
     return out
 
 

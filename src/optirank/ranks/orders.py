@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from optirank._compiled import rank_loops
-from optirank._util.workers import in_threads, worker_count
+from optirank._util.workers import threads, worker_count
 from optirank.ranks.relative import check_finite, check_ties
 
 DENSE_ABOVE = (
@@ -389,7 +389,8 @@ def _in_blocks(
     """Call ``work`` on blocks of samples that cover them all, in ``n_jobs`` threads."""
     rows = max(1, _BLOCK // max(1, sample_size))
     blocks = [slice(at, min(n_samples, at + rows)) for at in range(0, n_samples, rows)]
-    in_threads(work, blocks, worker_count(n_jobs))
+    with threads(min(worker_count(n_jobs), len(blocks))) as map_blocks:
+        list(map_blocks(work, blocks))
 
 
 def _sortable(values: NDArray) -> NDArray:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from optirank._util.metrics import balanced
 from optirank.io.homologs import are_ensembl_ids, ensembl_id, ensembl_ids_of, symbols_of
 from optirank.panel.candidates import ClassSums
 from optirank.panel.drills import confused_pairs
 from optirank.panel.gene_roles import loss_changes, margin_losses, replacements
 from optirank.panel.sources import dense, places_in_sample, some_rows
-from optirank.workflow.performance import balanced
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
