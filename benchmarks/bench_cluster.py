@@ -1,7 +1,7 @@
 """Labelling an atlas on a dask cluster: cells per second beside the reading rate,
 memory, faults.
 
-    python benchmarks/bench_cluster.py                    40,000 cells; 1, 2, 4 workers
+    python benchmarks/bench_cluster.py                    200,000 cells; 1, 2, 4 workers
     python benchmarks/bench_cluster.py --cells 10000000   another number of cells
     python benchmarks/bench_cluster.py --workers 2        other numbers of workers
 
@@ -34,13 +34,15 @@ from pathlib import Path
 
 import numpy as np
 import psutil
+import pyarrow.parquet
+from scipy import sparse
 from timing import QUICK, columns, heading, line
 
 N_GENES, N_CLASSES, N_PANEL = 20_000, 20, 100
 PER_CELL = 1000  # genes that are not 0
 REPEATED = 2_000 if QUICK else 20_000  # cells whose chunks are used again and again
 CHUNK = 1_000_000 if not QUICK else 100_000  # entries
-CELLS = 4_000 if QUICK else 40_000
+CELLS = 4_000 if QUICK else 200_000
 WORKERS = (1,) if QUICK else (1, 2, 4)
 SHARE = 0.8  # of the reading rate
 MEMORY = 1000  # MB per worker
@@ -94,27 +96,29 @@ def draw_genes(rng: np.random.Generator, n_cells: int) -> np.ndarray:
     return np.sort(draws.argpartition(PER_CELL, axis=1)[:, :PER_CELL], axis=1)
 
 
+def training_cells() -> tuple[sparse.csr_matrix, np.ndarray, np.ndarray]:
+    """Counts of generated cells with some genes of the atlas, their names, and types."""
+    rng = np.random.default_rng(1)
+    classes = np.arange(10 * N_CLASSES) % N_CLASSES
+    genes = rng.choice(N_GENES, 400, replace=False)
+    profiles = rng.gamma(0.3, 1.0, (N_CLASSES, len(genes)))
+    X = sparse.csr_matrix(rng.poisson(profiles[classes]).astype(np.float32))
+    names = np.array([f"GENE{j}" for j in genes], dtype=object)
+    types = np.array([f"type {k:02}" for k in classes], dtype=object)
+    return X, names, types
+
+
 def write_model(path: Path) -> None:
     """A model trained on generated cells with the genes of the atlas."""
     import pandas as pd
-    from scipy import sparse
 
     import optirank
     from optirank.io.data import ExpressionData
     from optirank.workflow.train import TrainingOptions, train
 
-    rng = np.random.default_rng(1)
-    n_cells = 10 * N_CLASSES
-    classes = np.arange(n_cells) % N_CLASSES
-    genes = rng.choice(N_GENES, 400, replace=False)
-    profiles = rng.gamma(0.3, 1.0, (N_CLASSES, len(genes)))
-    X = sparse.csr_matrix(rng.poisson(profiles[classes]).astype(np.float32))
-    data = ExpressionData(
-        X,
-        np.array([f"GENE{j}" for j in genes], dtype=object),
-        np.array([f"cell {k}" for k in range(n_cells)], dtype=object),
-        pd.DataFrame({"type": [f"type {k:02}" for k in classes]}),
-    )
+    X, genes, types = training_cells()
+    names = np.array([f"cell {k}" for k in range(len(types))], dtype=object)
+    data = ExpressionData(X, genes, names, pd.DataFrame({"type": types}))
     options = TrainingOptions(label="type", n_genes=N_PANEL, n_jobs=1)
     optirank.save(train(data, options).model, path, overwrite=True)
 
@@ -283,11 +287,14 @@ def measure(folder: Path, n_cells: int, workers: tuple[int, ...]) -> None:
         with (
             cluster(n_workers, folder) as (address, processes),
             Peaks(processes) as peaks,
+            Peaks([psutil.Process()]) as client_peaks,
         ):
             if checksum is not None:  # workers load what they need
                 label(atlas, model, folder / "first.parquet", address)
             cpu = cpu_seconds(processes)
+            start = time.perf_counter()
             rate, other = label(atlas, model, out, address)
+            seconds = time.perf_counter() - start
             cpu_rate = n_cells / (cpu_seconds(processes) - cpu)
         after = reading_rate(atlas, model, n_read, n_workers)
         read, cpu_read = np.mean([before, after], axis=0)
@@ -302,11 +309,17 @@ def measure(folder: Path, n_cells: int, workers: tuple[int, ...]) -> None:
         line(
             f"{what}: memory of a worker", memory, f"<= {MEMORY}", peaks.most <= MEMORY
         )
+        line(f"{what}: memory of the client", f"{client_peaks.most:.0f} MB")
+        line(f"{what}: the whole command", f"{seconds:.0f} s")
+        n_labels = pyarrow.parquet.read_metadata(out).num_rows
+        complete = n_labels == n_cells
+        line(f"{what}: labels written", f"{n_labels:,}", f"{n_cells:,}", complete)
         if checksum is not None:
             same = other == checksum and same_files(folder / "alone.parquet", out)
             line(f"{what}: the same labels", str(same), "True", same)
     if checksum is not None:
         killed(folder, atlas, model, max(2, *workers))
+        interrupted(folder, atlas, model, max(2, *workers))
 
 
 def killed(folder: Path, atlas: Path, model: Path, n_workers: int) -> None:
@@ -322,6 +335,25 @@ def killed(folder: Path, atlas: Path, model: Path, n_workers: int) -> None:
         label(atlas, model, out, address, kill)
     same = same_files(folder / "alone.parquet", out)
     line(f"one of {n_workers} workers killed: the same labels", str(same), "True", same)
+
+
+def interrupted(folder: Path, atlas: Path, model: Path, n_workers: int) -> None:
+    """The command is killed midway, and given again."""
+    out = folder / "interrupted.parquet"
+    parts = folder / "interrupted.parquet.parts"
+    words = ["predict", atlas, "--model", model, "--out", out, "--dask"]
+    with cluster(n_workers, folder) as (address, _):
+        command = [sys.executable, "-m", "optirank", *map(str, words), address]
+        first = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        while first.poll() is None and len(list(parts.glob("*.npz"))) < 2:
+            time.sleep(0.02)
+        first.kill()
+        first.wait()
+        n_kept = len(list(parts.glob("*.npz")))
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+    what = f"command killed with {n_kept} tasks done, given again"
+    same = same_files(folder / "alone.parquet", out)
+    line(f"{what}: the same labels", str(same), "True", same)
 
 
 def same_files(first: Path, second: Path) -> bool:

@@ -11,6 +11,7 @@ from optirank.panel.votes import (
     sort_groups,
     vote_scores,
 )
+from optirank.ranks.orders import doubled_ranks
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int32, np.int64])
@@ -21,6 +22,7 @@ def test_doubled_ranks_are_the_definition_with_ties_zeros_and_negatives(kind):
     columns = rng.permutation(30)[:13]
     doubled = doubled_ranks_among(sort_groups(X), rows, columns, n_threads=2)
     assert (doubled / 2 == rankdata(X[np.ix_(rows, columns)], axis=1) - 1).all()
+    assert (doubled_ranks(X, n_threads=2) / 2 == rankdata(X, axis=1) - 1).all()
 
 
 def test_centred_ranks_count_the_comparisons_won_and_lost():

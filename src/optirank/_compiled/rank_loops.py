@@ -40,6 +40,25 @@ def number_values(values, order, indptr, groups, n_groups):
 
 
 @jit
+def doubled_ranks_in_order(values, order, out):
+    """Twice the ranks of each sample's values, from the order that sorts them.
+
+    A group of equal values at the places a to b - 1 of the order has the rank
+    ``(a + b - 1) / 2``.
+    """
+    n, d = values.shape
+    for i in range(n):
+        row = values[i]
+        place = order[i]
+        start = 0
+        for p in range(1, d + 1):
+            if p == d or row[place[p]] != row[place[start]]:
+                for q in range(start, p):
+                    out[i, place[q]] = start + p - 1
+                start = p
+
+
+@jit
 def leave_room_for_zero(values, indptr, groups, n_groups, zero_group):
     """Give the zeros, which are not among the values, a group between negative and
     positive.

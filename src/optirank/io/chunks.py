@@ -44,7 +44,7 @@ class GzipEntries:
     def __init__(self, dataset: Any, *, shuffled: bool) -> None:
         self._dataset = dataset
         self._shuffled = shuffled
-        self._length = int(dataset.chunks[0])
+        self.chunk_length = int(dataset.chunks[0])
         self._kept: dict[int, np.ndarray] = {}
         self.dtype = dataset.dtype
         self.shape = dataset.shape
@@ -53,7 +53,7 @@ class GzipEntries:
         start, stop, _ = entries.indices(self.shape[0])
         if stop <= start:
             return np.zeros(0, dtype=self.dtype)
-        numbers = range(start // self._length, (stop - 1) // self._length + 1)
+        numbers = range(start // self.chunk_length, (stop - 1) // self.chunk_length + 1)
         kept = self._kept  # as it is now: another thread may read too
         new = [number for number in numbers if number not in kept]
         packed = [self._packed(number) for number in new]
@@ -62,15 +62,15 @@ class GzipEntries:
         chunks = [known[number] for number in numbers]
         # A slice often ends within a chunk, with which the next slice begins
         self._kept = {numbers[-1]: chunks[-1]}
-        offset = numbers[0] * self._length
+        offset = numbers[0] * self.chunk_length
         return np.concatenate(chunks)[start - offset : stop - offset]
 
     def _packed(self, number: int) -> tuple[int, bytes] | np.ndarray:
-        first = number * self._length
+        first = number * self.chunk_length
         try:
             return self._dataset.id.read_direct_chunk((first,))
         except (OSError, RuntimeError):  # a chunk that was never written
-            return self._dataset[first : first + self._length]
+            return self._dataset[first : first + self.chunk_length]
 
     def _unpacked(self, packed: tuple[int, bytes] | np.ndarray) -> np.ndarray:
         if isinstance(packed, np.ndarray):
@@ -80,11 +80,11 @@ class GzipEntries:
         if not skipped & (2 if self._shuffled else 1):
             unpacker = zlib.decompressobj()
             # A damaged chunk may say that it is far larger than chunks are
-            content = unpacker.decompress(content, self._length * size + 1)
-        if len(content) != self._length * size:
+            content = unpacker.decompress(content, self.chunk_length * size + 1)
+        if len(content) != self.chunk_length * size:
             raise OSError("a chunk of compressed values is damaged")
         if self._shuffled and not skipped & 1 and size > 1:
-            planes = np.frombuffer(content, np.uint8).reshape(size, self._length)
+            planes = np.frombuffer(content, np.uint8).reshape(size, self.chunk_length)
             return np.ascontiguousarray(planes.T).view(self.dtype).ravel()
         return np.frombuffer(content, self.dtype)
 
@@ -94,7 +94,7 @@ class ZarrEntries:
 
     def __init__(self, array: Any) -> None:
         self._array = array
-        self._length = max(1, int(array.chunks[0]))
+        self.chunk_length = max(1, int(array.chunks[0]))
         self._kept: tuple[int, np.ndarray] = (0, np.zeros(0, dtype=array.dtype))
         self.dtype = array.dtype
         self.shape = array.shape
@@ -107,17 +107,18 @@ class ZarrEntries:
         kept_stop = kept_start + len(kept)
         if kept_start <= start and stop <= kept_stop:
             return kept[start - kept_start : stop - kept_start]
-        first = start // self._length * self._length
-        last = min(self.shape[0], -(-stop // self._length) * self._length)
+        first = start // self.chunk_length * self.chunk_length
+        last = min(self.shape[0], -(-stop // self.chunk_length) * self.chunk_length)
         parts = []
         if kept_start <= first < kept_stop:
             parts.append(kept[first - kept_start :])
             first = kept_stop
         parts.append(np.asarray(self._array[first:last]))
         # A slice often ends within a chunk, with which the next slice begins
-        offset = max(first, (last - 1) // self._length * self._length)
-        self._kept = offset, parts[-1][offset - first :].copy()
-        values = np.concatenate(parts)
+        offset = max(first, (last - 1) // self.chunk_length * self.chunk_length)
+        kept = parts[-1][offset - first :]
+        self._kept = offset, kept if offset == first else kept.copy()
+        values = parts[0] if len(parts) == 1 else np.concatenate(parts)
         whole_start = last - len(values)
         return values[start - whole_start : stop - whole_start]
 

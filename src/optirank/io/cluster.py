@@ -121,7 +121,7 @@ class Cluster:
             yield number, outcome
         if failures:
             kept = "" if self._store is None else "; all other blocks are kept"
-            raise DataError(f"{_told(failures)}{kept}")
+            raise DataError(f"{_failure_text(failures)}{kept}")
 
     def _computed(
         self,
@@ -195,16 +195,17 @@ def check_versions(client: Client) -> None:
     members = {"the scheduler": versions["scheduler"], **versions["workers"]}
     for name, theirs in members.items():
         where = name if name == "the scheduler" else f"the worker {name}"
-        found = _versions(theirs or {})
-        if found.get("optirank") is None:
+        installed = _versions(theirs or {})
+        if installed.get("optirank") is None:
             raise ClusterError(
                 f"{where} has no optirank: install optirank {ours['optirank']} where "
                 "the scheduler and the workers run"
             )
         for package, version in ours.items():
-            if found.get(package) != version:
+            there = installed.get(package)
+            if there != version:
                 raise ClusterError(
-                    f"{where} has {package} {found.get(package) or 'not installed'}, "
+                    f"{where} has {package} {there or 'not installed'}, "
                     f"and here it is {version}: install the same versions everywhere"
                 )
 
@@ -303,8 +304,11 @@ def _unpacked(packed: bytes) -> _Work:
     return pickle.loads(packed)
 
 
-def _run(work: _Work, task: _Task) -> list[tuple[slice, Any]]:
-    """On a worker: look at the blocks of a task."""
+def _run(work: _Work, task: _Task) -> bytes:
+    """On a worker: look at the blocks of a task; their results, pickled.
+
+    dask would pack every array apart, which takes longer.
+    """
     job = work.job
     piece = work.pieces[task.piece]
     data = piece.data
@@ -323,7 +327,7 @@ def _run(work: _Work, task: _Task) -> list[tuple[slice, Any]]:
             yield rows, look_at(job, X, rows, own)
             start = rows.stop
 
-    return list(combined(job, results()))
+    return pickle.dumps(list(combined(job, results())))
 
 
 def _n_results(job: BlockJob, task: _Task) -> int:
@@ -349,7 +353,7 @@ def _with_rows(
 def _outcome(future: Future) -> Any:
     """The result of a task, or its error; a file that has changed ends the run."""
     try:
-        return future.result()
+        return pickle.loads(future.result())
     except ChangedFileError:
         raise
     except Exception as error:
@@ -371,7 +375,7 @@ def _reason(error: BaseException) -> str:
     return text if isinstance(error, DataError) else f"{type(error).__name__}: {text}"
 
 
-def _told(failures: dict[str, str]) -> str:
+def _failure_text(failures: dict[str, str]) -> str:
     """Which blocks failed, and why; one reason for all is given once."""
     reasons = set(failures.values())
     n_blocks = len(failures)

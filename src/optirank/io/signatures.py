@@ -5,6 +5,7 @@ is seen.
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,6 +65,17 @@ def _telling(folder: Path, depth: int) -> Iterator[Path]:
     yield folder
     yield from (folder / name for name in _METADATA if (folder / name).is_file())
     if depth < _DEEPEST:
-        inside = sorted(entry for entry in folder.iterdir() if entry.is_dir())
-        for entry in inside:
-            yield from _telling(entry, depth + 1)
+        for name in _folders_in(folder):
+            yield from _telling(folder / name, depth + 1)
+
+
+def _folders_in(folder: Path) -> list[str]:
+    """The folders inside, in order; none beside files of chunks, which are many."""
+    names = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                names.append(entry.name)
+            elif entry.name not in _METADATA and not entry.name.startswith("."):
+                return []
+    return sorted(names)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,8 +21,10 @@ logger = logging.getLogger("optirank.datasets")
 
 # Entries looked at together: 1 MB of values and columns fits a core's cache
 _PIECE = 1 << 17
-# Entries read together: 32 MB, since every request to a store costs time
-_SPAN = 1 << 22
+# Entries read together: 8 MB, since every request to a store costs time
+_SPAN = 1 << 20
+# Values of whole rows read together, of which some columns are kept: at most 160 MB
+_WHOLE_VALUES = 20_000_000
 # A run of columns costs one request to the store: with more than this share of the
 # columns chosen, whole rows are read instead
 _SPARSE_SHARE = 0.25
@@ -92,10 +95,16 @@ class Sliceable:
             # zarr then reads only the chunks with these columns
             selection = (slice(start, stop), self.columns)
             return np.asarray(self.values.get_orthogonal_selection(selection))
-        block = in_memory(self.values[start:stop])
-        if self.columns is not None:
-            block = block[:, self.columns]
-        return block if hasattr(block, "tocsr") else np.ascontiguousarray(block)
+        if self.columns is None:
+            block = in_memory(self.values[start:stop])
+            return block if hasattr(block, "tocsr") else np.ascontiguousarray(block)
+        # Whole rows are read, so few at a time: the columns chosen are few of them
+        step = max(1, _WHOLE_VALUES // max(1, self.values.shape[1]))
+        parts = []
+        for first in range(start, max(stop, start + 1), step):
+            whole = in_memory(self.values[first : min(first + step, stop)])
+            parts.append(whole[:, self.columns])
+        return _stacked(parts)
 
 
 class LazyMatrix:
@@ -254,8 +263,7 @@ class CompressedRows:
         then stay in the processor's cache.
         """
         pieces = []
-        for begin in range(entries.start, max(entries.stop, entries.start + 1), _SPAN):
-            span = slice(begin, min(begin + _SPAN, entries.stop))
+        for span in self._spans(entries):
             span_indices = np.asarray(self.indices[span])
             span_data = np.asarray(self.data[span])
             self._check(span_indices)
@@ -263,14 +271,29 @@ class CompressedRows:
                 indices = span_indices[first : first + _PIECE]
                 kept = np.flatnonzero(self._wanted[indices]) + first
                 columns = self._place[span_indices[kept]]
-                pieces.append((span_data[kept], columns, kept + begin))
+                pieces.append((span_data[kept], columns, kept + span.start))
         data, indices, kept = map(np.concatenate, zip(*pieces, strict=True))
         return data, indices, kept
 
+    def _spans(self, entries: slice) -> Iterator[slice]:
+        """Entries that are read together: whole chunks, where they are stored in such.
+
+        There is at least one span, which may be empty.
+        """
+        length = getattr(self.indices, "chunk_length", 1)
+        step = max(1, _SPAN // length) * length
+        first = entries.start
+        while first < entries.stop or first == entries.start:
+            stop = min((first // step + 1) * step, entries.stop)
+            yield slice(first, stop)
+            first = max(stop, first + 1)
+
     def _check(self, indices: np.ndarray) -> None:
-        if indices.size and (
-            indices.min() < 0 or indices.max() >= self.stored_shape[1]
-        ):
+        if not indices.size:
+            return
+        # As unsigned numbers, negative ones are larger than all others
+        unsigned = indices.view(f"u{indices.itemsize}")
+        if unsigned.max() >= self.stored_shape[1]:
             raise ValueError("its sparse matrix has entries outside its shape")
 
 
@@ -392,11 +415,12 @@ def _by_rows(X: Any) -> Block:
     return csr_matrix(X) if issparse(X) else np.asarray(X)
 
 
-def _stacked(parts: list[Block]) -> Block:
-    if len(parts) == 1:
-        return parts[0]
+def _stacked(parts: list[Any]) -> Block:
+    """Rows below each other, in flat memory."""
     if any(issparse(part) for part in parts):
-        return csr_matrix(vstack(parts, format="csr"))
+        return csr_matrix(parts[0] if len(parts) == 1 else vstack(parts, format="csr"))
+    if len(parts) == 1:
+        return np.ascontiguousarray(parts[0])
     return np.concatenate([np.asarray(part) for part in parts])
 
 

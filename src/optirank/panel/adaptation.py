@@ -25,7 +25,7 @@ import numpy as np
 
 from optirank.panel.candidates import ClassSums
 from optirank.panel.sources import dense, places_in_sample
-from optirank.panel.votes import doubled_ranks_among, sort_groups
+from optirank.ranks.orders import doubled_ranks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -166,10 +166,7 @@ def _ranks(
             first, last = np.searchsorted(rows, [start, stop])
             block = block[rows[first:last] - start]
         start = stop
-        groups = sort_groups(dense(block), n_threads)
-        every_row = np.arange(len(groups))
-        every_gene = np.arange(len(genes))
-        doubled = doubled_ranks_among(groups, every_row, every_gene, n_threads)
+        doubled = doubled_ranks(dense(block), n_threads)
         yield doubled.astype(np.float32) / np.float32(2 * len(genes))
 
 

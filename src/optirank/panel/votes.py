@@ -53,6 +53,7 @@ def vote_scores(
         the same.
     """
     columns = np.asarray(columns)
+    coef = np.ascontiguousarray(coef)
     if getattr(X, "format", None) == "csc":
         X = X[:, columns].tocsr()
         columns = np.arange(len(columns))
@@ -101,5 +102,6 @@ def _doubled_ranks(values: NDArray, compiled: bool) -> NDArray:
     if not compiled:
         every = np.ones(values.shape[1])
         return np.rint(2 * weighted_ranks(values, every, ties="average", scale=False))
-    rows = np.arange(len(values))
-    return doubled_ranks_among(sort_groups(values), rows, np.arange(values.shape[1]))
+    from optirank.ranks.orders import doubled_ranks
+
+    return doubled_ranks(values)

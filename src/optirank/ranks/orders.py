@@ -310,6 +310,23 @@ def order_samples(
     return order(samples, n_jobs)
 
 
+def doubled_ranks(values: NDArray, n_threads: int = 1) -> NDArray:
+    """Twice the ranks of each sample's values among themselves: whole numbers from 0.
+
+    It is faster than ranks from an order that is kept.
+    """
+    n, d = values.shape
+    out = np.empty((n, d), np.uint16 if 2 * d <= np.iinfo(np.uint16).max else np.uint32)
+
+    def rank_block(block: slice) -> None:
+        part = _sortable(values[block])
+        check_finite(part)
+        rank_loops.doubled_ranks_in_order(part, _argsort(part), out[block])
+
+    _in_blocks(rank_block, n, d, n_threads)
+    return out
+
+
 def order_for_fitting(X, n_jobs: int | None = None) -> SampleOrders:
     """Orders of the samples; sparse data with many non-zeros become dense orders."""
     orders = order_samples(X, n_jobs or 1)

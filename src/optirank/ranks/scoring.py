@@ -200,7 +200,18 @@ def probabilities(scores: NDArray, slope: float = 1.0, offset: float = 0.0) -> N
     ``(n,)`` scores z, the columns are ``-z`` and ``z``; with offset 0 that is the
     logistic function of ``slope z``.
     """
-    z = slope * by_class(np.asarray(scores, dtype=float))
+    scores = np.asarray(scores, dtype=float)
+    n_classes = 2 if scores.ndim == 1 else max(2, scores.shape[1])
+    out = np.empty((len(scores), n_classes))
+    step = max(1, _BLOCK // n_classes)
+    for rows in (slice(at, at + step) for at in range(0, len(scores), step)):
+        out[rows] = _probabilities(by_class(scores[rows]), slope, offset)
+    return out
+
+
+def _probabilities(scores: NDArray, slope: float, offset: float) -> NDArray:
+    """The same for some samples, with one score per class."""
+    z = slope * scores
     logs = z if offset == -np.inf else -np.logaddexp(0.0, -(z + offset))
     top = logs.max(axis=1, keepdims=True, initial=-np.inf)
     each = np.exp(logs - np.where(np.isfinite(top), top, 0.0))

@@ -157,9 +157,11 @@ class Labels:
 
         ``rows`` are the samples to show, all by default.
         """
+        withheld = self.reasons[rows] != ""
+        codes = np.where(withheld, len(self.classes), self.chosen[rows])
         columns: dict[str, Any] = {
             "sample": self.names[rows],
-            "label": self.words[self.codes[rows]],
+            "label": self.words[codes],
             "confidence": self.confidence[rows],
         }
         probabilities = self.probabilities[rows].T

@@ -8,7 +8,7 @@ blocks together.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 _BLOCK_SAMPLES = 4096  # read together: more save no time
 _LIKENESS_SAMPLES = 2000  # whose likeness tells the shift of a query
-_FEWEST_TASKS = 64  # on a cluster: larger tasks cost less, fewer leave workers idle
-_MOST_TOGETHER = 16  # blocks of a task
+_FEWEST_TASKS = 32  # on a cluster: larger tasks cost less, fewer leave workers idle
+_MOST_TOGETHER = 4  # blocks of a task: some tenths of a second
+_NAMES = 100_000  # names of samples that are joined at a time
+_SUMMED = ("counts", "scale", "gene_sums", "gene_squares", "lowest_and_count")
 
 
 @dataclass(frozen=True)
@@ -53,29 +55,33 @@ class LookAtBlock:
         """Scores, genes that are not tied, likeness of some, counts, sums and
         checksums.
         """
-        scores = self.predictor.scores(X)
-        values = ValueCounter()
-        values.add(X)
+        values = as_dense(X)  # once: a block of a panel is small
+        scores = self.predictor.scores(values)
+        counter = ValueCounter()
+        counter.add(values)
         moments = GeneMoments()
-        moments.add(X)
+        moments.add(values)
+        counts = [counter.n_values, counter.n_zero, counter.n_negative]
         return {
             "scores": scores,
-            "genes_apart": genes_apart(X),
-            "likeness": self._likeness(X, rows, scores),
-            "counts": np.array([values.n_values, values.n_zero, values.n_negative]),
-            "scale": np.array(values.scale or ""),
-            "checksum": row_checksums(X),
+            "genes_apart": genes_apart(values),
+            "likeness": self._likeness(values, rows, scores),
+            "counts": np.array(counts),
+            "scale": np.array(counter.scale or ""),
+            "checksum": row_checksums(values),
             **moments.sums(),
         }
 
-    def _likeness(self, X: Any, rows: slice, scores: NDArray) -> NDArray[np.float64]:
+    def _likeness(
+        self, values: NDArray, rows: slice, scores: NDArray
+    ) -> NDArray[np.float64]:
         if not self.likeness_every:
             return np.zeros(0)
         first = -rows.start % self.likeness_every
         wanted = np.arange(first, rows.stop - rows.start, self.likeness_every)
         if not len(wanted):
             return np.zeros(0)
-        return self.predictor.likeness(X[wanted], best_class(scores[wanted]))
+        return self.predictor.likeness(values[wanted], best_class(scores[wanted]))
 
 
 class Query:
@@ -109,35 +115,42 @@ class Query:
                 _ = predictor.likeness_score  # raises
             step = 0
         self.looked_at = np.arange(0, n_samples, step or n_samples)
-        blocks = []
+        digest = self._digest_of_names()
+        summed = []
+        likeness = []
         for rows, block in run_blocks(self._job(step), engine):
-            blocks.append(block)
+            if rows.start == 0:
+                n_rows = block["scores"].shape[1:]
+                self.scores = np.empty((n_samples, *n_rows))
+                self.genes_apart = np.empty(n_samples, block["genes_apart"].dtype)
+            self.scores[rows] = block["scores"]
+            self.genes_apart[rows] = block["genes_apart"]
+            likeness.append(block["likeness"])
+            summed.append({name: block[name] for name in _SUMMED})
+            digest.update(block["checksum"].astype("<u8").data)
             if progress is not None:
                 progress(rows.stop, n_samples)
-        self.scores = np.concatenate([block["scores"] for block in blocks])
-        self.genes_apart = np.concatenate([block["genes_apart"] for block in blocks])
-        self.likeness = np.concatenate([block["likeness"] for block in blocks])
-        self.values = _shares(blocks)
-        self.standardised = GeneMoments.of_sums(blocks).standardised()
-        names = [*predictor.match.genes, *map(str, profiles.sample_names)]
-        content = "\0".join(names).encode("utf-8", "surrogatepass")
-        digest = hashlib.blake2b(content, digest_size=16)
-        for block in blocks:
-            digest.update(block["checksum"].astype("<u8").data)
+        self.likeness = np.concatenate(likeness)
+        self.values = _shares(summed)
+        self.standardised = GeneMoments.of_sums(summed).standardised()
         self.checksum = digest.hexdigest()
 
     def _job(self, likeness_every: int) -> BlockJob:
-        size = min(_BLOCK_SAMPLES, block_rows(len(self.profiles.gene_names)))
+        columns = self.predictor.columns
+        size = min(_BLOCK_SAMPLES, block_rows(len(columns)))
         function = LookAtBlock(self.predictor.narrowed(), likeness_every)
         n_blocks = -(-self.profiles.n_samples // size)
         together = int(np.clip(n_blocks // _FEWEST_TASKS, 1, _MOST_TOGETHER))
-        return BlockJob(
-            function,
-            self.profiles,
-            self.predictor.columns,
-            size,
-            together=together,
-        )
+        return BlockJob(function, self.profiles, columns, size, together=together)
+
+    def _digest_of_names(self) -> Any:
+        """What the checksum begins with: the names of genes and samples."""
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(_joined(self.predictor.match.genes))
+        names = self.profiles.sample_names
+        for start in range(0, len(names), _NAMES):
+            digest.update(b"\0" + _joined(names[start : start + _NAMES]))
+        return digest
 
     @property
     def labels_looked_at(self) -> NDArray[np.intp]:
@@ -160,6 +173,10 @@ class Query:
             "these samples do not look like the training data (wrong tissue, wrong "
             "species, scrambled genes, or scaled values): their labels may all be wrong"
         ]
+
+
+def _joined(names: Iterable[Any]) -> bytes:
+    return "\0".join(map(str, names)).encode("utf-8", "surrogatepass")
 
 
 def _shares(blocks: list[dict[str, NDArray]]) -> ValueShares:
