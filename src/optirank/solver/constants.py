@@ -39,6 +39,7 @@ NEWTON_SIZE = 1500
 SMALL = 300  # unknowns up to which a factorisation costs next to nothing
 # Ridge over the largest diagonal entry from which a float32 factor loses no digits
 SINGLE = 1e-5
+LAST_STEPS = 10  # in float64, at most: each gains three digits or more when measured
 STALLED = 1e-9  # of the objective: a round of Newton's method that gains less has ended
 
 # Alternating rounds on the relaxed problem
