@@ -113,8 +113,9 @@ def make_pair_model(
     """
     penalty = alternation.penalty
     orders = alternation.problem.orders
-    state = alternation.steps_on_w(state, c.REFIT_STEPS)
     matrix = alternation.matrices.ranks(state.gamma)
+    z = matrix.dot(state.w)
+    alternation.loss.differentiate(z, alternation.loss.best_intercept(z, state.b))
     columns = np.arange(orders.n_genes)
     if not penalty.smooth:
         slopes = np.abs(matrix.transpose_dot(alternation.loss.slopes))
