@@ -242,7 +242,11 @@ def _finished(batch: Batch, states: States, options: Options) -> list[Solution]:
     if options.refit:
         within = states.n_iter < options.max_iter
         states, converged = fit_weights(
-            batch, states, tol=options.tol, max_iter=options.max_iter
+            batch,
+            states,
+            tol=options.tol,
+            max_iter=options.max_iter,
+            exact=options.thorough,
         )
         converged &= within
     kept = _near_best(batch, states, 0.0)
