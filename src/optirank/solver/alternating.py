@@ -263,7 +263,7 @@ class Run:
             state = self._on_the_way.round(state, lambda_p)
         gamma = self.alternation.feasible.vertex(state.gamma)
         state = self.alternation.steps_on_w(
-            replace(state, gamma=gamma), c.ROUNDED_STEPS
+            replace(state, gamma=gamma), c.REFIT_STEPS
         )
         return self._note("rounded", state, side=side, lambda_p=lambda_p, rho=rho)
 
