@@ -124,9 +124,7 @@ def _one_model(batch: Batch, states: States) -> tuple[States, Any]:
     states = steps_on_w(batch, states, c.REFIT_STEPS)
     gradient, coranks, slopes, curvatures = _gradient_gamma(batch, states)
     out_first, in_first, n_in, n_out = _sorted_candidates(batch, states.gamma, gradient)
-    m_in, m_out = (
-        min(2 * c.PAIR_GENES, int(count.min())) for count in (n_in, n_out)
-    )
+    m_in, m_out = (min(2 * c.PAIR_GENES, int(count.min())) for count in (n_in, n_out))
     if not m_in or not m_out:
         return states, xp.zeros(len(batch), bool)
     chosen = xp.concatenate([out_first[:, :m_in], in_first[:, :m_out]], axis=1)
