@@ -72,9 +72,11 @@ results: setup
 	$(BIN)/python benchmarks/make_results.py $(if $(QUICK),--quick) $(if $(TOOLS),--tools) $(if $(DATA),--data $(DATA))
 
 # Sets that no choice was made on, into results/independent.csv and docs/evidence.md. DATA=DIR: a
-# folder of .h5ad sets; PAIRS=FILE: the CSV of pairs (DIR/pairs.csv by default).
+# folder of .h5ad sets; PAIRS=FILE: the CSV of pairs (DIR/pairs.csv by default). It needs the tools of
+# make peers (WITHOUT_TOOLS=1: without them). OUT=DIR: a trial, which the page does not show.
 independent: setup
-	$(BIN)/python benchmarks/independent.py --data $(DATA) $(if $(PAIRS),--pairs $(PAIRS))
+	@test -n "$(DATA)" || { echo "name the folder of sets: make independent DATA=DIR"; exit 1; }
+	$(BIN)/python benchmarks/independent.py --data $(DATA) $(if $(PAIRS),--pairs $(PAIRS)) $(if $(OUT),--out $(OUT)) $(if $(WITHOUT_TOOLS),--without-tools)
 
 # The models that come with optirank, into src/optirank/models, and their figures into
 # results/models.csv. DATA=DIR: a folder of sets (optirank datasets fetch stand-ins --data DIR).

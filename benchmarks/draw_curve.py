@@ -6,6 +6,7 @@ Reads results/curve.csv and writes docs/figures/curve.png and curve-dark.png.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -17,7 +18,7 @@ FIGURES = Path(__file__).resolve().parent.parent / "docs" / "figures"
 ALL_AT = 700  # where "all" stands on the axis
 METHODS = {  # label, colour on white, on black
     "panel": ("optirank panel", "#c2410c", "#fb923c"),
-    "centroid": ("nearest class mean", "#7e22ce", "#c084fc"),
+    "nearest class mean": ("nearest class mean", "#7e22ce", "#c084fc"),
     "k-TSP": ("k-TSP", "#0f766e", "#2dd4bf"),
     "LR on ranks, largest weights": (
         "LR on ranks, largest weights",
@@ -30,9 +31,26 @@ METHODS = {  # label, colour on white, on black
     "CellTypist": ("CellTypist", "#0369a1", "#38bdf8"),
     "pySingleCellNet": ("pySingleCellNet", "#78716c", "#a8a29e"),
     "LR on log values": ("LR on log values", "#a16207", "#facc15"),
+    "LR on log values, z-scored": ("LR on log values, z-scored", "#4d7c0f", "#a3e635"),
+    "SVM on ranks, best t": ("SVM on ranks, best t", "#b91c1c", "#f87171"),
 }
 LOWEST, HIGHEST = 70, 95  # accuracies that are shown; lower ones stand at the foot
 LABEL_ROOM = 1.15  # points of accuracy between two labels
+
+
+class Look(NamedTuple):
+    """Colours of a figure: of its text, its background and its grid."""
+
+    ink: str
+    paper: str
+    quiet: str
+
+
+def look(dark: bool) -> Look:
+    """The colours of a figure on a light or a dark page."""
+    if dark:
+        return Look("#e6edf3", "#0d1117", "#30363d")
+    return Look("#1f2328", "#ffffff", "#e5e7eb")
 
 
 def main() -> None:
@@ -57,11 +75,8 @@ def curve_means() -> pd.DataFrame:
 
 
 def draw(table: pd.DataFrame, dark: bool) -> plt.Figure:
-    """Lines by method with their names at the right; the interval of the panel
-    as a band.
-    """
-    ink, paper = ("#e6edf3", "#0d1117") if dark else ("#1f2328", "#ffffff")
-    quiet = "#30363d" if dark else "#e5e7eb"
+    """Lines by method with their names at the right."""
+    ink, paper, quiet = look(dark)
     figure, ax = plt.subplots(figsize=(8.4, 4.5), layout="constrained", facecolor=paper)
     ax.set_facecolor(paper)
     ends = []
@@ -84,10 +99,6 @@ def draw(table: pd.DataFrame, dark: bool) -> plt.Figure:
         everything = rows[rows["genes"] == ALL_AT]
         at = everything["mean"].clip(lower=LOWEST + 0.4)
         ax.plot(everything["genes"], at, "D", color=colour, ms=6, zorder=4)
-        if ours:
-            ax.fill_between(
-                some["genes"], some["low"], some["high"], color=colour, alpha=0.09, lw=0
-            )
         last = rows.iloc[-1]
         if last["mean"] < LOWEST:
             label = f"{label}: {last['mean']:.0f} %"
@@ -109,7 +120,7 @@ def draw(table: pd.DataFrame, dark: bool) -> plt.Figure:
     ax.text(
         0, 1.085, "Mean balanced accuracy on another platform (%)", fontsize=12, **above
     )
-    what = f"{n_pairs} pairs of data sets, {n_tissues} tissues; band: 95 % interval over tissues"
+    what = f"{n_pairs} pairs of data sets, {n_tissues} tissues"
     ax.text(0, 1.025, what, fontsize=9, alpha=0.75, **above)
     ax.grid(axis="y", color=quiet, lw=0.8)
     ax.set_axisbelow(True)
@@ -124,25 +135,39 @@ def _name_lines(ax: plt.Axes, ends: list[list]) -> None:
     are close.
     """
     ends.sort(key=lambda end: end[0])
-    places, before = [], -1.0
-    for end in ends:
-        before = max(end[0], before + LABEL_ROOM)
-        places.append(before)
-    excess = sum(place - end[0] for place, end in zip(places, ends, strict=True)) / len(
-        ends
-    )
+    places = apart([end[0] for end in ends], LABEL_ROOM)
     for (mean, genes, label, colour, ours), place in zip(ends, places, strict=True):
         line = {"arrowstyle": "-", "color": colour, "lw": 0.6, "alpha": 0.5}
         ax.annotate(
             label,
             (genes * 1.04, mean),
-            (ALL_AT * 1.25, place - excess),
+            (ALL_AT * 1.25, place),
             color=colour,
             va="center",
             fontsize=11 if ours else 9,
             fontweight="bold" if ours else "normal",
             arrowprops=line | {"shrinkA": 1, "shrinkB": 2},
         )
+
+
+def apart(values: list[float], room: float) -> list[float]:
+    """Rising values moved apart: those that are too close stand around their mean."""
+    groups: list[list[float]] = []
+    for value in values:
+        groups.append([value])
+        while len(groups) > 1 and _overlap(groups[-2], groups[-1], room):
+            last = groups.pop()
+            groups[-1] += last
+    return [place for group in groups for place in _around_mean(group, room)]
+
+
+def _around_mean(group: list[float], room: float) -> list[float]:
+    first = sum(group) / len(group) - room * (len(group) - 1) / 2
+    return [first + room * place for place in range(len(group))]
+
+
+def _overlap(lower: list[float], upper: list[float], room: float) -> bool:
+    return _around_mean(upper, room)[0] - _around_mean(lower, room)[-1] < room
 
 
 if __name__ == "__main__":

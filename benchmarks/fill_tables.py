@@ -69,13 +69,19 @@ def independent() -> str:
 
 
 def markdown(table: pd.DataFrame) -> str:
-    """A table in Markdown: the first column to the left, numbers to the right."""
+    """A table in Markdown: the first column and text to the left, numbers right."""
     lines = [[str(name).strip() for name in table.columns]]
-    lines.append(["---"] + ["--:"] * (len(table.columns) - 1))
+    others = (table.iloc[:, place] for place in range(1, table.shape[1]))
+    lines.append(["---"] + ["---" if is_text(column) else "--:" for column in others])
     lines += [[str(value) for value in row] for row in table.itertuples(index=False)]
     lines = [f"| {' | '.join(line)} |\n" for line in lines]
     lines[1] = lines[1].replace(" ", "")
     return "".join(lines)
+
+
+def is_text(column: pd.Series) -> bool:
+    """Whether every cell of a column begins with a letter."""
+    return bool(column.astype(str).str.match("[A-Za-z]").all())
 
 
 if __name__ == "__main__":

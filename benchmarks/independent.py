@@ -1,80 +1,90 @@
-"""The test on sets that no choice was made on: python benchmarks/independent.py --data
-DIR.
+"""The test on sets that no choice was made on.
 
     python benchmarks/independent.py --data DIR [--pairs FILE] [--out DIR] [--jobs N]
-    [--quick]
+                                     [--without-tools] [--quick]
 
-DIR has .h5ad files with labels in ``cell_type``. FILE (default: DIR/pairs.csv) has one
-line per pair with the columns ``reference``, ``query``, ``problem`` and, where labels
-are in another column, ``label``; pairs of one problem are averaged first. Everything is
-frozen: every classifier of the main table as it is, with the same samples per class,
-candidate genes and constants as on the sets at hand. Written to independent.csv, whose
-first line names the commit, with one row per measurement; its column ``part`` says
-which:
+DIR has .h5ad files with labels in ``cell_type`` and, where it is known, the platform in
+``platform``. FILE (default: DIR/pairs.csv) has one line per pair with the columns
+``reference``, ``query`` and ``problem`` and, if needed, ``label`` (another column of
+labels) and ``platform`` (``same`` or ``other``); pairs of one problem are averaged
+first.
 
-curve           every classifier of the main table, by number of genes
-missing         the panel model with genes missing from the query
+Everything is frozen: every classifier of the main table as it is, with the same samples
+per class, candidate genes and constants as on the sets at hand. Into results/ (the
+default of --out) the test is run once: with all code committed, with the competing
+tools of ``make peers`` unless ``--without-tools`` is given, and never over a result
+that is there. Then the section of docs/evidence.md is written. Another folder is for
+trials; ``--quick`` is a trial with the first pair.
+
+All pairs are checked before any work. Rows are written after every pair, into
+independent-unfinished.csv: after an interruption the same command goes on. The result
+is independent.csv, whose first line names the commit, with one row per measurement; its
+column ``part`` says which:
+
+pair            samples, classes kept and dropped, common genes, checksums of the files
+curve           every classifier of the main table, by number of genes, at most as many
+                as there are
+missing         genes missing from the query
 calibration     confidences of the panel model of 100 genes, plain and adapted
 error_control   `predict --target-error` with it
-
-Competing tools take part where ``make peers`` installed them, but for
-``--without-tools``. With the default --out the section of docs/evidence.md is written
-too.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
-from panel_pairs import SIZES, drawn, with_missing_genes
+from panel_pairs import drawn, missing_rows, panels
 from studies import Rows, option_parser, rows_of_pairs, trained
 from study_confidence import confidence_rows
 from tables import RESULTS
+from tables_independent import TOO_FEW_PROBLEMS, pair_table
 
-from optirank import PanelClassifier
+import optirank
 from optirank._util.files import write_text
-from optirank.io.data import DataError
-from optirank_lab.baselines.peers import installed_peers
+from optirank_lab.baselines.peers import installed_peers, peer_names
 from optirank_lab.benchmark import curve
 from optirank_lab.benchmark.designs import RealTasks
-from optirank_lab.benchmark.rivals import methods_for
+from optirank_lab.benchmark.pairs import check_pairs, read_pairs
+from optirank_lab.benchmark.rivals import ALL, methods_for
 from optirank_lab.benchmark.sets import Set
-from optirank_lab.benchmark.tasks import BenchmarkTask, read_pairs
+from optirank_lab.benchmark.statistics import FEWEST_VALUES
+from optirank_lab.benchmark.tasks import BenchmarkTask
 
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "independent.csv"
+UNFINISHED = "independent-unfinished.csv"
+FROZEN = ("src", "benchmarks", "pyproject.toml")
+PAIR = "pair"  # the part of rows that say what a pair consists of
 
 
 def main() -> None:
     args = read_options()
-    try:
-        pairs = read_pairs(args.pairs or args.data / "pairs.csv")
-    except (DataError, OSError) as error:
-        sys.exit(f"{error}: write the pairs into {args.data}/pairs.csv, or name a file")
-    refuse_missing_sets(pairs, args.data)
-    pairs = pairs[:1] if args.quick else pairs
-    commit = commit_of(ROOT)
-    rows = curve_rows(pairs, args)
-    for number, tables in enumerate(rows_of_pairs(frozen_study, pairs, args), 1):
-        for part, of_part in tables.items():
-            rows += [{"part": part} | row for row in of_part]
-        print(f"\r{number} of {len(pairs)}", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
-    args.out.mkdir(parents=True, exist_ok=True)
-    header = curve.header(f"python benchmarks/independent.py, commit {commit}")
-    text = pd.DataFrame(rows).to_csv(index=False, float_format="%.6g")
-    write_text(args.out / NAME, header + text)
+    pythons = {} if args.without_tools else installed_peers(ROOT / ".peers")
+    pairs, problems = read_pairs(args.pairs or args.data / "pairs.csv")
+    pairs, table, of_pairs = check_pairs(pairs[:1] if args.quick else pairs, args.data)
+    problems = [*problems_of_the_run(args, pythons), *problems, *of_pairs]
+    if problems:
+        lines = "\n".join(f"- {problem}" for problem in problems)
+        sys.exit(f"The independent test cannot be run:\n{lines}")
+    print(pair_table(table).to_string(index=False), flush=True)
+    if table["tissue"].nunique() < FEWEST_VALUES:
+        print(f"{table['tissue'].nunique()} problems: {TOO_FEW_PROBLEMS}", flush=True)
+    write_rows(pairs, table, pythons, args)
     print(args.out / NAME)
-    if args.out == RESULTS:
+    if is_real(args.out):
         subprocess.run([sys.executable, str(ROOT / "benchmarks/fill_tables.py")])
 
 
 def read_options() -> argparse.Namespace:
-    """The options of the studies, and the file of pairs."""
+    """The options of the studies, the file of pairs, and whether tools take part."""
     parser = option_parser(__doc__)
     parser.add_argument(
         "--pairs", type=Path, help="the CSV of pairs; default: DATA/pairs.csv"
@@ -85,55 +95,144 @@ def read_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def refuse_missing_sets(pairs: tuple[BenchmarkTask, ...], data: Path) -> None:
-    """Exit before any work where a set is not there."""
-    wanted = dict.fromkeys(name for pair in pairs for name in pair.sets)
-    missing = [name for name in wanted if not (data / f"{name}.h5ad").is_file()]
-    if missing:
-        sys.exit(
-            f"{data} lacks {', '.join(missing)}: each pair needs both .h5ad files there"
+def is_real(out: Path) -> bool:
+    """Whether this is the test itself, not a trial."""
+    return RESULTS in (out.resolve(), *out.resolve().parents)
+
+
+def problems_of_the_run(
+    args: argparse.Namespace, pythons: Mapping[str, str]
+) -> Iterator[str]:
+    """What speaks against a run, whatever its pairs are."""
+    path = args.out / NAME
+    if args.out.is_file():
+        yield f"{args.out} is a file: name a folder by --out DIR"
+    elif path.exists():
+        yield f"{path} exists, and a result is never overwritten: move it away"
+    lacking = [name for name in peer_names() if name not in pythons]
+    if lacking and not args.without_tools:
+        yield (
+            f"{', '.join(lacking)} not installed: run make peers, or leave the "
+            "competing tools out (--without-tools, make independent WITHOUT_TOOLS=1)"
+        )
+    if not Path(optirank.__file__).is_relative_to(ROOT):
+        yield f"optirank is imported from {optirank.__file__}: run make setup here"
+    if not is_real(args.out):
+        return
+    if args.quick:
+        yield "--quick is a trial: name another folder by --out DIR"
+    commit, changed = commit_of(ROOT)
+    if not commit:
+        yield f"{ROOT} is no clone, so the commit is not known: run it in a clone"
+    if changed:
+        yield (
+            f"uncommitted changes in {', '.join(changed)}: commit or stash them, or "
+            "make a trial by --out DIR"
         )
 
 
-def commit_of(folder: Path) -> str:
-    """The commit that is run, marked where files differ from it."""
-    command = ["git", "-C", str(folder)]
-    found = subprocess.run(
-        [*command, "rev-parse", "HEAD"], capture_output=True, text=True
+def commit_of(folder: Path) -> tuple[str, list[str]]:
+    """The commit that is run, "" where it is not known, and files that differ."""
+
+    def output(*command: str) -> str:
+        git = ["git", "-C", str(folder), *command]
+        return subprocess.run(git, capture_output=True, text=True).stdout
+
+    changed = output("status", "--porcelain", "--", *FROZEN).splitlines()
+    return output("rev-parse", "HEAD").strip(), [line[3:] for line in changed]
+
+
+def write_rows(
+    pairs: Sequence[BenchmarkTask],
+    table: pd.DataFrame,
+    pythons: Mapping[str, str],
+    args: argparse.Namespace,
+) -> None:
+    """Measure every pair that is not finished yet, and write the result."""
+    args.out.mkdir(parents=True, exist_ok=True)
+    path = args.out / UNFINISHED
+    header, rows = rows_so_far(path, header_of(args), table)
+    finished = {*rows["pair"][rows["part"] != PAIR]}
+    waiting = [pair for pair in pairs if pair.name not in finished]
+    study = partial(frozen_study, data=args.data.resolve(), pythons=pythons)
+    n_finished = len(finished)
+    try:
+        for tables in rows_of_pairs(study, waiting, args):
+            parts = [as_text(of_part, part) for part, of_part in tables.items()]
+            rows = pd.concat([rows, *parts], ignore_index=True)
+            write_text(path, header + rows.to_csv(index=False))
+            n_finished += 1
+            print(f"\r{n_finished} of {len(pairs)} pairs", end="", file=sys.stderr)
+    except KeyboardInterrupt:
+        sys.exit(
+            f"\nstopped after {n_finished} of {len(pairs)} pairs, which are in {path}: "
+            "the same command goes on from there"
+        )
+    print(file=sys.stderr)
+    path.replace(args.out / NAME)
+
+
+def header_of(args: argparse.Namespace) -> str:
+    """The line above the rows: command, commit, versions and date."""
+    commit, changed = commit_of(ROOT)
+    command = "python benchmarks/independent.py"
+    command += " --quick" if args.quick else ""
+    command += " --without-tools" if args.without_tools else ""
+    state = " with changes" if changed else ""
+    return curve.header(f"{command} (commit {commit or 'unknown'}{state})")
+
+
+def rows_so_far(
+    path: Path, header: str, table: pd.DataFrame
+) -> tuple[str, pd.DataFrame]:
+    """The first line and the rows of an interrupted run of the same command, commit,
+    versions, pairs and files; else those to begin with.
+    """
+    about = as_text(table.to_dict("records"), PAIR)
+    if not path.is_file():
+        write_text(path, header + about.to_csv(index=False))
+        return header, about
+    first = path.read_text("utf-8").splitlines()[0] + "\n"
+    rows = pd.read_csv(path, skiprows=1, dtype=str, keep_default_na=False)
+    stored = rows[rows["part"] == PAIR].reset_index(drop=True)
+    same_run = first.rpartition(";")[0] == header.rpartition(";")[0]  # but for the date
+    if same_run and about.equals(stored.reindex(columns=about.columns)):
+        return first, rows
+    sys.exit(
+        f"{path} is of another command, commit, versions, pairs or files: run that one "
+        "again to go on, or move the file away to begin anew"
     )
-    if found.returncode:
-        return "unknown (not a clone)"
-    changed = subprocess.run(
-        [*command, "status", "--porcelain", "--", "src", "benchmarks"],
-        capture_output=True,
-        text=True,
-    )
-    return found.stdout.strip() + (" with changes" if changed.stdout.strip() else "")
 
 
-def curve_rows(
-    pairs: tuple[BenchmarkTask, ...], args: argparse.Namespace
-) -> list[dict]:
-    """Every classifier of the main table on every pair."""
-    from joblib import Parallel, delayed
-
-    pythons = {} if args.without_tools else installed_peers(ROOT / ".peers")
-    source = RealTasks(args.data.resolve(), pairs)
-    methods = methods_for(pythons)
-    parts = Parallel(n_jobs=args.jobs)(
-        delayed(curve.evaluate)(source, pair, methods, pythons) for pair in pairs
-    )
-    return [{"part": "curve"} | row for rows in parts for row in rows]
+def as_text(rows: list[dict], part: str) -> pd.DataFrame:
+    """Rows as they stand in the CSV, so that a run that went on gives the same file."""
+    frame = pd.DataFrame(rows)
+    frame.insert(0, "part", part)
+    text = frame.to_csv(index=False, float_format="%.6g")
+    return pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
 
 
-def frozen_study(pair: BenchmarkTask, reference: Set, query: Set) -> Rows:
-    """Missing genes, calibration and error control of the panel model on one pair."""
+def frozen_study(
+    pair: BenchmarkTask,
+    reference: Set,
+    query: Set,
+    *,
+    data: Path,
+    pythons: Mapping[str, str],
+) -> Rows:
+    """Every classifier on one pair; missing genes, calibration and error control."""
+    source = RealTasks(data, (pair,))
     samples = drawn(reference, query)
-    n_genes = min(max(SIZES), samples.X.shape[1])
-    largest = PanelClassifier(n_genes).fit(samples.X, samples.y)
-    models = {size: largest.smaller(size) for size in SIZES if size in largest.path_}
-    missing = [*with_missing_genes(models, samples)]
-    return {"missing": missing} | confidence_rows(trained(reference), query)
+    rows = curve.evaluate(source, pair, methods_for(pythons), pythons)
+    return {
+        "curve": [row for row in rows if has_its_genes(row)],
+        "missing": missing_rows(panels(samples), samples),
+    } | confidence_rows(trained(reference), query)
+
+
+def has_its_genes(row: Mapping[str, Any]) -> bool:
+    """Whether a pair has as many candidate genes as a row is about."""
+    return row["k"] == ALL or int(row["k"]) <= row["n_candidates"]
 
 
 if __name__ == "__main__":

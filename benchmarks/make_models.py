@@ -240,8 +240,11 @@ def left_out_scores(
         place = pd.Index(part.sample_names).get_indexer(rows["sample"])
         scores = rows[columns].to_numpy()
         predicted = rows["predicted"].to_numpy().astype(str)
+        model = result.model
         judged.append(
-            JudgedScores(part, place, result.model.classes, scores, predicted, True)
+            JudgedScores(
+                part, place, model.classes, scores, predicted, True, model.n_genes
+            )
         )
     return judged
 
@@ -257,7 +260,9 @@ def other_scores(model: Model, others: Sequence[ExpressionData]) -> list[JudgedS
         predicted = labels.classes[labels.chosen[rows]].astype(str)
         scores = scores[:, None] if scores.ndim == 1 else scores
         judged.append(
-            JudgedScores(other, rows, model.classes, scores, predicted, False)
+            JudgedScores(
+                other, rows, model.classes, scores, predicted, False, model.n_genes
+            )
         )
     return judged
 

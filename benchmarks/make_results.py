@@ -1,24 +1,31 @@
-"""All studies again, their tables on the pages and the figure: python
+"""All studies again, their tables on the pages and the figures: python
 benchmarks/make_results.py.
 
 Options are those of the studies. What competing tools said does not depend on this
 project, so their rows of results/curve.csv are kept; with ``--tools`` they are run
 again, where ``make peers`` installed them. With ``--quick``, a part of each study is
-run into a temporary folder: results/ and the pages stay as they are. The shipped models
-have a command of their own, ``make models``.
+run into a temporary folder: results/ and the pages stay as they are. After an
+interruption the same command goes on with the first study that is not finished, if code
+and data are the same. The shipped models have a command of their own, ``make models``.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from studies import options, pairs_of
+
+from optirank._util.files import write_text
 
 HERE = Path(__file__).parent
 STUDIES = (
@@ -30,6 +37,7 @@ STUDIES = (
     "study_tissues",
     "study_small",
     "study_synthetic",
+    "study_sweeps",
     "study_paper",
     "study_sources",
     "study_design",
@@ -37,21 +45,27 @@ STUDIES = (
 )
 
 
+UNFINISHED = ".unfinished.json"  # in the folder of the CSV files, until all is done
+
+
 def main() -> None:
     args = options(__doc__, add_tools)
     begin = time.perf_counter()
     if args.quick:
         args.out = Path(tempfile.mkdtemp(prefix="optirank-results-"))
+    args.out.mkdir(parents=True, exist_ok=True)
     given = ["--data", str(args.data), "--out", str(args.out), "--jobs", str(args.jobs)]
     if args.quick:
         given.append("--quick")
-    timed("curve", lambda: curve(args))
+    progress = Progress.of(args)
+    progress.do("curve", lambda: curve(args, fresh=not progress.resumed))
     for name in STUDIES:
         command = [sys.executable, str(HERE / f"{name}.py"), *given]
-        timed(name, lambda command=command: subprocess.run(command, check=True))
+        progress.do(name, lambda command=command: subprocess.run(command, check=True))
     if not args.quick:
-        for name in ("fill_tables", "draw_curve"):
+        for name in ("fill_tables", "draw_curve", "draw_sweeps"):
             subprocess.run([sys.executable, str(HERE / f"{name}.py")], check=True)
+    progress.path.unlink()
     print(f"\n{args.out}: {(time.perf_counter() - begin) / 60:.1f} minutes")
 
 
@@ -61,21 +75,81 @@ def add_tools(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tools", action="store_true", help=text)
 
 
-def curve(args: argparse.Namespace) -> None:
-    """What `optirank benchmark curve` does, from the beginning but for the tools."""
-    from optirank_lab.baselines.peers import installed_peers
+@dataclass
+class Progress:
+    """The studies that an interrupted run of the same code on the same data finished."""
+
+    path: Path
+    fingerprint: str
+    finished: list[str]
+    resumed: bool
+
+    @classmethod
+    def of(cls, args: argparse.Namespace) -> Progress:
+        """What the folder of the CSV files says of such a run."""
+        progress = cls(args.out / UNFINISHED, fingerprint_of(args), [], False)
+        if progress.path.is_file():
+            record = json.loads(progress.path.read_text("utf-8"))
+            if record["fingerprint"] == progress.fingerprint:
+                progress.finished = record["finished"]
+                progress.resumed = True
+        progress.write()
+        return progress
+
+    def do(self, name: str, work: Callable[[], object]) -> None:
+        """Do a study unless it is finished."""
+        if name in self.finished:
+            print(f"\n== {name}: finished before the interruption", flush=True)
+            return
+        timed(name, work)
+        self.finished.append(name)
+        self.write()
+
+    def write(self) -> None:
+        """Store what is finished."""
+        record = {"fingerprint": self.fingerprint, "finished": self.finished}
+        write_text(self.path, json.dumps(record))
+
+
+def fingerprint_of(args: argparse.Namespace) -> str:
+    """A digest of the code, the data and the options."""
+    root = HERE.parent
+    code = [*(root / "src").rglob("*.py"), *(root / "src").rglob("*.toml")]
+    code += [*HERE.glob("*.py"), *HERE.glob("*.toml")]
+    digest = hashlib.sha256(f"{args.quick} {args.tools}".encode())
+    for path in (*sorted(code), *sorted(args.data.glob("*.h5ad"))):
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def curve(args: argparse.Namespace, fresh: bool) -> None:
+    """What `optirank benchmark curve` does, but for the tools; ``fresh`` from the
+    beginning, else from where it was interrupted.
+    """
+    from optirank_lab.baselines.peers import installed_peers, peer_names
     from optirank_lab.benchmark import curve as study
     from optirank_lab.benchmark.rivals import TOOLS
 
-    args.out.mkdir(parents=True, exist_ok=True)
     before = args.out / "curve.csv"
     new = args.out / "curve-new.csv"
-    new.unlink(missing_ok=True)
     pythons = {} if args.quick else installed_peers(HERE.parent / ".peers")
-    if before.is_file() and not args.tools:
-        rows = study.read(before)
-        study.write(rows[rows["method"].isin([*TOOLS])], new)
-    study.run(args.data, pairs_of(args), new, args.jobs, pythons=pythons)
+    lacking = [name for name in peer_names() if name not in pythons]
+    if args.tools and lacking:
+        sys.exit(f"--tools: {', '.join(lacking)} not installed: run make peers first")
+    if fresh:
+        new.unlink(missing_ok=True)
+        if before.is_file() and not args.tools:
+            rows = study.read(before)
+            study.write(rows[rows["method"].isin([*TOOLS])], new)
+    pairs = pairs_of(args)
+    finished = count(1)
+
+    def show() -> None:
+        print(f"\r{next(finished)} of {len(pairs)}", end="", flush=True)
+
+    study.run(args.data, pairs, new, args.jobs, show, pythons)
+    print()
     new.replace(before)
 
 

@@ -37,9 +37,7 @@ from tables import by_pairs
 
 from optirank import PanelClassifier
 from optirank._util.metrics import balanced_accuracy
-from optirank_lab.benchmark.curve import CANDIDATES, MOST_OF_QUERY, MOST_PER_CLASS
-from optirank_lab.benchmark.designs import genes_of_best_t
-from optirank_lab.benchmark.splits import at_most
+from optirank_lab.benchmark.curve import drawn_samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,14 +62,11 @@ def main() -> None:
 
 def study(pair: BenchmarkTask, reference: Set, query: Set) -> Rows:
     """The rows of one pair: one per number of genes and variant."""
-    random = np.random.default_rng(0)
-    reference = reference.take(at_most(reference.labels, MOST_PER_CLASS, random))
-    drawn = np.sort(random.permutation(len(query.labels))[:MOST_OF_QUERY])
-    candidates = genes_of_best_t(reference, CANDIDATES)
-    X = dense(reference.raw[:, candidates])
-    new = dense(query.raw[drawn][:, candidates])
-    y = reference.labels
-    truth = query.labels[drawn]
+    train, query, candidates = drawn_samples(reference, query)
+    X = dense(train.raw[:, candidates])
+    new = dense(query.raw[:, candidates])
+    y = train.labels
+    truth = query.labels
     largest = PanelClassifier(n_genes=min(max(SIZES), X.shape[1])).fit(X, y)
     rows = []
     for size in SIZES:

@@ -13,7 +13,12 @@ genes. Written to synthetic.csv.
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
 from joblib import Parallel, delayed
+from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, train_test_split
 from studies import Rows, collect, options
@@ -26,15 +31,22 @@ from optirank.datasets import make_unstable_ranks
 SEEDS = 10
 TAUS = (0.0, 0.2)
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+SIZES = (0.2, 0.4, 0.6, 0.8, 1.0)  # of the reference set, as a share of the genes
+LR = "lr (values)"
+RANK_LR = "rank-lr (fixed reference set: all genes)"
+OPTIRANK = "optirank (learned reference set)"
+PANEL = "panel, best held-out size"
+TRUE_SET = "true reference set"
+METHODS = (LR, RANK_LR, OPTIRANK, PANEL, TRUE_SET)
 
 
 def main() -> None:
     args = options(__doc__)
     work = [(seed, tau) for seed in range(1 if args.quick else SEEDS) for tau in TAUS]
-    found = Parallel(n_jobs=args.jobs, return_as="generator")(
-        delayed(study)(*one) for one in work
+    parts = Parallel(n_jobs=args.jobs, return_as="generator")(
+        delayed(study)(*draw) for draw in work
     )
-    table = collect(found, args, len(work))["synthetic"]
+    table = collect(parts, args, len(work))["synthetic"]
     wide = table.pivot_table(
         index="method", columns="tau", values="balanced_accuracy", sort=False
     )
@@ -43,43 +55,44 @@ def main() -> None:
 
 def study(seed: int, tau: float) -> Rows:
     """One row per method."""
-    data = make_unstable_ranks(tau=tau, random_state=seed)
+    rows = [
+        {"seed": seed, "tau": tau, "method": method, "balanced_accuracy": score}
+        for method, score in accuracies(METHODS, seed, tau=tau).items()
+    ]
+    return {"synthetic": rows}
+
+
+def accuracies(methods: Sequence[str], seed: int, **point: float) -> dict[str, float]:
+    """Balanced accuracy of each method on the test samples of one data set."""
+    data = make_unstable_ranks(**point, random_state=seed)
     X, new, y, truth = train_test_split(
         data.X, data.y, test_size=0.3, stratify=data.y, random_state=seed
     )
-    grid = {"l1s": (0.0,), "l2s": PENALTIES, "selection": "best"}
-    searches = {
-        "lr (values)": GridSearchCV(
-            LogisticRegression(class_weight="balanced", max_iter=5000),
-            {"C": [1 / (2 * len(y) * l2) for l2 in PENALTIES]},
-            scoring="balanced_accuracy",
-        ),
-        "rank-lr (fixed reference set: all genes)": OptirankClassifierCV(
-            (1.0,), **grid
-        ),
-        "optirank (learned reference set)": OptirankClassifierCV(
-            (0.2, 0.4, 0.6, 0.8, 1.0), **grid
-        ),
-        "panel, best held-out size": PanelClassifier(),
-    }
-    rows = []
+    scores = {}
     with one_blas_thread():
-        for method, model in searches.items():
-            model.fit(X, y)
-            if method.startswith("panel"):
-                curve = model.held_out_.curve()
-                best, _, _ = max(curve, key=lambda row: (row[1], -row[0]))
-                model = PanelClassifier(best).fit(X, y)
-            rows.append((method, balanced_accuracy(truth, model.predict(new))))
-        known = OptirankClassifierCV((1.0,), **grid).fit(X[:, data.reference], y)
-        labels = known.predict(new[:, data.reference])
-        rows.append(("true reference set", balanced_accuracy(truth, labels)))
-    same = {"seed": seed, "tau": tau}
-    return {
-        "synthetic": [
-            same | {"method": name, "balanced_accuracy": score} for name, score in rows
-        ]
-    }
+        for method in methods:
+            genes = data.reference if method == TRUE_SET else slice(None)
+            model = fitted(method, X[:, genes], y)
+            scores[method] = balanced_accuracy(truth, model.predict(new[:, genes]))
+    return scores
+
+
+def fitted(method: str, X: NDArray, y: NDArray) -> Any:
+    """A classifier with its settings chosen by five folds."""
+    if method == LR:
+        penalties = {"C": [1 / (2 * len(y) * l2) for l2 in PENALTIES]}
+        model = LogisticRegression(class_weight="balanced", max_iter=5000)
+        return GridSearchCV(model, penalties, scoring="balanced_accuracy").fit(X, y)
+    if method == PANEL:
+        curve = PanelClassifier().fit(X, y).held_out_.curve()
+        best, _, _ = max(curve, key=lambda row: (row[1], -row[0]))
+        return PanelClassifier(best).fit(X, y)
+    sizes = SIZES if method == OPTIRANK else (1.0,)
+    search = OptirankClassifierCV(sizes, l1s=(0.0,), l2s=PENALTIES, selection="best")
+    with warnings.catch_warnings():
+        # The ends of the grids are often best: the warning is expected
+        warnings.filterwarnings("ignore", message="the best setting has")
+        return search.fit(X, y)
 
 
 if __name__ == "__main__":

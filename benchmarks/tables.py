@@ -86,7 +86,7 @@ def difference(comparison: PairedComparison) -> str:
     """A mean difference in points with its sign and interval."""
     mean = f"{100 * comparison.mean:+.1f}"
     if pd.isna(comparison.low):
-        return mean
+        return f"{mean} (too few for an interval)"
     return f"{mean} ({100 * comparison.low:+.1f} to {100 * comparison.high:+.1f})"
 
 

@@ -5,10 +5,26 @@ other assays.
 from __future__ import annotations
 
 import pandas as pd
-from tables import mean_over_tissues, number, percent, read, table, tissues_of
+from tables import (
+    difference,
+    mean_over_tissues,
+    number,
+    percent,
+    read,
+    table,
+    tissues_of,
+)
+
+from optirank_lab.benchmark.statistics import compare
+from optirank_lab.data.registry import registry
 
 _OURS = "optirank"
 _CLASSIFIERS = ("panel model", "logistic regression", "random forest")
+_IMAGING = {
+    "osmFISH": "gps_sc to gps_osmfish",
+    "MERFISH": "brain_sc to brain_merfish",
+}
+_FIRST = "list, classifier"
 _LISTS = (_OURS, "COSG", "NS-Forest", "t statistic", "highly variable", "random")
 
 
@@ -23,17 +39,21 @@ def designs() -> pd.DataFrame:
 
 @table
 def designs_imaging() -> pd.DataFrame:
-    """The same for the pairs from sequencing to imaging."""
+    """The same for the pairs from sequencing to imaging, each in columns of its own."""
     rows = read("design")
-    return _wide(rows[rows["imaging"]])
+    parts = []
+    for assay, pair in _IMAGING.items():
+        part = _wide(rows[rows["pair"] == pair]).set_index(_FIRST)
+        parts.append(part.add_prefix(f"{assay}, "))
+    return pd.concat(parts, axis=1).reset_index()
 
 
 @table
 def assays() -> pd.DataFrame:
     """Models of 100 genes on queries that have few of them: three ways to label.
 
-    Means are over the queries that the model's own panel labels; where a class has no
-    gene left, it refuses.
+    Means of the first three are over the queries that the model's own panel labels;
+    where a class has no gene left, it refuses.
     """
     rows = read("assays")
     random = rows["genes"] == "random"
@@ -41,17 +61,21 @@ def assays() -> pd.DataFrame:
     rows["query has"] = sizes.where(random, "the genes of " + rows["genes"])
     records = []
     for name, part in rows.groupby("query has", sort=False):
-        both = part.dropna(subset=["own panel"])
-        record = {
-            "query has": name,
-            "queries": str(len(part)),
-            "of the 100": f"{part['present'].mean():.0f}",
-            "own panel refuses": str(int(part["own panel"].isna().sum())),
-            "best panel refuses": str(int(part["best panel"].isna().sum())),
-        }
-        for column in ("own panel", "best panel", "trained for it"):
-            record[column] = percent(both[column].mean()) if len(both) else "–"
-        records.append(record)
+        served = part.dropna(subset=["own panel"])
+        best_served = part["best panel"].notna().sum()
+        records.append(
+            {
+                "query has": name,
+                "queries": str(len(part)),
+                "of the 100": f"{part['present'].mean():.0f}",
+                "own panel labels": f"{len(served)} of {len(part)}",
+                "best panel labels": f"{best_served} of {len(part)}",
+                "own panel": percent(served["own panel"].mean()),
+                "best panel": percent(served["best panel"].mean()),
+                "trained for it": percent(served["trained for it"].mean()),
+                "trained for it, all queries": percent(part["trained for it"].mean()),
+            }
+        )
     return pd.DataFrame(records)
 
 
@@ -76,4 +100,64 @@ def _wide(rows: pd.DataFrame) -> pd.DataFrame:
     order = [(classifier, name) for classifier in _CLASSIFIERS for name in _LISTS]
     shown = means.loc[order, sizes].map(percent)
     shown.index = pd.Index([f"{name}, {classifier}" for classifier, name in order])
-    return shown.rename_axis(index="list, classifier", columns=None).reset_index()
+    return shown.rename_axis(index=_FIRST, columns=None).reset_index()
+
+
+@number
+def design_lead() -> str:
+    """By how many points the panel model is ahead of the other classifiers, over all
+    lists and sizes.
+    """
+    rows = read("design")
+    means = mean_over_tissues(rows[~rows["imaging"]], ["classifier", "list", "k"])
+    others = means.unstack("classifier")
+    panel = others.pop(_CLASSIFIERS[0])
+    lead = 100 * others.rsub(panel, axis=0).to_numpy()
+    return f"{lead.min():.0f} to {lead.max():.0f}"
+
+
+@number
+def design_minus_lr() -> str:
+    """Panel model minus logistic regression, with optirank's lists of 100 genes."""
+    return _panel_minus(_CLASSIFIERS[1])
+
+
+@number
+def design_minus_forest() -> str:
+    """Panel model minus random forest, with optirank's lists of 100 genes."""
+    return _panel_minus(_CLASSIFIERS[2])
+
+
+@number
+def design_cells() -> str:
+    """Each classifier on the tissues of single cells, with the same lists."""
+    rows = _ours_of_100()
+    known = registry()
+    modality = rows["pair"].map(lambda pair: known[pair.split(" to ")[0]].modality)
+    means = mean_over_tissues(rows[modality == "single-cell"], ["classifier"])
+    return ", ".join(percent(means[name]) for name in _CLASSIFIERS)
+
+
+@number
+def design_200() -> str:
+    """Pairs with lists of 200 genes."""
+    rows = read("design")
+    of_size = (rows["k"] == "200") & ~rows["imaging"]
+    return str(rows[of_size]["pair"].nunique())
+
+
+def _ours_of_100() -> pd.DataFrame:
+    """The rows of optirank's lists of 100 genes, without imaging."""
+    rows = read("design")
+    return rows[(rows["list"] == _OURS) & (rows["k"] == "100") & ~rows["imaging"]]
+
+
+def _panel_minus(classifier: str) -> str:
+    """The paired difference over tissues with its interval."""
+    rows = _ours_of_100()
+    wide = rows.pivot_table(
+        index="pair", columns="classifier", values="balanced_accuracy"
+    )
+    return difference(
+        compare(wide[_CLASSIFIERS[0]], wide[classifier], tissues_of(rows))
+    )

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 from make_models import class_problems, read_recipes, terms_of
-from tables import as_text, percent, read, table
+from model_rivals import ALL_GENES, AS_MANY_GENES, MODEL, ONE_GENE
+from tables import as_text, number, percent, read, table
+
+from optirank import load
+from optirank.workflow.performance import wilson
 
 
 @table
@@ -54,35 +58,103 @@ def model_classes() -> pd.DataFrame:
 
 @table
 def model_rivals() -> pd.DataFrame:
-    """The shipped models beside the nearest class mean and single genes, mean
-    over sets.
+    """Balanced accuracy of the shipped models and of the nearest class mean, mean over
+    sets.
     """
-    rows = read("model_rivals")
-    shipped = read("models").query("shipped == 'yes'")["model"].unique()
-    rows = rows[rows["model"].isin(shipped)]
+    rows = shipped_rivals()
+    accuracy = rows.pivot_table(
+        index="model", columns="method", values="balanced_accuracy", sort=False
+    )
+    n_sets = rows.groupby("model", sort=False)["set"].nunique()
+    return pd.DataFrame(
+        {
+            "model": accuracy.index,
+            "genes": [str(load(name).n_genes) for name in accuracy.index],
+            "sets": n_sets[accuracy.index].astype(str).to_numpy(),
+            "this model": accuracy[MODEL].map(percent).to_numpy(),
+            AS_MANY_GENES: accuracy[AS_MANY_GENES].map(percent).to_numpy(),
+            ALL_GENES: accuracy[ALL_GENES].map(percent).to_numpy(),
+        }
+    )
+
+
+@table
+def model_aucs() -> pd.DataFrame:
+    """Mean AUC of the shipped models and of their rivals, mean over sets."""
+    rows = shipped_rivals()
     records = []
     for model, part in rows.groupby("model", sort=False):
-        means = part.groupby("method")[["balanced_accuracy", "auc"]].mean()
+        aucs = part.groupby("method")["auc"].mean().map("{:.3f}".format)
         genes = part["genes"].dropna().str.split().explode().unique()
         records.append(
             {
                 "model": model,
-                "sets": str(part["set"].nunique()),
-                "accuracy": percent(means.loc["model", "balanced_accuracy"]),
-                "nearest class mean": percent(
-                    means.loc["nearest class mean, all genes", "balanced_accuracy"]
-                ),
-                "AUC": f"{means.loc['model', 'auc']:.3f}",
-                "AUC, nearest class mean": (
-                    f"{means.loc['nearest class mean, all genes', 'auc']:.3f}"
-                ),
-                "AUC, one gene per class": (
-                    f"{means.loc['one gene per class', 'auc']:.3f}"
-                ),
+                "this model": aucs[MODEL],
+                AS_MANY_GENES: aucs[AS_MANY_GENES],
+                ALL_GENES: aucs[ALL_GENES],
+                ONE_GENE: aucs[ONE_GENE],
                 "these genes": ", ".join(genes),
             }
         )
     return pd.DataFrame(records)
+
+
+def shipped_rivals() -> pd.DataFrame:
+    """The rows of model_rivals.csv of the models that are shipped."""
+    rows = read("model_rivals")
+    shipped = read("models").query("shipped == 'yes'")["model"].unique()
+    return rows[rows["model"].isin(shipped)]
+
+
+def rival_accuracy(model: str, method: str) -> str:
+    """Mean accuracy of a method on the sets that judge a model."""
+    rows = shipped_rivals().query("model == @model and method == @method")
+    return percent(rows["balanced_accuracy"].mean())
+
+
+@number
+def blood_model() -> str:
+    """Accuracy of blood-human."""
+    return rival_accuracy("blood-human", MODEL)
+
+
+@number
+def blood_nearest_mean_as_many() -> str:
+    """Accuracy of the nearest class mean with as many genes, for blood-human."""
+    return rival_accuracy("blood-human", AS_MANY_GENES)
+
+
+@number
+def blood_nearest_mean_all() -> str:
+    """Accuracy of the nearest class mean with all genes, for blood-human."""
+    return rival_accuracy("blood-human", ALL_GENES)
+
+
+def class_counts(model: str, name: str, label: str) -> pd.Series:
+    """The line of models.csv of a class of a model on one set."""
+    rows = read("models").set_index(["model", "set", "class"])
+    return rows.loc[(model, name, label)]
+
+
+@number
+def msi_tumours() -> str:
+    """Tumours of MSI in the only set that has ten of them."""
+    return str(class_counts("colorectal-msi-human", "crcmsi_tcga", "MSI")["n"])
+
+
+@number
+def msi_interval() -> str:
+    """The interval of their sensitivity."""
+    counted = class_counts("colorectal-msi-human", "crcmsi_tcga", "MSI")
+    low, high = wilson(counted["right"] / counted["n"], counted["n"])
+    return f"{percent(low, 0)} to {percent(high, 0)}"
+
+
+@number
+def endothelial_trained() -> str:
+    """Endothelial cells in training of the model that labels the set with more."""
+    counted = class_counts("pancreas-human", "segerstolpe_1000g", "endothelial")
+    return str(counted["n"])
 
 
 @table

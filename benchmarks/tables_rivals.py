@@ -1,4 +1,4 @@
-"""Tables of the comparisons: the panel beside its rivals, its parts, its prototype."""
+"""Tables of the comparisons: the panel beside its rivals, its parts."""
 
 from __future__ import annotations
 
@@ -7,35 +7,40 @@ from tables import (
     across_platforms,
     against,
     as_text,
-    by_pairs,
     counts,
     difference,
-    interval,
     mean_over_tissues,
     number,
     p_value,
     percent,
     read,
     table,
+    tissue_mean,
     tissues_of,
 )
 
 from optirank_lab.benchmark.rivals import ALL, METHODS, PANEL, TOOLS
 from optirank_lab.benchmark.statistics import compare, over_tissues
 from optirank_lab.benchmark.tasks import SAME_PLATFORM
+from optirank_lab.data.registry import registry
 
 DEFAULTS = ("none", 0.03)  # simulated platforms and penalty of the panel model
+NEAREST_MEAN = "nearest class mean"
 SAME = "–"
 
 
 @table
 def curve() -> pd.DataFrame:
     """Mean over tissues by method and number of genes, pairs across platforms."""
-    rows = across_platforms(read("curve"))
+    return curve_of(across_platforms(read("curve")))
+
+
+def curve_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean over tissues by method and number of genes."""
     sizes = sorted(rows["k"].unique(), key=lambda k: (k == ALL, k.rjust(9)))
     wide = mean_over_tissues(rows, ["method", "k"]).unstack()
     order = [name for name in (*METHODS, *TOOLS) if name in wide.index]
-    text = wide.loc[order, sizes].map(percent)
+    text = wide.loc[order, sizes].map(percent).rename(columns={ALL: "all candidates"})
     text.index = [named(name, rows) for name in order]
     return as_text(text, "genes")
 
@@ -160,21 +165,41 @@ def ablation() -> pd.DataFrame:
 def panel_pairs() -> pd.DataFrame:
     """The panel model by number of genes, plain and adapted, all pairs."""
     rows = across_platforms(read("panel_pairs"))
-    rows = rows[rows["model"] == "optirank"]
     wide = rows.pivot_table(
         index="pair", columns=["genes", "adapted"], values="balanced_accuracy"
     )
-    means = by_pairs(rows, ["genes", "adapted"]).set_index(["genes", "adapted"])
+    tissue_of = tissues_of(rows)
     records = []
     for size in sorted(rows["genes"].unique()):
-        record = {"genes": str(size)}
-        for adapted, name in ((False, "plain"), (True, "adapted")):
-            mean = means.loc[(size, adapted)]
-            record[f"{name}, over tissues"] = percent(mean["over tissues"])
-            record[f"{name}, interval"] = interval(mean["low"], mean["high"])
-            record[f"{name}, over pairs"] = percent(mean["over pairs"])
-        better = against(wide[size, True], wide[size, False])
-        record["pairs better / same / worse"] = better
+        plain, adapted = wide[size, False], wide[size, True]
+        records.append(
+            {
+                "genes": str(size),
+                "plain": percent(over_tissues(plain, tissue_of).mean()),
+                "adapted": percent(over_tissues(adapted, tissue_of).mean()),
+                "adapted minus plain": difference(compare(adapted, plain, tissue_of)),
+                "pairs better / same / worse": against(adapted, plain),
+            }
+        )
+    return pd.DataFrame(records)
+
+
+@table
+def kinds() -> pd.DataFrame:
+    """The same means, of the tissues of single cells and of bulk profiles apart."""
+    rows = across_platforms(read("curve"))
+    known = registry()
+    modality = rows["pair"].map(lambda pair: known[pair.split(" to ")[0]].modality)
+    records = []
+    for key, part in rows.groupby(["method", "k"], sort=False):
+        if key[1] not in ("100", ALL) and key != (PANEL, "30"):
+            continue
+        record = {"method": key[0], "genes asked for": key[1]}
+        for kind, words in {"single-cell": "single cells", "bulk": "bulk"}.items():
+            of_kind = part[modality[part.index] == kind]
+            n_tissues = of_kind["tissue"].nunique()
+            column = f"{words} ({n_tissues} tissues)"
+            record[column] = percent(tissue_mean(of_kind, "balanced_accuracy"))
         records.append(record)
     return pd.DataFrame(records)
 
@@ -305,9 +330,97 @@ def lr_ranks() -> str:
 
 
 @number
+def nearest_mean_100() -> str:
+    """The nearest class mean with 100 genes."""
+    return method_mean(NEAREST_MEAN, "100")
+
+
+def _kind_mean(method: str, k: str, column: str) -> str:
+    of_method = kinds().set_index(["method", "genes asked for"]).loc[(method, k)]
+    return next(text for name, text in of_method.items() if name.startswith(column))
+
+
+@number
+def celltypist_cells() -> str:
+    """CellTypist on the tissues of single cells."""
+    return _kind_mean("CellTypist", ALL, "single cells")
+
+
+@number
+def celltypist_bulk() -> str:
+    """CellTypist on the tissues of bulk profiles."""
+    return _kind_mean("CellTypist", ALL, "bulk")
+
+
+@number
+def panel_cells() -> str:
+    """The panel of 100 on the tissues of single cells."""
+    return _kind_mean(PANEL, "100", "single cells")
+
+
+@number
+def panel_bulk() -> str:
+    """The panel of 100 on the tissues of bulk profiles."""
+    return _kind_mean(PANEL, "100", "bulk")
+
+
+@number
+def nearest_mean_bulk() -> str:
+    """The nearest class mean of 100 genes on the tissues of bulk profiles."""
+    return _kind_mean(NEAREST_MEAN, "100", "bulk")
+
+
+@number
+def singler_bulk() -> str:
+    """SingleR on the tissues of bulk profiles."""
+    return _kind_mean("SingleR", ALL, "bulk")
+
+
+@number
+def panel_without_one_array() -> str:
+    """The panel of 100 without the pairs of two ovarian sets of one type of array."""
+    rows = across_platforms(read("curve"))
+    sets = ("ovtn_gse12470", "ovtn_gse51088")
+    one_array = rows["pair"].isin([" to ".join(sets), " to ".join(sets[::-1])])
+    means = mean_over_tissues(rows[~one_array], ["method", "k"])
+    return percent(means[PANEL, "100"])
+
+
+@number
+def minus_nearest_mean_100() -> str:
+    """The panel of 100 minus the nearest class mean with 100 genes."""
+    return panel_minus(NEAREST_MEAN, "100")
+
+
+@number
+def minus_nearest_mean_30() -> str:
+    """The panel of 30 minus the nearest class mean with 30 genes."""
+    return panel_minus(NEAREST_MEAN, "30", "30")
+
+
+@number
+def minus_nearest_mean_10() -> str:
+    """The panel of 10 minus the nearest class mean with 10 genes."""
+    return panel_minus(NEAREST_MEAN, "10", "10")
+
+
+@number
+def papers_minus_lr_ranks() -> str:
+    """The paper's classifier minus LR on ranks of all candidates."""
+    rows = across_platforms(read("curve"))
+    wide = rows.pivot_table(
+        index="pair", columns=["method", "k"], values="balanced_accuracy"
+    )
+    paper = wide["paper's classifier", ALL]
+    return difference(
+        compare(paper, wide["LR on ranks, best t", ALL], tissues_of(rows))
+    )
+
+
+@number
 def nearest_mean() -> str:
     """The nearest class mean with all genes."""
-    return method_mean("centroid")
+    return method_mean(NEAREST_MEAN)
 
 
 @number
@@ -319,7 +432,7 @@ def singler() -> str:
 @number
 def minus_nearest_mean() -> str:
     """The panel of 100 minus the nearest class mean with all genes."""
-    return panel_minus("centroid")
+    return panel_minus(NEAREST_MEAN)
 
 
 @number

@@ -9,18 +9,22 @@ from tables import (
     across_platforms,
     against,
     as_text,
+    difference,
     number,
     percent,
     read,
     table,
     tissue_mean,
+    tissues_of,
     with_spread,
 )
 
+from optirank_lab.benchmark.statistics import PairedComparison, compare, over_tissues
 from optirank_lab.benchmark.tasks import SAME_PLATFORM
 
+PANEL = "panel"
+NEAREST_MEAN = "nearest class mean"
 LARGE_CALIBRATION_ERROR = 0.1  # a confidence of 0.9 that is right 8 times of 10
-FEW = 100  # samples of a query
 
 
 @table
@@ -30,7 +34,7 @@ def calibration() -> pd.DataFrame:
 
 
 def calibration_of(rows: pd.DataFrame, tissue: str = "tissues") -> pd.DataFrame:
-    """Calibration by platforms and adaptation: mean, median, worst, too sure."""
+    """Calibration by platforms and adaptation: mean, median, worst, overconfident."""
     records = []
     for adapted, of_kind in rows.groupby("adapted"):
         groups = {
@@ -49,12 +53,12 @@ def calibration_of(rows: pd.DataFrame, tissue: str = "tissues") -> pd.DataFrame:
                 {
                     "pairs": f"{name} ({len(part)})",
                     "labels": "adapted" if adapted else "plain",
-                    "mean over pairs": f"{error.mean():.3f}",
-                    f"over {tissue}": f"{mean:.3f}",
+                    f"mean over {tissue}": f"{mean:.3f}",
+                    "over pairs": f"{error.mean():.3f}",
                     "median": f"{error.median():.3f}",
                     f"above {LARGE_CALIBRATION_ERROR:g}": f"{large} of {len(part)}",
                     "worst": f"{error.max():.3f} ({worst['pair']})",
-                    "too sure": f"{above} of {len(part)}",
+                    "overconfident": f"{above} of {len(part)}",
                     "mean confidence": percent(part["confidence"].mean()),
                     "right": percent(part["accuracy"].mean()),
                 }
@@ -73,14 +77,20 @@ def adaptation() -> pd.DataFrame:
                 "query": query,
                 "genes": str(genes),
                 "pairs": str(len(part)),
-                "plain, over tissues": percent(tissue_mean(part, "plain")),
-                "adapted, over tissues": percent(tissue_mean(part, "adapted")),
-                "plain, over pairs": percent(part["plain"].mean()),
-                "adapted, over pairs": percent(part["adapted"].mean()),
-                "better / same / worse": against(part["adapted"], part["plain"]),
+                "tissues": str(part["tissue"].nunique()),
+                "plain": percent(tissue_mean(part, "plain")),
+                "adapted": percent(tissue_mean(part, "adapted")),
+                "adapted minus plain": difference(gain_of(part, "plain", "adapted")),
+                "pairs better / same / worse": against(part["adapted"], part["plain"]),
             }
         )
     return pd.DataFrame(records)
+
+
+def gain_of(rows: pd.DataFrame, before: str, after: str) -> PairedComparison:
+    """Paired differences of two columns, over tissues."""
+    by_pair = rows.set_index("pair")
+    return compare(by_pair[after], by_pair[before], by_pair["tissue"])
 
 
 @table
@@ -91,35 +101,50 @@ def error_control() -> pd.DataFrame:
     return error_control_of(across_platforms(read("error_control")))
 
 
-def error_control_of(rows: pd.DataFrame) -> pd.DataFrame:
-    """Kept on how many pairs, those that could not be served, the worst pair,
-    labels given.
+def error_control_of(rows: pd.DataFrame, tissue: str = "tissues") -> pd.DataFrame:
+    """Pairs that could not be served, pairs on which the error was kept, errors with
+    and without the control.
     """
     records = []
     for target, part in rows.groupby("target"):
-        given = part[part["n_given"] > 0]
-        error = given["n_wrong"] / given["n_given"]
+        part = with_errors(part)
+        shown = part[part["can_be_shown"]]
+        given = shown[shown["n_given"] > 0]
         equal = given["error_classes_equal"] <= target
-        without = part["n_wrong_of_all"] / part["n_query"]
         worst = "–"
         if len(given):
-            place = error.idxmax()
-            worst = f"{percent(error[place])} ({given.loc[place, 'pair']})"
+            place = given["error"].idxmax()
+            worst = f"{percent(given.loc[place, 'error'])} ({given.loc[place, 'pair']})"
         records.append(
             {
                 "asked for": percent(target, 0) + " %",
-                "kept": f"{(error <= target).sum()} of {len(given)}",
-                "classes counted equally": f"{equal.sum()} of {len(given)}",
-                "not served": f"{len(part) - len(given)} of {len(part)}",
-                "labels given": percent((given["n_given"] / given["n_query"]).mean()),
-                "mean error": percent(error.mean()),
+                "too few held-out samples": f"{len(part) - len(shown)} of {len(part)}",
+                "no label given": f"{len(shown) - len(given)} of {len(shown)}",
+                "labels given": percent(tissue_mean(shown, "share_given")),
+                f"error, over {tissue}": percent(tissue_mean(given, "error")),
+                "without control": percent(tissue_mean(given, "error_without")),
+                "error, over pairs": percent(given["error"].mean()),
+                "kept": f"{(given['error'] <= target).sum()} of {len(given)}",
+                "kept, classes counted equally": f"{equal.sum()} of {len(given)}",
+                "kept without control": (
+                    f"{(given['error_without'] <= target).sum()} of {len(given)}"
+                ),
                 "worst": worst,
-                "kept without control": f"{(without <= target).sum()} of {len(part)}",
-                "mean error without": percent(without.mean()),
-                "of the pairs served": percent(without[given.index].mean()),
             }
         )
     return pd.DataFrame(records)
+
+
+def with_errors(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of error control with shares: labels given, wrong ones of these and of
+    all.
+    """
+    return rows.assign(
+        can_be_shown=rows["can_be_shown"].astype(str) == "True",
+        share_given=rows["n_given"] / rows["n_query"],
+        error=rows["n_wrong"] / rows["n_given"].where(rows["n_given"] > 0),
+        error_without=rows["n_wrong_of_all"] / rows["n_query"],
+    )
 
 
 @table
@@ -161,15 +186,20 @@ def _share(value: float) -> str:
 def unknown() -> pd.DataFrame:
     """Classes left out of training: how they are told from the others."""
     rows = read("unknown")
-    kinds = {"all": rows, **dict(iter(rows.groupby("tissue")))}
+    across = across_platforms(rows)
+    kinds = {f"mean over {across['tissue'].nunique()} tissues": across}
+    kinds |= dict(iter(across.groupby("tissue")))
+    one_platform = rows[rows["shift"] == SAME_PLATFORM]
+    for tissue, part in one_platform.groupby("tissue"):
+        kinds[f"{tissue} (one platform)"] = part
     return pd.DataFrame(
         {
             "tissue": name,
             "classes left out": str(len(part)),
-            "AUC, correlation": f"{part['auc_correlation'].mean():.3f}",
-            "AUC, largest probability": f"{part['auc_probability'].mean():.3f}",
-            "known lost": percent(part["known_lost"].mean()),
-            "unknown found": percent(part["unknown_found"].mean()),
+            "AUC, correlation": f"{tissue_mean(part, 'auc_correlation'):.3f}",
+            "AUC, largest probability": f"{tissue_mean(part, 'auc_probability'):.3f}",
+            "known lost": percent(tissue_mean(part, "known_lost")),
+            "unknown found": percent(tissue_mean(part, "unknown_found")),
         }
         for name, part in kinds.items()
     )
@@ -180,32 +210,28 @@ def unknown_queries() -> pd.DataFrame:
     """Share of labels withheld by the composition of the query, and queries with
     the alarm.
     """
-    rows = read("unknown")
-    wrong = read("wrong_tissue")
+    rows = across_platforms(read("unknown"))
+    wrong = across_platforms(read("wrong_tissue"))
     served = wrong[wrong["refused"].isna() | (wrong["refused"] == "")]
     lines = [
-        ("known samples, whole query", rows["known_lost"], rows["alarm_query"]),
-        ("known samples, each alone", rows["known_lost_singly"], None),
-        ("class left out, in the whole query", rows["unknown_found"], None),
-        ("class left out, each sample alone", rows["found_singly"], None),
-        (
-            "class left out, alone in the query",
-            rows["found_alone"],
-            rows["alarm_alone"],
-        ),
-        ("shuffled genes", rows["shuffled_found"], rows["alarm_shuffled"]),
-        ("samples of another tissue", served["found"], served["alarm"]),
+        ("known samples, whole query", rows, "known_lost", "alarm_query"),
+        ("known samples, each alone", rows, "known_lost_singly", None),
+        ("class left out, in the whole query", rows, "unknown_found", None),
+        ("class left out, each sample alone", rows, "found_singly", None),
+        ("class left out, alone in the query", rows, "found_alone", "alarm_alone"),
+        ("shuffled genes", rows, "shuffled_found", "alarm_shuffled"),
+        ("samples of another tissue", served, "found", "alarm"),
     ]
     return pd.DataFrame(
         {
             "samples": name,
-            "queries": str(len(shares)),
-            "labels withheld": percent(shares.mean()),
+            "queries": str(len(part)),
+            "labels withheld": percent(tissue_mean(part, share)),
             "queries with the alarm": "–"
-            if alarms is None
-            else f"{int(alarms.astype(bool).sum())} of {len(alarms)}",
+            if alarm is None
+            else f"{int(part[alarm].astype(bool).sum())} of {len(part)}",
         }
-        for name, shares, alarms in lines
+        for name, part, share, alarm in lines
     )
 
 
@@ -216,13 +242,23 @@ def missing() -> pd.DataFrame:
 
 
 def missing_of(rows: pd.DataFrame) -> pd.DataFrame:
-    """Mean over tissues by genes of the panel and share that is missing."""
-    rows = rows[rows["model"] == "optirank"] if "model" in rows else rows
-    by_tissue = rows.groupby(["genes", "missing", "tissue"])["balanced_accuracy"].mean()
-    wide = by_tissue.groupby(level=["genes", "missing"]).mean().unstack()
-    wide.index = wide.index.astype(int)
-    wide.columns = [f"{percent(share, 0)} % missing" for share in wide.columns]
-    return as_text(wide.map(percent), "genes of the panel")
+    """Mean over tissues by method, genes and share that is missing, and what 30 %
+    cost.
+    """
+    records = []
+    for (model, genes), part in rows.groupby(["model", "genes"], sort=False):
+        wide = part.pivot_table(
+            index="pair", columns="missing", values="balanced_accuracy"
+        )
+        tissues = tissues_of(part)
+        record = {"method": model, "genes": f"{int(genes)}"}
+        for share in wide:
+            mean = over_tissues(wide[share], tissues).mean()
+            record[f"{percent(share, 0)} % missing"] = percent(mean)
+        changed = compare(wide[0.3], wide[0.0], tissues)
+        record["change by 30 %"] = difference(changed)
+        records.append(record)
+    return pd.DataFrame(records)
 
 
 @table
@@ -263,91 +299,144 @@ def sources() -> pd.DataFrame:
     return as_text(pd.DataFrame(columns).map(percent), "added")
 
 
-def _lost_points(share: float) -> str:
-    """Points that the panel of 100 loses without a share of its genes."""
+def _change(share: float, model: str = PANEL) -> str:
+    """Points by which a method with 100 genes changes without a share of them."""
     rows = across_platforms(read("missing"))
-    rows = rows[(rows["genes"] == 100) & (rows["model"] == "optirank")]
-    whole = tissue_mean(rows[rows["missing"] == 0.0], "balanced_accuracy")
-    without = tissue_mean(rows[rows["missing"] == share], "balanced_accuracy")
-    return f"{100 * (whole - without):.1f}"
+    rows = rows[(rows["genes"] == 100) & (rows["model"] == model)]
+    wide = rows.pivot_table(index="pair", columns="missing", values="balanced_accuracy")
+    return difference(compare(wide[share], wide[0.0], tissues_of(rows)))
 
 
 @number
-def lost_30() -> str:
-    """Points lost by the panel of 100 without 30 % of its genes."""
-    return _lost_points(0.3)
+def change_30() -> str:
+    """Change of the panel of 100 without 30 % of its genes."""
+    return _change(0.3)
 
 
 @number
-def lost_50() -> str:
-    """Points lost by the panel of 100 without half of its genes."""
-    return _lost_points(0.5)
+def change_50() -> str:
+    """Change of the panel of 100 without half of its genes."""
+    return _change(0.5)
 
 
-def _control(target: float = 0.05) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rows of a target error: all pairs across platforms, and those that are served."""
-    rows = across_platforms(read("error_control"))
+@number
+def change_30_nearest_mean() -> str:
+    """Change of the nearest class mean of 100 genes without 30 % of them."""
+    return _change(0.3, NEAREST_MEAN)
+
+
+@number
+def change_30_lr() -> str:
+    """Change of regression on the ranks of 100 genes without 30 % of them."""
+    return _change(0.3, "LR on ranks, best t")
+
+
+@number
+def change_30_beside_nearest_mean() -> str:
+    """Change of the panel of 100 without 30 % of its genes, minus that of the nearest
+    class mean.
+    """
+    rows = across_platforms(read("missing"))
+    wide = rows[rows["genes"] == 100].pivot_table(
+        index="pair", columns=["model", "missing"], values="balanced_accuracy"
+    )
+    of_panel = wide[PANEL, 0.3] - wide[PANEL, 0.0]
+    of_nearest_mean = wide[NEAREST_MEAN, 0.3] - wide[NEAREST_MEAN, 0.0]
+    return difference(compare(of_panel, of_nearest_mean, tissues_of(rows)))
+
+
+def _control(target: float = 0.05) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Rows of a target error: all pairs across platforms, those with enough held-out
+    samples, and those of them that got labels.
+    """
+    rows = with_errors(across_platforms(read("error_control")))
     rows = rows[rows["target"] == target]
-    return rows, rows[rows["n_given"] > 0]
+    shown = rows[rows["can_be_shown"]]
+    return rows, shown, shown[shown["n_given"] > 0]
 
 
 @number
 def control_error() -> str:
-    """Mean error with a target of 5 %."""
-    _, given = _control()
-    return percent((given["n_wrong"] / given["n_given"]).mean())
+    """Error over tissues with a target of 5 %."""
+    return percent(tissue_mean(_control()[2], "error"))
 
 
 @number
 def control_without() -> str:
-    """Mean error of the same pairs without control."""
-    _, given = _control()
-    return percent((given["n_wrong_of_all"] / given["n_query"]).mean())
+    """Error over tissues of the same pairs without control."""
+    return percent(tissue_mean(_control()[2], "error_without"))
 
 
 @number
 def control_labels() -> str:
-    """Share of samples that get a label at 5 %."""
-    _, given = _control()
-    return percent((given["n_given"] / given["n_query"]).mean())
+    """Share of samples that get a label at 5 %, over tissues."""
+    return percent(tissue_mean(_control()[1], "share_given"))
 
 
 @number
 def control_served() -> str:
-    """Pairs that are served at 5 %."""
-    return str(len(_control()[1]))
+    """Pairs that got labels at 5 %."""
+    return str(len(_control()[2]))
 
 
 @number
-def control_not_served() -> str:
-    """Pairs that are not served at 5 %."""
-    rows, given = _control()
-    return str(len(rows) - len(given))
+def control_too_few() -> str:
+    """Pairs with too few held-out samples for 5 %."""
+    rows, shown, _ = _control()
+    return str(len(rows) - len(shown))
+
+
+@number
+def control_all_withheld() -> str:
+    """Pairs with enough held-out samples, of which every label was withheld at 5 %."""
+    _, shown, given = _control()
+    return str(len(shown) - len(given))
+
+
+def _kept(rows: pd.DataFrame) -> str:
+    return f"{int((rows['error'] <= 0.05).sum())} of {len(rows)}"
 
 
 @number
 def control_kept() -> str:
-    """Pairs on which 5 % was kept."""
-    _, given = _control()
-    return str(int((given["n_wrong"] / given["n_given"] <= 0.05).sum()))
+    """Pairs on which 5 % was kept, of those that got labels."""
+    return _kept(_control()[2])
+
+
+@number
+def control_kept_pancreas() -> str:
+    """The same, pancreas alone."""
+    given = _control()[2]
+    return _kept(given[given["tissue"] == "pancreas"])
+
+
+@number
+def control_kept_others() -> str:
+    """The same, all other tissues."""
+    given = _control()[2]
+    return _kept(given[given["tissue"] != "pancreas"])
+
+
+def _unknown(column: str) -> float:
+    return tissue_mean(across_platforms(read("unknown")), column)
 
 
 @number
 def unknown_classes() -> str:
     """Classes that were left out."""
-    return str(len(read("unknown")))
+    return str(len(across_platforms(read("unknown"))))
 
 
 @number
 def unknown_found_share() -> str:
-    """Share of the samples of unknown classes that are found."""
-    return percent(read("unknown")["unknown_found"].mean(), 0)
+    """Share of the samples of unknown classes that are found, over tissues."""
+    return percent(_unknown("unknown_found"), 0)
 
 
 @number
 def known_lost_share() -> str:
-    """Share of the samples of known classes that are lost."""
-    return percent(read("unknown")["known_lost"].mean())
+    """Share of the samples of known classes that are lost, over tissues."""
+    return percent(_unknown("known_lost"))
 
 
 def _adapted(query: str, column: str) -> str:
@@ -375,11 +464,22 @@ def adapting() -> pd.DataFrame:
     )
 
 
+def _calibration_error(adapted: bool) -> str:
+    rows = across_platforms(read("calibration"))
+    of_kind = rows[rows["adapted"] == adapted]
+    return f"{tissue_mean(of_kind, 'calibration_error'):.3f}"
+
+
 @number
 def calibration_error_mean() -> str:
-    """Mean expected calibration error over pairs across platforms."""
-    rows = across_platforms(read("calibration"))
-    return f"{rows[~rows['adapted']]['calibration_error'].mean():.3f}"
+    """Expected calibration error over tissues."""
+    return _calibration_error(False)
+
+
+@number
+def calibration_error_adapted() -> str:
+    """Expected calibration error over tissues, of adapted labels."""
+    return _calibration_error(True)
 
 
 @number

@@ -6,7 +6,7 @@ import functools
 
 from example_model import LABEL, reference_set, trained_example
 from optirank.workflow.design import DesignResult, design
-from optirank.workflow.design_options import DesignOptions
+from optirank.workflow.options import DesignOptions
 
 
 def run(**options) -> DesignResult:

@@ -47,6 +47,21 @@ def test_telling_counts_from_logarithms_needs_no_scikit_learn():
     assert run(code) == "False"
 
 
+def test_training_a_panel_needs_no_scikit_learn():
+    code = "import sys, optirank.workflow.methods; print('sklearn' in sys.modules)"
+    assert run(code) == "False"
+
+
+def test_the_card_of_a_model_is_shown_without_anything_heavy():
+    code = (
+        "import sys; from optirank.cli.inspect import show_card; "
+        "from optirank.model.catalogue import find_model; "
+        "show_card(find_model('pancreas-human')); "
+        f"print([m for m in {HEAVY} if m in sys.modules])"
+    )
+    assert run(code).endswith("[]")
+
+
 def test_importing_optirank_takes_less_than_a_third_of_a_second():
     code = (
         "import time; start = time.perf_counter(); import optirank; "

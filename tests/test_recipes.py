@@ -37,8 +37,8 @@ from optirank.solver.convex import solve_at
 from optirank.solver.problem import Problem, sample_weights
 from optirank.solver.terms import CappedSimplex, ElasticNet
 from optirank.tuning.families import FixedReferenceFamily, Samples
-from optirank.tuning.folds import make_folds, units_of_folds
-from optirank.tuning.search import HELD_OUT, search
+from optirank.tuning.folds import make_folds
+from optirank.tuning.search import HELD_OUT, search, units_of_folds
 from optirank.workflow import METHODS, performance
 from optirank.workflow.labels import Labels
 from optirank.workflow.methods import train_panel

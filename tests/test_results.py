@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from optirank import PanelClassifier
+from optirank_lab.data.registry import registry
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
@@ -70,7 +71,7 @@ def test_numbers_are_numbers(name):
 def test_an_empty_mark_is_filled(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("<!-- results: missing -->\n\nText.\n", "utf-8")
-    assert filled(page).startswith("<!-- results: missing -->\n| genes of the panel |")
+    assert filled(page).startswith("<!-- results: missing -->\n| method | genes |")
     assert filled(page).endswith(" |\n\nText.\n")
 
 
@@ -96,7 +97,15 @@ def test_cells_of_wide_tables_are_the_means_of_their_rows():
     table = TABLES["curve"]().set_index("genes")
     table.index = [re.sub(r" \(\d+ of .*", "", name) for name in table.index]
     for (method, k), mean in means.items():
-        assert table.loc[method, k] == f"{100 * mean:.1f}"
+        column = "all candidates" if k == "all" else k
+        assert table.loc[method, column] == f"{100 * mean:.1f}"
+
+
+def test_pairs_across_platforms_are_those_of_the_registry():
+    pairs = read("curve").drop_duplicates("pair")
+    for pair, shift in zip(pairs["pair"], pairs["shift"], strict=True):
+        reference, query = (registry()[name].technology for name in pair.split(" to "))
+        assert shift == ("same platform" if reference == query else "platform")
 
 
 def test_nothing_in_the_panel_model_depends_on_a_seed():

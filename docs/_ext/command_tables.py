@@ -42,7 +42,7 @@ def command_names() -> list[str]:
     """Every command that does something, such as ``train`` and ``datasets list``."""
     import typer
 
-    from optirank.cli.app import app
+    from optirank.cli.app import complete_app
 
     def walk(group, prefix: tuple[str, ...]):
         for name, command in group.commands.items():
@@ -51,18 +51,18 @@ def command_names() -> list[str]:
             else:
                 yield " ".join((*prefix, name))
 
-    return list(walk(typer.main.get_command(app), ()))
+    return list(walk(typer.main.get_command(complete_app()), ()))
 
 
 def read_help(command: str) -> Help:
     """What ``optirank COMMAND --help`` says."""
     from typer.testing import CliRunner
 
-    from optirank.cli.app import app
+    from optirank.cli.app import complete_app
 
     asked = [*command.split(), "--help"]
     wide = {"terminal_width": _WIDE, "max_content_width": _WIDE}
-    done = CliRunner().invoke(app, asked, prog_name="optirank", **wide)
+    done = CliRunner().invoke(complete_app(), asked, prog_name="optirank", **wide)
     if done.exit_code:
         raise ValueError(f"optirank {command} --help ended with code {done.exit_code}")
     usage, _, text = done.output.partition("\n")

@@ -8,13 +8,10 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 if TYPE_CHECKING:
     import pandas as pd
     from anndata import AnnData
 
-    from optirank.io.data import ExpressionData, Profiles
     from optirank.model import Model
     from optirank.workflow.design import DesignResult
     from optirank.workflow.evaluate import Evaluation
@@ -22,8 +19,6 @@ else:  # typing.get_type_hints works without importing them
     pd = SimpleNamespace(DataFrame=Any, Series=Any)
     AnnData = Any
     DesignResult = Any
-    ExpressionData = Any
-    Profiles = Any
     Evaluation = Any
     Model = Any
 
@@ -32,7 +27,6 @@ from optirank._util.metrics import percent
 __all__ = ["annotate", "design", "evaluate", "train"]
 
 logger = logging.getLogger("optirank")
-LABELS = "label"  # the column of labels that were given apart from the data
 
 
 def __dir__() -> list[str]:
@@ -109,11 +103,12 @@ def train(
     from optirank._util.flags import among
     from optirank._util.progress import progress_bar
     from optirank._util.workers import worker_count
+    from optirank.io.objects import labelled_profiles
     from optirank.workflow.options import TrainingOptions
     from optirank.workflow.train import train as run
 
     given = dict(locals())
-    profiles, given["label"], given["batch"] = _labelled_profiles(
+    profiles, given["label"], given["batch"] = labelled_profiles(
         adata, label, batch, layer=layer, gene_column=gene_column, use_raw=use_raw
     )
     given["query_genes"] = _gene_names(query)
@@ -152,52 +147,6 @@ def train(
     n_needed = result.model.n_genes
     say(f"balanced accuracy of held-out samples {accuracy}, {n_needed} genes")
     return result.model
-
-
-def _labelled_profiles(
-    data: Any, label: str | pd.Series, batch: str | None, **reading: Any
-) -> tuple[Profiles, str, str | None]:
-    """Profiles of one or several objects, the column of labels and that of sources."""
-    from optirank.io.joined import FILE_COLUMN
-    from optirank.io.objects import check_anndata, joined_profiles_of, profiles_of
-
-    several = isinstance(data, Sequence) and not isinstance(data, str)
-    for part in data if several else [data]:
-        check_anndata(part, "train")
-    if several:
-        column = _label_column(label)
-        joined = joined_profiles_of(data, **reading)
-        return joined, column, batch or FILE_COLUMN
-    columns = [name for name in (label, batch) if isinstance(name, str)]
-    if hasattr(data, "columns"):  # of a data frame, these are not genes
-        reading["annotations"] = columns
-    profiles = profiles_of(data, **reading)
-    if isinstance(label, str):
-        return profiles, label, batch
-    return _with_labels(profiles, label), LABELS, batch
-
-
-def _label_column(label: str | pd.Series) -> str:
-    if isinstance(label, str):
-        return label
-    raise TypeError("label: of several data sets, name the column with their labels")
-
-
-def _with_labels(profiles: ExpressionData, labels: pd.Series) -> ExpressionData:
-    """Profiles with labels that were given apart, matched by the names of samples."""
-    from dataclasses import replace
-
-    values = np.asarray(labels, dtype=object)
-    index = getattr(labels, "index", None)
-    names = profiles.sample_names.astype(str)
-    if index is not None and set(index.map(str)) >= set(names):
-        by_name = dict(zip(index.map(str), values, strict=True))
-        values = np.array([by_name[name] for name in names], dtype=object)
-    elif len(values) != len(names):
-        raise ValueError(
-            f"{len(values)} labels for {len(names)} samples: give one label per sample"
-        )
-    return replace(profiles, obs=profiles.obs.assign(**{LABELS: values}), reopen=None)
 
 
 def _gene_names(query: Any) -> list[str] | None:
@@ -363,7 +312,7 @@ def design(
     min_mean, max_mean : float, optional
         Bounds on a gene's mean, in counts per 10,000, in the class where it is highest.
     per_class : int, default=0
-        Genes of largest weight that each class keeps, so that no class hangs on one
+        Genes of largest weight that each class keeps, so that no class depends on one
         probe.
     assay_genes : list of str, optional
         Genes that the assay can measure.
@@ -393,14 +342,14 @@ def design(
     from optirank._util.flags import among
     from optirank._util.progress import progress_bar
     from optirank._util.workers import worker_count
-    from optirank.io.objects import profiles_of
+    from optirank.io.objects import labelled_profiles, profiles_of
     from optirank.workflow.design import design as run
-    from optirank.workflow.design_options import DesignOptions
     from optirank.workflow.design_words import summary
+    from optirank.workflow.options import DesignOptions
 
     given = dict(locals())
     reading = {"layer": layer, "gene_column": gene_column, "use_raw": use_raw}
-    profiles, given["label"], given["batch"] = _labelled_profiles(
+    profiles, given["label"], given["batch"] = labelled_profiles(
         adata, label, batch, table=table, **reading
     )
     given["n_jobs"] = worker_count(-1) if n_jobs is None else n_jobs

@@ -81,7 +81,7 @@ def test_help_imports_nothing_heavy():
         (["simulate", "--no-such-option"], "--no-such-option"),
         (["no-such-command"], "no-such-command"),
         (["simulate", "--grid", "coarse"], "--grid"),
-        (["simulate", "--sweeps", "d,foo"], "no sweep is called 'foo'"),
+        (["inspect", "no-such-model"], "no-such-model"),
     ],
 )
 def test_bad_options_end_with_code_2_and_say_what_was_wrong(arguments, message):
@@ -94,19 +94,17 @@ def test_bad_options_end_with_code_2_and_say_what_was_wrong(arguments, message):
 def test_an_output_that_is_a_file_is_bad_input(tmp_path):
     target = tmp_path / "file"
     target.write_text("here already")
-    done = optirank("simulate", "--out", str(target))
+    done = optirank("datasets", "example", str(target))
     assert done.returncode == common.BAD_INPUT
     assert "is a file" in done.stderr
     assert target.read_text() == "here already"
 
 
-def test_debug_belongs_to_optirank_and_shows_the_traceback(tmp_path):
-    target = tmp_path / "file"
-    target.write_text("")
-    done = optirank("--debug", "simulate", "--out", str(target))
+def test_debug_belongs_to_optirank_and_shows_the_traceback():
+    done = optirank("--debug", "inspect", "no-such-model")
     assert done.returncode != 0
     assert "Traceback" in done.stderr
-    done = optirank("simulate", "--debug", "--out", str(target))
+    done = optirank("inspect", "--debug", "no-such-model")
     assert done.returncode == common.BAD_INPUT
     assert "--debug" in done.stderr
 

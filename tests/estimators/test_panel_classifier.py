@@ -126,7 +126,7 @@ def test_panels_are_nested_and_smaller_ones_need_no_training():
 
 
 def test_the_same_model_every_time_and_for_every_kind_of_input():
-    X, y = cells(150, 200)
+    X, y = cells(100, 120)
     names = [f"g{k}" for k in range(X.shape[1])]
     first = PanelClassifier().fit(X, y)
     others = [
@@ -215,7 +215,7 @@ def test_the_order_of_the_columns_changes_no_result():
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 def test_counts_and_logarithms_give_the_same_model(form):
-    X, y = cells(n=150)
+    X, y = cells(100, 120)
     total = X.sum(axis=1, keepdims=True)
     counts = PanelClassifier().fit(form(X.astype(float)), y)
     for values in (np.log1p(X.astype(float)), np.log2(1 + X * 1e6 / total)):

@@ -142,7 +142,7 @@ def test_clusters_and_missing_genes_have_their_tables(model, query):
         assert note in html.unescape(text)
 
 
-@pytest.mark.parametrize("n_classes", [30, 200])
+@pytest.mark.parametrize("n_classes", [30, pytest.param(200, marks=pytest.mark.slow)])
 def test_many_classes_with_odd_names_are_all_there(n_classes, model, query):
     names = np.array(
         [f"<b onclick=x>& {'long ' * 40} {k}" for k in range(n_classes)], object

@@ -9,8 +9,8 @@ import pytest
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from optirank.tuning.families import Samples
-from optirank.tuning.folds import make_folds, units_of_folds
-from optirank.tuning.search import HELD_OUT
+from optirank.tuning.folds import make_folds
+from optirank.tuning.search import HELD_OUT, units_of_folds
 
 
 def labels(*counts):
@@ -45,6 +45,17 @@ def test_a_class_smaller_than_the_number_of_folds_is_in_some_of_them():
 
 def test_there_are_no_more_folds_than_samples_of_the_largest_class():
     assert len(make_folds(labels(3, 2), 10, None)) == 3
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("names", [np.arange(4), np.array(["b", "d", "a", "c"])])
+def test_folds_are_those_of_scikit_learn(names, seed):
+    rng = np.random.default_rng(seed)
+    y = names[rng.integers(0, 4, rng.integers(30, 90))]
+    expected = StratifiedKFold(5).split(np.zeros((len(y), 1)), y)
+    for fold, other in zip(make_folds(y, 5, None), expected, strict=True):
+        np.testing.assert_array_equal(fold[0], other[0])
+        np.testing.assert_array_equal(fold[1], other[1])
 
 
 def test_groups_stay_together():

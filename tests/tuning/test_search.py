@@ -18,8 +18,14 @@ from optirank.datasets import make_unstable_ranks
 from optirank.estimators import optirank_cv
 from optirank.ranks.orders import order_samples
 from optirank.tuning.families import OptirankFamily, RankFamily, Samples
-from optirank.tuning.folds import make_folds, units_of_folds
-from optirank.tuning.search import HELD_OUT, Unit, gene_counts, search
+from optirank.tuning.folds import make_folds
+from optirank.tuning.search import (
+    HELD_OUT,
+    Unit,
+    gene_counts,
+    search,
+    units_of_folds,
+)
 from optirank.tuning.selection import score_table
 from optirank_lab.benchmark.families import LogisticFamily
 
@@ -52,7 +58,13 @@ def test_two_threads_change_nothing(data, alone):
 
 
 @pytest.mark.parametrize(
-    "backend", ["sequential", "threading", "loky", "multiprocessing"]
+    "backend",
+    [
+        "sequential",
+        "threading",
+        "multiprocessing",
+        pytest.param("loky", marks=pytest.mark.slow),
+    ],
 )
 def test_any_backend_gives_the_same_result(data, alone, backend):
     with joblib.parallel_config(backend=backend, n_jobs=2):
@@ -180,7 +192,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_result(data, alone, monkey
 
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

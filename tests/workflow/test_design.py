@@ -11,8 +11,8 @@ from design_cases import chosen, run, scored
 from example_model import LABEL, as_anndata, reference_set
 from optirank.datasets import DataError
 from optirank.workflow.design import design
-from optirank.workflow.design_options import DesignOptions
 from optirank.workflow.design_words import summary
+from optirank.workflow.options import DesignOptions
 
 
 def test_a_panel_has_as_many_genes_as_asked_and_the_required_ones():
@@ -75,7 +75,7 @@ def test_held_out_samples_judge_the_panel_under_every_condition():
     classes = result.classes
     assert classes.index.tolist() == [str(name) for name in result.model.classes]
     assert classes["n_genes"].sum() == 20
-    for name, genes in classes["leans_on"].items():
+    for name, genes in classes["depends_on"].items():
         assert set(genes.split(", ")) <= set(result.genes["gene"]), name
 
 

@@ -10,7 +10,8 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from optirank.workflow.performance import check_prevalence, performance, wilson
+from optirank._util.metrics import wilson
+from optirank.workflow.performance import check_prevalence, performance
 
 CLASSES = np.array(["a", "b", "c"])
 

@@ -1,9 +1,11 @@
-"""Balanced accuracy, the standard error of a mean over folds, shares as text."""
+"""Balanced accuracy, standard errors and intervals, shares as text."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+_Z = 1.959964  # standard deviations of a 95 % interval
 
 
 def balanced_accuracy(
@@ -27,6 +29,34 @@ def standard_error(scores: NDArray) -> NDArray:
     if n_folds < 2:
         return np.zeros(scores.shape[:-1])
     return scores.std(axis=-1, ddof=1) / np.sqrt(n_folds)
+
+
+def balanced(right: ArrayLike, sizes: ArrayLike) -> tuple[float, tuple[float, float]]:
+    """Mean sensitivity and its 95 % interval.
+
+    The variance of a class of r right labels among n samples is ``p (1 - p) / n`` with
+    ``p = (r + 1) / (n + 2)``, so that a class without an error is not certain.
+    """
+    right, sizes = np.asarray(right), np.asarray(sizes)
+    there = sizes > 0
+    if not there.any():
+        return float("nan"), (float("nan"), float("nan"))
+    r, n = right[there], sizes[there]
+    p = (r + 1) / (n + 2)
+    mean = float((r / n).mean())
+    half = _Z * float(np.sqrt((p * (1 - p) / n).sum())) / len(n)
+    return mean, (max(0.0, mean - half), min(1.0, mean + half))
+
+
+def wilson(share: ArrayLike, n: ArrayLike) -> tuple[NDArray, NDArray]:
+    """Wilson's 95 % interval of a share of n samples; NaN where n is 0."""
+    share, n = np.asarray(share, dtype=float), np.asarray(n, dtype=float)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        centre = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
+        half = (
+            _Z / (1 + _Z**2 / n) * np.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
+        )
+    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
 
 
 NO_NUMBER = "–"

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 _LINEAR_ABOVE = (
     50.0  # logarithms of expression values, to whatever base, do not reach this
@@ -47,8 +46,8 @@ def log_values(X: Any, scale: str) -> Any:
     zeros, so a sparse matrix stays as sparse as it is.
     """
     if scale == "log":
-        return X if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
-    if sparse.issparse(X):
+        return X if _is_sparse(X) else np.asarray(X, dtype=np.float64)
+    if _is_sparse(X):
         X = X.tocsr().astype(np.float64)
         if scale == "counts":
             X.data *= np.repeat(_factors(X), np.diff(X.indptr))
@@ -66,7 +65,7 @@ def per_ten_thousand(X: Any, scale: str) -> Any:
     Logarithms are first undone (``exp(x) - 1``; negative ones are 0). Zeros stay zeros,
     so a sparse matrix stays as sparse as it is.
     """
-    if sparse.issparse(X):
+    if _is_sparse(X):
         X = X.tocsr().astype(np.float64)
         X.data = _linear(X.data, scale)
         X.data *= np.repeat(_factors(X), np.diff(X.indptr))
@@ -93,7 +92,7 @@ class GeneMoments:
 
     def add(self, X: Any) -> None:
         """Count a block: an array or a sparse matrix of samples by genes."""
-        is_sparse = sparse.issparse(X)
+        is_sparse = _is_sparse(X)
         stored = X.data if is_sparse else X
         self._n_samples += X.shape[0]
         if not stored.size:
@@ -159,8 +158,13 @@ def _some_values(X: Any) -> np.ndarray:
     """The finite values of evenly spaced samples; of a sparse matrix those that
     are stored.
     """
-    X = X.tocsr() if sparse.issparse(X) else X if hasattr(X, "dtype") else np.asarray(X)
+    X = X.tocsr() if _is_sparse(X) else X if hasattr(X, "dtype") else np.asarray(X)
     if X.shape[0] > _ROWS:
         X = X[np.linspace(0, X.shape[0] - 1, _ROWS).astype(np.intp)]
-    values = X.data if sparse.issparse(X) else np.ravel(X)
+    values = X.data if _is_sparse(X) else np.ravel(X)
     return values[np.isfinite(values)] if values.dtype.kind == "f" else values
+
+
+def _is_sparse(X: Any) -> bool:
+    """Whether this is a sparse matrix; SciPy, which knows, takes long to load."""
+    return hasattr(X, "tocsr")

@@ -5,7 +5,8 @@ cluster.
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,20 @@ def worker_count(n_jobs: int | None) -> int:
     return effective_n_jobs(n_jobs)
 
 
+@contextmanager
+def threads(n_threads: int) -> Iterator[Callable[..., Iterator[Any]]]:
+    """A function like `map` that works in so many threads.
+
+    One thread is the caller's own: to start another, and to wait for it, takes longer
+    than much of the work.
+    """
+    if n_threads <= 1:
+        yield map
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        yield pool.map
+
+
 def one_blas_thread() -> AbstractContextManager:
     """A context in which BLAS uses one thread: fits run in parallel over classes
     instead.
@@ -44,6 +59,8 @@ def one_blas_thread() -> AbstractContextManager:
 
 @cache
 def _controller() -> ThreadpoolController:
+    # It knows what is loaded: SciPy has a BLAS of its own
+    import scipy.linalg  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

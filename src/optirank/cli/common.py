@@ -35,13 +35,14 @@ _TEXT = (  # columns that are not numbers
         "gene",
         "how",
         "label",
+        "labels",
         "licence",
         "organism",
         "platform",
         "role",
         "speaks",
     ),
-    *("technology", "values", "verdict", "what"),
+    *("technology", "values", "verdict", "what", "worst class"),
 )
 _WHOLE = (
     "name",

@@ -22,7 +22,7 @@ from optirank.cli.common import (
 )
 from optirank.cli.options import OUTPUT, option
 from optirank.io.options import ReadOptions
-from optirank.workflow.design_options import DesignOptions
+from optirank.workflow.options import DesignOptions
 
 if TYPE_CHECKING:
     from optirank.workflow.design import DesignResult

@@ -71,13 +71,14 @@ def inspect(
     with tidy():
         from optirank.model import load
         from optirank.model.catalogue import find_model
-        from optirank.workflow.predict import explain_sample
 
         if (file is None) != (explain is None):
             raise ValueError(
                 "name the file and the sample: inspect MODEL FILE --explain SAMPLE"
             )
         if file is not None:
+            from optirank.workflow.predict import explain_sample
+
             labels, explanation = explain_sample(
                 file,
                 load(model),
@@ -106,7 +107,7 @@ def show_card(path: Path) -> None:
         }
         echo(textwrap.fill(f"{name + ':':<18}{text}", **look, break_on_hyphens=False))
     for title, table in card_tables(fitted).items():
-        show_table(title, list(table.columns), table.itertuples(index=False))
+        show_table(title, list(table), zip(*table.values(), strict=True))
     echo("Accuracies are balanced; shares are in %, with 95 % intervals.")
 
 

@@ -48,13 +48,13 @@ def models(
                 damaged.append(f"{path} is left out: {error}")
                 continue
             rows.append(_row(known, model))
-        columns = ("name", "tissue", "classes", "genes", "samples", "accuracy")
+        columns = ("name", "tissue", "labels", "genes", "samples", "accuracy")
         show_table("Models", columns, rows)
         echo("samples: those it was trained on")
         echo(
-            "accuracy: balanced, in %, mean (lowest) over other data sets, or sources "
-            "left\n"
-            "out of training"
+            "accuracy: balanced, in %, mean (lowest) over other data sets, or over "
+            "sources\n"
+            "left out of training"
         )
         echo(
             "optirank models NAME shows a card; predict FILE --model NAME labels "

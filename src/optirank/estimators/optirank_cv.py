@@ -24,8 +24,14 @@ from optirank.panel.platforms import VIEW_STRENGTHS, simulate_platforms
 from optirank.solver.device.backend import is_device_array
 from optirank.solver.problem import resolve_n_reference
 from optirank.tuning.families import OptirankFamily, Samples
-from optirank.tuning.folds import make_folds, units_of_folds
-from optirank.tuning.search import HELD_OUT, UnitResult, gene_counts, search
+from optirank.tuning.folds import make_folds
+from optirank.tuning.search import (
+    HELD_OUT,
+    UnitResult,
+    gene_counts,
+    search,
+    units_of_folds,
+)
 from optirank.tuning.selection import (
     RULES,
     TRANSFER,

@@ -31,14 +31,12 @@ from optirank.panel.sources import MatrixSource
 from optirank.panel.votes import vote_scores
 from optirank.ranks.transformer import reference_positions
 from optirank.solver.problem import is_number
-from optirank.tuning.folds import make_folds
+from optirank.tuning.folds import N_FOLDS, fold_numbers, make_folds
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from optirank.panel.elimination import PanelSearch
-
-N_FOLDS = 5  # in which "auto" measures held-out accuracy, as is usual
 
 
 class PanelClassifier(RankClassifier):
@@ -303,14 +301,6 @@ class PanelClassifier(RankClassifier):
                 f"ask for at least {len(required)}"
             )
         return required
-
-
-def fold_numbers(codes: NDArray, folds: list[tuple[NDArray, NDArray]]) -> NDArray:
-    """The fold that holds each sample out, -1 for none."""
-    fold_of = np.full(len(codes), -1)
-    for k, (_, test) in enumerate(folds):
-        fold_of[test] = k
-    return fold_of
 
 
 def _print_stages(n_folds: int) -> Callable[[int, int], None]:

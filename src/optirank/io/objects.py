@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,13 +16,15 @@ from optirank._util.names import some
 from optirank.io.anndata_files import choose_table
 from optirank.io.data import DataError, ExpressionData, MissingExtraError
 from optirank.io.features import gene_names_of, genes_among
-from optirank.io.joined import JoinedProfiles
+from optirank.io.joined import FILE_COLUMN, JoinedProfiles
 from optirank.io.stored import ChosenColumns, as_stored
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from optirank.io.data import Profiles
+
+_LABELS = "label"  # the column of labels that were given apart from the data
 
 
 def is_anndata(thing: object) -> bool:
@@ -121,6 +124,47 @@ def joined_profiles_of(
     "adata 2". ``options`` are those of `profiles_of`.
     """
     return JoinedProfiles([profiles_of(part, **options) for part in data], names)
+
+
+def labelled_profiles(
+    data: Any, label: str | pd.Series, batch: str | None, **reading: Any
+) -> tuple[Profiles, str, str | None]:
+    """Profiles of one or several objects, the column of labels and that of sources."""
+    several = isinstance(data, Sequence) and not isinstance(data, str)
+    for part in data if several else [data]:
+        check_anndata(part, "train")
+    if several:
+        column = _label_column(label)
+        joined = joined_profiles_of(data, **reading)
+        return joined, column, batch or FILE_COLUMN
+    columns = [name for name in (label, batch) if isinstance(name, str)]
+    if hasattr(data, "columns"):  # of a data frame, these are not genes
+        reading["annotations"] = columns
+    profiles = profiles_of(data, **reading)
+    if isinstance(label, str):
+        return profiles, label, batch
+    return _with_labels(profiles, label), _LABELS, batch
+
+
+def _label_column(label: str | pd.Series) -> str:
+    if isinstance(label, str):
+        return label
+    raise TypeError("label: of several data sets, name the column with their labels")
+
+
+def _with_labels(profiles: ExpressionData, labels: pd.Series) -> ExpressionData:
+    """Profiles with labels that were given apart, matched by the names of samples."""
+    values = np.asarray(labels, dtype=object)
+    index = getattr(labels, "index", None)
+    names = profiles.sample_names.astype(str)
+    if index is not None and set(index.map(str)) >= set(names):
+        by_name = dict(zip(index.map(str), values, strict=True))
+        values = np.array([by_name[name] for name in names], dtype=object)
+    elif len(values) != len(names):
+        raise ValueError(
+            f"{len(values)} labels for {len(names)} samples: give one label per sample"
+        )
+    return replace(profiles, obs=profiles.obs.assign(**{_LABELS: values}), reopen=None)
 
 
 def _profiles_of_anndata(

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optirank._util.workers import one_blas_thread
 from optirank.ranks.scoring import by_class, probabilities
 
 NEVER = -100.0  # score of a class that could not be learned: far below those of ranks
@@ -115,10 +116,11 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, classes: ArrayLike) -> Cali
     bounds = [tuple(np.log(_SLOPES)), (-_OFFSET, _OFFSET)]
     first_slope = np.clip(np.log(loss.scale), *bounds[0])
     starts = [(first_slope, 0.0), (0.0, 0.0), (0.0, -3.0)]
-    fits = [
-        minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
-        for start in starts
-    ]
+    with one_blas_thread():  # with more, threads of two numbers wait for each other
+        fits = [
+            minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
+            for start in starts
+        ]
     log_slope, offset = min(fits, key=lambda fit: fit.fun).x
     return Calibration(float(np.exp(log_slope) / loss.scale), float(offset), len(y))
 
@@ -297,7 +299,7 @@ def fit_error_control(
 def raise_threshold(
     confidence: NDArray[np.float64], threshold: float, target_error: float
 ) -> float:
-    """The threshold at which a query's own confidences promise the target error.
+    """The threshold at which a query's own confidences expect the target error.
 
     A confidence of 0.7 says that 3 of 10 such labels are wrong. The threshold is raised
     until the mean of these shares over the labels that are given is at most the target.
@@ -338,12 +340,12 @@ def _upper_bounds(
     errors: NDArray[np.float64], n: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Upper bounds by Clopper and Pearson for shares of n samples of equal weight."""
-    from scipy.stats import beta
+    from scipy.special import betaincinv
 
     wrong = errors * n
     bounds = np.ones(len(errors))
     some_right = n - wrong > 0
-    bounds[some_right] = beta.ppf(
-        CERTAINTY, wrong[some_right] + 1.0, (n - wrong)[some_right]
+    bounds[some_right] = betaincinv(
+        wrong[some_right] + 1.0, (n - wrong)[some_right], CERTAINTY
     )
     return bounds

@@ -89,7 +89,8 @@ def best_more(
 
     def choose(rows: NDArray, genes: NDArray, coef: NDArray) -> NDArray:
         columns = np.searchsorted(read, genes)
-        scores = vote_scores(values[rows], np.arange(values.shape[1]), coef)
+        everything = np.arange(values.shape[1])
+        scores = vote_scores(values[rows], everything, coef, compiled=True)
         known = np.unique(codes[rows], return_inverse=True)[1]
         chosen = best_additions(wins[np.ix_(rows, columns)], scores, known, N_MORE, L2)
         return columns[chosen]
@@ -105,8 +106,7 @@ def best_more(
         longer = np.column_stack([values, others[:, columns]])
         labels = _labels(longer, codes, train, test, n_threads)
         np.add.at(counts, (codes[test], labels), 1.0)
-    everything = np.arange(len(codes))
-    genes = read[choose(everything, pool_of[-1], panel.coef)]
+    genes = read[choose(np.arange(len(codes)), pool_of[-1], panel.coef)]
     return Additions(genes, counts)
 
 

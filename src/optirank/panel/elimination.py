@@ -27,7 +27,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank.panel.held_out import MISSING, N_DRAWS, HeldOut, choose_size
+from optirank._util.workers import one_blas_thread
+from optirank.panel.held_out import (
+    MISSING,
+    N_DRAWS,
+    HeldOut,
+    HeldOutScores,
+    choose_size,
+)
 from optirank.panel.softmax import fit_votes, mean_weights
 from optirank.panel.sources import Source, dense, first_pass, some_rows
 from optirank.panel.votes import centred, doubled_ranks_among, sort_groups
@@ -146,7 +153,8 @@ def search_panels(
     held_out = None
     if len(folds):
         columns_in = candidates.columns_in_folds()
-        held_out = samples.score_folds(fold, columns_in, sizes, always, read, done)
+        with one_blas_thread():  # products are small, and the same for any machine
+            held_out = samples.score_folds(fold, columns_in, sizes, always, read, done)
     chosen = max(sizes)
     if n_genes == "auto" and held_out is not None:
         chosen = choose_size(held_out)
@@ -337,7 +345,7 @@ class _Samples:
         """Scores of the samples of every fold; ``read`` are the positions of the
         columns.
         """
-        scored = _Scored(len(self.codes))
+        scored = HeldOutScores(len(self.codes))
         fold = fold_of[self.positions]
         for number, genes in genes_in.items():
             panels = self.score_fold(fold == number, genes, sizes, always, scored)
@@ -352,7 +360,7 @@ class _Samples:
         genes: NDArray,
         sizes: list[int],
         always: NDArray,
-        scored: _Scored,
+        scored: HeldOutScores,
     ) -> dict[int, tuple[NDArray, NDArray]]:
         """Everything again without the held-out samples (a mask), and scores of these.
 
@@ -396,47 +404,6 @@ class _Samples:
         """Scores by the genes that are there; -inf for classes without weights."""
         scores = centred(self.ranks(rows, genes[there])) @ coef[:, there].T
         return np.where(np.isnan(scores), -np.inf, scores)
-
-
-class _Scored:
-    """Gathers the scores of held-out samples fold by fold."""
-
-    def __init__(self, n: int) -> None:
-        self._n = n
-        self._scores: dict[int, NDArray] = {}
-        self._with_fewer: dict[tuple[int, float], NDArray] = {}
-        self._panels: dict[tuple[int, int], Panel] = {}
-
-    def add(self, size: int, test: NDArray, scores: NDArray) -> None:
-        """Scores of the held-out samples of a fold by all genes of a panel."""
-        empty = np.full((self._n, scores.shape[1]), np.nan)
-        self._scores.setdefault(size, empty)[test] = scores
-
-    def add_panel(self, size: int, fold: int, panel: Panel) -> None:
-        """The panel that gave these scores."""
-        self._panels[size, fold] = panel
-
-    def add_with_fewer(
-        self, size: int, share: float, draw: int, test: NDArray, labels: NDArray
-    ) -> None:
-        """Classes that are given without some of the genes."""
-        empty = np.zeros((N_DRAWS, self._n), np.intp)
-        self._with_fewer.setdefault((size, share), empty)[draw, test] = labels
-
-    def add_unknown(self, size: int, test: NDArray, unknown: NDArray) -> None:
-        """A fold without two classes, or a gene that varies, to learn from:
-        no scores.
-        """
-        self.add(size, test, unknown)
-        for share in MISSING:
-            self.add_with_fewer(size, share, 0, test, np.zeros(len(test), np.intp))
-
-    def held_out(self, rows: NDArray, codes: NDArray, fold: NDArray) -> HeldOut:
-        """All samples that a fold held out."""
-        out = fold >= 0
-        scores = {size: of_size[out] for size, of_size in self._scores.items()}
-        fewer = {key: labels[:, out] for key, labels in self._with_fewer.items()}
-        return HeldOut(rows[out], codes[out], fold[out], scores, fewer, self._panels)
 
 
 class _Counter:

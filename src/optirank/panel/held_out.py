@@ -70,6 +70,47 @@ class HeldOut:
         return balanced_accuracy(self.codes[known], labels[known])
 
 
+class HeldOutScores:
+    """Gathers the scores of held-out samples fold by fold."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self._scores: dict[int, NDArray] = {}
+        self._with_fewer: dict[tuple[int, float], NDArray] = {}
+        self._panels: dict[tuple[int, int], Panel] = {}
+
+    def add(self, size: int, test: NDArray, scores: NDArray) -> None:
+        """Scores of the held-out samples of a fold by all genes of a panel."""
+        empty = np.full((self._n, scores.shape[1]), np.nan)
+        self._scores.setdefault(size, empty)[test] = scores
+
+    def add_panel(self, size: int, fold: int, panel: Panel) -> None:
+        """The panel that gave these scores."""
+        self._panels[size, fold] = panel
+
+    def add_with_fewer(
+        self, size: int, share: float, draw: int, test: NDArray, labels: NDArray
+    ) -> None:
+        """Classes that are given without some of the genes."""
+        empty = np.zeros((N_DRAWS, self._n), np.intp)
+        self._with_fewer.setdefault((size, share), empty)[draw, test] = labels
+
+    def add_unknown(self, size: int, test: NDArray, unknown: NDArray) -> None:
+        """A fold without two classes, or a gene that varies, to learn from:
+        no scores.
+        """
+        self.add(size, test, unknown)
+        for share in MISSING:
+            self.add_with_fewer(size, share, 0, test, np.zeros(len(test), np.intp))
+
+    def held_out(self, rows: NDArray, codes: NDArray, fold: NDArray) -> HeldOut:
+        """All samples that a fold held out."""
+        out = fold >= 0
+        scores = {size: of_size[out] for size, of_size in self._scores.items()}
+        fewer = {key: labels[:, out] for key, labels in self._with_fewer.items()}
+        return HeldOut(rows[out], codes[out], fold[out], scores, fewer, self._panels)
+
+
 def choose_size(held_out: HeldOut) -> int:
     """The smallest size within one standard error of the best.
 

@@ -17,13 +17,12 @@ added in order, so the number of threads changes no bit of the result.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optirank._util.workers import one_blas_thread
+from optirank._util.workers import one_blas_thread, threads
 
 BLOCK_ROWS = 1024  # samples in one product: enough for BLAS, few enough for its cache
 _MAX_ITER = 1000  # far above the 10 to 50 that are needed with a penalty this strong
@@ -76,13 +75,12 @@ def fit_votes(
     n_rows = 1 if n_classes == 2 else n_classes
     loss_of = _logistic if n_rows == 1 else _softmax
     blocks = [slice(at, min(n, at + BLOCK_ROWS)) for at in range(0, n, BLOCK_ROWS)]
-    n_threads = max(1, min(n_threads, len(blocks)))
     # Products are of whole numbers in 32-bit floats, which are exact; the scale comes
     # after
     shift = np.float32(k - 1)
     scale = 1.0 / (2.0 * k)
 
-    with one_blas_thread(), ThreadPoolExecutor(n_threads) as pool:
+    with one_blas_thread(), threads(min(n_threads, len(blocks))) as map_blocks:
 
         def objective(x: NDArray) -> tuple[float, NDArray]:
             W = x.reshape(k, n_rows)
@@ -94,7 +92,7 @@ def fit_votes(
                 loss, slopes = loss_of(votes @ scaled, codes[rows], weights[rows])
                 return loss, votes.T @ slopes.astype(np.float32)
 
-            losses, products = zip(*pool.map(of_block, blocks), strict=True)
+            losses, products = zip(*map_blocks(of_block, blocks), strict=True)
             gradient = scale * _in_order(products) + 2.0 * l2 * W
             value = float(_in_order(losses)) + l2 * float((W * W).sum())
             return value, gradient.ravel()

@@ -14,12 +14,12 @@ among these q and divided by q, and nothing stands in for the others.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
+from optirank._util.workers import threads
 from optirank.ranks.relative import weighted_ranks
 from optirank.ranks.scoring import needed_values, worth_compiling
 
@@ -91,8 +91,8 @@ def doubled_ranks_among(
     def rank(part: slice) -> None:
         doubled_ranks(groups, rows[part], columns, out[part])
 
-    with ThreadPoolExecutor(max(1, min(n_threads, len(parts)))) as pool:
-        list(pool.map(rank, parts))
+    with threads(min(n_threads, len(parts))) as map_parts:
+        list(map_parts(rank, parts))
     return out
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,7 +24,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy import sparse
 
 from optirank._compiled import rank_loops
-from optirank._util.workers import worker_count
+from optirank._util.workers import threads, worker_count
 from optirank.ranks.relative import check_finite, check_ties
 
 DENSE_ABOVE = (
@@ -373,8 +372,8 @@ def _in_blocks(
     """Call ``work`` on blocks of samples that cover them all, in ``n_jobs`` threads."""
     rows = max(1, _BLOCK // max(1, sample_size))
     blocks = [slice(at, min(n_samples, at + rows)) for at in range(0, n_samples, rows)]
-    with ThreadPoolExecutor(max(1, min(worker_count(n_jobs), len(blocks)))) as pool:
-        list(pool.map(work, blocks))
+    with threads(min(worker_count(n_jobs), len(blocks))) as map_blocks:
+        list(map_blocks(work, blocks))
 
 
 def _sortable(values: NDArray) -> NDArray:

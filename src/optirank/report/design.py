@@ -93,7 +93,7 @@ def _tiles(result: DesignResult) -> list[tuple[str, str]]:
 
 
 def _class_rows(classes: pd.DataFrame) -> list[dict[str, Any]]:
-    kept = ["n", "sensitivity", "low", "high", "n_genes", "leans_on"]
+    kept = ["n", "sensitivity", "low", "high", "n_genes", "depends_on"]
     return classes[kept].rename_axis("name").reset_index().to_dict("records")
 
 
@@ -117,7 +117,7 @@ def _together(table: pd.DataFrame | None) -> dict[str, Any]:
 def _figures(result: DesignResult) -> dict[str, str]:
     classes = [str(name) for name in result.model.classes]
     conditions = result.classes.drop(
-        columns=["n", "low", "high", "n_genes", "leans_on"]
+        columns=["n", "low", "high", "n_genes", "depends_on"]
     )
     shares = conditions.rename(columns={"sensitivity": "held-out samples"})
     confusion = result.training.performance.confusion

@@ -8,15 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import (
-    LeaveOneGroupOut,
-    StratifiedGroupKFold,
-    StratifiedKFold,
-    check_cv,
-)
 
-from optirank.tuning.families import Samples
-from optirank.tuning.search import HELD_OUT, Unit
+N_FOLDS = 5  # in which "auto" measures held-out accuracy, as is usual
 
 Fold = tuple[NDArray, NDArray]  # positions of training and of validation samples
 
@@ -42,6 +35,8 @@ def make_folds(y: NDArray, cv: Any, groups: ArrayLike | None) -> list[Fold]:
     if isinstance(cv, int | np.integer):
         splits = _int_folds(y, int(cv), groups)
     else:
+        from sklearn.model_selection import check_cv
+
         splitter: Any = check_cv(cv, y, classifier=True)
         splits = splitter.split(np.zeros((len(y), 1)), y, groups)
     folds = [(np.asarray(train), np.asarray(test)) for train, test in splits]
@@ -65,60 +60,62 @@ def make_folds(y: NDArray, cv: Any, groups: ArrayLike | None) -> list[Fold]:
     return usable
 
 
-def units_of_folds(
-    samples: Samples,
-    codes: NDArray,
-    folds: Sequence[Fold],
-    *,
-    n_classes: int,
-    weights: NDArray | None = None,
-    balanced: bool = True,
-    platforms: Sequence[str] = (),
-) -> list[Unit]:
-    """One unit per fold, which scores its held-out samples (the view ``HELD_OUT``).
-
-    It scores them too on ``platforms``, whose copies of all samples follow below in
-    ``samples``.
-    """
-    views = [HELD_OUT, *platforms]
-    return [
-        Unit(
-            train=samples.take(train),
-            codes=codes[train],
-            n_classes=n_classes,
-            views={
-                name: samples.take(test + k * len(codes))
-                for k, name in enumerate(views)
-            },
-            weights=None if weights is None else weights[train],
-            balanced=balanced,
-        )
-        for train, test in folds
-    ]
+def fold_numbers(codes: NDArray, folds: Sequence[Fold]) -> NDArray:
+    """The fold that holds each sample out, -1 for none."""
+    fold_of = np.full(len(codes), -1)
+    for k, (_, test) in enumerate(folds):
+        fold_of[test] = k
+    return fold_of
 
 
-def _int_folds(y: NDArray, n_folds: int, groups: NDArray | None):
-    anything = np.zeros((len(y), 1))
+def _int_folds(y: NDArray, n_folds: int, groups: NDArray | None) -> list[Fold]:
+    """So many folds, or fewer where there are fewer groups or samples of a class."""
     if groups is not None:
-        n_groups = len(np.unique(groups))
-        if n_groups < 2:
-            raise ValueError(
-                f"groups has one value only ({groups.tolist()[0]!r}): leave it out, or "
-                "give several"
-            )
-        if n_groups <= n_folds:
-            return LeaveOneGroupOut().split(anything, y, groups)
-        return StratifiedGroupKFold(n_folds).split(anything, y, groups)
+        return _group_folds(y, n_folds, groups)
     largest = int(np.unique(y, return_counts=True)[1].max())
     if largest < 2:
         raise ValueError(
             "every class has a single sample: cross-validation needs at least two"
         )
-    n_folds = min(n_folds, largest)
-    with (
-        warnings.catch_warnings()
-    ):  # a class with fewer samples than folds is what we allow
-        warnings.filterwarnings(
-            "ignore", message="The least populated class", category=UserWarning
+    return _folds_of(_stratified(y, min(n_folds, largest)))
+
+
+def _group_folds(y: NDArray, n_folds: int, groups: NDArray) -> list[Fold]:
+    """Folds that keep the samples of a group together."""
+    names, group_codes = np.unique(groups, return_inverse=True)
+    if len(names) < 2:
+        raise ValueError(
+            f"groups has one value only ({groups.tolist()[0]!r}): leave it out, or "
+            "give several"
         )
-        return list(StratifiedKFold(n_folds).split(anything, y))
+    if len(names) <= n_folds:
+        return _folds_of(group_codes)
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    return list(StratifiedGroupKFold(n_folds).split(np.zeros((len(y), 1)), y, groups))
+
+
+def _stratified(y: NDArray, n_folds: int) -> NDArray:
+    """The fold of each sample, as scikit-learn's StratifiedKFold has it.
+
+    Samples in the order of their classes, which are ordered by their first sample, are
+    dealt out over the folds: so each fold gets its share of every class. Within a class
+    the first samples are in the first fold. A class may have fewer samples than there
+    are folds. (scikit-learn itself takes a second to load.)
+    """
+    _, first, inverse = np.unique(y, return_index=True, return_inverse=True)
+    codes = np.argsort(np.argsort(first))[inverse]
+    dealt = np.arange(len(y)) % n_folds
+    fold_of = np.empty(len(y), dtype=np.intp)
+    # Both sides are sorted by class; of each class, the folds it was dealt are sorted
+    by_class = np.argsort(codes, kind="stable")
+    fold_of[by_class] = dealt[np.lexsort([dealt, codes[by_class]])]
+    return fold_of
+
+
+def _folds_of(fold_of: NDArray) -> list[Fold]:
+    """Training and validation samples of each fold."""
+    return [
+        (np.flatnonzero(fold_of != k), np.flatnonzero(fold_of == k))
+        for k in range(int(fold_of.max()) + 1)
+    ]

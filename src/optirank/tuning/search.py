@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from optirank._util.workers import one_blas_thread
 from optirank.solver.problem import Problem, sample_weights
 from optirank.tuning.families import BinaryModel, Chain, Family, Key, Samples
+from optirank.tuning.folds import Fold
 
 HELD_OUT = "held out"
 
@@ -272,3 +273,35 @@ def _score_on_device(task: Task, models: Sequence[BinaryModel]) -> None:
             of_all[id(whole)] = scores / gamma.sum(axis=1)[:, None] + b[:, None]
         for model, values in zip(models, of_all[id(whole)], strict=True):
             model.scores[name] = values[view.orders.rows]
+
+
+def units_of_folds(
+    samples: Samples,
+    codes: NDArray,
+    folds: Sequence[Fold],
+    *,
+    n_classes: int,
+    weights: NDArray | None = None,
+    balanced: bool = True,
+    platforms: Sequence[str] = (),
+) -> list[Unit]:
+    """One unit per fold, which scores its held-out samples (the view ``HELD_OUT``).
+
+    It scores them too on ``platforms``, whose copies of all samples follow below in
+    ``samples``.
+    """
+    views = [HELD_OUT, *platforms]
+    return [
+        Unit(
+            train=samples.take(train),
+            codes=codes[train],
+            n_classes=n_classes,
+            views={
+                name: samples.take(test + k * len(codes))
+                for k, name in enumerate(views)
+            },
+            weights=None if weights is None else weights[train],
+            balanced=balanced,
+        )
+        for train, test in folds
+    ]

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
-from optirank._util.metrics import in_percent, percent
+from optirank._util.metrics import balanced, in_percent, percent, wilson
 from optirank._util.names import some
 from optirank.model import Model
 from optirank.model.card import Card, ClassCounts, JudgedSet
 from optirank.model.file import as_model
-from optirank.workflow.performance import balanced, wilson
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TextTable = dict[str, list[str]]  # columns by name; pandas takes long to load
 
 
 def model_card(
@@ -67,23 +71,28 @@ def _accuracy(card: Card) -> str:
     if card.balanced_accuracy is None:
         return ""
     error = card.standard_error
-    spread = ""
+    text = f"balanced accuracy {percent(card.balanced_accuracy)}"
     if error is not None and error == error:
-        spread = f" ± {100 * error:.1f} (standard error over the folds)"
-    return f"balanced accuracy {percent(card.balanced_accuracy)}{spread}"
+        text += f" ± {100 * error:.1f} (standard error over the folds)"
+    if any(judged.left_out for judged in card.judged):
+        text += ", samples of all folds together"
+    return text
 
 
 def _judged_line(card: Card) -> str:
     mean, lowest, n_sets = judged_accuracy(card)
     if not n_sets:
         return ""
+    if n_sets == 1:
+        return f"balanced accuracy {percent(mean)}, one set"
     return (
-        f"mean balanced accuracy {percent(mean)} of {n_sets}, lowest {percent(lowest)}"
+        f"balanced accuracy {percent(mean)}, mean of {n_sets} sets; "
+        f"lowest {percent(lowest)}"
     )
 
 
 def _baselines(card: Card) -> str:
-    return ", ".join(
+    return "; ".join(
         f"{name} {percent(share)}" for name, share in card.baselines.items()
     )
 
@@ -107,10 +116,13 @@ def _withholds(model: Model) -> str:
     return f"labels, to reach an error of {control.target_error:g}"
 
 
-def card_tables(model: Model) -> dict[str, pd.DataFrame]:
+def card_tables(model: Model) -> dict[str, TextTable]:
     """The tables of a model card, as text: classes, other data sets, missing genes."""
-    lacking = [
-        (f"{in_percent(share, 0)} %", percent(accuracy))
+    missing = [
+        {
+            "genes missing at random": f"{in_percent(share, 0)} %",
+            "held-out accuracy": percent(accuracy),
+        }
         for share, accuracy in model.panel.missing
     ]
     heading = judges(model.card).capitalize()
@@ -118,23 +130,28 @@ def card_tables(model: Model) -> dict[str, pd.DataFrame]:
         "Classes": class_table(model),
         f"{heading}, by a model that had not seen them": set_table(model.card),
         f"Classes by {judges(model.card)}": class_set_table(model.card),
-        "When genes are missing": pd.DataFrame(
-            lacking, columns=pd.Index(["genes missing at random", "held-out accuracy"])
-        ),
+        "When genes are missing": _columns(missing),
     }
-    return {title: table for title, table in tables.items() if len(table)}
+    return {title: table for title, table in tables.items() if table}
 
 
-def class_table(model: Model) -> pd.DataFrame:
+def _columns(rows: Iterable[Mapping[str, str]]) -> TextTable:
+    """A table of rows that have the same columns; nothing without rows."""
+    table: TextTable = {}
+    for row in rows:
+        for name, text in row.items():
+            table.setdefault(name, []).append(text)
+    return table
+
+
+def class_table(model: Model) -> TextTable:
     """The classes of a model as text: samples, and how held-out ones were labelled."""
     card = model.card
     names = [str(label) for label in model.classes]
-    table = pd.DataFrame(
-        {
-            "class": names,
-            "samples": [str(card.class_counts.get(name, "")) for name in names],
-        }
-    )
+    table = {
+        "class": names,
+        "samples": [str(card.class_counts.get(name, "")) for name in names],
+    }
     elsewhere = {name: _total(card.judged, name) for name in names}
     is_judged = any(counts.n for counts in elsewhere.values())
     if card.held_out and not (is_judged and card.batch):
@@ -172,7 +189,7 @@ def _total(judged: tuple[JudgedSet, ...], name: str) -> ClassCounts:
     )
 
 
-def set_table(card: Card) -> pd.DataFrame:
+def set_table(card: Card) -> TextTable:
     """How a model does on other data sets, per class, as text."""
     rows = []
     for judged in card.judged:
@@ -196,12 +213,13 @@ def set_table(card: Card) -> pd.DataFrame:
                 "worst class": _worst(judged),
             }
         )
-    table = pd.DataFrame(rows)
-    has_platforms = len(rows) and any(table["platform"])
-    return table if has_platforms or not rows else table.drop(columns="platform")
+    table = _columns(rows)
+    if rows and not any(table["platform"]):
+        del table["platform"]
+    return table
 
 
-def class_set_table(card: Card) -> pd.DataFrame:
+def class_set_table(card: Card) -> TextTable:
     """Sensitivity and specificity of each class on each other data set, as text."""
     rows = [
         {
@@ -214,10 +232,7 @@ def class_set_table(card: Card) -> pd.DataFrame:
         for judged in card.judged
         for name, counts in judged.classes.items()
     ]
-    table = pd.DataFrame(rows)
-    if not rows:
-        return table
-    return table.sort_values("class", kind="stable", ignore_index=True)
+    return _columns(sorted(rows, key=lambda row: row["class"]))
 
 
 def _worst(judged: JudgedSet) -> str:
@@ -249,6 +264,8 @@ def size_table(model: Any) -> pd.DataFrame:
     ``balanced_accuracy`` and ``standard_error`` are NaN for sizes that were not
     measured; ``chosen`` is the size of the model itself.
     """
+    import pandas as pd
+
     fitted = as_model(model)
     curve = {point.n_genes: point for point in fitted.card.curve}
     sizes = sorted({*fitted.panels, *curve})

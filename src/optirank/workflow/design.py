@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from optirank._util.metrics import balanced
 from optirank._util.names import some
 from optirank._util.scales import per_ten_thousand
-from optirank._util.workers import worker_count
+from optirank._util.workers import one_blas_thread, worker_count
 from optirank.io.data import DataError
 from optirank.io.genes import match_genes
 from optirank.panel.additions import best_more
@@ -36,8 +37,7 @@ from optirank.workflow.design_tables import (
 )
 from optirank.workflow.evaluate import evaluate_profiles
 from optirank.workflow.gene_lists import excluded_genes, find_listed
-from optirank.workflow.options import TrainingOptions
-from optirank.workflow.performance import balanced
+from optirank.workflow.options import DesignOptions, TrainingOptions
 from optirank.workflow.preparation import prepare
 from optirank.workflow.train import train_prepared
 from optirank.workflow.training_data import EmptySamplesError
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
     from optirank.io.data import ExpressionData, Profiles
     from optirank.panel.additions import Additions
-    from optirank.workflow.design_options import DesignOptions
     from optirank.workflow.evaluate import Evaluation
     from optirank.workflow.preparation import Prepared
     from optirank.workflow.train import Progress, TrainingResult
@@ -113,7 +112,7 @@ class DesignResult:
     conditions : DataFrame
         Balanced accuracy, with 95 % intervals, as it is and under every condition.
     classes : DataFrame
-        Sensitivity of each class with its interval, its genes, those it leans on, and
+        Sensitivity of each class with its interval, its genes, those it depends on, and
         its sensitivity under every condition.
     confusions : DataFrame
         Pairs of classes that are confused, as it is and on simulated platforms.
@@ -236,9 +235,10 @@ def _attempt(
         per_class=options.per_class,
     )
     training = train_prepared(prepared, training_options, command, source, progress)
-    return _conclude(
-        prepared, options, choice, training, X, rows, expression, other_names
-    )
+    with one_blas_thread():  # products are small, and the same for any machine
+        return _conclude(
+            prepared, options, choice, training, X, rows, expression, other_names
+        )
 
 
 def _conclude(

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from optirank._util.metrics import balanced
 from optirank.io.homologs import are_ensembl_ids, ensembl_id, ensembl_ids_of, symbols_of
 from optirank.panel.candidates import ClassSums
 from optirank.panel.drills import confused_pairs
 from optirank.panel.gene_roles import loss_changes, margin_losses, replacements
 from optirank.panel.sources import dense, places_in_sample, some_rows
-from optirank.workflow.performance import balanced
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,7 +89,7 @@ def class_table(
             "low": judged["sensitivity_low"],
             "high": judged["sensitivity_high"],
             "n_genes": [speaks_for.count(name) for name in names],
-            "leans_on": _leans_on(model, X, codes),
+            "depends_on": _depends_on(model, X, codes),
         }
     )
     for drill in drills[1:]:
@@ -99,7 +99,7 @@ def class_table(
     return table
 
 
-def _leans_on(model: Model, X: Any, codes: NDArray) -> list[str]:
+def _depends_on(model: Model, X: Any, codes: NDArray) -> list[str]:
     """Of each class the genes whose loss lowers the margin of its samples most."""
     rows = some_rows(codes, _PER_CLASS)
     values = dense(X[:, model.panel.columns][rows])

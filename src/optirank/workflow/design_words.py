@@ -80,13 +80,13 @@ def _under_conditions(conditions: list[Record]) -> list[str]:
 
 def _weakest(classes: pd.DataFrame) -> list[str]:
     """The classes of lowest sensitivity."""
-    lines = ["Weakest classes, % (95 % interval; without the first gene it leans on)"]
+    lines = ["Weakest classes, % (95 % interval; without the first gene it depends on)"]
     without = condition_words("needed", 1)
     weakest = classes.sort_values("sensitivity", kind="stable").head(_WEAKEST)
     for name, row in zip(weakest.index, weakest.to_dict("records"), strict=True):
         text = f"{_with_interval(row, 'sensitivity')}; {_share(row[without])}"
-        leans_on = f", leans on {row['leans_on']}" if row["leans_on"] else ""
-        lines.append(_line(str(name), text + leans_on))
+        depends_on = f", depends on {row['depends_on']}" if row["depends_on"] else ""
+        lines.append(_line(str(name), text + depends_on))
     return lines
 
 

@@ -20,7 +20,6 @@ from optirank.panel.sources import first_pass, some_rows
 from optirank.ranks.relative import weighted_ranks
 from optirank.ranks.scoring import best_class, by_class
 from optirank.solver.constants import DEFAULTS
-from optirank.tuning.selection import default_setting, select_for_transfer
 from optirank.workflow.train import Fitted
 
 if TYPE_CHECKING:
@@ -108,6 +107,8 @@ def train_settings(
     simulated platforms; the rule of ``selection="transfer"`` chooses. At most 500
     samples per class are used.
     """
+    from optirank.tuning.selection import default_setting, select_for_transfer
+
     settings = SETTINGS[options.method]
     codes = prepared.codes
     rows = some_rows(codes)

@@ -1,4 +1,5 @@
-"""What a user may ask of a training and of a prediction, each option in one place.
+"""What a user may ask of a training, a design and a prediction, each option in one
+place.
 
 A new field with a `Flag` is an option of the command line; the parameter of the same
 name in `optirank.tl` has the same default.
@@ -6,6 +7,7 @@ name in `optirank.tl` has the same default.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -22,6 +24,43 @@ _GENES = "Options for the genes"
 _MODEL = "Options for the model's card"
 _MISSING = "Options for genes with other names"
 
+# Of a training and of a design alike
+Label = Annotated[
+    str, Flag(metavar="COLUMN", help="Class labels.", names=("--label", "-l"))
+]
+Batch = Annotated[
+    str | None,
+    Flag(metavar="COLUMN", help="Source (data set, donor); each is held out in turn."),
+]
+Threads = Annotated[
+    int | None,
+    Flag(
+        metavar="N",
+        help="Threads; default: all processors.",
+        names=("--jobs", "-j"),
+        lowest=1,
+    ),
+]
+Include = Annotated[
+    Sequence[str] | str,
+    Flag(
+        metavar="GENES",
+        help="Genes that must be in the panel: names, patterns or a file.",
+        heading=_GENES,
+        typed=list[str] | None,
+    ),
+]
+Name = Annotated[str, Flag(metavar="TEXT", help="Name of the model.", heading=_MODEL)]
+Description = Annotated[
+    str,
+    Flag(
+        metavar="TEXT",
+        help="Its intended use, kept in the model.",
+        heading=_MODEL,
+        names=("--describe",),
+    ),
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
@@ -31,15 +70,8 @@ class TrainingOptions:
     ``n_jobs`` are threads, -1 for all processors.
     """
 
-    label: Annotated[
-        str, Flag(metavar="COLUMN", help="Class labels.", names=("--label", "-l"))
-    ]
-    batch: Annotated[
-        str | None,
-        Flag(
-            metavar="COLUMN", help="Source (data set, donor); each is held out in turn."
-        ),
-    ] = None
+    label: Label
+    batch: Batch = None
     method: Annotated[
         str,
         Flag(
@@ -60,15 +92,7 @@ class TrainingOptions:
             highest=1.0,
         ),
     ] = None
-    n_jobs: Annotated[
-        int | None,
-        Flag(
-            metavar="N",
-            help="Threads; default: all processors.",
-            names=("--jobs", "-j"),
-            lowest=1,
-        ),
-    ] = None
+    n_jobs: Threads = None
     n_genes: Annotated[
         int | str,
         Flag(
@@ -99,15 +123,7 @@ class TrainingOptions:
             typed=list[Path] | None,
         ),
     ] = None
-    include: Annotated[
-        Sequence[str] | str,
-        Flag(
-            metavar="GENES",
-            help="Genes that must be in the panel: names, patterns or a file.",
-            heading=_GENES,
-            typed=list[str] | None,
-        ),
-    ] = ()
+    include: Include = ()
     exclude: Annotated[
         Sequence[str] | str,
         Flag(
@@ -117,18 +133,8 @@ class TrainingOptions:
             typed=list[str] | None,
         ),
     ] = ()
-    name: Annotated[
-        str, Flag(metavar="TEXT", help="Name of the model.", heading=_MODEL)
-    ] = ""
-    description: Annotated[
-        str,
-        Flag(
-            metavar="TEXT",
-            help="Its intended use, kept in the model.",
-            heading=_MODEL,
-            names=("--describe",),
-        ),
-    ] = ""
+    name: Name = ""
+    description: Description = ""
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -144,9 +150,7 @@ class TrainingOptions:
             raise ValueError(
                 f"target error {error!r}: use a share between 0 and 1, such as 0.05"
             )
-        for name in ("include", "exclude"):  # one pattern may be given as it is
-            if isinstance(getattr(self, name), str):
-                object.__setattr__(self, name, (getattr(self, name),))
+        _list_patterns(self)
         if self.method != "panel" and (self.include or n_genes != "auto"):
             raise ValueError(
                 f"method={self.method!r} chooses its genes itself: leave out include "
@@ -159,6 +163,123 @@ class TrainingOptions:
         accuracy.
         """
         return None if self.n_genes == "auto" else int(self.n_genes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignOptions:
+    """What a user may ask of a design: the parameters of :func:`optirank.tl.design`.
+
+    ``assay_genes`` are the genes that the assay can measure; ``n_jobs`` are threads, -1
+    for all processors.
+    """
+
+    label: Label
+    batch: Batch = None
+    n_jobs: Threads = None
+    n_genes: Annotated[
+        int | None,
+        Flag(
+            metavar="N",
+            help="Genes in the panel; default: 100, or those of the list.",
+            heading=_GENES,
+            names=("--genes",),
+            lowest=2,
+        ),
+    ] = None
+    gene_list: Annotated[
+        Sequence[str] | None,
+        Flag(
+            metavar="FILE",
+            help=(
+                "A list, one gene per line, to score as it is; with --genes, to extend."
+            ),
+            heading=_GENES,
+            names=("--list",),
+            typed=Path | None,
+        ),
+    ] = None
+    skip_unknown: Annotated[
+        bool,
+        Flag(
+            help="Go on without genes of the list that the reference lacks.",
+            heading=_GENES,
+        ),
+    ] = False
+    include: Include = ()
+    exclude: Annotated[
+        Sequence[str] | str,
+        Flag(
+            metavar="GENES",
+            help=(
+                "Genes that may not be: names, patterns such as 'MT-*', a file, or the "
+                "word housekeeping (ribosomal, mitochondrial, haemoglobin, cell cycle)."
+            ),
+            heading=_GENES,
+            typed=list[str] | None,
+        ),
+    ] = ()
+    min_mean: Annotated[
+        float | None,
+        Flag(
+            metavar="COUNTS",
+            help="Least mean, per 10,000, in the class where a gene is highest.",
+            heading=_GENES,
+            lowest=0.0,
+        ),
+    ] = None
+    max_mean: Annotated[
+        float | None,
+        Flag(metavar="COUNTS", help="Largest such mean.", heading=_GENES, lowest=0.0),
+    ] = None
+    per_class: Annotated[
+        int,
+        Flag(
+            metavar="N",
+            help="Genes of largest weight that each class keeps.",
+            heading=_GENES,
+            lowest=0,
+        ),
+    ] = 0
+    assay_genes: Annotated[
+        Sequence[str] | None,
+        Flag(
+            metavar="FILE",
+            help="Genes that the assay can measure: a list, or data that have them.",
+            heading=_GENES,
+            names=("--for",),
+            typed=Path | None,
+        ),
+    ] = None
+    name: Name = ""
+    description: Description = ""
+
+    def __post_init__(self) -> None:
+        n_genes = self.n_genes
+        is_number = isinstance(n_genes, Integral) and not isinstance(n_genes, bool)
+        if n_genes is not None and (not is_number or n_genes < 2):
+            raise ValueError(f"{n_genes!r} genes: give at least 2 (--genes, n_genes=)")
+        if self.per_class < 0:
+            raise ValueError(f"{self.per_class} genes per class: give at least 0")
+        low, high = self.min_mean, self.max_mean
+        for bound in (low, high):
+            if bound is not None and not 0 <= bound < math.inf:
+                raise ValueError(
+                    f"a mean of {bound!r}: give counts per 10,000 of at least 0"
+                )
+        if low is not None and high is not None and low > high:
+            raise ValueError(
+                f"means from {low:g} to {high:g} (--min-mean, --max-mean) leave no "
+                "gene: give the smaller one first"
+            )
+        _list_patterns(self)
+
+
+def _list_patterns(options: TrainingOptions | DesignOptions) -> None:
+    """Make lists of ``include`` and ``exclude``: one pattern may be given as it is."""
+    for name in ("include", "exclude"):
+        pattern = getattr(options, name)
+        if isinstance(pattern, str):
+            object.__setattr__(options, name, (pattern,))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from optirank._util.metrics import in_percent, percent
+from optirank._util.metrics import balanced, in_percent, percent, wilson
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-Z = 1.959964  # standard deviations of a 95 % interval
 TARGETS = (0.01, 0.02, 0.05, 0.1)  # errors that people ask for
 _BINS = 10  # of confidence, as in most reliability diagrams
 MEASURES = {
@@ -198,15 +197,6 @@ def check_prevalence(
     return {name: float(given[name]) if name in given else left[name] for name in names}
 
 
-def wilson(share: ArrayLike, n: ArrayLike) -> tuple[NDArray, NDArray]:
-    """Wilson's 95 % interval of a share of n samples; NaN where n is 0."""
-    share, n = np.asarray(share, dtype=float), np.asarray(n, dtype=float)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        centre = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
-        half = Z / (1 + Z**2 / n) * np.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
-    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
-
-
 def reliability_table(confidence: ArrayLike, correct: ArrayLike) -> pd.DataFrame:
     """Labels in bins of confidence: their mean confidence, the share that is right,
     intervals.
@@ -267,23 +257,6 @@ def _class_table(
         low, high = wilson(share, n)
         columns |= {measure: share, f"{measure}_low": low, f"{measure}_high": high}
     return pd.DataFrame(columns, index=pd.Index(names, name="class"))
-
-
-def balanced(right: ArrayLike, sizes: ArrayLike) -> tuple[float, tuple[float, float]]:
-    """Mean sensitivity and its 95 % interval.
-
-    The variance of a class of r right labels among n samples is ``p (1 - p) / n`` with
-    ``p = (r + 1) / (n + 2)``, so that a class without an error is not certain.
-    """
-    right, sizes = np.asarray(right), np.asarray(sizes)
-    there = sizes > 0
-    if not there.any():
-        return float("nan"), (float("nan"), float("nan"))
-    r, n = right[there], sizes[there]
-    p = (r + 1) / (n + 2)
-    mean = float((r / n).mean())
-    half = Z * float(np.sqrt((p * (1 - p) / n).sum())) / len(n)
-    return mean, (max(0.0, mean - half), min(1.0, mean + half))
 
 
 def _curves(positive: NDArray, score: NDArray) -> Curves:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank._util.names import some
-from optirank.estimators.panel_classifier import N_FOLDS, fold_numbers
 from optirank.io.data import DataError, ExpressionData, text_column
 from optirank.io.homologs import in_names_of
-from optirank.tuning.folds import make_folds
+from optirank.tuning.folds import N_FOLDS, fold_numbers, make_folds
 from optirank.workflow.labels import label_notes
 from optirank.workflow.training_data import TrainingData
 from optirank.workflow.usable import (

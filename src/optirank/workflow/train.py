@@ -266,7 +266,7 @@ def _measure(
     calibration = fit_calibration(flat, truth, classes)
     confidence = calibration.probabilities(np.maximum(flat, NEVER)).max(axis=1)
     control = fit_error_control(confidence, predicted == truth, truth)
-    ranks = panel_ranks(fitted.X[:, panel.columns])
+    ranks = panel_ranks(fitted.X[:, panel.columns], compiled=True)
     given = np.full(len(fitted.rows), None)
     given[np.searchsorted(fitted.rows, rows)] = predicted
     likeness = fit_likeness(ranks, classes[prepared.codes[fitted.rows]], given, classes)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from numpy.typing import NDArray
 
 from optirank import __version__
 from optirank._util.files import replacing, write_text
@@ -40,6 +41,7 @@ from optirank_lab.benchmark.rivals import (
     methods_for,
     run_method,
 )
+from optirank_lab.benchmark.sets import Set
 from optirank_lab.benchmark.splits import at_most
 from optirank_lab.benchmark.statistics import (
     bootstrap_interval,
@@ -174,14 +176,22 @@ def evaluate(
 
 def pair_data(design: Design) -> PairData:
     """Samples and candidate genes of a pair, the same for all methods."""
-    random = np.random.default_rng(0)
-    train = design.source.take(at_most(design.source.labels, MOST_PER_CLASS, random))
     (query,) = design.tests.values()
     if query is None:
         raise ValueError(f"{design.task.name} has no query: name a pair of sets")
+    train, query, order = drawn_samples(design.source, query)
+    return PairData(train.take(slice(None), order), query.take(slice(None), order))
+
+
+def drawn_samples(reference: Set, query: Set) -> tuple[Set, Set, NDArray]:
+    """Training samples of each class, samples of the query, and the candidate genes.
+
+    Samples have all genes; the candidates are positions, best t statistic first.
+    """
+    random = np.random.default_rng(0)
+    train = reference.take(at_most(reference.labels, MOST_PER_CLASS, random))
     rows = np.sort(random.permutation(len(query.labels))[:MOST_OF_QUERY])
-    order = genes_of_best_t(train, CANDIDATES)  # best first
-    return PairData(train.take(slice(None), order), query.take(rows, order))
+    return train, query.take(rows), genes_of_best_t(train, CANDIDATES)
 
 
 def _method_rows(method: str, data: PairData, pythons: Mapping[str, str]) -> list[dict]:

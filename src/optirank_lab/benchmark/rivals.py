@@ -5,16 +5,24 @@ All of them get the same training samples, the same query and the same candidate
 in the order of their t statistics (`designs.genes_of_best_t`). A method yields one
 `Labels` per number of genes:
 
-panel                            the panel model
-centroid                         the class mean of highest rank correlation, genes of
-best t k-TSP                            top scoring pairs with about k genes
-LR on ranks, largest weights     the k genes of largest weight in LR on ranks of all
-candidates LR on ranks, best t              the k genes of largest t statistic, ranked
-among themselves SVM on ranks, best t             the same with a linear support vector
-machine paper's classifier               `OptirankClassifierCV`: reference set and
-weights apart LR on log values                 C chosen by cross-validation within the
-training set LR on log values, z-scored       the same, each gene of each set with mean
-0 and deviation 1
+panel
+    the panel model
+nearest class mean
+    the class mean of highest rank correlation, genes of best t
+k-TSP
+    top scoring pairs with about k genes
+LR on ranks, largest weights
+    the k genes of largest weight in LR on ranks of all candidates
+LR on ranks, best t
+    the k genes of largest t statistic, ranked among themselves
+SVM on ranks, best t
+    the same with a linear support vector machine
+paper's classifier
+    `OptirankClassifierCV`: reference set and weights apart
+LR on log values
+    C chosen by cross-validation within the training set
+LR on log values, z-scored
+    the same, each gene of each set with mean 0 and deviation 1
 
 and the competing tools SingleR, CellTypist and pySingleCellNet, each with its own
 choice of genes among the candidates and its default settings, in an environment of its
@@ -128,7 +136,7 @@ def panel(pair: PairData) -> Iterator[Labels]:
         yield Labels(k, int(model.genes_.sum()), model.predict(query))
 
 
-def centroid(pair: PairData) -> Iterator[Labels]:
+def nearest_mean(pair: PairData) -> Iterator[Labels]:
     """The nearest class mean by rank correlation."""
     yield from _on_best_t(pair, SpearmanCentroid)
 
@@ -242,7 +250,7 @@ def z_scored(values: NDArray) -> NDArray:
 
 METHODS: dict[str, Method] = {
     PANEL: panel,
-    "centroid": centroid,
+    "nearest class mean": nearest_mean,
     "k-TSP": top_scoring_pairs,
     "LR on ranks, largest weights": lr_largest_weights,
     "LR on ranks, best t": lr_best_t,

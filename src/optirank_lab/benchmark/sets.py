@@ -4,7 +4,7 @@ log values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -89,7 +89,8 @@ def load(name: str, task: BenchmarkTask, data: Path | None) -> Set:
     values = whole if isinstance(whole, np.ndarray) else whole.data
     if not np.isfinite(values).all():
         raise DataError(
-            f"{name}: some values are missing or infinite: ranks need numbers"
+            f"{name}: some values are missing or infinite, and ranks need numbers: "
+            "fill them, or leave their genes or samples out"
         )
     X = in_memory(profiles.select_samples(known))
     return Set(name, X, X, labels[known].astype(str), np.asarray(profiles.gene_names))
@@ -137,7 +138,7 @@ def common_classes(
         classes &= {name for name, n in class_counts(part).items() if n >= needed}
     kept = sorted(classes)
     if len(kept) < _FEWEST_CLASSES:
-        raise _too_few_classes(kept, source, must_have)
+        raise _too_few_classes(kept, smallest, source, must_have)
     notes = []
     if small:
         notes.append(f"fewer than {smallest} samples, left out: {some(small, 20)}")
@@ -157,18 +158,23 @@ def common_classes(
 
 
 def _too_few_classes(
-    kept: list[str], source: Sequence[Set], must_have: Sequence[Set]
+    kept: list[str], smallest: int, source: Sequence[Set], must_have: Sequence[Set]
 ) -> DataError:
     """What is wrong where sets share too few classes."""
     joined = "+".join(part.name for part in source)
-    contents = [f"{joined} has {some(class_counts(*source), 10)}"]
+    contents = [f"{joined} has {_with_counts(class_counts(*source))}"]
     contents += [
-        f"{part.name} has {some(class_counts(part), 10)}" for part in must_have
+        f"{part.name} has {_with_counts(class_counts(part))}" for part in must_have
     ]
     return DataError(
-        f"{len(kept)} common classes, at least {_FEWEST_CLASSES} are needed: "
-        f"{'; '.join(contents)}. labels.toml brings names together"
+        f"{len(kept)} common classes with {smallest} samples or more, at least "
+        f"{_FEWEST_CLASSES} are needed: {'; '.join(contents)}. Classes are matched by "
+        "name: labels.toml brings different names together"
     )
+
+
+def _with_counts(counts: Mapping[str, int]) -> str:
+    return some([f"{name} ({count})" for name, count in counts.items()], 10)
 
 
 def _lacking(auxiliary: Set, kept: list[str], positives: list[str]) -> list[str]:

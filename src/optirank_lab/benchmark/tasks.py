@@ -16,13 +16,15 @@ import pandas as pd
 
 from optirank.io.data import DataError, MissingExtraError
 from optirank.io.reading import open_expression
-from optirank_lab.data.registry import LABEL, harmonise, local_paths
+from optirank_lab.data.registry import LABEL, harmonise, local_paths, registry
 
 # Samples in each set of a found pair: fewer say little about a class.
 SMALLEST_CLASS = 8
 # Common genes of a found pair: fewer are no longer a comparison of panels.
 FEWEST_GENES = 100
 SAME_PLATFORM = "same platform"
+OTHER_PLATFORM = "platform"
+UNKNOWN_PLATFORM = "unknown"
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class BenchmarkTask:
 
     name: str
     title: str
-    shift: str = "unknown"
+    shift: str = UNKNOWN_PLATFORM
     kind: str = "unknown"
     tissue: str = ""
     train: tuple[str, ...] = ()
@@ -131,7 +133,8 @@ def find_pairs(
     are not paired; neither are sets of two known tissues. The tissue of a set is its
     column ``tissue`` or stands in tasks.toml; sets without one belong to the tissue of
     the sets that they are paired with. Where both platforms are known, by the column
-    ``platform`` or tasks.toml, the ``shift`` of a pair says whether they are the same.
+    ``platform`` or the registry, the ``shift`` of a pair says whether they are the
+    same.
     """
     summaries: list[_SetSummary] = []
     problems: dict[str, str] = {}
@@ -151,7 +154,7 @@ def find_pairs(
             name=f"{reference.name} to {query.name}",
             title=f"{reference.name} to {query.name}",
             tissue=min(tissues[reference.name], tissues[query.name], key=_unknown_last),
-            shift=_shift(reference.platform, query.platform),
+            shift=shift_between(reference.platform, query.platform),
             train=(reference.name,),
             test=query.name,
             scheme="all",
@@ -184,11 +187,11 @@ def _unknown_last(tissue: str) -> tuple[bool, str]:
     return tissue.startswith("like "), tissue
 
 
-def _shift(reference: str, query: str) -> str:
+def shift_between(reference: str, query: str) -> str:
     """What differs between the platforms of two sets."""
     if not reference or not query:
-        return "unknown"
-    return SAME_PLATFORM if reference == query else "platform"
+        return UNKNOWN_PLATFORM
+    return SAME_PLATFORM if reference == query else OTHER_PLATFORM
 
 
 def _summarise(name: str, path: Path, label: str) -> _SetSummary:
@@ -203,9 +206,21 @@ def _summarise(name: str, path: Path, label: str) -> _SetSummary:
             genes=frozenset(map(str, opened.gene_names)),
             dataset=_single_value(obs, "dataset"),
             tissue=_single_value(obs, "tissue") or tables["tissues"].get(name, ""),
-            platform=_single_value(obs, "platform")
-            or tables["platforms"].get(name, ""),
+            platform=platform_of(name, obs),
         )
+
+
+def platform_of(name: str, obs: pd.DataFrame) -> str:
+    """The platform of a set: its column ``platform``, else what the registry says;
+    "" where nothing is known.
+    """
+    return _single_value(obs, "platform") or _registered_platform(name)
+
+
+def _registered_platform(name: str) -> str:
+    """The platform of a set whose file names none, empty where nothing is known."""
+    entry = registry().get(name)
+    return entry.technology if entry is not None else ""
 
 
 def _large_classes(labels: Any) -> frozenset[str]:
@@ -238,48 +253,3 @@ def _can_be_paired(reference: _SetSummary, query: _SetSummary) -> bool:
         and len(reference.classes & query.classes) >= 2
         and len(reference.genes & query.genes) >= FEWEST_GENES
     )
-
-
-def read_pairs(path: Path) -> tuple[BenchmarkTask, ...]:
-    """The pairs that a CSV names: the columns reference, query, problem and maybe
-    label.
-
-    ``reference`` and ``query`` are names of sets, with or without ``.h5ad``;
-    ``problem`` takes the place of a tissue: pairs of one problem are averaged first.
-    ``label`` is the column of labels, ``cell_type`` where it is empty.
-    """
-    table = pd.read_csv(path, dtype=str, comment="#").fillna("")
-    lacking = [name for name in ("reference", "query", "problem") if name not in table]
-    if lacking:
-        raise DataError(
-            f"{path} has no column {', '.join(lacking)}: its columns are "
-            "reference, query, problem and, where it is not cell_type, label"
-        )
-    if table.empty:
-        raise DataError(f"{path} names no pair: write one line per pair")
-    tasks = []
-    for row in table.to_dict("records"):
-        reference, query = (
-            row[column].strip().removesuffix(".h5ad")
-            for column in ("reference", "query")
-        )
-        label = row.get("label", "").strip() or LABEL
-        name = f"{reference} to {query}"
-        if label != LABEL:  # two questions may be asked of one pair of sets
-            name += f" ({label})"
-        tasks.append(
-            BenchmarkTask(
-                name=name,
-                title=name,
-                tissue=row["problem"].strip(),
-                train=(reference,),
-                test=query,
-                scheme="all",
-                label=label,
-            )
-        )
-    names = [task.name for task in tasks]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DataError(f"{path} names {twice[0]!r} twice: name each pair once")
-    return tuple(tasks)

@@ -27,7 +27,7 @@ def study(tmp_path_factory):
 def test_every_method_has_every_size(study):
     table, _, pairs, _ = study
     sizes = {"10", "20", "30", "50", "100", "300"}
-    of_all = {"centroid", "LR on ranks, best t", "SVM on ranks, best t"}
+    of_all = {"nearest class mean", "LR on ranks, best t", "SVM on ranks, best t"}
     only_all = {
         "paper's classifier",
         "LR on log values",
@@ -48,7 +48,7 @@ def test_methods_use_as_many_genes_as_they_say(study):
     everything = everything[everything["method"] != "paper's classifier"]
     assert (everything["n_genes"] == everything["n_candidates"]).all()
     on_ranks = table["method"].str.contains("ranks")
-    exact = table[on_ranks | table["method"].isin(["panel", "centroid"])]
+    exact = table[on_ranks | table["method"].isin(["panel", "nearest class mean"])]
     exact = exact[exact["k"] != "all"]
     expected = exact["k"].astype(int).clip(upper=exact["n_candidates"])
     assert (exact["n_genes"] == expected).all()

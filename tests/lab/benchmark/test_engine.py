@@ -174,7 +174,7 @@ def test_a_cluster_keeps_only_units_under_way(source, finished, tmp_path):
     distributed = pytest.importorskip("distributed")
     most = 0
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
     ) as cluster:
 
         def count(unit, stored):

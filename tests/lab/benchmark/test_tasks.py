@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from benchmark_cases import FIRST, SECOND, THIRD, make_set, write_sets
-from optirank.io.data import DataError
 from optirank.io.reading import write_h5ad
 from optirank_lab.benchmark.splits import make_splits
-from optirank_lab.benchmark.tasks import built_in, choose, find_pairs, read_pairs
+from optirank_lab.benchmark.tasks import built_in, choose, find_pairs
 from optirank_lab.data.registry import harmonise
 
 
@@ -110,6 +109,17 @@ def test_pairs_of_one_platform_are_told_from_pairs_of_two(tmp_path):
     assert tasks["one to unnamed"].across_platforms
 
 
+def test_a_set_without_a_column_has_the_platform_of_the_registry(tmp_path):
+    for name in ("mesc_batch2", "mesc_batch3", "ovtn_gse12470"):
+        data = make_set(name)
+        data.obs.drop(columns="platform", inplace=True)
+        data.obs["tissue"] = "one tissue"
+        write_h5ad(data, tmp_path / f"{name}.h5ad")
+    shifts = {task.name: task.shift for task in find_pairs(tmp_path)[0]}
+    assert shifts["mesc_batch2 to mesc_batch3"] == "same platform"
+    assert shifts["mesc_batch2 to ovtn_gse12470"] == "platform"
+
+
 def test_labels_may_be_in_another_column(tmp_path):
     for name in ("one", "two"):
         data = make_set(name)
@@ -121,27 +131,3 @@ def test_labels_may_be_in_another_column(tmp_path):
     pairs, problems = find_pairs(tmp_path, "subtype")
     assert problems == {}
     assert {task.label for task in pairs} == {"subtype"}
-
-
-def test_pairs_are_read_from_a_table(tmp_path):
-    path = tmp_path / "pairs.csv"
-    path.write_text(
-        "reference,query,problem,label\none.h5ad,two,lung,\none,two,lung,stage\n"
-    )
-    first, second = read_pairs(path)
-    assert (first.name, first.tissue, first.label) == (
-        "one to two",
-        "lung",
-        "cell_type",
-    )
-    assert (second.name, second.label) == ("one to two (stage)", "stage")
-    assert first.train == ("one",)
-    assert first.test == "two"
-    for text, words in {
-        "reference,query\na,b\n": "has no column problem",
-        "reference,query,problem\n": "names no pair",
-        "reference,query,problem\na,b,c\na,b,c\n": "'a to b' twice",
-    }.items():
-        path.write_text(text)
-        with pytest.raises(DataError, match=words):
-            read_pairs(path)

@@ -1,0 +1,91 @@
+"""Numbers in sentences of pages other than the evidence."""
+
+from __future__ import annotations
+
+import pandas as pd
+from tables import number, percent, read
+
+from optirank_lab.benchmark.rivals import ALL, PANEL
+from optirank_lab.benchmark.tasks import SAME_PLATFORM
+
+RATIOS = "nki_er"  # the breast set of log ratios
+
+
+def mean_of_curve(method: str, k: str, chosen: pd.Series) -> str:
+    """Mean over some pairs of the curve."""
+    rows = read("curve")
+    of_method = (rows["method"] == method) & (rows["k"] == k)
+    return percent(rows.loc[of_method & chosen, "balanced_accuracy"].mean())
+
+
+def breast_pairs(*, ratios: bool) -> pd.Series:
+    """Rows of pairs of breast sets, one of which has log ratios, or none."""
+    rows = read("curve")
+    has_ratios = rows["pair"].str.contains(RATIOS)
+    return (rows["tissue"] == "breast") & (has_ratios == ratios)
+
+
+@number
+def breast_with_ratios() -> str:
+    """The panel of 100 between breast sets, one of which has log ratios."""
+    return mean_of_curve(PANEL, "100", breast_pairs(ratios=True))
+
+
+@number
+def breast_without_ratios() -> str:
+    """The panel of 100 between the other breast sets."""
+    return mean_of_curve(PANEL, "100", breast_pairs(ratios=False))
+
+
+@number
+def nki_to_expo() -> str:
+    """The panel of 100 from one cohort to another."""
+    return mean_of_curve(PANEL, "100", read("curve")["pair"] == "nki_er to expo_er")
+
+
+def one_platform() -> pd.Series:
+    """Rows of pairs of one platform."""
+    return read("curve")["shift"] == SAME_PLATFORM
+
+
+@number
+def one_platform_pairs() -> str:
+    """Pairs of one platform."""
+    return str(read("curve").loc[one_platform(), "pair"].nunique())
+
+
+@number
+def one_platform_panel() -> str:
+    """The panel of 100 on pairs of one platform."""
+    return mean_of_curve(PANEL, "100", one_platform())
+
+
+@number
+def one_platform_lr() -> str:
+    """LR on log values on the same pairs."""
+    return mean_of_curve("LR on log values", ALL, one_platform())
+
+
+@number
+def one_platform_lr_scaled() -> str:
+    """LR on z-scored log values on the same pairs."""
+    return mean_of_curve("LR on log values, z-scored", ALL, one_platform())
+
+
+def mean_of_small(method: str) -> str:
+    """Mean over the small tasks."""
+    rows = read("small")
+    by_task = rows[rows["method"] == method].groupby("task")["balanced_accuracy"]
+    return percent(by_task.mean().mean())
+
+
+@number
+def small_panel() -> str:
+    """The panel of 100 on the small tasks."""
+    return mean_of_small("panel of 100")
+
+
+@number
+def small_lr() -> str:
+    """LR on log values on the small tasks."""
+    return mean_of_small("LR on log values")
