@@ -262,9 +262,7 @@ class Run:
             lambda_p += rise / rho
             state = self._on_the_way.round(state, lambda_p)
         gamma = self.alternation.feasible.vertex(state.gamma)
-        state = self.alternation.steps_on_w(
-            replace(state, gamma=gamma), c.ROUNDED_STEPS
-        )
+        state = self.alternation.steps_on_w(replace(state, gamma=gamma), c.REFIT_STEPS)
         return self._note("rounded", state, side=side, lambda_p=lambda_p, rho=rho)
 
     def exchange(self, state: State, n_models: int = c.MODELS) -> State:

@@ -140,13 +140,13 @@ def finish_exactly(
 
     ``columns`` are those of the support, not centred. The last digits of w no longer
     show in the objective, which is flat there, but in its gradient, which judges the
-    last steps.
+    last steps. So near the minimum one Hessian serves them all.
     """
     loss = LogisticLoss(y, v, np.float64)
     support = np.flatnonzero(w)
     columns = np.array(columns, dtype=np.float64, order="C")
     columns -= v @ columns
-    newton = newton_steps(columns, loss, w[support], b, penalty, 20, tol=1e-15)
+    newton = newton_steps(columns, loss, w[support], b, penalty, 20)
     sign = np.sign(newton.w)
 
     def gradient_at(weights: NDArray) -> NDArray:
@@ -156,8 +156,8 @@ def finish_exactly(
 
     weights = newton.w
     gradient = gradient_at(weights)
-    for _ in range(4):  # Newton's method gains half the digits that are left each time
-        hessian = RidgeHessian(columns, loss.curvatures, penalty.curvature)
+    hessian = RidgeHessian(columns, loss.curvatures, penalty.curvature)
+    for _ in range(c.LAST_STEPS):
         new = weights - hessian.solve(gradient)
         if not penalty.smooth and (new * sign < 0).any():
             break

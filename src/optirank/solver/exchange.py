@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from optirank._compiled import solver_loops
+from optirank._compiled import exchange_loops
 from optirank.ranks.orders import take_columns
 from optirank.ranks.relative import check_ties
 from optirank.solver import constants as c
@@ -113,8 +113,9 @@ def make_pair_model(
     """
     penalty = alternation.penalty
     orders = alternation.problem.orders
-    state = alternation.steps_on_w(state, c.REFIT_STEPS)
     matrix = alternation.matrices.ranks(state.gamma)
+    z = matrix.dot(state.w)
+    alternation.loss.differentiate(z, alternation.loss.best_intercept(z, state.b))
     columns = np.arange(orders.n_genes)
     if not penalty.smooth:
         slopes = np.abs(matrix.transpose_dot(alternation.loss.slopes))
@@ -226,7 +227,7 @@ class PairModel:
         mean = curvatures @ coranks / max(curvatures.sum(), 1e-30)
         scaled = ((coranks - mean) * roots).astype(np.float32)
         turn = np.zeros((coranks.shape[1], len(self.active)), np.float32)
-        solver_loops.slopes_of_comparisons(
+        exchange_loops.slopes_of_comparisons(
             active_groups, slopes, groups, self.tie, turn
         )
         q = turn.T.astype(np.float64) / self.problem.n_reference
@@ -286,7 +287,7 @@ class PairModel:
         loss = self.loss
         penalty = self.penalty
         b = self.point.b
-        solver_loops.exchange_in_ranks(
+        exchange_loops.exchange_in_ranks(
             self.groups,
             pairs.groups[:, comes],
             pairs.groups[:, goes],

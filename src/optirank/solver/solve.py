@@ -125,7 +125,7 @@ def _sets_of_neighbour(run: Run, states: dict[str, State]) -> dict[str, State]:
     sets = {}
     for name, state in states.items():
         started = run.alternation.steps_on_w(
-            replace(state, batch=None, n_iter=0), c.ROUNDED_STEPS
+            replace(state, batch=None, n_iter=0), c.REFIT_STEPS
         )
         sets[name] = run.exchange(started, n_models=1 if few else 0)
     return sets

@@ -73,16 +73,15 @@ def exchange_batches(batch: Batch, states: States, n_tries: int) -> States:
     return states
 
 
-def exchange_pairs(batch: Batch, states: States, effort: int) -> States:
+def exchange_pairs(batch: Batch, states: States) -> States:
     """Swap the pair that judged best of those a second-order model proposes, again and
     again.
 
-    A problem that a model does not improve is done. ``effort`` is 1, or 2 where trials
-    cost little.
+    A problem that a model does not improve is done.
     """
     active = batch.xp.arange(len(batch))
     for _ in range(c.MODELS_ON_DEVICE):
-        new, improved = _one_model(batch.take(active), states.take(active), effort)
+        new, improved = _one_model(batch.take(active), states.take(active))
         states = states.put(active[improved], new.take(improved))
         active = active[improved]
         if not len(active):
@@ -114,7 +113,7 @@ def _sorted_candidates(
     return out_first, in_first, inside.sum(axis=1), outside.sum(axis=1)
 
 
-def _one_model(batch: Batch, states: States, effort: int) -> tuple[States, Any]:
+def _one_model(batch: Batch, states: States) -> tuple[States, Any]:
     """Judge the exchanges that one model proposes; the states, and which of them
     improved.
 
@@ -125,9 +124,7 @@ def _one_model(batch: Batch, states: States, effort: int) -> tuple[States, Any]:
     states = steps_on_w(batch, states, c.REFIT_STEPS)
     gradient, coranks, slopes, curvatures = _gradient_gamma(batch, states)
     out_first, in_first, n_in, n_out = _sorted_candidates(batch, states.gamma, gradient)
-    m_in, m_out = (
-        min(effort * c.PAIR_GENES, int(count.min())) for count in (n_in, n_out)
-    )
+    m_in, m_out = (min(2 * c.PAIR_GENES, int(count.min())) for count in (n_in, n_out))
     if not m_in or not m_out:
         return states, xp.zeros(len(batch), bool)
     chosen = xp.concatenate([out_first[:, :m_in], in_first[:, :m_out]], axis=1)
@@ -152,7 +149,7 @@ def _one_model(batch: Batch, states: States, effort: int) -> tuple[States, Any]:
     alone = 0.5 * xp.diagonal(form, axis1=1, axis2=2)
     gains = (alone + linear)[:, None, m_in:] + (alone - linear)[:, :m_in, None]
     gains = gains - form[:, :m_in, m_in:]
-    return _judge(batch, states, chosen, gains, responses.transpose(0, 2, 1), effort)
+    return _judge(batch, states, chosen, gains, responses.transpose(0, 2, 1))
 
 
 def _turns(batch: Batch, slopes: Any, chosen: Any) -> Any:
@@ -183,7 +180,7 @@ def _turns(batch: Batch, slopes: Any, chosen: Any) -> Any:
 
 
 def _judge(
-    batch: Batch, states: States, chosen: Any, gains: Any, responses: Any, effort: int
+    batch: Batch, states: States, chosen: Any, gains: Any, responses: Any
 ) -> tuple[States, Any]:
     """Try the pairs of the best predicted gains; the states, and which of them
     improved.
@@ -210,7 +207,7 @@ def _judge(
         guess = current.w - (responses[rows, comes] - responses[rows, goes])
         flipped = (guess * current.w < 0) & (batch.l1 > 0)[rows, None]
         guessed = replace(current, w=xp.where(flipped, 0.0, guess))
-        judged = _judged(batch.take(rows), guessed, effort)
+        judged = _judged(batch.take(rows), guessed)
         winner = judged.objective.reshape(size, n_trials).argmin(axis=1)
         won = judged.take(xp.arange(size) * n_trials + winner)
         better = won.objective < xp.minimum(best.objective, target)
@@ -218,7 +215,7 @@ def _judge(
     return best, improved
 
 
-def _judged(batch: Batch, states: States, effort: int) -> States:
+def _judged(batch: Batch, states: States) -> States:
     """Steps on (w, b) that tell what an exchange is worth."""
     matrix = ranks_of(batch, states.gamma)
     if batch.orders.n_genes <= c.SMALL and not bool((batch.l1 > 0).any()):
@@ -226,7 +223,7 @@ def _judged(batch: Batch, states: States, effort: int) -> States:
             batch, matrix, states.w, states.b, c.TRIAL_NEWTON_STEPS
         )
         return replace(states, w=w, b=b, objective=objective)
-    penalty, n_steps = elastic_net(batch), effort * c.REFIT_STEPS
+    penalty, n_steps = elastic_net(batch), 2 * c.REFIT_STEPS
     done = accelerated_steps(
         batch, matrix, states.w, states.b, penalty, states.L_w, n_steps
     )

@@ -139,7 +139,7 @@ def _learn_sets(problems: Sequence[Problem], options: Options) -> list[Solution]
     if options.polish:
         states = exchange_batches(batch, states, c.BATCHES)
         if cheap:
-            states = exchange_pairs(batch, states, 2)
+            states = exchange_pairs(batch, states)
     # (w, b) of the sets are not converged yet: those that are close are compared at the
     # end
     kept = _near_best(batch, states, 0.0 if in_grid else c.CLOSE_SETS)
@@ -148,7 +148,7 @@ def _learn_sets(problems: Sequence[Problem], options: Options) -> list[Solution]
     if options.polish and options.thorough and not cheap:
         states = exchange_batches(batch, states, c.BATCHES)
         if n * d <= c.MODEL_ENTRIES:
-            states = exchange_pairs(batch, states, 1)
+            states = exchange_pairs(batch, states)
     return _finished(batch, states, options)
 
 
@@ -242,7 +242,11 @@ def _finished(batch: Batch, states: States, options: Options) -> list[Solution]:
     if options.refit:
         within = states.n_iter < options.max_iter
         states, converged = fit_weights(
-            batch, states, tol=options.tol, max_iter=options.max_iter
+            batch,
+            states,
+            tol=options.tol,
+            max_iter=options.max_iter,
+            exact=options.thorough,
         )
         converged &= within
     kept = _near_best(batch, states, 0.0)
@@ -382,4 +386,4 @@ def push_to_sets(batch: Batch, states: States, step: float) -> States:
         gamma = xp.where(batch.allowed[None, :], gamma, -1.0)
     places = xp.argsort(xp.argsort(-gamma, axis=1), axis=1)
     rounded = (places < batch.s[:, None]).astype(xp.float64)
-    return steps_on_w(batch, replace(states, gamma=rounded), c.ROUNDED_STEPS)
+    return steps_on_w(batch, replace(states, gamma=rounded), c.REFIT_STEPS)

@@ -49,14 +49,14 @@ def with_weights(batch: Batch, states: States, done: BatchResult) -> States:
 
 
 def fit_weights(
-    batch: Batch, states: States, *, tol: float, max_iter: int
+    batch: Batch, states: States, *, tol: float, max_iter: int, exact: bool = True
 ) -> tuple[States, Any]:
     """Minimise in (w, b) at the states' gamma; the states and whether each converged.
 
     Converged means that the proximal gradient is below ``tol`` times the gradient at w
     = 0. Steps also end, at ``max_iter`` at most, where they no longer lower an
-    objective: whether such a problem has converged is then measured. Problems of few
-    weights end in float64, as on the CPU.
+    objective: whether such a problem has converged is then measured. ``exact`` ends
+    problems of few weights in float64, as on the CPU.
     """
     xp = batch.xp
     matrix = ranks_of(batch, states.gamma)
@@ -88,14 +88,14 @@ def fit_weights(
         ended[open_] = reached[open_] | (stalled & same_support) | ~improved
     del matrix
     few = xp.flatnonzero(_n_weights(batch, states.w) <= c.SMALL)
-    if len(few):
+    if exact and len(few):
         part, current = batch.take(few), states.take(few)
-        exact = ranks_of(part, current.gamma, exact=True)
+        matrix = ranks_of(part, current.gamma, exact=True)
         w, b, objective, _ = newton_on_support(
-            part, exact, current.w, current.b, 20, tol=1e-15
+            part, matrix, current.w, current.b, 20, tol=1e-15
         )
         states = states.put(few, replace(current, w=w, b=b, objective=objective))
-        del exact
+        del matrix
     open_ = xp.flatnonzero(~reached)
     if len(open_):
         reached[open_] = _residual(batch.take(open_), states.take(open_)) <= tols[open_]
