@@ -184,6 +184,23 @@ def panel_pairs() -> pd.DataFrame:
     return pd.DataFrame(records)
 
 
+def _adapted_100(column: str) -> str:
+    """A column of the panel of 100 genes in the table of `panel_pairs`."""
+    return panel_pairs().set_index("genes").loc["100", column]
+
+
+@number
+def adapted_100() -> str:
+    """The panel of 100 after learning from the query."""
+    return _adapted_100("adapted")
+
+
+@number
+def adapted_minus_plain() -> str:
+    """What learning from the query adds to the panel of 100."""
+    return _adapted_100("adapted minus plain")
+
+
 @table
 def kinds() -> pd.DataFrame:
     """The same means, of the tissues of single cells and of bulk profiles apart."""
