@@ -83,10 +83,11 @@ class AnovaRankLogisticRegression(RankLogisticRegression):
         """
         self._check_options()
         X, y, classes = self._checked(X, y)
-        found = self._references(X, y, classes, dataset)
+        references = self._references(X, y, classes, dataset)
         weights = self._sample_weights(X, y, sample_weight)
-        solve = solver_at(self, dict(zip(classes.tolist(), found, strict=True)))
-        return self._fit_orders(self._orders(X), y, weights, len(found[0]), solve)
+        solve = solver_at(self, dict(zip(classes.tolist(), references, strict=True)))
+        n_reference = len(references[0])
+        return self._fit_orders(self._orders(X), y, weights, n_reference, solve)
 
     def _references(
         self, X, y: NDArray, classes: NDArray, dataset: ArrayLike | None

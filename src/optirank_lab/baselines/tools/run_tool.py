@@ -115,10 +115,10 @@ class CellTypist:
 
     def predict(self, part) -> list[str]:
         """The class with the largest score; every sample gets one."""
-        found = self.package.annotate(
+        annotated = self.package.annotate(
             _table(log1p_scaled(part), part.genes), model=self.model
         )
-        return [str(one) for one in found.predicted_labels["predicted_labels"]]
+        return [str(label) for label in annotated.predicted_labels["predicted_labels"]]
 
 
 class SingleR:
@@ -140,7 +140,7 @@ class SingleR:
         X = train.X if train.kind == "log" else log1p_scaled(train, None) / np.log(2.0)
         self.built = self.package.train_single(
             _genes_first(X),
-            ref_labels=[str(one) for one in train.labels],
+            ref_labels=[str(label) for label in train.labels],
             ref_features=list(train.genes),
             test_features=list(train.genes),
         )
@@ -151,14 +151,14 @@ class SingleR:
 
     def predict(self, part) -> list[str]:
         """The best label after fine-tuning; every sample gets one."""
-        found = self.package.classify_single(_genes_first(part.X), self.built)
-        return [str(one) for one in found["best"]]
+        results = self.package.classify_single(_genes_first(part.X), self.built)
+        return [str(label) for label in results["best"]]
 
 
 def _genes_first(X) -> sp.csc_matrix:
-    found = sp.csc_matrix(X.T, dtype=np.float64)
-    found.sort_indices()  # the package refuses others
-    return found
+    transposed = sp.csc_matrix(X.T, dtype=np.float64)
+    transposed.sort_indices()  # the package refuses others
+    return transposed
 
 
 class PySingleCellNet:
@@ -276,8 +276,8 @@ def _measured(tool, job: dict, folder: Path) -> dict:
     start = cpu_seconds()
     tool.fit(train, job["seed"])
     fitted = cpu_seconds()
-    found = [
-        [None if one is None else str(one) for one in tool.predict(part)]
+    labels_of_parts = [
+        [None if label is None else str(label) for label in tool.predict(part)]
         for part in parts
     ]
     return {
@@ -285,7 +285,7 @@ def _measured(tool, job: dict, folder: Path) -> dict:
         "n_genes": int(tool.n_genes()),
         "fit_seconds": round(fitted - start, 4),
         "predict_seconds": round(cpu_seconds() - fitted, 4),
-        "labels": found,
+        "labels": labels_of_parts,
     }
 
 
