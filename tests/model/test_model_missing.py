@@ -116,11 +116,14 @@ def test_an_accuracy_nearer_to_guessing_than_to_the_whole_is_an_alarm():
         assert not any("less certain" in note for note in predictor.notes())
 
 
-def test_expected_accuracy_falls_to_that_of_guessing_without_any_gene():
+def test_expected_accuracy_falls_with_the_logarithm_of_the_genes_to_guessing():
     model = make_panel(n_classes=4, n_genes=10, sizes=(10,))
     model = with_missing(model, {10: ((0.0, 0.95), (0.7, 0.85))})
-    assert model.panel.expected_accuracy(0.35) == pytest.approx(0.90)
-    assert model.panel.expected_accuracy(0.85) == pytest.approx(0.55)
+    half_way = 1 - np.sqrt(10 * 3) / 10  # between 10 genes and 3, in logarithms
+    assert model.panel.expected_accuracy(half_way) == pytest.approx(0.90)
+    below = 1 - np.sqrt(3) / 10  # between 3 genes and one
+    assert model.panel.expected_accuracy(below) == pytest.approx(0.55)
+    assert model.panel.expected_accuracy(0.9) == 0.25  # one gene has no order
     assert model.panel.expected_accuracy(1.0) == 0.25
     two = with_missing(make_panel(n_classes=2, sizes=(10,)), {10: ((0.0, 0.9),)})
     assert two.panel.expected_accuracy(1.0) == 0.5

@@ -125,14 +125,19 @@ class SizedPanel:
     def expected_accuracy(self, share_missing: float) -> float:
         """Held-out accuracy with such a share of genes missing; NaN if not measured.
 
-        Between the shares that were measured it is interpolated. Without any gene it is
-        that of guessing.
+        Between the shares that were measured, and down to one gene, it is linear in the
+        logarithm of the number of genes that are there. One gene has no order, so its
+        accuracy is that of guessing.
         """
         if not self.missing:
             return float("nan")
-        n_classes = max(2, len(self.coef))
-        shares, accuracies = np.array([*self.missing, (1.0, 1.0 / n_classes)]).T
-        return float(np.interp(share_missing, shares, accuracies))
+        shares, accuracies = np.array(self.missing).T
+        logs = np.log(np.maximum(1.0, len(self.genes) * (1.0 - shares)))
+        log_there = np.log(max(1.0, len(self.genes) * (1.0 - share_missing)))
+        guessing = 1.0 / max(2, len(self.coef))
+        return float(
+            np.interp(log_there, [0.0, *logs[::-1]], [guessing, *accuracies[::-1]])
+        )
 
     def of_classes(self, kept: NDArray[np.intp], n_classes: int) -> SizedPanel:
         """The weights of some of the classes; what was measured on all of them goes."""
