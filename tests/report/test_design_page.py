@@ -46,6 +46,12 @@ def test_a_scored_list_says_what_it_lacks_and_can_spare():
     )
 
 
+def test_names_of_classes_may_break_after_an_underscore():
+    pairs = chosen().confusions.iloc[:1].assign(labelled="<b>Hippocampus_Excitatory")
+    text = page(replace(chosen(), confusions=pairs))
+    assert "&lt;b&gt;Hippocampus_<wbr>Excitatory</td>" in text
+
+
 def test_excluded_genes_are_listed_and_escaped():
     text = page(replace(chosen(), left_out=("RPL3", "<b>")))
     assert "2 genes were excluded" in text
