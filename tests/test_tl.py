@@ -86,6 +86,15 @@ def test_another_key_and_a_copy(model, adata):
     assert not adata.uns
 
 
+def test_a_column_of_the_user_is_not_overwritten(model, adata):
+    adata.obs["truth"] = "known"
+    with pytest.raises(ValueError, match="column 'truth' that is not optirank's"):
+        optirank.tl.annotate(adata, model, key_added="truth")
+    assert (adata.obs["truth"] == "known").all()
+    for _ in range(2):  # its own fields are written again
+        optirank.tl.annotate(adata, model)
+
+
 @pytest.mark.parametrize(
     ("storage", "backed"), [("csc", 0), ("dense", 0), ("csr", 1), ("csc", 1)]
 )

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from optirank.model import Model
     from optirank.workflow.design import DesignResult
     from optirank.workflow.evaluate import Evaluation
+    from optirank.workflow.labels import Labels
 else:  # typing.get_type_hints works without importing them
     pd = SimpleNamespace(DataFrame=Any, Series=Any)
     AnnData = Any
     DesignResult = Any
     Evaluation = Any
+    Labels = Any
     Model = Any
 
 from optirank._util.metrics import percent
@@ -251,9 +253,13 @@ def annotate(
     profiles = profiles_of(
         adata, layer, gene_column, use_raw=use_raw, annotations=clusters_of_frame
     )
+    if not is_frame(adata) and key_added in adata.obs and key_added not in adata.uns:
+        raise ValueError(
+            f"adata.obs has a column {key_added!r} that is not optirank's: choose "
+            "another key_added, or delete the column"
+        )
     labels = label_profiles(profiles, as_model(model), options)
-    for note in [*labels.alarms, *labels.notes]:
-        logger.warning("note: %s", note)
+    _show_notes(labels)
     if is_frame(adata):
         return labels.table().set_index("sample")
     result: Any = adata.copy() if copy else adata
@@ -451,8 +457,15 @@ def evaluate(
         mapping=mapping,
         prevalence=prevalence,
     )
-    for note in [*evaluation.alarms, *evaluation.notes]:
-        logger.warning("note: %s", note)
+    _show_notes(evaluation)
     if report is not None:
         write_report(evaluation, os.fspath(report))
     return evaluation
+
+
+def _show_notes(labelled: Labels | Evaluation) -> None:
+    """Say what labels of a query need said, alarms first."""
+    for alarm in labelled.alarms:
+        logger.warning("WARNING: %s", alarm)
+    for note in labelled.notes:
+        logger.warning("note: %s", note)

@@ -106,6 +106,16 @@ def test_a_fall_of_held_out_accuracy_by_more_than_five_points_is_said():
     assert make_panel().bind(gene_names(30)[:28]).accuracy_lost is None
 
 
+def test_an_accuracy_nearer_to_guessing_than_to_the_whole_is_an_alarm():
+    model = make_panel(n_genes=10, sizes=(10,))
+    guessing = 1 / len(model.classes)
+    for without, alarming in ((0.95, False), (0.5 * (0.95 + guessing) - 0.01, True)):
+        poorer = with_missing(model, {10: ((0.0, 0.95), (0.5, without))})
+        predictor = poorer.bind(gene_names(10)[5:])
+        assert bool(predictor.alarms()) == alarming
+        assert not any("less certain" in note for note in predictor.notes())
+
+
 def test_expected_accuracy_falls_to_that_of_guessing_without_any_gene():
     model = make_panel(n_classes=4, n_genes=10, sizes=(10,))
     model = with_missing(model, {10: ((0.0, 0.95), (0.7, 0.85))})

@@ -112,7 +112,11 @@ def evaluate(
                 table["target_error"], table["given"], table["error"], strict=True
             )
         ]
-        show_table("Withholding", ("error asked for", "labels given", "error"), rows)
+        show_table(
+            "Withholding below a confidence chosen with the true classes",
+            ("error at most", "labels given", "error"),
+            rows,
+        )
         auc = "" if judged.auc != judged.auc else f", mean AUC {judged.auc:.3f}"
         echo(
             f"Balanced accuracy {judged.headline()}, {judged.n_right} of "

@@ -152,12 +152,8 @@ class Predictor:
         if self.choice:
             notes.append(self.choice)
         lost = self.accuracy_lost
-        if lost is not None and lost > _LOST:
-            whole, without = self._accuracies()
-            notes.append(
-                f"without so many of its genes the model's held-out accuracy was "
-                f"{without:.1%}, with all of them {whole:.1%}: labels are less certain"
-            )
+        if lost is not None and lost > _LOST and not self.alarms():
+            notes.append(f"{self._what_genes_cost()}: labels are less certain")
         if self.left_out:
             notes.insert(
                 0,
@@ -166,6 +162,25 @@ class Predictor:
                 "label of another class",
             )
         return notes
+
+    def alarms(self) -> list[str]:
+        """Says that most of what the model knows is lost with the missing genes.
+
+        That is, held-out accuracy without them is nearer to guessing than to that with
+        all genes.
+        """
+        whole, without = self._accuracies()
+        guessing = 1.0 / len(self.model.classes)
+        if not without - guessing < whole - without:
+            return []
+        return [f"{self._what_genes_cost()}: these labels are little more than guesses"]
+
+    def _what_genes_cost(self) -> str:
+        whole, without = self._accuracies()
+        return (
+            "without so many of its genes the model's held-out accuracy was "
+            f"{without:.1%}, with all of them {whole:.1%}"
+        )
 
     @property
     def accuracy_lost(self) -> float | None:

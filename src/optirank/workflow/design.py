@@ -33,6 +33,7 @@ from optirank.workflow.design_tables import (
     condition_table,
     confusion_table,
     gene_table,
+    id_notes,
     idle_genes,
 )
 from optirank.workflow.evaluate import evaluate_profiles
@@ -261,7 +262,7 @@ def _conclude(
     genes = gene_table(
         training.model, prepared.source.genes, X, codes, choice, expression, other_names
     )
-    notes = list(training.notes)
+    notes = [*training.notes, *id_notes(genes, other_names)]
     if prepared.source.scale != "counts":
         notes.append(
             "the values are no counts, so thinner counts are not simulated, and means "

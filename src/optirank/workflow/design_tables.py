@@ -211,6 +211,22 @@ def _ensembl_ids(
     return [ensembl_id(word) or "" for word in candidates[-1]]
 
 
+def id_notes(
+    genes: pd.DataFrame, other_names: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """Say of which species Ensembl ids are that were looked up by symbol."""
+    of_reference = [genes["gene"].astype(str), *other_names.values()]
+    ids = genes.loc[genes["ensembl_id"] != "", "ensembl_id"]
+    if ids.empty or any(are_ensembl_ids(names) for names in of_reference):
+        return []
+    is_mouse = ids.str.startswith("ENSMUSG")
+    species = "mouse" if is_mouse.mean() > 0.5 else "human"
+    return [
+        f"Ensembl ids are looked up by symbol, mostly those of {species} genes: do not "
+        "use them for samples of another species"
+    ]
+
+
 def _backups(
     model: Model, genes: NDArray, X: Any, codes: NDArray, allowed: NDArray
 ) -> tuple[list[str], NDArray]:

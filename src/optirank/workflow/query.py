@@ -167,12 +167,14 @@ class Query:
 
     def alarms(self) -> list[str]:
         """What says that the labels may be wrong as a whole."""
-        if self.shift <= ALARM_SHIFT:
-            return []
-        return [
-            "these samples do not look like the training data (wrong tissue, wrong "
-            "species, scrambled genes, or scaled values): their labels may all be wrong"
-        ]
+        alarms = self.predictor.alarms()
+        if self.shift > ALARM_SHIFT:
+            alarms.append(
+                "these samples do not look like the training data (wrong tissue, wrong "
+                "species, scrambled genes, or scaled values): their labels may all be "
+                "wrong"
+            )
+        return alarms
 
 
 def _joined(names: Iterable[Any]) -> bytes:
