@@ -244,7 +244,7 @@ def show_performance(performance: Performance, title: str) -> None:
 
     there = performance.confusion.sum(axis=1) > 0
     rows = []
-    for name, row in performance.per_class[there].iterrows():
+    for row in performance.per_class[there].reset_index().to_dict("records"):
         cells = []
         for measure in MEASURES:
             share = row[measure]
@@ -255,7 +255,7 @@ def show_performance(performance: Performance, title: str) -> None:
                 cells.append(with_interval(share, low, high))
             else:
                 cells.append(in_percent(share))
-        rows.append((name, f"{row['n']:.0f}", *cells))
+        rows.append((row["class"], f"{row['n']:.0f}", *cells))
     show_table(
         f"{title}, % (95 % intervals)", ("class", "samples", *MEASURES.values()), rows
     )

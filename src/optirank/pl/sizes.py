@@ -59,7 +59,8 @@ def draw_sizes(ax: Axes, curve: pd.DataFrame) -> None:
         label = f"chosen: {n_genes:.0f} genes, {height:.1f} %"
         ax.plot(n_genes, height, label=label, **CHOSEN)
     ax.set_xscale("log")
-    ticks = _apart(curve["n_genes"].to_numpy(), curve["n_genes"][is_chosen].to_numpy())
+    sizes = curve["n_genes"].to_numpy()
+    ticks = _apart(sizes, sizes[np.asarray(is_chosen)])
     ax.set_xticks(ticks, [f"{n_genes:.0f}" for n_genes in ticks])
     ax.minorticks_off()
     ax.set(xlabel="genes in the panel", ylabel="balanced accuracy (%)")

@@ -244,7 +244,7 @@ def _figures_of(
     means = figures.means_figure(standings)
     tasks = figures.tasks_figure(comparison.table, standings)
     genes = figures.genes_figure(comparison.scores, standings)
-    has_interval = standings["low"].notna().any()
+    has_interval = bool(np.any(standings["low"].notna()))
     of_means = f"Mean over tasks{' with its 95 % interval' if has_interval else ''}."
     of_genes = (
         "Mean balanced accuracy against the median number of genes that a model needs."
