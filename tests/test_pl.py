@@ -10,12 +10,14 @@ import warnings
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import optirank.pl as pl
 from example_model import LABEL, as_anndata, panel_names, trained_example
 from optirank import OptirankClassifierCV, PanelClassifier, tl
 from optirank.datasets import DataError, make_unstable_ranks
+from optirank.pl.sizes import draw_sizes
 
 mpl = pytest.importorskip("matplotlib")
 
@@ -178,6 +180,28 @@ def test_panel_sizes_show_the_one_chosen(model):
     assert chosen.get_xdata()[0] == len(panel_names(model))
 
 
+def test_labels_of_sizes_do_not_overlap():
+    curve = pd.DataFrame(
+        {
+            "n_genes": [10, 20, 50, 100, 200, 500, 537],
+            "balanced_accuracy": np.linspace(0.6, 0.9, 7),
+            "standard_error": 0.01,
+            "chosen": [False] * 5 + [True, False],
+        }
+    )
+    _, ax = mpl.pyplot.subplots(figsize=(6.6, 4.0), layout="constrained")
+    draw_sizes(ax, curve)
+    ax.figure.canvas.draw()
+    labels = ax.get_xticklabels()
+    assert "500" in [label.get_text() for label in labels]
+    boxes = [label.get_window_extent() for label in labels]
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+    curve["chosen"] = curve["n_genes"] == 100
+    draw_sizes(ax, curve)
+    shown = [label.get_text() for label in ax.get_xticklabels()]
+    assert shown == ["10", "20", "50", "100", "200", "537"]
+
+
 def test_the_panel_has_ranks_of_the_heaviest_genes(model, adata):
     ax = pl.panel(model, adata, LABEL, n_genes=3, max_samples=30)
     values = ax.images[0].get_array()
@@ -215,6 +239,11 @@ def test_the_selected_setting_is_marked_in_its_band(search):
     best = path[path["best"]].iloc[0]
     (band,) = ax.patches
     assert band.get_y() == pytest.approx(best["score"] - best["standard_error"])
+
+
+def test_a_selection_path_is_of_a_search_alone(model):
+    with pytest.raises(TypeError, match="fitted OptirankClassifierCV, got Model"):
+        pl.selection_path(model)
 
 
 def test_axes_are_used_where_given_and_figures_are_saved(model, tmp_path):

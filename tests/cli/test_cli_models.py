@@ -563,6 +563,7 @@ def test_every_gene_that_must_be_there_and_is_not_is_named_with_close_names(fold
     assert "lacks 2 of the genes" in done.stderr
     assert re.search(r"CD33E \(close: .*CD3E", done.stderr)
     assert "NOTHING" in done.stderr
+    assert "the query" not in done.stderr
 
 
 def test_raw_is_read_if_asked_for(folder):

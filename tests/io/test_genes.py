@@ -34,7 +34,7 @@ def test_versions_of_ensembl_identifiers_are_recognised_and_said(ours, theirs):
     match = match_genes([ours], ["x", theirs])
     assert match.columns.tolist() == [1]
     assert match.notes() == [
-        f"1 genes were matched without the version of their Ensembl identifier: {ours} "
+        f"1 gene is matched without the version of their Ensembl identifier: {ours} "
         f"as {theirs}"
     ]
 
@@ -64,7 +64,7 @@ def test_what_several_columns_could_be_counts_as_missing_and_is_said():
     assert match.columns.tolist() == [-1, 1]
     assert (
         match.notes()[0]
-        == "1 genes match several columns and count as missing: A as A and A"
+        == "1 gene is missing because several columns match: A as A and A"
     )
     match = match_genes(["CD4"], ["cd4", "Cd4"])
     assert match.ambiguous == {"CD4": ("cd4", "Cd4")}

@@ -194,7 +194,7 @@ def test_duplicated_gene_names_are_reported_and_never_guessed(tmp_path, caplog):
     write_table(data, path)
     with caplog.at_level(logging.WARNING):
         read = read_expression(path, genes_in="columns", label="cell_type")
-    assert "gene names occur twice: A" in caplog.text
+    assert "1 gene name occurs more than once: A" in caplog.text
     assert read.duplicated_genes == ["A"]
     with pytest.raises(DataError, match="several genes called A"):
         read.select_genes(["A"])

@@ -41,9 +41,15 @@ def test_a_scored_list_says_what_it_lacks_and_can_spare():
     none_idle = replace(scored(), idle=idle.iloc[:0])
     assert "Every gene of the list carries something" in page(none_idle)
     some_idle = pd.DataFrame({"gene": ["RPL3"], "balanced_accuracy": [0.5]})
-    assert "1 genes of the list carry nothing" in page(
+    assert "1 gene of the list carries nothing" in page(
         replace(scored(), idle=some_idle)
     )
+
+
+def test_names_of_classes_may_break_after_an_underscore():
+    pairs = chosen().confusions.iloc[:1].assign(labelled="<b>Hippocampus_Excitatory")
+    text = page(replace(chosen(), confusions=pairs))
+    assert "&lt;b&gt;Hippocampus_<wbr>Excitatory</td>" in text
 
 
 def test_excluded_genes_are_listed_and_escaped():

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optirank._util import progress
-from optirank._util.names import printable, some
+from optirank._util.names import counted, printable, some
 from optirank._util.progress import hide_progress, progress_bar
 from optirank._util.workers import connect, worker_count
 
@@ -96,3 +96,9 @@ def test_an_address_without_a_scheduler_is_refused(monkeypatch):
     monkeypatch.setattr(distributed, "Client", refuse)
     with pytest.raises(ValueError, match="no dask scheduler answers at"):
         connect("tcp://127.0.0.1:1").__enter__()
+
+
+def test_words_agree_with_their_number():
+    assert counted(1, "sample is", "samples are") == "1 sample is"
+    assert counted(0, "sample is", "samples are") == "0 samples are"
+    assert counted(2, "sample is", "samples are") == "2 samples are"

@@ -142,7 +142,8 @@ def test_only_genes_that_the_assay_measures_are_chosen():
         ),
         ({"n_genes": 500}, "a panel of 500 genes: 200 genes of .* may be used"),
         ({"n_genes": 10, "per_class": 3}, "3 genes for each of 5 classes are 15"),
-        ({"include": ["NOTHING"]}, "lacks 1 of the genes that must be in the panel"),
+        ({"include": ["NOTHING"]}, "genes that must be in the panel: NOTHING; correct"),
+        ({"include": ["CD20"]}, "CD20 .another name of MS4A1"),
         (
             {"assay_genes": ["probe1", "probe2"]},
             "shares 0 genes with those that the assay",

@@ -26,7 +26,7 @@ def test_words_for_no_label_and_typing_errors_are_told():
         ["ER positive"] * 5 + ["er positive "] * 2 + ["Unknown", "NA", np.nan, None]
     )
     notes = label_notes(labels)
-    assert any("1 samples are labelled 'Unknown'" in note for note in notes)
+    assert any("1 sample is labelled 'Unknown'" in note for note in notes)
     assert any("'NA'" in note for note in notes)
     assert any(
         "'ER positive' (5 samples) and 'er positive ' (2 samples)" in one

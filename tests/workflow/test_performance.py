@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.metrics import (
@@ -10,7 +12,7 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from optirank._util.metrics import wilson
+from optirank._util.metrics import wilson, with_interval
 from optirank.workflow.performance import check_prevalence, performance
 
 CLASSES = np.array(["a", "b", "c"])
@@ -25,6 +27,17 @@ def drawn():
     p[np.arange(200), y] += 0.4
     p = np.round(p / p.sum(axis=1, keepdims=True), 2)
     return CLASSES[y], p / p.sum(axis=1, keepdims=True)
+
+
+def test_an_interval_has_the_digits_that_it_needs_to_contain_its_share():
+    assert with_interval(0.913, 0.86, 0.952) == "91.3 (86-95)"
+    assert with_interval(0.999, 0.9961, 0.9997) == "99.9 (99.6-100.0)"
+    for n_samples in (3, 40, 1000, 20000):
+        for right in {0, 1, n_samples // 2, n_samples - 1, n_samples}:
+            share = right / n_samples
+            text = with_interval(share, *map(float, wilson(share, n_samples)))
+            shown, low, high = map(float, re.findall(r"[0-9.]+", text))
+            assert low <= shown <= high
 
 
 def test_figures_are_those_of_scikit_learn(drawn):

@@ -108,7 +108,7 @@ def test_a_size_a_list_and_genes_in_and_out(cells):
     assert set(found.model.genes) <= set(names[:80])
     text = " ".join(found.notes)
     assert "1 of 81 genes asked for are missing: NOWHERE" in text
-    assert "1 genes excluded" in text
+    assert "1 gene excluded" in text
 
 
 def test_genes_of_the_query_are_found_as_in_prediction(cells):
@@ -204,7 +204,8 @@ def test_counts_of_genes_that_share_a_name_are_summed(cells):
         replace(cells, gene_names=names), TrainingOptions(label="cell_type", n_genes=20)
     )
     assert any(
-        "occur more than once, their counts are summed" in note for note in found.notes
+        "1 gene name occurs more than once, their counts are summed" in note
+        for note in found.notes
     )
 
 

@@ -39,6 +39,11 @@ def valid_text(path: object) -> str:
     return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def counted(number: int, singular: str, plural: str) -> str:
+    """A number with the words that agree with it: 1 sample is, 2 samples are."""
+    return f"{number} {singular if number == 1 else plural}"
+
+
 def some(names: Iterable[object], limit: int = 8, *, quoted: bool = False) -> str:
     """The first names of a list, and how many more there are; "none" for an
     empty list.

@@ -239,19 +239,23 @@ def show_table(
 
 def show_performance(performance: Performance, title: str) -> None:
     """Print how each class that has samples does, so that it fits in 80 columns."""
+    from optirank._util.metrics import in_percent, with_interval
     from optirank.workflow.performance import MEASURES
 
     there = performance.confusion.sum(axis=1) > 0
     rows = []
-    for name, row in performance.per_class[there].iterrows():
+    for row in performance.per_class[there].reset_index().to_dict("records"):
         cells = []
         for measure in MEASURES:
-            text = "-" if row[measure] != row[measure] else f"{100 * row[measure]:.1f}"
-            if text != "-" and measure in ("sensitivity", "ppv"):
-                low, high = (100 * row[f"{measure}_{end}"] for end in ("low", "high"))
-                text += f" ({low:.0f}-{high:.0f})"
-            cells.append(text)
-        rows.append((name, f"{row['n']:.0f}", *cells))
+            share = row[measure]
+            if share != share:
+                cells.append("-")
+            elif measure in ("sensitivity", "ppv"):
+                low, high = row[f"{measure}_low"], row[f"{measure}_high"]
+                cells.append(with_interval(share, low, high))
+            else:
+                cells.append(in_percent(share))
+        rows.append((row["class"], f"{row['n']:.0f}", *cells))
     show_table(
         f"{title}, % (95 % intervals)", ("class", "samples", *MEASURES.values()), rows
     )

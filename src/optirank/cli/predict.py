@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optirank._util.flags import among
+from optirank._util.names import counted
 from optirank._util.progress import progress_bar
 from optirank.cli import options as opt
 from optirank.cli.common import (
@@ -112,10 +113,11 @@ def predict(
                 show_notes(labels)
                 _show_labels(labels)
                 n_samples = len(labels.chosen)
+                n_withheld = int(labels.withheld.sum())
                 echo(
-                    f"{out}: {n_samples} sample{'s' * (n_samples != 1)}, mean "
+                    f"{out}: {counted(n_samples, 'sample', 'samples')}, mean "
                     f"confidence {labels.confidence.mean():.3f}, "
-                    f"{labels.withheld.sum()} labels withheld"
+                    f"{counted(n_withheld, 'label', 'labels')} withheld"
                 )
                 if report is not None:
                     echo(f"Report: {write_report(labels, report)}")

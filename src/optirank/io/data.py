@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from scipy.sparse import csr_matrix, issparse, vstack
 
-from optirank._util.names import some
+from optirank._util.names import counted, some
 from optirank._util.scales import value_scale
 from optirank.io.stored import ChosenColumns, SummedColumns, as_stored, take_rows
 
@@ -302,9 +302,8 @@ class ExpressionData:
         else:
             X = ChosenColumns(as_stored(self.X), kept)
             how = "the first of each is used"
-        note = (
-            f"{len(repeated)} gene names occur more than once, {how}: {some(repeated)}"
-        )
+        what = counted(len(repeated), "gene name occurs", "gene names occur")
+        note = f"{what} more than once, {how}: {some(repeated)}"
         return replace(
             self,
             X=X,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank._util.names import some
+from optirank._util.names import counted, some
 from optirank.io.data import DataError
 
 if TYPE_CHECKING:
@@ -35,9 +35,10 @@ def gene_names_of(
         )
     names = var.index.to_series() if gene_column is None else var[gene_column]
     if bool(np.any(names.isna())):
+        what = counted(int(names.isna().sum()), "gene has", "genes have")
         raise DataError(
-            f"{source}: {int(names.isna().sum())} genes have no {gene_column!r}: fill "
-            "them in, or choose another gene column"
+            f"{source}: {what} no {gene_column!r}: fill them in, or choose another "
+            "gene column"
         )
     others = {
         str(column): _stripped(var[column].astype(str).to_numpy(dtype=object))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from optirank._util.names import some
+from optirank._util.names import counted, some
 
 _ENSEMBL = re.compile(r"^(ENS[A-Z]*[GTPER][0-9]{6,})\.[0-9]+(.*)$", re.IGNORECASE)
 _FEW = 5  # genes in another case differ between annotations, and are only reported
@@ -58,14 +58,12 @@ class GeneMatch:
         """Sentences about genes that were found in another spelling."""
         several = {gene: " and ".join(names) for gene, names in self.ambiguous.items()}
         kinds = {
-            "were matched without the version of their Ensembl identifier": (
-                self.by_version
-            ),
-            "were matched in another case": self.by_case,
-            "match several columns and count as missing": several,
+            "matched without the version of their Ensembl identifier": self.by_version,
+            "matched in another case": self.by_case,
+            "missing because several columns match": several,
         }
         return [
-            f"{len(spelled)} genes {what}: {_pairs(spelled)}"
+            f"{counted(len(spelled), 'gene is', 'genes are')} {what}: {_pairs(spelled)}"
             for what, spelled in kinds.items()
             if spelled
         ]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optirank._util.flags import flagged_fields
-from optirank._util.names import some, valid_text
+from optirank._util.names import counted, some, valid_text
 from optirank.io import tables
 from optirank.io.anndata_files import H5AD, ZARR
 from optirank.io.anndata_files import stored_source as stored_source
@@ -223,14 +223,19 @@ def _opened(
         obs, named = tables.join_annotations(obs, [Path(options.samples)], str(path))
         if not named.all():
             logger.warning(
-                "%s has no entry for %d samples", options.samples, (~named).sum()
+                "%s has no entry for %s",
+                options.samples,
+                counted(int((~named).sum()), "sample", "samples"),
             )
     if options.label is not None and not options.matrix_only:
         check_column(obs, options.label, str(path))
     repeated = duplicates(names)
     if repeated:
         logger.warning(
-            "%s: %d gene names occur twice: %s", path, len(repeated), some(repeated)
+            "%s: %s more than once: %s",
+            path,
+            counted(len(repeated), "gene name occurs", "gene names occur"),
+            some(repeated),
         )
     return ExpressionData(
         matrix,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from optirank.pl.axes import BLUE, CHOSEN, ERROR_BARS, GREY, axes_for, finish
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
     from optirank.estimators.optirank_cv import OptirankClassifierCV
 else:  # typing.get_type_hints works without importing them
@@ -17,6 +20,7 @@ else:  # typing.get_type_hints works without importing them
 _WIDE = (
     20  # the ratio of the largest to the smallest size that needs a logarithmic axis
 )
+_LABEL = 0.1  # the width of a label of four digits, as a share of the axis
 
 
 def panel_sizes(model: Any, *, ax: Axes | None = None, show: bool = False) -> Axes:
@@ -55,7 +59,8 @@ def draw_sizes(ax: Axes, curve: pd.DataFrame) -> None:
         label = f"chosen: {n_genes:.0f} genes, {height:.1f} %"
         ax.plot(n_genes, height, label=label, **CHOSEN)
     ax.set_xscale("log")
-    ticks = curve["n_genes"].to_numpy()
+    sizes = curve["n_genes"].to_numpy()
+    ticks = _apart(sizes, sizes[np.asarray(is_chosen)])
     ax.set_xticks(ticks, [f"{n_genes:.0f}" for n_genes in ticks])
     ax.minorticks_off()
     ax.set(xlabel="genes in the panel", ylabel="balanced accuracy (%)")
@@ -63,6 +68,18 @@ def draw_sizes(ax: Axes, curve: pd.DataFrame) -> None:
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(loc="lower right", frameon=False, fontsize="small")
+
+
+def _apart(sizes: NDArray, chosen: NDArray) -> list[float]:
+    """Rising sizes whose labels do not overlap on a logarithmic axis: those chosen,
+    the largest, and of the others those that there is room for.
+    """
+    gap = _LABEL * np.log(max(sizes) / min(sizes)) if len(sizes) else 0.0
+    kept: list[float] = []
+    for size in [*chosen, *sizes[::-1]]:
+        if all(abs(np.log(size / other)) > gap for other in kept):
+            kept.append(float(size))
+    return sorted(kept)
 
 
 def selection_path(
@@ -86,6 +103,11 @@ def selection_path(
     -------
     matplotlib Axes
     """
+    if not hasattr(model, "one_se_path"):
+        raise TypeError(
+            f"selection_path takes a fitted OptirankClassifierCV, got "
+            f"{type(model).__name__}: panel_sizes draws the sizes of a model"
+        )
     path = model.one_se_path()
     results = model.cv_results_
     n_genes = results["mean_n_genes"]

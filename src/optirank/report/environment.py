@@ -6,7 +6,8 @@ import base64
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from optirank._util.metrics import percent
+from optirank._util.metrics import ends_in_percent, percent
+from optirank._util.names import counted
 from optirank.io.data import need
 from optirank.pl.axes import as_svg
 
@@ -36,6 +37,8 @@ def page_template(name: str, package: str = "optirank.report") -> Template:
         lstrip_blocks=True,
     )
     environment.filters["percent"] = percent
+    environment.globals["counted"] = counted
+    environment.globals["ends_in_percent"] = ends_in_percent
     environment.globals["zip"] = zip
     return environment.get_template(name)
 

@@ -80,7 +80,7 @@ def evaluation_view(result: Evaluation) -> dict[str, Any]:
     trained = result.model.card.balanced_accuracy
     tiles = [
         (f"{judged.n_right:,} of {judged.n_given:,}", "labels given are right"),
-        (f"{judged.n_withheld:,}", f"labels withheld, of {judged.n_samples:,}"),
+        (f"{judged.n_withheld:,}", f"withheld, of {judged.n_samples:,} labels"),
     ]
     if trained is not None:
         text = "held-out samples of the training, for comparison"

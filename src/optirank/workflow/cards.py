@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from optirank._util.metrics import balanced, in_percent, percent, wilson
+from optirank._util.metrics import balanced, in_percent, percent, wilson, with_interval
 from optirank._util.names import some
 from optirank.model import Model
 from optirank.model.card import Card, ClassCounts, JudgedSet
@@ -202,7 +202,7 @@ def set_table(card: Card) -> TextTable:
         mean, (low, high) = balanced(right, n_samples)
         accuracy = ""
         if len(n_samples):
-            accuracy = f"{100 * mean:.1f} ({100 * low:.0f}-{100 * high:.0f})"
+            accuracy = with_interval(mean, low, high)
         rows.append(
             {
                 "data": judged.name,
@@ -301,4 +301,4 @@ def _with_interval(share: float, n_samples: int) -> str:
     if not n_samples or share != share:
         return ""
     low, high = wilson(share, n_samples)
-    return f"{100 * share:.1f} ({100 * float(low):.0f}-{100 * float(high):.0f})"
+    return with_interval(share, float(low), float(high))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from optirank._util.metrics import percent
-from optirank._util.names import some
+from optirank._util.names import counted, some
 from optirank.workflow.design_tables import PLATFORM_WORDS, condition_words
 
 if TYPE_CHECKING:
@@ -113,9 +113,11 @@ def _about_list(result: DesignResult) -> list[str]:
         )
     if result.idle is not None and len(result.idle):
         accuracy = float(result.idle["balanced_accuracy"].iloc[0])
+        what = counted(len(result.idle), "gene carries", "genes carry")
+        without = "it" if len(result.idle) == 1 else "them"
         lines.append(
-            f"{len(result.idle)} genes carry nothing (without them "
-            f"{percent(accuracy)}): {some(result.idle['gene'], 10)}"
+            f"{what} nothing (without {without} {percent(accuracy)}): "
+            f"{some(result.idle['gene'], 10)}"
         )
     return lines
 

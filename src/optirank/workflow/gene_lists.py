@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank._util.names import some
+from optirank._util.names import counted, some
 from optirank.io.data import DataError
 from optirank.io.genes import match_genes
 from optirank.io.homologs import are_ensembl_ids, ensembl_ids_of, symbols_of
@@ -80,17 +80,24 @@ def excluded_genes(
         hits = matching(names, pattern) & ~mask
         mask |= hits
         fitting = [names[k] for k in np.flatnonzero(hits).tolist()]
+        what = counted(len(fitting), "gene", "genes")
         notes.append(
-            f"{len(fitting)} genes excluded by {pattern!r}: {some(fitting, 5)}"
+            f"{what} excluded by {pattern!r}: {some(fitting, 5)}"
             if fitting
             else f"no gene is excluded by {pattern!r}: none has such a name"
         )
     return mask
 
 
-def with_close_names(name: str, names: Sequence[str]) -> str:
-    """A name that is missing, with names that are written like it."""
+def with_likely_name(name: str, names: Sequence[str]) -> str:
+    """A name that is missing, with the name that the gene has among ``names``, or with
+    names that are written like it.
+    """
+    _, aliases = _known()
     by_case = {text.casefold(): text for text in names}
+    symbol = aliases.get(name.upper(), "").casefold()
+    if symbol in by_case:
+        return f"{name} (another name of {by_case[symbol]})"
     close = difflib.get_close_matches(name.casefold(), by_case, n=3, cutoff=0.7)
     if not close:
         return name
@@ -130,7 +137,7 @@ def find_listed(
     _refuse_synonyms(wanted, names, columns)
     unknown = [wanted[k] for k in np.flatnonzero(columns < 0).tolist()]
     if unknown and not skip_unknown:
-        hints = some([_hint(name, names) for name in unknown], 30)
+        hints = some([with_likely_name(name, names) for name in unknown], 30)
         raise DataError(
             f"{source} lacks {len(unknown)} of the {len(wanted)} genes of the list: "
             f"{hints}; correct them, take them out, or go on without them "
@@ -149,8 +156,8 @@ def _refuse_repeats(wanted: Sequence[str]) -> None:
     if repeated:
         named = some([f"{name} ({n} times)" for name, n in repeated.items()], 30)
         raise DataError(
-            f"{len(repeated)} genes are in the list more than once: {named}; name each "
-            "once"
+            f"{counted(len(repeated), 'gene is', 'genes are')} in the list more than "
+            f"once: {named}; name each once"
         )
 
 
@@ -168,8 +175,8 @@ def _refuse_synonyms(
     ]
     if same:
         raise DataError(
-            f"the list has {len(same)} genes under two names: {some(same, 10)}; name "
-            "each once"
+            f"the list has {counted(len(same), 'gene', 'genes')} under two names: "
+            f"{some(same, 10)}; name each once"
         )
 
 
@@ -195,15 +202,6 @@ def _by_other_names(
         if new:
             columns[new] = [at[words[k]] for k in new]
             pairs = [f"{wanted[k]} as {names[columns[k]]}" for k in new]
-            notes.append(f"{len(new)} genes are found by {where}: {some(pairs)}")
+            what = counted(len(new), "gene is", "genes are")
+            notes.append(f"{what} found by {where}: {some(pairs)}")
     return notes
-
-
-def _hint(name: str, names: Sequence[str]) -> str:
-    """An unknown name with what may have been meant."""
-    _, aliases = _known()
-    symbol = aliases.get(name.upper())
-    by_case = {text.casefold(): text for text in names}
-    if symbol is not None and symbol.casefold() in by_case:
-        return f"{name} (another name of {by_case[symbol.casefold()]})"
-    return with_close_names(name, names)

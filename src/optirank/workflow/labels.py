@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from optirank._util.names import some
+from optirank._util.names import counted, some
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -39,7 +39,8 @@ def label_notes(labels: Iterable[object]) -> list[str]:
     """
     counts = Counter(str(label) for label in labels if isinstance(label, str))
     notes = [
-        f"{n} samples are labelled {name!r}: it is used as a class like any other; "
+        f"{counted(n, 'sample is', 'samples are')} labelled {name!r}: it is used as a "
+        "class like any other; "
         "remove these samples, or leave their label empty, if they have no known class"
         for name, n in counts.items()
         if name.strip().lower() in _NO_CLASS

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from optirank._util.names import counted
 from optirank._util.scales import GeneMoments, value_scale
 from optirank.io.blocks import BlockJob, run_blocks
 from optirank.io.data import SCALE_SAMPLES, DataError, block_rows
@@ -28,7 +29,8 @@ class EmptySamplesError(DataError):
     """Some samples have the same value in every gene; ``rows`` are their positions."""
 
     def __init__(self, rows: NDArray) -> None:
-        super().__init__(f"{len(rows)} samples have the same value in every gene")
+        what = counted(len(rows), "sample has", "samples have")
+        super().__init__(f"{what} the same value in every gene")
         self.rows = rows
 
 
@@ -207,7 +209,7 @@ def _refuse_no_numbers(X: Any, source: str) -> None:
         raise DataError(f"{source}: the matrix holds {values.dtype}, not numbers")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         n_missing = int((~np.isfinite(values)).sum())
-        what = "1 value is" if n_missing == 1 else f"{n_missing} values are"
+        what = counted(n_missing, "value is", "values are")
         raise DataError(
             f"{source}: {what} missing or infinite (NaN, inf): fill in what is "
             "missing, or leave these genes or samples out"

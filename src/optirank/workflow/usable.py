@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optirank._util.names import some
+from optirank._util.names import counted, some
 from optirank.io.data import DataError
 from optirank.io.genes import match_genes
-from optirank.workflow.gene_lists import excluded_genes, matching, with_close_names
+from optirank.workflow.gene_lists import excluded_genes, matching, with_likely_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,11 +94,11 @@ def included_genes(
     hits = {pattern: matching(texts, pattern) for pattern in options.include}
     missing = [pattern for pattern, mask in hits.items() if not mask.any()]
     if missing:
-        named = [with_close_names(name, texts) for name in missing]
+        named = [with_likely_name(name, texts) for name in missing]
         raise DataError(
-            f"{source} lacks {len(missing)} of the genes that must be in the panel: "
-            "they were excluded, the query lacks them, or they have other names: "
-            f"{some(named, 30)}"
+            f"{source} lacks {len(missing)} of the genes that must be in the panel"
+            f"{_restrictions(options)}: {some(named, 30)}; correct them, or require "
+            "fewer (--include, include=)"
         )
     if not hits:
         return np.zeros(0, dtype=np.intp)
@@ -108,10 +108,20 @@ def included_genes(
             f"{len(positions)} genes must be in a panel of {options.panel_size}: ask "
             "for more genes, or include fewer"
         )
-    notes.append(
-        f"{len(positions)} genes are in the panel as asked: {some(genes[positions])}"
-    )
+    what = counted(len(positions), "gene is", "genes are")
+    notes.append(f"{what} in the panel as asked: {some(genes[positions])}")
     return positions
+
+
+def _restrictions(options: TrainingOptions) -> str:
+    """Why genes that the data have may not be there, in words."""
+    given = {
+        "outside the list of genes": options.gene_list is not None,
+        "excluded": bool(options.exclude),
+        "missing in the query": options.query_genes is not None,
+    }
+    reasons = [reason for reason, is_given in given.items() if is_given]
+    return f" (they may be {' or '.join(reasons)})" if reasons else ""
 
 
 def usable_samples(
@@ -167,4 +177,4 @@ def _leave_out(kept: NDArray, mask: NDArray, reason: str) -> str:
     kept[mask] = False
     if not n_samples:
         return ""
-    return f"{n_samples} sample{'s are' if n_samples > 1 else ' is'} left out: {reason}"
+    return f"{counted(n_samples, 'sample is', 'samples are')} left out: {reason}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optirank._util.metrics import percent
+from optirank._util.names import counted
 from optirank.model.confidence import check_target_error, raise_threshold
 
 if TYPE_CHECKING:
@@ -125,13 +126,14 @@ def _withhold_tied(decision: Withholding, genes_apart: NDArray) -> None:
     tied = genes_apart == 0
     decision.reasons[tied] = NO_INFORMATION
     if tied.any():
+        what = counted(int(tied.sum()), "sample has", "samples have")
         decision.notes.append(
-            f"{tied.sum()} samples have the same value in all genes of the panel, and "
-            "their labels are withheld"
+            f"{what} the same value in all genes of the panel, and no label is given"
         )
     few = (genes_apart < _FEW_GENES) & ~tied
     if few.any():
         decision.notes.append(
-            f"in {few.sum()} samples all but {_FEW_GENES - 1} or fewer genes of the "
-            "panel have the same value: their labels rest on few genes"
+            f"in {counted(int(few.sum()), 'sample', 'samples')} all but "
+            f"{_FEW_GENES - 1} or fewer genes of the panel have the same value: "
+            "labels there rest on few genes"
         )

@@ -15,7 +15,7 @@ import pandas as pd
 
 from optirank._util.files import write_text
 from optirank._util.metrics import NO_NUMBER, in_percent
-from optirank._util.names import some
+from optirank._util.names import counted, some
 from optirank.report.environment import page_template, svg_address
 from optirank_lab.benchmark import figures, statistics, text
 from optirank_lab.benchmark.classifiers import CLASSIFIERS
@@ -148,6 +148,7 @@ def _page(results: Results, written: Written, is_default: bool, folder: Path) ->
         tasks=html(tasks) if not synthetic else None,
         classifiers=html(classifiers),
         run=results.run,
+        settings=f"{results.run['profile']} {'grid' if synthetic else 'profile'}",
         version=results.run["version"],
         cpu_time=text.duration(results.run["cpu_seconds"]),
         fewest_tissues=statistics.FEWEST_TISSUES,
@@ -182,11 +183,16 @@ def _comparison_on_page(
 ) -> dict[str, Any]:
     """What the page shows of a comparison."""
     several = len(comparison.standings) > 1
+    n_tasks = len(comparison.table)
+    n_tissues = comparison.tissues.nunique()
+    of_tissues = f"of {counted(n_tissues, 'tissue', 'tissues')}"
+    size = (counted(n_tasks, "task", "tasks"), of_tissues)
+    if synthetic:
+        size = (counted(n_tasks, "data set", "data sets"), "drawn per point")
     return {
         "name": comparison.name,
-        "n_tasks": len(comparison.table),
-        "unit": "data sets" if synthetic else "tasks",
-        "n_tissues": comparison.tissues.nunique(),
+        "size": size,
+        "n_tissues": n_tissues,
         "tissue_unit": "data sets" if synthetic else "tissues",
         "standings": html(text.standings_text(comparison)),
         "wins": html(text.wins_text(comparison)) if several else None,
@@ -238,13 +244,13 @@ def _figures_of(
     means = figures.means_figure(standings)
     tasks = figures.tasks_figure(comparison.table, standings)
     genes = figures.genes_figure(comparison.scores, standings)
+    has_interval = bool(np.any(standings["low"].notna()))
+    of_means = f"Mean over tasks{' with its 95 % interval' if has_interval else ''}."
     of_genes = (
         "Mean balanced accuracy against the median number of genes that a model needs."
     )
     return [
-        _embedded(
-            folder, f"means-{number}", means, "Mean over tasks with its 95 % interval."
-        ),
+        _embedded(folder, f"means-{number}", means, of_means),
         _embedded(
             folder, f"tasks-{number}", tasks, "Every task: one mark per classifier."
         ),

@@ -87,6 +87,9 @@ def test_the_page_opens_with_its_answer(written):
         "Each class against the rest",
         "All classes at once",
         "bootstrap over tissues",
+        "Mean over tasks with its 95 % interval.",
+        "<b>6 tasks</b><span>of 5 tissues</span>",
+        "Settings: quick profile",
         "share their test samples",
         "What has no result",
         "TCGA",
@@ -100,6 +103,8 @@ def test_an_interval_of_few_tissues_is_not_shown(tmp_path):
     results.scores["tissue"] = "pancreas"
     page = write(results, tmp_path).page.read_text("utf-8")
     assert "95 % interval " not in page.split("<table")[0]
+    assert "with its 95 % interval" not in page
+    assert "<span>of 1 tissue</span>" in page
     assert "Fewer than 5 tissues show too little for a 95 % interval" in page
 
 

@@ -197,6 +197,7 @@ def test_the_page_compares_the_default_point_and_leaves_the_oracle_out_of_the_an
     assert list(comparison.tissues) == ["data set 1", "data set 2"]
     page = written.page.read_text("utf-8")
     assert "The synthetic experiment" in page
+    assert "<b>2 data sets</b><span>drawn per point</span>" in page
     assert "<b>oracle</b>" not in page
     assert "Beside published figures" not in page  # another point than the paper's
 
