@@ -264,7 +264,8 @@ def label(
 
     labels = predict_file(atlas, model, out, dask=address, progress=note)
     (first, n_before), (last, n_all) = marks[0], marks[-1]
-    return (n_all - n_before) / (last - first), labels.record["query_checksum"]
+    seconds = max(last - first, 1e-9)  # a single block has no time between blocks
+    return (n_all - n_before) / seconds, labels.record["query_checksum"]
 
 
 def measure(folder: Path, n_cells: int, workers: tuple[int, ...]) -> None:

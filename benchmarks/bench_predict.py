@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from timing import QUICK, columns, heading, interleaved, line
 
 from optirank import OptirankClassifier, PanelClassifier
-from optirank.model import Predictor, load, save
+from optirank.model import Model, load, save
 from optirank.panel.elimination import Panel
 
 N_CLASSES, N_GENES, N_REFERENCE, N_PANEL = 20, 20_000, 200, 100
@@ -45,8 +45,8 @@ def make_model(name: str) -> PanelClassifier | OptirankClassifier:
             classes,
         )
         genes = np.sort(rng.choice(N_GENES, N_PANEL, replace=False))
-        coef, mean = rng.normal(size=(N_CLASSES, N_PANEL)), np.full(N_PANEL, 0.5)
-        panel = Panel(genes, coef, rng.normal(size=N_CLASSES), mean)
+        coef = rng.normal(size=(N_CLASSES, N_PANEL))
+        panel = Panel(genes, coef)
         model.path_ = {N_PANEL: panel}
         return model._take(panel)
     model = OptirankClassifier(n_reference=N_REFERENCE)
@@ -80,12 +80,12 @@ def arrays() -> None:
     X.data = np.ceil(X.data * 20)
     works, sizes = {}, {}
     for name in RATES:
-        model = make_model(name)
+        model = Model.from_estimator(make_model(name))
         for compiled in (True, False):
             some = X if compiled else X[: n // 8]
             what = f"{name}, {'compiled' if compiled else 'NumPy alone'}"
-            who = Predictor(model, compiled=compiled)
-            works[what] = lambda who=who, some=some: who.predict(some)
+            predictor = model.bind(compiled=compiled)
+            works[what] = lambda bound=predictor, some=some: bound.scores(some)
             sizes[what] = some.shape[0]
     for what, seconds in interleaved(works, repeats=3).items():
         line(what, f"{sizes[what] / seconds:,.0f} cells/s")
@@ -94,12 +94,12 @@ def arrays() -> None:
 _FIRST = """
 import sys, time
 import numpy as np
-from optirank.model import Predictor, load
+from optirank.model import load
 start = time.perf_counter()
 model = load(sys.argv[1])
-X = np.random.default_rng(0).poisson(0.1, size=(100, model.n_features_in_))
+X = np.random.default_rng(0).poisson(0.1, size=(100, model.n_features))
 loaded = time.perf_counter()
-Predictor(model).predict(X)
+model.predict(X)
 print(loaded - start, time.perf_counter() - loaded, "numba" in sys.modules)
 """
 

@@ -125,8 +125,8 @@ with open_expression(sys.argv[1]) as data:
 save(result.model, sys.argv[2])
 lines = open("/proc/self/status").read().splitlines()
 peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
-print(json.dumps([time.process_time(), peak / 1024**2, len(result.genes),
-                  result.balanced_accuracy]))
+print(json.dumps([time.process_time(), peak / 1024**2, result.model.n_genes,
+                  result.performance.balanced_accuracy]))
 """
 
 
@@ -157,13 +157,10 @@ def accuracy(model: Path, query: Path) -> float:
     from optirank import load
     from optirank._util.metrics import balanced_accuracy
     from optirank.datasets import read_expression
-    from optirank.model import Predictor
 
     data = read_expression(query)
-    found = Predictor(load(model), data.gene_names).predict(data.X)
-    return balanced_accuracy(
-        data.labels("cell_type").to_numpy(), np.asarray(found.labels)
-    )
+    predicted = load(model).predict(data.X, data.gene_names)
+    return balanced_accuracy(data.labels("cell_type").to_numpy(), predicted)
 
 
 def main() -> None:
