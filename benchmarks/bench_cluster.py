@@ -342,7 +342,7 @@ def interrupted(folder: Path, atlas: Path, model: Path, n_workers: int) -> None:
     """The command is killed midway, and given again."""
     out = folder / "interrupted.parquet"
     parts = folder / "interrupted.parquet.parts"
-    words = ["predict", atlas, "--model", model, "--out", out, "--dask"]
+    words = ["predict", atlas, "--model", model, "--out", out, "--force", "--dask"]
     with cluster(n_workers, folder) as (address, _):
         command = [sys.executable, "-m", "optirank", *map(str, words), address]
         first = subprocess.Popen(command, stdout=subprocess.DEVNULL)
