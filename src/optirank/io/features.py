@@ -18,7 +18,8 @@ _FEATURE_TYPES = ("feature_types", "feature_type")
 # Probes of Xenium, MERFISH, CosMx and Visium that measure no gene
 _CONTROL = re.compile(
     r"NegControl(Probe|Codeword)_|(Unassigned|Deprecated)Codeword_|antisense_|"
-    r"BLANK[_-]|Blank[_-]|NegPrb|Negative[0-9]|SystemControl|FalseCode|Intergenic_Region_"
+    r"BLANK[_-]|Blank[_-]|NegPrb|Negative[0-9]|SystemControl|FalseCode|"
+    r"Intergenic_Region_"
 )
 
 
